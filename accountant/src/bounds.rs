@@ -1,0 +1,70 @@
+//! What the accountant answers with: a certified interval, never a bare number.
+
+use serde::{Deserialize, Serialize};
+
+use crate::AccountantError;
+
+/// A failure probability δ of approximate differential privacy, strictly between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Delta(f64);
+
+impl Delta {
+    /// Accepts 0 < `value` < 1.
+    ///
+    /// # Errors
+    /// [`AccountantError::OutOfRange`] for anything else, NaN included.
+    pub fn new(value: f64) -> Result<Self, AccountantError> {
+        if value > 0.0 && value < 1.0 {
+            Ok(Self(value))
+        } else {
+            Err(AccountantError::OutOfRange { name: "delta", value, allowed: "0 < delta < 1" })
+        }
+    }
+
+    /// The probability as a float.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Delta {
+    type Error = AccountantError;
+    fn try_from(value: f64) -> Result<Self, AccountantError> {
+        Self::new(value)
+    }
+}
+
+impl From<Delta> for f64 {
+    fn from(delta: Delta) -> f64 {
+        delta.0
+    }
+}
+
+/// A certified interval `lower ≤ true value ≤ upper`, rounded outward.
+///
+/// # Guarantee
+/// `0 ≤ lower ≤ upper`, `lower` finite; `upper` may be `+∞` only where no finite bound exists.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Certified lower end.
+    pub lower: f64,
+    /// Certified upper end: the figure to report and to spend.
+    pub upper: f64,
+}
+
+impl Bounds {
+    /// Accepts an ordered, non-negative pair.
+    ///
+    /// # Errors
+    /// [`AccountantError::NotConverged`] when the ends are not ordered numbers: a bound that
+    /// cannot be trusted is refused, never repaired.
+    pub fn new(lower: f64, upper: f64) -> Result<Self, AccountantError> {
+        if lower >= 0.0 && lower.is_finite() && lower <= upper {
+            Ok(Self { lower, upper })
+        } else {
+            Err(AccountantError::NotConverged { what: "bounds are not ordered" })
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Privacy events: the only currency between mechanisms and the accountant.
+//!
+//! An event carries the parameters necessary and sufficient for accounting. Meanings never change; an
+//! unknown event is refused. Serialised form: `{"type": "poisson_sampled_gaussian", …}`.
+
+use serde::{Deserialize, Serialize};
+
+/// Which pairs of data sets must be hard to tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NeighboringRelation {
+    /// One unit is added or removed.
+    AddOrRemoveOne,
+    /// One unit is exchanged for another; the number of units is public.
+    ReplaceOne,
+    /// One unit's contribution is replaced by nothing; the number of units is public.
+    ZeroOut,
+}
+
+/// One use of the private data.
+///
+/// `noise_multiplier` is σ divided by the L2 sensitivity of adding or removing one unit (L1 for Laplace).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum DpEvent {
+    /// Gaussian noise on a query over the whole data set.
+    Gaussian {
+        /// σ over L2 sensitivity.
+        noise_multiplier: f64,
+    },
+    /// Gaussian noise on a sum over a Poisson sample of the data set.
+    PoissonSampledGaussian {
+        /// Probability with which each unit takes part, independently.
+        sampling_probability: f64,
+        /// σ over the L2 norm one unit can contribute.
+        noise_multiplier: f64,
+    },
+    /// Noisy counts or weights of items, of which only those above a threshold are released.
+    ThresholdedHistogram {
+        /// σ over the L2 norm of one unit's contribution to the histogram.
+        noise_multiplier: f64,
+        /// Probability that an item of one unit alone passes the threshold.
+        threshold_delta: f64,
+    },
+    /// Several events on the same data, in any order.
+    Composed {
+        /// The events.
+        events: Vec<DpEvent>,
+    },
+    /// The same event several times.
+    SelfComposed {
+        /// The event.
+        event: Box<DpEvent>,
+        /// How many times.
+        count: u64,
+    },
+}

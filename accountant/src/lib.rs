@@ -1,0 +1,31 @@
+//! Certified differential-privacy accounting: events in, bounds out.
+//!
+//! Pure: no I/O, no randomness, no clock. The same answer natively and in WASM, to the last bit.
+
+mod bounds;
+mod event;
+
+pub use bounds::{Bounds, Delta};
+pub use event::{DpEvent, NeighboringRelation};
+
+/// Why the accountant refuses to answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccountantError {
+    /// A parameter outside its domain.
+    #[error("{name} = {value} is out of range; allowed: {allowed}")]
+    OutOfRange {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The computation found no answer it can certify.
+    #[error("no certified answer: {what}")]
+    NotConverged {
+        /// What failed.
+        what: &'static str,
+    },
+}
