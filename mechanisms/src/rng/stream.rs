@@ -1,0 +1,124 @@
+//! One addressed stream of random figures.
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// A stream of random figures at one address; the n-th figure is always the same for the same key and address.
+pub struct Stream {
+    words: ChaCha20Rng,
+}
+
+impl Stream {
+    pub(super) fn from_key(key: [u8; 32]) -> Self {
+        Self { words: ChaCha20Rng::from_seed(key) }
+    }
+
+    /// The next 32 uniform bits.
+    pub fn next_u32(&mut self) -> u32 {
+        self.words.next_u32()
+    }
+
+    /// The next 64 uniform bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.words.next_u64()
+    }
+
+    /// Moves to 32-bit word number `word`, counted from the stream's beginning.
+    ///
+    /// So that parts of one tensor can be filled by several threads: element `i` of a Gaussian fill from the
+    /// beginning is made of the words from `4·(i/2)` on.
+    pub fn seek(&mut self, word: u64) {
+        self.words.set_word_pos(u128::from(word));
+    }
+
+    /// Uniform on the open interval (0, 1): one of the 2⁵² midpoints `(k + ½)·2⁻⁵²`, so never 0 and never 1.
+    pub fn uniform(&mut self) -> f64 {
+        open_unit(self.next_u64())
+    }
+
+    /// Uniform on `0..n`, exactly (by rejection). `n = 0` gives 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        // The largest multiple of n that fits in 64 bits bounds the accepted draws, so each residue is equally likely.
+        if n <= 1 {
+            return 0;
+        }
+        let excess = (u64::MAX % n + 1) % n;
+        loop {
+            let draw = self.next_u64();
+            if draw <= u64::MAX - excess {
+                return draw % n;
+            }
+        }
+    }
+
+    pub(crate) fn fill_u64(&mut self, out: &mut [u64]) {
+        let mut bytes = [0_u8; 512];
+        for chunk in out.chunks_mut(64) {
+            let bytes = &mut bytes[..chunk.len() * 8];
+            self.words.fill_bytes(bytes);
+            for (value, word) in chunk.iter_mut().zip(bytes.chunks_exact(8)) {
+                let mut little = [0_u8; 8];
+                little.copy_from_slice(word);
+                *value = u64::from_le_bytes(little);
+            }
+        }
+    }
+}
+
+/// The midpoint of the cell of (0, 1) that the top 52 bits name.
+#[inline]
+pub(crate) fn open_unit(bits: u64) -> f64 {
+    const HALF_CELL: f64 = 1.0 / (1_u64 << 53) as f64;
+    f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) - 1.0 + HALF_CELL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniform_stays_inside_the_open_interval() {
+        assert_eq!(open_unit(0), 1.0 / (1_u64 << 53) as f64);
+        assert!(open_unit(u64::MAX) < 1.0);
+    }
+
+    #[test]
+    fn below_is_uniform_for_an_awkward_bound() {
+        let mut stream = Stream::from_key([9; 32]);
+        let mut hits = [0_u64; 7];
+        for _ in 0..70_000 {
+            hits[stream.below(7) as usize] += 1;
+        }
+        // χ² with 6 degrees of freedom exceeds 38.3 with probability 1e-6 (R: qchisq(1e-6, 6, lower=FALSE) = 38.26).
+        let chi2: f64 = hits.iter().map(|&h| (h as f64 - 1e4).powi(2) / 1e4).sum();
+        assert!(chi2 < 38.3, "{chi2}");
+        assert_eq!((stream.below(0), stream.below(1)), (0, 0));
+    }
+
+    #[test]
+    fn below_takes_bounds_beyond_half_the_range() {
+        let mut stream = Stream::from_key([3; 32]);
+        let n = (1 << 63) + 1;
+        let top_half = (0..1000).filter(|_| stream.below(n) >= 1 << 62).count();
+        assert!((400..600).contains(&top_half), "{top_half}");
+    }
+
+    #[test]
+    fn seeking_gives_the_same_words_as_reading_on() {
+        let mut whole = Stream::from_key([1; 32]);
+        let words: Vec<u32> = (0..100).map(|_| whole.next_u32()).collect();
+        for at in [0, 1, 17, 64, 99] {
+            let mut part = Stream::from_key([1; 32]);
+            part.seek(at);
+            assert_eq!(part.next_u32(), words[at as usize]);
+        }
+    }
+
+    #[test]
+    fn bulk_words_equal_single_words() {
+        let mut bulk = [0; 130];
+        Stream::from_key([5; 32]).fill_u64(&mut bulk);
+        let mut single = Stream::from_key([5; 32]);
+        assert!(bulk.iter().all(|&w| w == single.next_u64()));
+    }
+}

@@ -1,0 +1,209 @@
+//! Values of stated sensitivity, and the mechanisms that alone may open them.
+
+use accountant::DpEvent;
+
+use crate::{MechanismError, Stream};
+
+/// How far adding or removing one unit can move a value in L2 norm: finite and positive.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct L2Sensitivity(f64);
+
+impl L2Sensitivity {
+    /// Accepts a finite value above 0.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] otherwise, NaN included.
+    pub fn new(value: f64) -> Result<Self, MechanismError> {
+        if value > 0.0 && value.is_finite() {
+            Ok(Self(value))
+        } else {
+            Err(MechanismError::OutOfRange { name: "L2 sensitivity", value, allowed: "finite and > 0" })
+        }
+    }
+
+    /// As a float.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// A private value that adding or removing one unit moves by at most its stated sensitivity.
+///
+/// It cannot be read, printed, cloned or serialised; a mechanism consumes it. Whoever makes one vouches for the bound.
+#[must_use = "a bounded value is released by a mechanism or dropped"]
+pub struct Bounded<T> {
+    value: T,
+    sensitivity: L2Sensitivity,
+}
+
+impl<T> Bounded<T> {
+    /// States the sensitivity of `value`.
+    pub fn new(value: T, sensitivity: L2Sensitivity) -> Self {
+        Self { value, sensitivity }
+    }
+
+    /// The stated bound.
+    #[must_use]
+    pub fn sensitivity(&self) -> L2Sensitivity {
+        self.sensitivity
+    }
+
+    /// Changes the value's form without changing its geometry: reshaping, moving between devices, joining parts.
+    pub fn map_isometry<U>(self, form: impl FnOnce(T) -> U) -> Bounded<U> {
+        Bounded { value: form(self.value), sensitivity: self.sensitivity }
+    }
+}
+
+/// Gaussian noise of standard deviation `noise_multiplier` × sensitivity on a query over the whole data set.
+///
+/// ```
+/// use mechanisms::{Bounded, GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose, TestRng};
+/// let sum = Bounded::new(vec![0.0_f32; 3], L2Sensitivity::new(2.0)?);
+/// let mechanism = GaussianMechanism::new(1.5)?;
+/// assert_eq!(mechanism.std(&sum), 3.0);
+/// let mut stream = TestRng::from_seed(1).stream(Purpose::GradientNoise, 0, 0);
+/// assert!(mechanism.privatize(sum, &mut stream).iter().all(|z| *z != 0.0));
+/// # Ok::<(), mechanisms::MechanismError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GaussianMechanism {
+    noise_multiplier: f64,
+}
+
+impl GaussianMechanism {
+    /// Accepts a finite noise multiplier above 0.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] otherwise, NaN included.
+    pub fn new(noise_multiplier: f64) -> Result<Self, MechanismError> {
+        check_noise_multiplier(noise_multiplier)?;
+        Ok(Self { noise_multiplier })
+    }
+
+    /// What one use costs.
+    #[must_use]
+    pub fn event(&self) -> DpEvent {
+        DpEvent::Gaussian { noise_multiplier: self.noise_multiplier }
+    }
+
+    /// The standard deviation that `value` will get.
+    #[must_use]
+    pub fn std<T>(&self, value: &Bounded<T>) -> f64 {
+        self.noise_multiplier * value.sensitivity.0
+    }
+
+    /// Adds the noise and gives the value free.
+    #[must_use]
+    pub fn privatize(&self, value: Bounded<Vec<f32>>, stream: &mut Stream) -> Vec<f32> {
+        self.privatize_with(value, |values, std| stream.add_gaussian_f32(values, std))
+    }
+
+    /// As [`Self::privatize`] for values in another form, a tensor on a device, say.
+    ///
+    /// `add_noise` is handed the value and the standard deviation, and must add independent Gaussian noise of it to
+    /// every component.
+    #[must_use]
+    pub fn privatize_with<T>(&self, value: Bounded<T>, add_noise: impl FnOnce(&mut T, f64)) -> T {
+        let std = self.std(&value);
+        let mut value = value.value;
+        add_noise(&mut value, std);
+        value
+    }
+}
+
+/// The mechanism of DP-SGD: Gaussian noise on a sum over a Poisson sample.
+///
+/// ```
+/// use mechanisms::SampledGaussian;
+/// let step = SampledGaussian::new(0.01, 1.1)?;
+/// assert_eq!(step.gaussian().event(), accountant::DpEvent::Gaussian { noise_multiplier: 1.1 });
+/// assert!(SampledGaussian::new(1.5, 1.1).is_err());
+/// # Ok::<(), mechanisms::MechanismError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampledGaussian {
+    sampling_probability: f64,
+    noise_multiplier: f64,
+}
+
+impl SampledGaussian {
+    /// Accepts 0 < `sampling_probability` ≤ 1 and a finite noise multiplier above 0.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] otherwise, NaN included.
+    pub fn new(sampling_probability: f64, noise_multiplier: f64) -> Result<Self, MechanismError> {
+        if !(sampling_probability > 0.0 && sampling_probability <= 1.0) {
+            return Err(MechanismError::OutOfRange {
+                name: "sampling probability",
+                value: sampling_probability,
+                allowed: "0 < q <= 1",
+            });
+        }
+        check_noise_multiplier(noise_multiplier)?;
+        Ok(Self { sampling_probability, noise_multiplier })
+    }
+
+    /// What one step costs.
+    #[must_use]
+    pub fn event(&self) -> DpEvent {
+        DpEvent::PoissonSampledGaussian {
+            sampling_probability: self.sampling_probability,
+            noise_multiplier: self.noise_multiplier,
+        }
+    }
+
+    /// The units that take part in one step; sampler and event come from the same figures.
+    #[must_use]
+    pub fn sample(&self, population: u64, stream: &mut Stream) -> Vec<u64> {
+        crate::poisson_sample(self.sampling_probability, population, stream)
+    }
+
+    /// The noise on the sampled sum.
+    #[must_use]
+    pub fn gaussian(&self) -> GaussianMechanism {
+        GaussianMechanism { noise_multiplier: self.noise_multiplier }
+    }
+}
+
+fn check_noise_multiplier(value: f64) -> Result<(), MechanismError> {
+    if value > 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(MechanismError::OutOfRange { name: "noise multiplier", value, allowed: "finite and > 0" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PrivacyRng, Purpose, TestRng};
+
+    fn noise(sensitivity: f64, noise_multiplier: f64) -> Vec<f32> {
+        let value = Bounded::new(vec![1.0_f32; 200_000], L2Sensitivity::new(sensitivity).unwrap());
+        let mut stream = TestRng::from_seed(4).stream(Purpose::GradientNoise, 0, 0);
+        GaussianMechanism::new(noise_multiplier).unwrap().privatize(value, &mut stream)
+    }
+
+    #[test]
+    fn noise_std_is_multiplier_times_sensitivity_and_a_wrong_one_is_rejected() {
+        let out = noise(0.5, 3.0);
+        let n = out.len() as f64;
+        let ratio = out.iter().map(|&x| (f64::from(x) - 1.0).powi(2)).sum::<f64>() / n / (1.5 * 1.5);
+        let tolerance = 4.9 * (2.0 / n).sqrt();
+        assert!((ratio - 1.0).abs() < tolerance, "{ratio}");
+        assert!((ratio / (1.02_f64 * 1.02) - 1.0).abs() > tolerance, "σ wrong by 2 % must be rejected");
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(L2Sensitivity::new(bad).is_err());
+            assert!(GaussianMechanism::new(bad).is_err());
+            assert!(SampledGaussian::new(0.5, bad).is_err());
+            assert!(SampledGaussian::new(bad, 1.0).is_err());
+        }
+        let error = SampledGaussian::new(1.5, 1.0).unwrap_err().to_string();
+        assert_eq!(error, "sampling probability = 1.5 is out of range; allowed: 0 < q <= 1");
+    }
+}
