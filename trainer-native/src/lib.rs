@@ -3,3 +3,9 @@
 //! The engine is built from explicit layers (`layer`, `model`) whose backward pass leaves a record, from which `dp`
 //! takes per-example norms and the clipped sum without materialising a gradient per example.
 
+pub mod durable;
+mod error;
+pub mod ledger;
+pub mod telemetry;
+
+pub use error::RunError;

@@ -1,0 +1,138 @@
+//! One line of the ledger: what it says and how it is written.
+
+use accountant::{DpEvent, NeighboringRelation};
+use serde::{Deserialize, Serialize};
+
+use crate::durable::sha256_hex;
+
+/// Where a run's random figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Randomness {
+    /// A secret 256-bit key of the operating system, a new one each process.
+    OperatingSystem,
+    /// A known key: the run can be repeated and protects nobody.
+    TestKey,
+}
+
+/// What the run promises, stated before it touches the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the ledger's format.
+    pub format: u32,
+    /// SHA-256 of the certified plan's canonical JSON.
+    pub plan_sha256: String,
+    /// SHA-256 of the plan file, byte for byte.
+    pub plan_file_sha256: String,
+    /// Version of the accountant that certified the plan.
+    pub accountant_version: String,
+    /// Method of the accountant.
+    pub accountant_method: String,
+    /// Neighbouring relation of the guarantee.
+    pub relation: NeighboringRelation,
+    /// Where the random figures come from.
+    pub randomness: Randomness,
+    /// Whether steps clip and add noise; `false` in a `--non-private` baseline.
+    pub protected: bool,
+}
+
+/// A file of the finished run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Name inside the run folder.
+    pub name: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// What a line records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Entry {
+    /// The first line.
+    Header(Header),
+    /// The vocabulary is about to be released.
+    Release {
+        /// What it spends.
+        event: DpEvent,
+    },
+    /// A training step is about to run.
+    Step {
+        /// Logical step, from 0.
+        step: u64,
+        /// 1 the first time this step is reserved, 2 after a crash burned the first, …
+        attempt: u64,
+        /// What it spends.
+        event: DpEvent,
+    },
+    /// A step of a non-private baseline is about to run: it clips nothing and adds no noise.
+    UnprotectedStep {
+        /// Logical step, from 0.
+        step: u64,
+        /// As in `Step`.
+        attempt: u64,
+    },
+    /// A process took the run up again from its checkpoint.
+    Resume {
+        /// Steps done in the checkpoint.
+        steps_done: u64,
+        /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
+        torn_bytes: u64,
+    },
+    /// The run is over.
+    Completed {
+        /// Logical steps done.
+        steps_done: u64,
+        /// What the run leaves behind.
+        files: Vec<FileDigest>,
+    },
+}
+
+/// Digest that the first line names as its predecessor's.
+pub(super) const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    sequence: u64,
+    previous: String,
+    entry: Entry,
+}
+
+/// Writes a line (without its newline) and gives its digest.
+pub(super) fn encode(
+    sequence: u64,
+    previous: &str,
+    entry: &Entry,
+) -> Result<(String, String), serde_json::Error> {
+    let body =
+        serde_json::to_string(&Body { sequence, previous: previous.to_owned(), entry: entry.clone() })?;
+    let digest = sha256_hex(body.as_bytes());
+    let open = body.strip_suffix('}').unwrap_or(&body);
+    Ok((format!("{open}{}{digest}\"}}", SUFFIX_KEY), digest))
+}
+
+const SUFFIX_KEY: &str = ",\"sha256\":\"";
+
+/// Reads a line that must be, byte for byte, what [`encode`] writes after `previous`.
+pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entry, String), &'static str> {
+    let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8")?;
+    let (open, rest) = text.rsplit_once(SUFFIX_KEY).ok_or("it has no digest")?;
+    let digest = rest.strip_suffix("\"}").ok_or("its end is not a digest")?;
+    let body_text = format!("{open}}}");
+    if sha256_hex(body_text.as_bytes()) != digest {
+        return Err("its digest does not match its contents");
+    }
+    let body: Body =
+        serde_json::from_str(&body_text).map_err(|_| "it is not a ledger entry of this version")?;
+    if body.sequence != sequence {
+        return Err("its sequence number is not the next one");
+    }
+    if body.previous != previous {
+        return Err("it does not follow the line before it");
+    }
+    // Nothing but the canonical form: no unknown field, no second spelling of a figure.
+    match encode(sequence, previous, &body.entry) {
+        Ok((canonical, digest)) if canonical == text => Ok((body.entry, digest)),
+        _ => Err("it is not written as this version writes it"),
+    }
+}

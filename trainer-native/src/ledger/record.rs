@@ -1,0 +1,241 @@
+//! The entries of a ledger, checked against each other, and what they add up to.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use accountant::DpEvent;
+
+use super::FILE_NAME;
+use super::entry::{self, Entry, FileDigest, Header};
+use crate::{RunError, durable};
+
+/// A place in a ledger: a checkpoint names the one it was taken at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Number of lines.
+    pub lines: u64,
+    /// Digest of the last of them.
+    pub sha256: String,
+}
+
+/// The entries of a ledger, each a valid successor of those before it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    entries: Vec<Entry>,
+    digests: Vec<String>,
+    attempts: HashMap<u64, u64>,
+}
+
+impl Record {
+    /// No entry yet; only this module sees a record without its header.
+    pub(super) fn empty() -> Self {
+        Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new() }
+    }
+
+    /// Reads the ledger of a run folder, accepting no torn line.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if it cannot be read, [`RunError::Verification`] if any byte is not as it was written.
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let (record, torn) = Self::parse_tolerating_torn_end(&durable::read(&folder.join(FILE_NAME))?)?;
+        if torn == 0 {
+            Ok(record)
+        } else {
+            Err(RunError::Verification(format!(
+                "{FILE_NAME} ends in an unfinished line of {torn} bytes; a crash leaves one: continue the run with --resume"
+            )))
+        }
+    }
+
+    /// Reads whole lines, and counts the bytes after the last line end.
+    pub(super) fn parse_tolerating_torn_end(bytes: &[u8]) -> Result<(Self, u64), RunError> {
+        let mut record = Self::empty();
+        let mut torn = 0;
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            match line.strip_suffix(b"\n") {
+                None => torn = line.len() as u64,
+                Some(line) => record.read_line(line)?,
+            }
+        }
+        if record.entries.is_empty() {
+            return Err(RunError::Verification(format!(
+                "{FILE_NAME} has no header line; this folder holds no run"
+            )));
+        }
+        Ok((record, torn))
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> Result<(), RunError> {
+        let sequence = self.entries.len() as u64;
+        let malformed = |reason: &str| {
+            RunError::Verification(format!("line {} of {FILE_NAME} was altered: {reason}", sequence + 1))
+        };
+        let (entry, _) = entry::decode(line, sequence, self.last_digest()).map_err(malformed)?;
+        self.extend(entry).map(|_| ()).map_err(|error| malformed(&error.to_string()))
+    }
+
+    fn last_digest(&self) -> &str {
+        self.digests.last().map_or(entry::NO_PREVIOUS, String::as_str)
+    }
+
+    /// The line, with its end, that `entry` would be.
+    pub(super) fn line_after(&self, entry: &Entry) -> Result<String, RunError> {
+        self.check_follows(entry)
+            .map_err(|reason| RunError::Failed(format!("the ledger refuses an entry: {reason}")))?;
+        let (mut line, _) = entry::encode(self.entries.len() as u64, self.last_digest(), entry)
+            .map_err(|error| RunError::Failed(error.to_string()))?;
+        line.push('\n');
+        Ok(line)
+    }
+
+    /// Adds `entry` and gives its line.
+    pub(super) fn extend(&mut self, entry: Entry) -> Result<String, RunError> {
+        let line = self.line_after(&entry)?;
+        let (_, digest) = entry::encode(self.entries.len() as u64, self.last_digest(), &entry)
+            .map_err(|error| RunError::Failed(error.to_string()))?;
+        if let Entry::Step { step, .. } | Entry::UnprotectedStep { step, .. } = entry {
+            *self.attempts.entry(step).or_default() += 1;
+        }
+        self.entries.push(entry);
+        self.digests.push(digest);
+        Ok(line)
+    }
+
+    /// The grammar: header, at most one release, steps none of which is skipped, then nothing after completion.
+    fn check_follows(&self, entry: &Entry) -> Result<(), &'static str> {
+        let first = self.entries.is_empty();
+        match entry {
+            Entry::Header(_) if first => Ok(()),
+            Entry::Header(_) => Err("a second header"),
+            _ if first => Err("the first line is not a header"),
+            _ if matches!(self.entries.last(), Some(Entry::Completed { .. })) => {
+                Err("a line after completion")
+            }
+            Entry::Release { .. } if self.release().is_some() => Err("a second vocabulary release"),
+            Entry::Release { .. } if !self.attempts.is_empty() => {
+                Err("a vocabulary release after training began")
+            }
+            Entry::Step { step, attempt, .. } if self.header().protected => self.check_step(*step, *attempt),
+            Entry::UnprotectedStep { step, attempt } if !self.header().protected => {
+                self.check_step(*step, *attempt)
+            }
+            Entry::Step { .. } | Entry::UnprotectedStep { .. } => {
+                Err("a step of another kind than the header states")
+            }
+            Entry::Resume { steps_done, .. } | Entry::Completed { steps_done, .. } => {
+                if *steps_done <= self.steps_reserved() {
+                    Ok(())
+                } else {
+                    Err("more steps done than reserved")
+                }
+            }
+            Entry::Release { .. } => Ok(()),
+        }
+    }
+
+    fn check_step(&self, step: u64, attempt: u64) -> Result<(), &'static str> {
+        if step > self.steps_reserved() {
+            Err("a step was skipped")
+        } else if attempt != self.attempts_of(step) + 1 {
+            Err("an attempt of a step was skipped or repeated")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The header. Every record that was read or created has one.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        match self.entries.first() {
+            Some(Entry::Header(header)) => header,
+            // `parse` and `create` put the header first; `check_follows` admits nothing before it.
+            _ => unreachable!("a record begins with its header"),
+        }
+    }
+
+    /// The entries in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// What the vocabulary release spent, if one was reserved.
+    #[must_use]
+    pub fn release(&self) -> Option<&DpEvent> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Release { event } => Some(event),
+            _ => None,
+        })
+    }
+
+    /// Logical steps reserved at least once; they are 0, 1, … without a gap.
+    #[must_use]
+    pub fn steps_reserved(&self) -> u64 {
+        self.attempts.len() as u64
+    }
+
+    /// How often a logical step was reserved.
+    #[must_use]
+    pub fn attempts_of(&self, step: u64) -> u64 {
+        self.attempts.get(&step).copied().unwrap_or(0)
+    }
+
+    /// All reservations of steps, those that crashes burned included.
+    #[must_use]
+    pub fn reservations(&self) -> u64 {
+        self.attempts.values().sum()
+    }
+
+    /// How often a process took the run up again.
+    #[must_use]
+    pub fn resumes(&self) -> u64 {
+        self.entries.iter().filter(|entry| matches!(entry, Entry::Resume { .. })).count() as u64
+    }
+
+    /// Steps done and files left, if the run is over.
+    #[must_use]
+    pub fn completed(&self) -> Option<(u64, &[FileDigest])> {
+        match self.entries.last() {
+            Some(Entry::Completed { steps_done, files }) => Some((*steps_done, files)),
+            _ => None,
+        }
+    }
+
+    /// Every kind of event spent and how often, in the order of first use. A baseline's steps are not among them.
+    #[must_use]
+    pub fn charges(&self) -> Vec<(DpEvent, u64)> {
+        let mut charges: Vec<(DpEvent, u64)> = Vec::new();
+        for entry in &self.entries {
+            if let Entry::Release { event } | Entry::Step { event, .. } = entry {
+                match charges.iter_mut().find(|(known, _)| known == event) {
+                    Some((_, count)) => *count += 1,
+                    None => charges.push((event.clone(), 1)),
+                }
+            }
+        }
+        charges
+    }
+
+    /// The last line's place.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        Head { lines: self.entries.len() as u64, sha256: self.last_digest().to_owned() }
+    }
+
+    /// Whether this ledger is the one `head` was taken from, or continues it.
+    #[must_use]
+    pub fn continues(&self, head: &Head) -> bool {
+        let last = usize::try_from(head.lines).ok().and_then(|lines| lines.checked_sub(1));
+        last.and_then(|last| self.digests.get(last)).is_some_and(|digest| *digest == head.sha256)
+    }
+}
+
+/// The composition of charges.
+#[must_use]
+pub fn compose(charges: &[(DpEvent, u64)]) -> DpEvent {
+    let events = charges
+        .iter()
+        .map(|(event, count)| DpEvent::SelfComposed { event: Box::new(event.clone()), count: *count })
+        .collect();
+    DpEvent::Composed { events }
+}
