@@ -1,1 +1,28 @@
-//! Placeholder until its first module lands.
+//! `plan.json`: the verified contract between the planner and the trainer.
+//!
+//! [`PlanFile`] is what a user wrote, [`Plan`] is what makes sense, [`CertifiedPlan`] is what its privacy
+//! costs. The trainer accepts nothing but the last, and only [`Plan::certify`] makes one.
+
+mod canonical;
+mod certified;
+mod certify;
+mod data;
+mod error;
+mod file;
+mod model;
+mod performance;
+mod privacy;
+mod tokenizer;
+mod training;
+mod valid;
+
+pub use certified::{CertifiedPlan, Phase, TokenizerRelease};
+pub use data::{Data, Evaluation, Format, Source, Visibility};
+pub use error::PlanError;
+pub use file::{PlanFile, VERSION};
+pub use model::{Family, Model};
+pub use performance::{Device, Performance, Precision};
+pub use privacy::{NoiseMultipliers, Privacy, Sampling, Unit};
+pub use tokenizer::{PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
+pub use training::{AdamW, BatchPhase, Decay, LearningRate, Objective, Optimizer, Sgd, Training};
+pub use valid::Plan;

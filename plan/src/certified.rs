@@ -1,0 +1,128 @@
+//! A plan together with what it costs: the only object the trainer accepts.
+
+use accountant::{Bounds, Delta, DpEvent};
+
+use crate::Plan;
+
+/// A plan whose cost is computed and within its promise. Only [`Plan::certify`] makes one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CertifiedPlan {
+    pub(crate) plan: Plan,
+    pub(crate) phases: Vec<Phase>,
+    pub(crate) tokenizer_release: Option<TokenizerRelease>,
+    pub(crate) event: DpEvent,
+    pub(crate) epsilon: Bounds,
+    pub(crate) json: String,
+    pub(crate) hash: String,
+}
+
+/// Steps that share everything the accountant needs to know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// Number of steps.
+    pub steps: u64,
+    /// Units a step draws on average; also the constant its gradient sum is divided by.
+    pub expected_batch_size: u64,
+    /// Probability with which a unit joins a step.
+    pub sampling_probability: f64,
+    /// σ over the L2 clip norm.
+    pub noise_multiplier: f64,
+}
+
+impl Phase {
+    /// What one step of this phase costs.
+    #[must_use]
+    pub fn step_event(&self) -> DpEvent {
+        DpEvent::PoissonSampledGaussian {
+            sampling_probability: self.sampling_probability,
+            noise_multiplier: self.noise_multiplier,
+        }
+    }
+}
+
+/// How the vocabulary is released from private text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenizerRelease {
+    /// Of the whole release, seen as one Gaussian.
+    pub noise_multiplier: f64,
+    /// Probability, over all rounds, that a word of one unit alone is released.
+    pub threshold_delta: f64,
+    /// Each round's share of the release's squared μ.
+    pub round_shares: Vec<f64>,
+    /// The share of the final noisy count.
+    pub count_share: f64,
+    /// What the release costs.
+    pub event: DpEvent,
+}
+
+impl CertifiedPlan {
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The phases of training, in order.
+    #[must_use]
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// The number of steps over all phases, spare steps left out.
+    #[must_use]
+    pub fn total_steps(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.steps).sum()
+    }
+
+    /// The phase to which logical step `step` (from 0) belongs.
+    #[must_use]
+    pub fn phase(&self, step: u64) -> Option<&Phase> {
+        let mut end = 0;
+        self.phases.iter().find(|phase| {
+            end += phase.steps;
+            step < end
+        })
+    }
+
+    /// What an attempt of logical step `step` (from 0) costs; `None` past the last step.
+    #[must_use]
+    pub fn step_event(&self, step: u64) -> Option<DpEvent> {
+        self.phase(step).map(Phase::step_event)
+    }
+
+    /// How the vocabulary is released; `None` where it costs nothing.
+    #[must_use]
+    pub fn tokenizer_release(&self) -> Option<&TokenizerRelease> {
+        self.tokenizer_release.as_ref()
+    }
+
+    /// What the whole pipeline costs, spare steps included.
+    #[must_use]
+    pub fn event(&self) -> &DpEvent {
+        &self.event
+    }
+
+    /// Certified ε of [`CertifiedPlan::event`] at [`CertifiedPlan::delta`]. The upper end is the figure to report.
+    #[must_use]
+    pub fn epsilon(&self) -> Bounds {
+        self.epsilon
+    }
+
+    /// The δ of the promise.
+    #[must_use]
+    pub fn delta(&self) -> Delta {
+        self.plan.delta()
+    }
+
+    /// SHA-256 of [`CertifiedPlan::to_json`], in lower-case hexadecimal digits.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The plan as canonical JSON: defaults written out, keys sorted, no blanks. [`crate::PlanFile::parse`] reads it.
+    #[must_use]
+    pub fn to_json(&self) -> &str {
+        &self.json
+    }
+}

@@ -1,0 +1,46 @@
+//! Knobs of speed. None of them reaches a privacy event.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Knobs of speed: they change time and memory, never privacy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Performance {
+    /// What computes.
+    pub device: Device,
+    /// Windows computed at once; a batch is worked off in pieces of this size.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub physical_batch: u32,
+    /// Number format of weights and sums.
+    pub precision: Precision,
+    /// Save a checkpoint after every so many steps, and at the end.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub checkpoint_every: u64,
+}
+
+impl Default for Performance {
+    fn default() -> Self {
+        Self { device: Device::Cpu, physical_batch: 16, precision: Precision::F32, checkpoint_every: 25 }
+    }
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// A graphics processor through WebGPU.
+    Wgpu,
+    /// An NVIDIA graphics processor.
+    Cuda,
+}
+
+/// Number format of weights and sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 32 bits.
+    F32,
+}

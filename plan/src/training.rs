@@ -1,0 +1,152 @@
+//! What is optimised, in what batches, and how.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is optimised, in what batches, and how. Give `expected_batch_size` and `steps`, or `batch_schedule`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// What the model learns to predict.
+    pub objective: Objective,
+    /// Units a step draws on average; also the constant every gradient sum is divided by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub expected_batch_size: Option<u64>,
+    /// Number of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub steps: Option<u64>,
+    /// Batches that change their size as training goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1_000))]
+    pub batch_schedule: Option<Vec<BatchPhase>>,
+    /// The L2 norm to which one unit's gradient is clipped.
+    #[schemars(range(min = 1e-12, max = 1e12))]
+    pub l2_clip_norm: f64,
+    /// How weights follow the noisy gradient.
+    pub optimizer: Optimizer,
+    /// The step size over time.
+    pub learning_rate: LearningRate,
+}
+
+impl Training {
+    /// The phases in order, whichever way they were written. Empty only in a file that is not a valid plan.
+    #[must_use]
+    pub fn phases(&self) -> Vec<BatchPhase> {
+        match (&self.batch_schedule, self.steps, self.expected_batch_size) {
+            (Some(phases), _, _) => phases.clone(),
+            (None, Some(steps), Some(expected_batch_size)) => vec![BatchPhase { steps, expected_batch_size }],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The number of steps over all phases.
+    #[must_use]
+    pub fn total_steps(&self) -> u64 {
+        self.phases().iter().map(|phase| phase.steps).fold(0, u64::saturating_add)
+    }
+}
+
+/// Steps that share a batch size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchPhase {
+    /// Number of steps.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub steps: u64,
+    /// Units a step draws on average; also the constant its gradient sum is divided by.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub expected_batch_size: u64,
+}
+
+/// What the model learns to predict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// The next token.
+    CausalLm,
+}
+
+/// How weights follow the noisy gradient.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Optimizer {
+    /// Adam with decoupled weight decay.
+    Adamw(AdamW),
+    /// Stochastic gradient descent.
+    Sgd(Sgd),
+}
+
+/// Adam with decoupled weight decay (Loshchilov & Hutter 2019).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdamW {
+    /// Decay of the first moment.
+    #[serde(default = "beta1")]
+    #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub beta1: f64,
+    /// Decay of the second moment.
+    #[serde(default = "beta2")]
+    #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub beta2: f64,
+    /// Added to the root of the second moment.
+    #[serde(default = "epsilon")]
+    #[schemars(range(min = 1e-30, max = 1.0))]
+    pub epsilon: f64,
+    /// Weight decay per step, times the learning rate.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e3))]
+    pub weight_decay: f64,
+}
+
+fn beta1() -> f64 {
+    0.9
+}
+
+fn beta2() -> f64 {
+    0.99
+}
+
+fn epsilon() -> f64 {
+    1e-8
+}
+
+/// Stochastic gradient descent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sgd {
+    /// Share of the last update carried on; 0 for none.
+    #[serde(default)]
+    #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub momentum: f64,
+}
+
+/// The step size over time: linear warm-up to the peak, then decay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LearningRate {
+    /// Largest value.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
+    pub peak: f64,
+    /// Steps of linear growth to the peak.
+    #[serde(default)]
+    #[schemars(range(max = 1_000_000_000))]
+    pub warmup_steps: u64,
+    /// What follows.
+    #[serde(default)]
+    pub decay: Decay,
+}
+
+/// How the step size falls after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decay {
+    /// It stays at the peak.
+    #[default]
+    Constant,
+    /// Half a cosine, to zero at the last step.
+    Cosine,
+    /// A straight line, to zero at the last step.
+    Linear,
+}
