@@ -12,7 +12,10 @@ pub enum Randomness {
     /// A secret 256-bit key of the operating system, a new one each process.
     OperatingSystem,
     /// A known key: the run can be repeated and protects nobody.
-    TestKey,
+    TestKey {
+        /// The key. It is shown because it keeps no secret.
+        key: u64,
+    },
 }
 
 /// What the run promises, stated before it touches the data.
@@ -55,6 +58,11 @@ pub enum Entry {
     Release {
         /// What it spends.
         event: DpEvent,
+    },
+    /// The tokenizer is saved: what encodes the text from now on.
+    Tokenizer {
+        /// SHA-256 of `tokenizer.json`.
+        sha256: String,
     },
     /// A training step is about to run.
     Step {

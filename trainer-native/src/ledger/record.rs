@@ -129,7 +129,8 @@ impl Record {
                     Err("more steps done than reserved")
                 }
             }
-            Entry::Release { .. } => Ok(()),
+            Entry::Tokenizer { .. } if self.tokenizer().is_some() => Err("a second tokenizer"),
+            Entry::Release { .. } | Entry::Tokenizer { .. } => Ok(()),
         }
     }
 
@@ -164,6 +165,15 @@ impl Record {
     pub fn release(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {
             Entry::Release { event } => Some(event),
+            _ => None,
+        })
+    }
+
+    /// SHA-256 of the saved tokenizer, once there is one.
+    #[must_use]
+    pub fn tokenizer(&self) -> Option<&str> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Tokenizer { sha256 } => Some(sha256.as_str()),
             _ => None,
         })
     }
@@ -230,12 +240,12 @@ impl Record {
     }
 }
 
-/// The composition of charges.
+/// The composition of charges, in the form that a certified plan's event has.
 #[must_use]
 pub fn compose(charges: &[(DpEvent, u64)]) -> DpEvent {
-    let events = charges
-        .iter()
-        .map(|(event, count)| DpEvent::SelfComposed { event: Box::new(event.clone()), count: *count })
-        .collect();
-    DpEvent::Composed { events }
+    let repeated = |(event, count): &(DpEvent, u64)| match count {
+        1 => event.clone(),
+        _ => DpEvent::SelfComposed { event: Box::new(event.clone()), count: *count },
+    };
+    DpEvent::Composed { events: charges.iter().map(repeated).collect() }
 }

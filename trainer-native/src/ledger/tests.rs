@@ -26,10 +26,14 @@ fn step(step: u64, attempt: u64) -> Entry {
     Entry::Step { step, attempt, event: event() }
 }
 
-fn five_lines() -> (tempfile::TempDir, Vec<u8>) {
+fn tokenizer() -> Entry {
+    Entry::Tokenizer { sha256: "ef".repeat(32) }
+}
+
+fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::create(folder.path(), header()).unwrap();
-    for entry in [step(0, 1), step(1, 1), Entry::Resume { steps_done: 1, torn_bytes: 0 }, step(1, 2)] {
+    for entry in [tokenizer(), step(0, 1), step(1, 1), Entry::Resume { steps_done: 1, torn_bytes: 0 }, step(1, 2)] {
         ledger.append(entry).unwrap();
     }
     let bytes = fs::read(folder.path().join(FILE_NAME)).unwrap();
@@ -38,7 +42,7 @@ fn five_lines() -> (tempfile::TempDir, Vec<u8>) {
 
 #[test]
 fn what_is_appended_is_read_back_and_every_attempt_is_charged() {
-    let (folder, bytes) = five_lines();
+    let (folder, bytes) = six_lines();
     let (ledger, torn) = Ledger::reopen(folder.path()).unwrap();
     assert_eq!(torn, 0);
     assert_eq!(ledger.record().charges(), vec![(event(), 3)]);
@@ -49,7 +53,7 @@ fn what_is_appended_is_read_back_and_every_attempt_is_charged() {
 
 #[test]
 fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
-    let (folder, _) = five_lines();
+    let (folder, _) = six_lines();
     let (mut ledger, _) = Ledger::reopen(folder.path()).unwrap();
     for wrong in [
         step(3, 1),
@@ -64,13 +68,13 @@ fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
     }
     ledger.append(Entry::Completed { steps_done: 2, files: vec![] }).unwrap();
     assert!(ledger.append(step(2, 1)).is_err());
-    assert_eq!(Record::read(folder.path()).unwrap().entries().len(), 6);
+    assert_eq!(Record::read(folder.path()).unwrap().entries().len(), 7);
 }
 
 /// PITFALLS 8, 9: a crash inside an append leaves any prefix of the line; the ledger reads on from the line before.
 #[test]
 fn any_torn_last_line_is_counted_and_removed_and_no_whole_line_is_lost() {
-    let (folder, bytes) = five_lines();
+    let (folder, bytes) = six_lines();
     let path = folder.path().join(FILE_NAME);
     let last_start = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     for end in last_start..bytes.len() {
@@ -84,14 +88,14 @@ fn any_torn_last_line_is_counted_and_removed_and_no_whole_line_is_lost() {
 
 #[test]
 fn strict_reading_refuses_a_torn_line() {
-    let (folder, bytes) = five_lines();
+    let (folder, bytes) = six_lines();
     fs::write(folder.path().join(FILE_NAME), &bytes[..bytes.len() - 1]).unwrap();
     assert_eq!(Record::read(folder.path()).unwrap_err().exit_code(), 1);
 }
 
 #[test]
 fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_place() {
-    let (folder, bytes) = five_lines();
+    let (folder, bytes) = six_lines();
     let record = Record::read(folder.path()).unwrap();
     let head = record.head();
     assert!(record.continues(&head));
@@ -100,14 +104,14 @@ fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_place() {
     assert!(!cut.continues(&head));
     assert!(record.continues(&cut.head()));
     assert!(!record.continues(&Head { lines: 0, sha256: head.sha256.clone() }));
-    assert!(!record.continues(&Head { lines: 5, sha256: "00".repeat(32) }));
+    assert!(!record.continues(&Head { lines: 6, sha256: "00".repeat(32) }));
 }
 
 proptest! {
     /// A flipped bit anywhere is an error, except that one which removes the last line end leaves a torn line.
     #[test]
     fn any_flipped_bit_is_refused(position in any::<prop::sample::Index>(), bit in 0_u8..8) {
-        let (_folder, mut bytes) = five_lines();
+        let (_folder, mut bytes) = six_lines();
         let index = position.index(bytes.len());
         bytes[index] ^= 1 << bit;
         let strict = Record::parse_tolerating_torn_end(&bytes);
@@ -119,6 +123,7 @@ proptest! {
     fn charges_count_every_reservation(crashes in prop::collection::vec(1_u64..4, 1..12)) {
         let mut record = Record::empty();
         record.extend(Entry::Header(header())).unwrap();
+        record.extend(tokenizer()).unwrap();
         let mut total = 0;
         for (index, attempts) in crashes.iter().enumerate() {
             for attempt in 1..=*attempts {

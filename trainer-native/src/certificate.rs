@@ -1,0 +1,287 @@
+//! What a run promises, to whom, and on what conditions: a function of the plan and the ledger alone.
+//!
+//! No clock and no machine enters, so [`crate::verify`] can rebuild it byte for byte.
+
+mod markdown;
+mod statements;
+
+use accountant::{Bounds, DpEvent, NeighboringRelation};
+use plan::{CertifiedPlan, Unit};
+use serde::Serialize;
+
+use crate::RunError;
+use crate::ledger::{FileDigest, Randomness, Record, compose};
+
+/// Name of the certificate for programs in a run folder.
+pub const JSON_FILE_NAME: &str = "certificate.json";
+/// Name of the certificate for readers in a run folder.
+pub const MARKDOWN_FILE_NAME: &str = "certificate.md";
+
+/// The certificate of a finished run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Certificate {
+    /// Version of this shape.
+    pub certificate_version: u32,
+    /// Name of the plan.
+    pub name: String,
+    /// Whether the run protects anybody at all.
+    pub private: bool,
+    /// Why not, if it does not.
+    pub not_private_because: Vec<String>,
+    /// What is guaranteed.
+    pub guarantee: Guarantee,
+    /// By what mechanisms.
+    pub mechanisms: Mechanisms,
+    /// What the ledger says was spent.
+    pub ledger: LedgerSummary,
+    /// Who computed ε.
+    pub accountant: Accountant,
+    /// What was run and what came out of it.
+    pub hashes: Hashes,
+    /// Conditions of the guarantee that this program cannot check or does not meet.
+    pub assumptions: Vec<String>,
+    /// What the guarantee does not cover.
+    pub not_protected: Vec<String>,
+}
+
+/// The guarantee in figures and words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Guarantee {
+    /// Certified bounds on the ε spent by the run, tokenizer and training together; absent in a run without noise.
+    pub epsilon: Option<Bounds>,
+    /// Certified bounds on the ε that the plan allows, spare steps included; absent in a run without noise.
+    pub planned_epsilon: Option<Bounds>,
+    /// Failure probability.
+    pub delta: f64,
+    /// What one person's data is.
+    pub unit: Unit,
+    /// Which data sets must be hard to tell apart.
+    pub relation: NeighboringRelation,
+    /// The same in a sentence.
+    pub statement: String,
+}
+
+/// The mechanisms in figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mechanisms {
+    /// How batches were drawn.
+    pub sampling: plan::Sampling,
+    /// Units declared public: N.
+    pub declared_units: u64,
+    /// C, the L2 norm to which a unit's gradient was clipped.
+    pub l2_clip_norm: f64,
+    /// Phases of training.
+    pub phases: Vec<PhaseSummary>,
+    /// Steps that crashes may burn, charged in the plan.
+    pub spare_steps: u64,
+    /// What the vocabulary's release spends, where it is private.
+    pub vocabulary_release: Option<DpEvent>,
+    /// Where the random figures came from.
+    pub randomness: Randomness,
+}
+
+/// A phase of training in figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseSummary {
+    /// T, steps planned.
+    pub steps: u64,
+    /// q, the probability with which a unit joins a step.
+    pub sampling_probability: f64,
+    /// σ, noise standard deviation in units of the clip norm.
+    pub noise_multiplier: f64,
+    /// The constant by which each noisy sum was divided.
+    pub divisor: u64,
+}
+
+/// The ledger in figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LedgerSummary {
+    /// Number of lines.
+    pub lines: u64,
+    /// Digest of the last line, which covers all.
+    pub sha256: String,
+    /// Logical steps whose output is in the model.
+    pub steps_done: u64,
+    /// Logical steps the plan asked for.
+    pub steps_planned: u64,
+    /// Reservations of steps, each charged.
+    pub reservations: u64,
+    /// Reservations whose output was lost in a crash.
+    pub burned: u64,
+    /// Times the run was taken up again.
+    pub resumes: u64,
+    /// What was spent, by kind.
+    pub charges: Vec<Charge>,
+}
+
+/// An event and how often it was spent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Charge {
+    /// The event.
+    pub event: DpEvent,
+    /// How often.
+    pub count: u64,
+}
+
+/// Who computed ε and how.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Accountant {
+    /// Version of the accountant.
+    pub version: String,
+    /// Its method.
+    pub method: String,
+}
+
+/// Digests, all SHA-256.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hashes {
+    /// Of the certified plan's canonical JSON.
+    pub plan: String,
+    /// Of the plan file as the user wrote it.
+    pub plan_file: String,
+    /// Of the files of the finished run.
+    pub files: Vec<FileDigest>,
+}
+
+impl Certificate {
+    /// The certificate that follows from a certified plan and a completed ledger.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] if the two do not belong together, or the run is not over.
+    pub fn derive(plan: &CertifiedPlan, record: &Record) -> Result<Self, RunError> {
+        check_same_plan(plan, record)?;
+        let Some((steps_done, files)) = record.completed() else {
+            return Err(RunError::Verification(
+                "the ledger has no completion line: the run is not over; continue it with --resume".to_owned(),
+            ));
+        };
+        let header = record.header();
+        let reasons = statements::not_private_because(plan, header);
+        let epsilon = spent(plan, record)?;
+        let planned_epsilon = header.protected.then(|| plan.epsilon());
+        Ok(Self {
+            certificate_version: 1,
+            name: plan.plan().name().to_owned(),
+            private: reasons.is_empty(),
+            guarantee: Guarantee {
+                statement: statements::guarantee(plan, epsilon, reasons.is_empty()),
+                epsilon,
+                planned_epsilon,
+                delta: plan.delta().get(),
+                unit: plan.plan().privacy().unit,
+                relation: header.relation,
+            },
+            not_private_because: reasons,
+            mechanisms: mechanisms(plan, record),
+            ledger: ledger_summary(plan, record, steps_done),
+            accountant: Accountant {
+                version: header.accountant_version.clone(),
+                method: header.accountant_method.clone(),
+            },
+            hashes: Hashes {
+                plan: header.plan_sha256.clone(),
+                plan_file: header.plan_file_sha256.clone(),
+                files: files.to_vec(),
+            },
+            assumptions: statements::assumptions(plan),
+            not_protected: statements::not_protected(plan),
+        })
+    }
+
+    /// The certificate for programs.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a figure has no JSON form.
+    pub fn to_json(&self) -> Result<String, RunError> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|error| RunError::Failed(error.to_string()))?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// The certificate for readers.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        markdown::render(self)
+    }
+}
+
+/// Bounds on the ε of what a ledger has charged; `None` for a run whose steps add no noise.
+///
+/// # Errors
+/// [`RunError::Failed`] if the accountant has no certified answer.
+pub fn spent(plan: &CertifiedPlan, record: &Record) -> Result<Option<Bounds>, RunError> {
+    if record.header().protected { epsilon_of(plan, &record.charges()).map(Some) } else { Ok(None) }
+}
+
+/// Bounds on the ε of charges at the plan's δ and relation.
+///
+/// # Errors
+/// [`RunError::Failed`] if the accountant has no certified answer.
+pub fn epsilon_of(plan: &CertifiedPlan, charges: &[(DpEvent, u64)]) -> Result<Bounds, RunError> {
+    if charges.is_empty() {
+        return Ok(Bounds { lower: 0.0, upper: 0.0 });
+    }
+    accountant::epsilon(&compose(charges), plan.delta(), plan.plan().privacy().relation)
+        .map_err(|error| RunError::Failed(format!("accountant: {error}")))
+}
+
+/// Holds a ledger's header and events against a plan.
+pub(crate) fn check_same_plan(plan: &CertifiedPlan, record: &Record) -> Result<(), RunError> {
+    use crate::ledger::Entry;
+    let header = record.header();
+    let differs = |what: &str| Err(RunError::Verification(format!("the ledger was not written for this plan: {what}")));
+    if header.plan_sha256 != plan.hash() {
+        return differs("the plan's digest differs");
+    }
+    if header.relation != plan.plan().privacy().relation {
+        return differs("the neighbouring relation differs");
+    }
+    for entry in record.entries() {
+        let fits = match entry {
+            Entry::Release { event } => plan.tokenizer_release().is_some_and(|release| release.event == *event),
+            Entry::Step { step, event, .. } => plan.step_event(*step).as_ref() == Some(event),
+            Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
+            _ => true,
+        };
+        if !fits {
+            return differs("an event is not one of the plan's");
+        }
+    }
+    Ok(())
+}
+
+fn mechanisms(plan: &CertifiedPlan, record: &Record) -> Mechanisms {
+    let settings = plan.plan();
+    Mechanisms {
+        sampling: settings.privacy().sampling,
+        declared_units: settings.data().units,
+        l2_clip_norm: settings.training().l2_clip_norm,
+        phases: plan
+            .phases()
+            .iter()
+            .map(|phase| PhaseSummary {
+                steps: phase.steps,
+                sampling_probability: phase.sampling_probability,
+                noise_multiplier: phase.noise_multiplier,
+                divisor: phase.expected_batch_size,
+            })
+            .collect(),
+        spare_steps: settings.privacy().spare_steps,
+        vocabulary_release: plan.tokenizer_release().map(|release| release.event.clone()),
+        randomness: record.header().randomness,
+    }
+}
+
+fn ledger_summary(plan: &CertifiedPlan, record: &Record, steps_done: u64) -> LedgerSummary {
+    let head = record.head();
+    LedgerSummary {
+        lines: head.lines,
+        sha256: head.sha256,
+        steps_done,
+        steps_planned: plan.total_steps(),
+        reservations: record.reservations(),
+        burned: record.reservations() - steps_done,
+        resumes: record.resumes(),
+        charges: record.charges().into_iter().map(|(event, count)| Charge { event, count }).collect(),
+    }
+}

@@ -1,0 +1,107 @@
+//! The certificate for readers.
+
+use std::fmt::Write;
+
+use super::Certificate;
+use crate::ledger::Randomness;
+
+pub(super) fn render(certificate: &Certificate) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_all(&mut text, certificate);
+    text
+}
+
+fn write_all(out: &mut String, c: &Certificate) -> std::fmt::Result {
+    writeln!(out, "# Privacy certificate: {}\n", c.name)?;
+    if !c.private {
+        writeln!(out, "> **NOT PRIVATE.** This run protects nobody:\n>")?;
+        for reason in &c.not_private_because {
+            writeln!(out, "> - {reason}")?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "{}\n", c.guarantee.statement)?;
+    guarantee(out, c)?;
+    mechanisms(out, c)?;
+    ledger(out, c)?;
+    list(out, "Conditions", "What the guarantee rests on.", &c.assumptions)?;
+    list(out, "Not protected", "What the guarantee does not cover.", &c.not_protected)?;
+    writeln!(out, "## Digests (SHA-256)\n\n| what | digest |\n|---|---|")?;
+    writeln!(out, "| plan, canonical | `{}` |", c.hashes.plan)?;
+    writeln!(out, "| plan file | `{}` |", c.hashes.plan_file)?;
+    writeln!(out, "| ledger, last line | `{}` |", c.ledger.sha256)?;
+    for file in &c.hashes.files {
+        writeln!(out, "| {} | `{}` |", file.name, file.sha256)?;
+    }
+    writeln!(
+        out,
+        "\nε by accountant {} ({}). Check everything with `trainer-native verify` on this folder.",
+        c.accountant.version, c.accountant.method
+    )
+}
+
+fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
+    let g = &c.guarantee;
+    writeln!(out, "| | |\n|---|---|")?;
+    match g.epsilon {
+        Some(epsilon) => writeln!(out, "| ε spent | between {} and **{}** |", epsilon.lower, epsilon.upper)?,
+        None => writeln!(out, "| ε spent | no bound: no noise was added |")?,
+    }
+    if let Some(planned) = g.planned_epsilon {
+        writeln!(out, "| ε allowed by the plan | between {} and {} |", planned.lower, planned.upper)?;
+    }
+    writeln!(out, "| δ | {} |", g.delta)?;
+    writeln!(out, "| unit | {:?} |", g.unit)?;
+    writeln!(out, "| neighbouring relation | {:?} |\n", g.relation)
+}
+
+fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
+    let m = &c.mechanisms;
+    writeln!(out, "## Mechanisms\n\n| | |\n|---|---|")?;
+    writeln!(out, "| sampling | {:?} |", m.sampling)?;
+    writeln!(out, "| units declared, N | {} |", m.declared_units)?;
+    writeln!(out, "| clip norm, C | {} |", m.l2_clip_norm)?;
+    writeln!(out, "| spare steps | {} |", m.spare_steps)?;
+    let randomness = match m.randomness {
+        Randomness::OperatingSystem => "secret key of the operating system, a new one each process".to_owned(),
+        Randomness::TestKey { key } => format!("test key {key}: NOT PRIVATE"),
+    };
+    writeln!(out, "| randomness | {randomness} |\n")?;
+    writeln!(out, "| steps, T | probability, q | noise multiplier, σ | divisor |\n|---|---|---|---|")?;
+    for phase in &m.phases {
+        let (q, sigma) = (phase.sampling_probability, phase.noise_multiplier);
+        writeln!(out, "| {} | {q} | {sigma} | {} |", phase.steps, phase.divisor)?;
+    }
+    writeln!(out)
+}
+
+fn ledger(out: &mut String, c: &Certificate) -> std::fmt::Result {
+    let l = &c.ledger;
+    writeln!(out, "## Ledger\n")?;
+    writeln!(
+        out,
+        "{} of {} steps done, {} reserved and charged, {} of them burned by crashes; resumed {} times; {} lines.",
+        l.steps_done, l.steps_planned, l.reservations, l.burned, l.resumes, l.lines
+    )?;
+    if l.steps_done < l.steps_planned {
+        writeln!(
+            out,
+            "The run ended early: crashes used up the spare steps, and more steps would have cost more than the plan allows."
+        )?;
+    }
+    writeln!(out, "\n| times | event |\n|---|---|")?;
+    for charge in &l.charges {
+        let event = serde_json::to_string(&charge.event).map_err(|_| std::fmt::Error)?;
+        writeln!(out, "| {} | `{event}` |", charge.count)?;
+    }
+    writeln!(out)
+}
+
+fn list(out: &mut String, title: &str, intro: &str, items: &[String]) -> std::fmt::Result {
+    writeln!(out, "## {title}\n\n{intro}\n")?;
+    for item in items {
+        writeln!(out, "- {item}")?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,112 @@
+//! From the plan's data section to units of text, checked against what the plan declares.
+
+use std::path::{Path, PathBuf};
+
+use dp_tokenizer::corpus::{self, Record, Source};
+use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
+
+use crate::RunError;
+use crate::telemetry::Private;
+
+/// A piece of a unit's text, with its place in the record it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The unit and its text.
+    pub piece: Piece,
+    /// Whether the record begins here.
+    pub begins_record: bool,
+    /// Whether the record ends here.
+    pub ends_record: bool,
+}
+
+/// The training text, cut into privacy units.
+#[derive(Debug)]
+pub struct Units {
+    /// The parts in the corpus's order.
+    pub parts: Private<Vec<Part>>,
+    /// How many units there really are.
+    pub count: Private<u64>,
+}
+
+/// Share by which the real number of units may differ from the declared one before the run is refused.
+const TOLERATED_DIFFERENCE: f64 = 0.1;
+
+/// Reads the plan's training text and holds its number of units against the declared one.
+///
+/// # Errors
+/// [`RunError::Refused`] if the text cannot be read or the number differs by more than a tenth. That one message
+/// shows a true count: it says that it is not private, and nothing has been written or released by then.
+pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
+    let unit = match plan.privacy().unit {
+        plan::Unit::Record => PrivacyUnit::Record,
+        plan::Unit::User => PrivacyUnit::User,
+        plan::Unit::Words(words) => PrivacyUnit::Words(words),
+    };
+    let source = source(&plan.data().source, plan.data(), base);
+    let (parts, count) = read_parts(&source, unit, "data.source")?;
+    let declared = plan.data().units;
+    if (count as f64 - declared as f64).abs() <= TOLERATED_DIFFERENCE * declared as f64 {
+        Ok(Units { parts: Private::new(parts), count: Private::new(count) })
+    } else {
+        Err(RunError::Refused(format!(
+            "data.units: {declared} is declared, but the text has {count} units (this count is NOT PRIVATE: it is shown \
+             to you alone, do not publish it); allowed: within 10 %; fix: set data.units to a public round figure near it"
+        )))
+    }
+}
+
+/// Reads the plan's evaluation text, which it declares public. Records are not cut, whatever the privacy unit.
+///
+/// # Errors
+/// [`RunError::Refused`] if the text cannot be read.
+pub fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<Part>>, RunError> {
+    let Some(evaluation) = plan.evaluation() else { return Ok(None) };
+    let source = source(&evaluation.source, plan.data(), base);
+    Ok(Some(read_parts(&source, PrivacyUnit::Record, "evaluation.source")?.0))
+}
+
+/// Reads a public text file in the same way.
+///
+/// # Errors
+/// [`RunError::Refused`] if it cannot be read.
+pub fn read_public_file(path: &Path) -> Result<Vec<Part>, RunError> {
+    Ok(read_parts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
+}
+
+fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+    let paths: Vec<PathBuf> = match source {
+        plan::Source::Embedded { records, seed } => {
+            return Source::Embedded { records: *records, seed: *seed };
+        }
+        plan::Source::Path(path) => vec![base.join(path)],
+        plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
+    };
+    Source::Files(corpus::Files {
+        paths,
+        format: match data.format {
+            plan::Format::Auto => corpus::Format::Auto,
+            plan::Format::Text => corpus::Format::Text,
+            plan::Format::Jsonl => corpus::Format::JsonLines,
+        },
+        text_field: data.text_field.clone(),
+        user_field: data.user_field.clone(),
+        bad_utf8: corpus::BadUtf8::Refuse,
+    })
+}
+
+fn read_parts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<Part>, u64), RunError> {
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
+    let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
+    let mut parts = Vec::new();
+    for record in corpus::open(source).map_err(|error| refused(&error))? {
+        let record: Record = record.map_err(|error| refused(&error))?;
+        let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
+        let last = pieces.len().saturating_sub(1);
+        parts.extend(pieces.into_iter().enumerate().map(|(index, piece)| Part {
+            piece,
+            begins_record: index == 0,
+            ends_record: index == last,
+        }));
+    }
+    Ok((parts, assigner.units()))
+}

@@ -1,0 +1,106 @@
+//! The token dataset: units, the windows each owns, and the sample of a step.
+//!
+//! A unit's text is its tokens in order, with the end-of-text token before and after each whole record. It is cut into
+//! windows of at most `context` targets. A window belongs to one unit, and each token is a target in at most one
+//! window; a window begins with the last token of the one before it, which is the same unit's. A unit that takes part
+//! in a step contributes exactly one of its windows, so its gradient is clipped once and the step's sensitivity is the
+//! clip norm, however long the unit is.
+//!
+//! The dataset lives in memory alone: no private token is written to the run folder.
+
+mod corpus;
+
+use dp_tokenizer::Tokenizer;
+use mechanisms::{PrivacyRng, Purpose, poisson_sample};
+
+pub use corpus::{Part, Units, read_evaluation, read_public_file, read_units};
+
+use crate::telemetry::Private;
+
+/// Windows of tokens by unit.
+pub struct Dataset {
+    tokens: Vec<u32>,
+    /// Where each unit's tokens begin; one more entry than units.
+    starts: Vec<usize>,
+    context: usize,
+}
+
+impl Dataset {
+    /// Encodes parts of units, given in any order of units.
+    #[must_use]
+    pub fn encode(parts: &[Part], tokenizer: &Tokenizer, context: usize) -> Self {
+        let mut order: Vec<&Part> = parts.iter().collect();
+        // Stable: a user's records stay in the corpus's order.
+        order.sort_by_key(|part| part.piece.unit);
+        let mut dataset = Self { tokens: Vec::new(), starts: Vec::new(), context };
+        let mut unit = None;
+        for part in order {
+            if unit != Some(part.piece.unit) {
+                unit = Some(part.piece.unit);
+                dataset.starts.push(dataset.tokens.len());
+            }
+            let at_start = dataset.starts.last() == Some(&dataset.tokens.len());
+            // A user's second record follows the end-of-text token of the first.
+            if part.begins_record && at_start {
+                dataset.tokens.push(tokenizer.eos_id());
+            }
+            dataset.tokens.extend(tokenizer.encode(&part.piece.text));
+            if part.ends_record {
+                dataset.tokens.push(tokenizer.eos_id());
+            }
+        }
+        dataset.starts.push(dataset.tokens.len());
+        dataset
+    }
+
+    /// Number of units. Private where the text is.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Number of windows of a unit.
+    #[must_use]
+    pub fn windows_of(&self, unit: usize) -> usize {
+        let targets = (self.starts[unit + 1] - self.starts[unit]).saturating_sub(1);
+        targets.div_ceil(self.context)
+    }
+
+    /// One window of a unit: at most `context + 1` tokens, each but the first a target.
+    #[must_use]
+    pub fn window(&self, unit: usize, window: usize) -> &[u32] {
+        let tokens = &self.tokens[self.starts[unit]..self.starts[unit + 1]];
+        let begin = window * self.context;
+        &tokens[begin..(begin + self.context + 1).min(tokens.len())]
+    }
+
+    /// Every window, in order.
+    #[must_use]
+    pub fn all_windows(&self) -> Vec<Vec<u32>> {
+        (0..self.units())
+            .flat_map(|unit| (0..self.windows_of(unit)).map(move |window| self.window(unit, window).to_vec()))
+            .collect()
+    }
+
+    /// Draws the lot of a step: each unit takes part with `sampling_probability`, independently, with one of its
+    /// windows, chosen uniformly. The lot may be empty; its size is private.
+    #[must_use]
+    pub fn sample(&self, sampling_probability: f64, step: u64, rng: &impl PrivacyRng) -> Private<Vec<Vec<u32>>> {
+        let mut coins = rng.stream(Purpose::Sampling, step, 0);
+        let mut choices = rng.stream(Purpose::Window, step, 0);
+        let drawn = poisson_sample(sampling_probability, self.units() as u64, &mut coins);
+        let lot = drawn
+            .into_iter()
+            .filter_map(|unit| {
+                let unit = unit as usize;
+                let windows = self.windows_of(unit);
+                // A unit of a single token has no target and contributes nothing.
+                (windows > 0).then(|| self.window(unit, choices.below(windows as u64) as usize).to_vec())
+            })
+            .collect();
+        Private::new(lot)
+    }
+}
+
+#[cfg(test)]
+mod tests;
