@@ -56,3 +56,38 @@ pub enum DpEvent {
         count: u64,
     },
 }
+
+/// The event of an iterative thresholded vocabulary release (DP-SIPS, Swanberg et al. 2023).
+///
+/// `noise_multiplier` is that of the whole release seen as one Gaussian: μ = 1/`noise_multiplier`. Round i gets
+/// `round_shares[i]` of μ² and an even part of `threshold_delta`; `count_share` of μ² pays for a plain Gaussian
+/// count of the words already released (none at 0).
+///
+/// ```
+/// use accountant::{DpEvent, vocabulary_release_event};
+/// let event = vocabulary_release_event(4.0, 1e-9, &[0.25, 0.5], 0.25);
+/// let DpEvent::Composed { events } = event else { unreachable!() };
+/// assert_eq!(events.len(), 3);
+/// // A quarter of μ² is half of μ: twice the noise.
+/// assert_eq!(events[0], DpEvent::ThresholdedHistogram { noise_multiplier: 8.0, threshold_delta: 5e-10 });
+/// assert_eq!(events[2], DpEvent::Gaussian { noise_multiplier: 8.0 });
+/// ```
+#[must_use]
+pub fn vocabulary_release_event(
+    noise_multiplier: f64,
+    threshold_delta: f64,
+    round_shares: &[f64],
+    count_share: f64,
+) -> DpEvent {
+    let mut events: Vec<DpEvent> = round_shares
+        .iter()
+        .map(|share| DpEvent::ThresholdedHistogram {
+            noise_multiplier: noise_multiplier / libm::sqrt(*share),
+            threshold_delta: threshold_delta / round_shares.len() as f64,
+        })
+        .collect();
+    if count_share > 0.0 {
+        events.push(DpEvent::Gaussian { noise_multiplier: noise_multiplier / libm::sqrt(count_share) });
+    }
+    DpEvent::Composed { events }
+}

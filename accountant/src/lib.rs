@@ -3,10 +3,25 @@
 //! Pure: no I/O, no randomness, no clock. The same answer natively and in WASM, to the last bit.
 
 mod bounds;
+pub mod calibrate;
+mod chernoff;
 mod event;
+mod mechanism;
+mod numeric;
+mod question;
+pub mod rdp;
+mod transform;
 
 pub use bounds::{Bounds, Delta};
-pub use event::{DpEvent, NeighboringRelation};
+pub use event::{DpEvent, NeighboringRelation, vocabulary_release_event};
+pub use numeric::normal;
+pub use question::{delta, epsilon};
+
+/// The accountant's version, as certificates name it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The method, as certificates name it.
+pub const METHOD: &str = "certified bounds on the dominating pair's hockey-stick divergence";
 
 /// Why the accountant refuses to answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

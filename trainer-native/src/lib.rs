@@ -1,11 +1,30 @@
 //! Carries out a certified plan: trains a language model under differential privacy, on Burn.
 //!
-//! The engine is built from explicit layers (`layer`, `model`) whose backward pass leaves a record, from which `dp`
-//! takes per-example norms and the clipped sum without materialising a gradient per example.
+//! [`run`] is the main path. The engine is built from explicit layers (`layer`, `model`) whose backward pass leaves a
+//! record, from which `dp` takes per-example norms and the clipped sum without materialising a gradient per example.
 
+pub mod certificate;
+pub mod checkpoint;
+pub mod cli;
+pub mod data;
+pub mod device;
+pub mod dp;
 pub mod durable;
+pub mod engine;
 mod error;
+pub mod eval;
+mod folder;
+pub mod generate;
+pub mod layer;
 pub mod ledger;
+pub mod model;
+pub mod optim;
+mod progress;
+pub mod run;
+mod stop;
 pub mod telemetry;
+pub mod tensor;
+pub mod verify;
+mod vocabulary;
 
 pub use error::RunError;

@@ -1,0 +1,7 @@
+//! From events to the pairs of distributions that dominate them.
+
+mod lower;
+pub(crate) mod pair;
+
+pub(crate) use lower::{Lowered, lower};
+pub(crate) use pair::Pair;

@@ -1,0 +1,69 @@
+//! Dominating pairs made of Gaussian mixtures on a line.
+
+/// A mixture component: `weight` of a normal law displaced by `shift` ≥ 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Component {
+    pub(crate) weight: f64,
+    pub(crate) shift: f64,
+}
+
+/// P = Σ wᵢ N(+shiftᵢ, σ²) against Q = Σ wⱼ N(−shiftⱼ, σ²), all shifts ≥ 0.
+///
+/// P/Q then increases in x, so that the privacy loss ℓ(x) = log P(x)/Q(x) has an inverse. Weights of each
+/// side sum to one; displacements are in units of the sensitivity.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pair {
+    sigma: f64,
+    p: Vec<Component>,
+    q: Vec<Component>,
+}
+
+impl Pair {
+    /// `p` and `q` list the displaced components; what their weights leave over stays at 0.
+    pub(crate) fn new(sigma: f64, p: Vec<Component>, q: Vec<Component>) -> Self {
+        Self { sigma, p, q }
+    }
+
+    pub(crate) fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
+    /// Largest displacement on the side of P and on the side of Q.
+    pub(crate) fn reach(&self) -> (f64, f64) {
+        let far = |side: &[Component]| side.iter().fold(0.0, |far: f64, c| far.max(c.shift));
+        (far(&self.p), far(&self.q))
+    }
+
+    /// True when Q is the plain normal law, so that ℓ = log(P/N(0, σ²)).
+    pub(crate) fn q_is_plain(&self) -> bool {
+        self.q.is_empty()
+    }
+
+    /// log of P's density over that of N(0, σ²) at x.
+    pub(crate) fn log_p(&self, x: f64) -> f64 {
+        log_mixture(&self.p, x, self.sigma * self.sigma)
+    }
+
+    /// log of Q's density over that of N(0, σ²) at x.
+    pub(crate) fn log_q(&self, x: f64) -> f64 {
+        log_mixture(&self.q, -x, self.sigma * self.sigma)
+    }
+
+    /// ℓ(x) = log P(x)/Q(x), accurate to a few units in the last place also where it is tiny.
+    pub(crate) fn loss(&self, x: f64) -> f64 {
+        if self.q_is_plain() { self.log_p(x) } else { self.log_p(x) - self.log_q(x) }
+    }
+}
+
+/// log(1 + Σ w·(e^z − 1)), z = (shift·x − shift²/2)/σ².
+fn log_mixture(side: &[Component], x: f64, variance: f64) -> f64 {
+    let exponent = |c: &Component| c.shift * (x - 0.5 * c.shift) / variance;
+    let largest = side.iter().map(exponent).fold(0.0, f64::max);
+    if largest < 30.0 {
+        let excess: f64 = side.iter().map(|c| c.weight * libm::expm1(exponent(c))).sum();
+        return libm::log1p(excess);
+    }
+    let kept = 1.0 - side.iter().map(|c| c.weight).sum::<f64>();
+    let moved: f64 = side.iter().map(|c| c.weight * libm::exp(exponent(c) - largest)).sum();
+    largest + libm::log(moved + kept.max(0.0) * libm::exp(-largest))
+}

@@ -1,0 +1,4 @@
+//! Special functions, quadrature and transforms, the same on every target.
+
+pub(crate) mod legendre;
+pub mod normal;

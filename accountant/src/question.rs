@@ -1,0 +1,106 @@
+//! The two questions: ε at δ, δ at ε.
+
+use crate::chernoff;
+use crate::mechanism::{Lowered, lower};
+use crate::numeric::normal;
+use crate::transform::moment::cumulant;
+use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
+
+/// Certified bounds on the ε that `event` costs at `delta`.
+///
+/// # Errors
+/// What the event's parameters violate; a failure probability that reaches `delta`.
+pub fn epsilon(
+    event: &DpEvent,
+    delta: Delta,
+    relation: NeighboringRelation,
+) -> Result<Bounds, AccountantError> {
+    let mut worst = Bounds { lower: 0.0, upper: 0.0 };
+    for side in lower(event, relation)? {
+        let left = delta.get() - side.failure;
+        if !(left > 0.0) {
+            return Err(AccountantError::OutOfRange {
+                name: "delta",
+                value: delta.get(),
+                allowed: "above the event's own failure probability",
+            });
+        }
+        let bounds = side_epsilon(&side, left)?;
+        worst = Bounds::new(worst.lower.max(bounds.lower), worst.upper.max(bounds.upper))?;
+    }
+    Ok(worst)
+}
+
+fn side_epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
+    if side.pairs.is_empty() {
+        if side.mu_squared == 0.0 {
+            return Bounds::new(0.0, 0.0);
+        }
+        return gaussian_epsilon(libm::sqrt(side.mu_squared), delta);
+    }
+    let (upper, _) = chernoff::epsilon(side, delta);
+    Bounds::new(0.0, upper.max(0.0))
+}
+
+/// Bisection on the closed form, widened by its relative accuracy.
+fn gaussian_epsilon(mu: f64, delta: f64) -> Result<Bounds, AccountantError> {
+    let target = libm::log(delta);
+    if normal::log_gaussian_delta(mu, 0.0) <= target {
+        return Bounds::new(0.0, 0.0);
+    }
+    let (mut low, mut high) = (0.0, mu * (0.5 * mu + normal::isf(delta)));
+    while high - low > 1e-15 * high {
+        let middle = 0.5 * (low + high);
+        if !(middle > low && middle < high) {
+            break;
+        }
+        if normal::log_gaussian_delta(mu, middle) > target {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Bounds::new(low * (1.0 - 1e-13), high * (1.0 + 1e-13))
+}
+
+/// Certified bounds on the δ that `event` costs at `epsilon`.
+///
+/// # Errors
+/// An `epsilon` that is not a finite number from 0; what the event's parameters violate.
+pub fn delta(
+    event: &DpEvent,
+    epsilon: f64,
+    relation: NeighboringRelation,
+) -> Result<Bounds, AccountantError> {
+    if !(epsilon >= 0.0 && epsilon < f64::INFINITY) {
+        return Err(AccountantError::OutOfRange {
+            name: "epsilon",
+            value: epsilon,
+            allowed: "a finite number from 0",
+        });
+    }
+    let mut worst = Bounds { lower: 0.0, upper: 0.0 };
+    for side in lower(event, relation)? {
+        let bounds = side_delta(&side, epsilon)?;
+        worst = Bounds::new(
+            worst.lower.max(bounds.lower),
+            worst.upper.max((bounds.upper + side.failure).min(1.0)),
+        )?;
+    }
+    Ok(worst)
+}
+
+fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
+    if side.pairs.is_empty() {
+        if side.mu_squared == 0.0 {
+            return Bounds::new(0.0, 0.0);
+        }
+        let value = libm::exp(normal::log_gaussian_delta(libm::sqrt(side.mu_squared), epsilon));
+        return Bounds::new(value * (1.0 - 1e-12), (value * (1.0 + 1e-12)).min(1.0));
+    }
+    let best = (-8..=40)
+        .map(|power| libm::exp(f64::from(power) * 0.25))
+        .map(|t| cumulant(side, t) - t * epsilon + chernoff::log_hockey_stick(t))
+        .fold(0.0, f64::min);
+    Bounds::new(0.0, libm::exp(best).min(1.0))
+}

@@ -1,0 +1,75 @@
+//! Why a corpus is refused. No message quotes the corpus.
+
+use std::path::PathBuf;
+
+/// Why a corpus cannot be read. Messages name file and line, never a line's content.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorpusError {
+    /// A file cannot be opened or read.
+    #[error("{}: {reason}; give a readable file", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// Reading stopped in the middle of a file.
+    #[error("{}, after line {line}: {reason}; the file may be cut off or damaged: fetch it again", path.display())]
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+        /// The last line that was read.
+        line: u64,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A form of file this program does not read.
+    #[error(
+        "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson and any other text, plain or as .gz or .zst: convert it first",
+        path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its extension.
+        extension: String,
+    },
+    /// A line beyond the cap.
+    #[error("{}, line {line}: longer than {cap} bytes; break the text into shorter lines", path.display())]
+    LineTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its line.
+        line: u64,
+        /// The cap.
+        cap: usize,
+    },
+    /// Bytes that are not UTF-8, under [`super::BadUtf8::Refuse`].
+    #[error(
+        "{}, line {line}: not valid UTF-8; convert the file (iconv -f LATIN1 -t UTF-8), or let bad bytes be replaced",
+        path.display()
+    )]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// Its line.
+        line: u64,
+    },
+    /// A line of a JSON-lines file that is not what was announced.
+    #[error("{}, line {line}: {reason}", path.display())]
+    BadJson {
+        /// The file.
+        path: PathBuf,
+        /// Its line.
+        line: u64,
+        /// What is wrong and how to mend it.
+        reason: String,
+    },
+    /// No record at all.
+    #[error("{source_name}: no record found; give at least one line that is not blank")]
+    Empty {
+        /// What was opened.
+        source_name: String,
+    },
+}

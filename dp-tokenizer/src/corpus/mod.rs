@@ -1,0 +1,163 @@
+//! Where text comes from: files of the user's, or the embedded generator of invented clinical notes.
+//!
+//! Everything streams: memory is bounded by the longest line, which is capped.
+
+pub mod clinical;
+mod error;
+mod files;
+mod json_line;
+mod lines;
+
+use std::path::PathBuf;
+
+pub use error::CorpusError;
+pub use lines::MAX_LINE_BYTES;
+
+/// One piece of text, and who it belongs to where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The text, without its line end.
+    pub text: String,
+    /// The person it belongs to, for user-level privacy.
+    pub user: Option<String>,
+}
+
+/// How a file is cut into records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// By the file's name: `.jsonl` and `.ndjson` are JSON lines, anything else is text; `.gz` and `.zst` on top.
+    #[default]
+    Auto,
+    /// Each line that is not blank is a record.
+    Text,
+    /// Each line that is not blank is a JSON object.
+    JsonLines,
+}
+
+/// What to do with bytes that are not UTF-8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BadUtf8 {
+    /// Replace each bad sequence by U+FFFD and count the line.
+    #[default]
+    Replace,
+    /// Refuse the file, naming the line.
+    Refuse,
+}
+
+/// Files of the user's and how to read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// Read in this order.
+    pub paths: Vec<PathBuf>,
+    /// How each is cut into records.
+    pub format: Format,
+    /// The JSON field that holds the text.
+    pub text_field: String,
+    /// The JSON field that names the user, if there is one.
+    pub user_field: Option<String>,
+    /// What to do with bytes that are not UTF-8.
+    pub bad_utf8: BadUtf8,
+}
+
+/// A corpus that can be opened any number of times, with the same records in the same order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// Files of the user's.
+    Files(Files),
+    /// Invented clinical notes; see [`clinical`].
+    Embedded {
+        /// How many notes.
+        records: u64,
+        /// The same seed gives the same notes.
+        seed: u64,
+    },
+}
+
+impl Source {
+    /// Files with the defaults: format by name, text in the field `text`, no user, bad UTF-8 replaced.
+    #[must_use]
+    pub fn files(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self::Files(Files {
+            paths: paths.into_iter().collect(),
+            format: Format::Auto,
+            text_field: "text".to_owned(),
+            user_field: None,
+            bad_utf8: BadUtf8::Replace,
+        })
+    }
+}
+
+/// The records of an opened corpus, at least one.
+pub struct Records {
+    inner: Inner,
+    first: Option<Result<Record, CorpusError>>,
+}
+
+enum Inner {
+    Files(files::FileRecords),
+    Embedded(clinical::Notes),
+}
+
+impl Records {
+    /// Lines so far in which bad UTF-8 was replaced. A raw count of the corpus: private if the corpus is.
+    #[must_use]
+    pub fn replaced_lines(&self) -> u64 {
+        match &self.inner {
+            Inner::Files(files) => files.replaced_lines(),
+            Inner::Embedded(_) => 0,
+        }
+    }
+
+    fn advance(&mut self) -> Option<Result<Record, CorpusError>> {
+        match &mut self.inner {
+            Inner::Files(files) => files.next(),
+            Inner::Embedded(notes) => notes.next().map(Ok),
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, CorpusError>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.first.take().or_else(|| self.advance())
+    }
+}
+
+/// Opens a corpus and reads up to its first record.
+///
+/// ```
+/// use dp_tokenizer::corpus::{Source, open};
+/// let notes: Result<Vec<_>, _> = open(&Source::Embedded { records: 3, seed: 7 })?.collect();
+/// assert_eq!(notes?.len(), 3);
+/// # Ok::<(), dp_tokenizer::corpus::CorpusError>(())
+/// ```
+///
+/// # Errors
+/// [`CorpusError`] where a file is missing or unreadable, a line cannot be taken, or there is no record at all.
+pub fn open(source: &Source) -> Result<Records, CorpusError> {
+    let inner = match source {
+        Source::Files(files) => Inner::Files(files::FileRecords::open(files.clone())?),
+        Source::Embedded { records, seed } => Inner::Embedded(clinical::Notes::new(*records, *seed)),
+    };
+    let mut records = Records { inner, first: None };
+    match records.advance() {
+        Some(Ok(first)) => {
+            records.first = Some(Ok(first));
+            Ok(records)
+        }
+        Some(Err(error)) => Err(error),
+        None => Err(CorpusError::Empty { source_name: source_name(source) }),
+    }
+}
+
+fn source_name(source: &Source) -> String {
+    match source {
+        Source::Files(files) => match files.paths.as_slice() {
+            [] => "the list of files".to_owned(),
+            [one] => one.display().to_string(),
+            [first, rest @ ..] => format!("{} and {} more", first.display(), rest.len()),
+        },
+        Source::Embedded { .. } => "the embedded sample with records = 0".to_owned(),
+    }
+}

@@ -1,0 +1,206 @@
+//! Whose presence is protected: the privacy unit, and the cutting of records into units.
+
+use std::collections::HashMap;
+
+use crate::corpus::{CorpusError, Record};
+
+/// What one unit of the data set is. The guarantee hides the presence of one such unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrivacyUnit {
+    /// A record of the corpus.
+    Record,
+    /// Everything that one user wrote.
+    User,
+    /// A piece of this many words. Records are cut into disjoint pieces; the last one may be shorter.
+    Words(u32),
+}
+
+/// A part of a unit's text. No two units share text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The unit it belongs to, numbered from 0 in order of first appearance.
+    pub unit: u64,
+    /// The text.
+    pub text: String,
+}
+
+/// Why records cannot be cut into units.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnitError {
+    /// User-level privacy without users.
+    #[error(
+        "record {record} has no user; name the field that holds it (user_field), or choose unit record or words:N"
+    )]
+    NoUser {
+        /// Counted from 1.
+        record: u64,
+    },
+    /// Words(0).
+    #[error("unit words:0 is empty; allowed: words:N with N >= 1")]
+    NoWords,
+    /// The corpus could not be read.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+}
+
+/// Cuts records into units as they stream by.
+pub struct UnitAssigner {
+    unit: PrivacyUnit,
+    records: u64,
+    units: u64,
+    users: HashMap<String, u64>,
+}
+
+impl UnitAssigner {
+    /// An assigner that has seen nothing yet.
+    ///
+    /// # Errors
+    /// [`UnitError::NoWords`] for `Words(0)`.
+    pub fn new(unit: PrivacyUnit) -> Result<Self, UnitError> {
+        if unit == PrivacyUnit::Words(0) {
+            return Err(UnitError::NoWords);
+        }
+        Ok(Self { unit, records: 0, units: 0, users: HashMap::new() })
+    }
+
+    /// The pieces of one record. A record belongs to one unit, or to several of its own under `Words`.
+    ///
+    /// # Errors
+    /// [`UnitError::NoUser`] if users are the unit and the record names none.
+    pub fn assign(&mut self, record: Record) -> Result<Vec<Piece>, UnitError> {
+        self.records += 1;
+        match self.unit {
+            PrivacyUnit::Record => Ok(vec![Piece { unit: self.fresh(), text: record.text }]),
+            PrivacyUnit::User => {
+                let Some(user) = record.user else { return Err(UnitError::NoUser { record: self.records }) };
+                let unit = match self.users.get(&user) {
+                    Some(&known) => known,
+                    None => {
+                        let unit = self.fresh();
+                        self.users.insert(user, unit);
+                        unit
+                    }
+                };
+                Ok(vec![Piece { unit, text: record.text }])
+            }
+            PrivacyUnit::Words(n) => Ok(cut_words(&record.text, n as usize)
+                .map(|text| Piece { unit: self.fresh(), text: text.to_owned() })
+                .collect()),
+        }
+    }
+
+    /// Units seen so far. A raw count of the corpus: private unless the number of units is declared public.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.units += 1;
+        self.units - 1
+    }
+}
+
+/// The pieces of a stream of records, in order.
+///
+/// ```
+/// use dp_tokenizer::corpus::Record;
+/// use dp_tokenizer::unit::{PrivacyUnit, pieces};
+/// let record = Record { text: "one two three four five".into(), user: None };
+/// let cut: Result<Vec<_>, _> = pieces([Ok(record)], PrivacyUnit::Words(2))?.collect();
+/// let texts: Vec<_> = cut?.into_iter().map(|p| (p.unit, p.text)).collect();
+/// assert_eq!(texts, [(0, "one two".into()), (1, " three four".into()), (2, " five".into())]);
+/// # Ok::<(), dp_tokenizer::unit::UnitError>(())
+/// ```
+///
+/// # Errors
+/// As [`UnitAssigner::new`]; the items carry the errors of reading and assigning.
+pub fn pieces<I>(
+    records: I,
+    unit: PrivacyUnit,
+) -> Result<impl Iterator<Item = Result<Piece, UnitError>>, UnitError>
+where
+    I: IntoIterator<Item = Result<Record, CorpusError>>,
+{
+    let mut assigner = UnitAssigner::new(unit)?;
+    Ok(records.into_iter().flat_map(move |record| {
+        let assigned = record.map_err(UnitError::from).and_then(|record| assigner.assign(record));
+        let (pieces, error) = match assigned {
+            Ok(pieces) => (pieces, None),
+            Err(error) => (Vec::new(), Some(Err(error))),
+        };
+        pieces.into_iter().map(Ok).chain(error)
+    }))
+}
+
+/// Cuts before the white space that precedes each n-th word, so that the pieces put together are the text.
+fn cut_words(text: &str, n: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut words = 0;
+        let mut in_word = false;
+        let mut gap = 0;
+        for (at, c) in rest.char_indices() {
+            if c.is_whitespace() {
+                if in_word {
+                    gap = at;
+                }
+                in_word = false;
+            } else {
+                if !in_word {
+                    words += 1;
+                }
+                in_word = true;
+                if words > n {
+                    let (piece, tail) = rest.split_at(gap);
+                    rest = tail;
+                    return Some(piece);
+                }
+            }
+        }
+        Some(std::mem::take(&mut rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(text: &str, user: Option<&str>) -> Record {
+        Record { text: text.into(), user: user.map(Into::into) }
+    }
+
+    #[test]
+    fn users_are_grouped_wherever_their_records_stand() {
+        let mut assigner = UnitAssigner::new(PrivacyUnit::User).unwrap();
+        let mut unit_of = |user| assigner.assign(record("x", Some(user))).unwrap()[0].unit;
+        assert_eq!([unit_of("a"), unit_of("b"), unit_of("a"), unit_of("c")], [0, 1, 0, 2]);
+        assert_eq!(assigner.units(), 3);
+    }
+
+    #[test]
+    fn a_record_without_user_is_refused_by_number() {
+        let mut assigner = UnitAssigner::new(PrivacyUnit::User).unwrap();
+        assigner.assign(record("x", Some("a"))).unwrap();
+        let error = assigner.assign(record("y", None)).unwrap_err();
+        assert!(error.to_string().starts_with("record 2 has no user"), "{error}");
+        assert!(UnitAssigner::new(PrivacyUnit::Words(0)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn word_pieces_are_disjoint_complete_and_of_n_words(text in "[a-c \t\u{a0}\u{3000}]{0,60}", n in 1_usize..5) {
+            let cut: Vec<&str> = cut_words(&text, n).collect();
+            prop_assert_eq!(cut.concat(), text.clone());
+            for (i, piece) in cut.iter().enumerate() {
+                let words = piece.split_whitespace().count();
+                prop_assert!(words == n || (i + 1 == cut.len() && words <= n), "{:?}", cut);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Every form of file a user may bring, good and bad.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use dp_tokenizer::corpus::{BadUtf8, CorpusError, Files, Format, Source, open};
+
+fn file(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+fn texts(source: &Source) -> Result<Vec<String>, CorpusError> {
+    open(source)?.map(|r| r.map(|r| r.text)).collect()
+}
+
+#[test]
+fn each_form_gives_the_same_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "first line\n\n  \nsecond é line\r\nlast".as_bytes();
+    let json =
+        b"{\"text\":\"first line\"}\n{\"a\":[1,{}],\"text\":\"second \\u00e9 line\"}\n\n{\"text\":\"last\"}"
+            .as_slice();
+    let two_frames = [zstd(&text[..11]), zstd(&text[11..])].concat();
+    let two_members = [gzip(&text[..11]), gzip(&text[11..])].concat();
+    let paths = [
+        file(dir.path(), "a.txt", text),
+        file(dir.path(), "noextension", text),
+        file(dir.path(), "a.txt.gz", &gzip(text)),
+        file(dir.path(), "b.txt.gz", &two_members),
+        file(dir.path(), "a.txt.zst", &two_frames),
+        file(dir.path(), "a.jsonl", json),
+        file(dir.path(), "a.ndjson.gz", &gzip(json)),
+        file(dir.path(), "A.JSONL.ZST", &zstd(json)),
+        file(dir.path(), "bom.txt", &[b"\xEF\xBB\xBF", text].concat()),
+    ];
+    for path in &paths {
+        let got = texts(&Source::files([path.clone()])).unwrap();
+        assert_eq!(got, ["first line", "second é line", "last"], "{}", path.display());
+    }
+    assert_eq!(texts(&Source::files(paths)).unwrap().len(), 27);
+}
+
+#[test]
+fn bad_utf8_is_replaced_and_counted_or_refused_by_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "latin1.txt", b"good\ncaf\xe9\n");
+    let mut records = open(&Source::files([path.clone()])).unwrap();
+    let all: Vec<_> = records.by_ref().map(|r| r.unwrap().text).collect();
+    assert_eq!((all[1].as_str(), records.replaced_lines()), ("caf\u{FFFD}", 1));
+
+    let strict = Source::Files(Files {
+        paths: vec![path],
+        format: Format::Text,
+        text_field: "text".into(),
+        user_field: None,
+        bad_utf8: BadUtf8::Refuse,
+    });
+    let error = texts(&strict).unwrap_err();
+    assert!(error.to_string().contains("latin1.txt, line 2: not valid UTF-8"), "{error}");
+}
+
+#[test]
+fn a_line_of_a_gigabyte_is_refused_by_file_and_line_without_being_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.txt");
+    let out = std::fs::File::create(&path).unwrap();
+    (&out).write_all(b"short\n").unwrap();
+    out.set_len(1 << 30).unwrap(); // a sparse file: one line of a gigabyte of zero bytes
+    let error = texts(&Source::files([path])).unwrap_err();
+    assert!(matches!(error, CorpusError::LineTooLong { line: 2, .. }), "{error}");
+    assert!(error.to_string().contains("long.txt, line 2: longer than 67108864 bytes"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_a_fix() {
+    let dir = tempfile::tempdir().unwrap();
+    let cut = gzip(&b"many words ".repeat(10_000));
+    for (name, bytes, expected) in [
+        ("empty.txt", b"".as_slice(), "no record found"),
+        ("blank.txt", b"\n \n\t\r\n", "no record found"),
+        ("t.parquet", b"PAR1", ".parquet files are not read"),
+        ("cut.txt.gz", &cut[..cut.len() / 2], "cut off or damaged"),
+        ("not.txt.zst", b"plain text", "cut off or damaged"),
+        ("wrong.jsonl", b"{\"text\": \"a\"}\nhello", "line 2: not JSON at column 1"),
+        ("field.jsonl", b"{\"body\": \"a\"}", "no field \"text\"; name the field"),
+    ] {
+        let error = texts(&Source::files([file(dir.path(), name, bytes)])).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(name), "{name}: {error}");
+    }
+    let missing = texts(&Source::files([dir.path().join("nowhere.txt")])).unwrap_err().to_string();
+    assert!(missing.contains("nowhere.txt: No such file"), "{missing}");
+    let folder = texts(&Source::files([dir.path().to_owned()])).unwrap_err().to_string();
+    assert!(folder.contains("is a folder"), "{folder}");
+    assert!(matches!(texts(&Source::files([])), Err(CorpusError::Empty { .. })));
+    assert!(matches!(texts(&Source::Embedded { records: 0, seed: 1 }), Err(CorpusError::Empty { .. })));
+}
+
+#[test]
+fn a_missing_last_file_is_refused_before_the_first_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = file(dir.path(), "good.txt", b"x\n");
+    assert!(open(&Source::files([good, dir.path().join("gone.txt")])).is_err());
+}

@@ -1,0 +1,52 @@
+//! The oracle: one example at a time, its whole gradient in memory, clipped and summed in double precision.
+
+use super::{ClippedSum, plain_sum};
+use crate::layer::{Kernels, Weights};
+use crate::model::{Gpt2, TokenBatch};
+use crate::tensor::to_host_f64;
+
+/// The gradient of one example's loss, all parameters in one vector, from a batch of that example alone.
+pub fn single_gradient<B: Kernels>(
+    model: &Gpt2,
+    weights: &Weights<B>,
+    window: &[u32],
+    device: &B::Device,
+) -> Vec<f64> {
+    let seq = model.config().context;
+    let batch = TokenBatch::new(&[window.to_vec()], 1, seq, weights.dtype(), device);
+    flatten(plain_sum(model.records(weights, batch), weights.specs()))
+}
+
+/// Clipped sum over a lot by the definition.
+pub fn clipped_sum_by_loop<B: Kernels>(
+    model: &Gpt2,
+    weights: &Weights<B>,
+    lot: &[Vec<u32>],
+    l2_clip_norm: f64,
+    device: &B::Device,
+) -> Vec<f64> {
+    let mut sum = Vec::new();
+    for window in lot {
+        let gradient = single_gradient(model, weights, window, device);
+        let factor = (l2_clip_norm / norm(&gradient)).min(1.0);
+        sum.resize(gradient.len(), 0.0);
+        sum.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += factor * value);
+    }
+    sum
+}
+
+/// All parts in one vector.
+pub fn flatten<B: Kernels>(sum: ClippedSum<B>) -> Vec<f64> {
+    sum.parts.into_iter().flat_map(to_host_f64).collect()
+}
+
+/// L2 norm.
+pub fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
+/// ‖a − b‖ / ‖b‖
+pub fn relative_distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    norm(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>()) / norm(b)
+}

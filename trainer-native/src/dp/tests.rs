@@ -1,0 +1,312 @@
+//! The guarantees of a step, each held against the loop over single examples or the definition.
+
+use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
+
+use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
+use super::*;
+use crate::layer::{ParamId, Weights};
+use crate::model::{Gpt2, Gpt2Config, TokenBatch};
+use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
+
+const DEVICE: FlexDevice = FlexDevice;
+
+/// A model with weights far enough from their start that no gradient is small by accident.
+fn model(config: Gpt2Config, seed: u64) -> (Gpt2, Weights<Flex>) {
+    let model = Gpt2::new(config);
+    let mut stream = TestRng::from_seed(seed).stream(Purpose::Initialization, 0, 0);
+    let mut weights = Weights::<Flex>::initialize(model.specs(), &mut stream, &DEVICE);
+    let moved = weights.take().into_iter().map(|value| {
+        let mut noise = vec![0.0; value.dims()[0]];
+        stream.fill_gaussian_f32(&mut noise, 0.2);
+        value + Tensor::from_data(noise.as_slice(), &DEVICE)
+    });
+    weights.replace(moved.collect());
+    (model, weights)
+}
+
+fn small() -> Gpt2Config {
+    Gpt2Config { vocab_size: 23, context: 7, d_model: 8, layers: 2, heads: 2, d_ff: 12 }
+}
+
+/// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
+fn ragged_lot() -> Vec<Vec<u32>> {
+    vec![
+        vec![1, 2, 3, 4, 5, 6, 7, 8],
+        vec![4, 4, 4, 4, 4],
+        vec![22, 0],
+        vec![9, 3, 9, 3, 9, 3, 9],
+        vec![5],
+        vec![],
+        vec![0, 1, 0],
+        vec![11, 12, 13, 14, 13, 12, 11],
+        vec![20, 20, 21],
+    ]
+}
+
+fn lot(windows: &[Vec<u32>], physical_batch: usize, context: usize) -> Lot<'_, Flex> {
+    Lot { windows, physical_batch, context, device: &DEVICE }
+}
+
+fn clipped(model: &Gpt2, weights: &Weights<Flex>, windows: &[Vec<u32>], rows: usize, bound: f64) -> Vec<f64> {
+    let lot = lot(windows, rows, model.config().context);
+    flatten(lot.sum(weights, bound, |weights, batch| {
+        let examples = batch.examples;
+        let records = model.records(weights, batch);
+        let norms = per_example_norms(&records);
+        clip(records, norms, examples, bound, weights.specs())
+    }))
+}
+
+/// A bound that clips about half of the lot, so that both branches of the clip are used.
+fn median_norm(model: &Gpt2, weights: &Weights<Flex>, windows: &[Vec<u32>]) -> f64 {
+    let mut norms: Vec<f64> =
+        windows.iter().map(|window| norm(&single_gradient(model, weights, window, &DEVICE))).collect();
+    norms.sort_by(f64::total_cmp);
+    norms[norms.len() / 2]
+}
+
+#[test]
+fn clipped_sum_equals_the_loop_over_single_examples() {
+    // The second shape makes the direct form of the norm cheaper than the Gram form, the third the other way round.
+    let shapes = [
+        small(),
+        Gpt2Config { d_model: 4, heads: 1, d_ff: 4, layers: 1, ..small() },
+        Gpt2Config { d_model: 32, heads: 4, d_ff: 64, ..small() },
+    ];
+    for (seed, shape) in shapes.into_iter().enumerate() {
+        let (model, weights) = model(shape, seed as u64);
+        let bound = median_norm(&model, &weights, &ragged_lot());
+        let want = clipped_sum_by_loop(&model, &weights, &ragged_lot(), bound, &DEVICE);
+        let got = clipped(&model, &weights, &ragged_lot(), 4, bound);
+        let distance = relative_distance(&got, &want);
+        assert!(distance < 1e-4, "{shape:?}: {distance}");
+    }
+}
+
+#[test]
+fn clipped_sum_equals_the_loop_in_double_precision() {
+    let (model, weights) = model(small(), 3);
+    let weights = weights.cast(FloatDType::F64);
+    let bound = median_norm(&model, &weights, &ragged_lot());
+    let want = clipped_sum_by_loop(&model, &weights, &ragged_lot(), bound, &DEVICE);
+    // Factors are f32 and norms are rounded up by 1e-5: both are taken out by a bound that nothing reaches.
+    let got = clipped(&model, &weights, &ragged_lot(), 4, 1e6);
+    let all = clipped_sum_by_loop(&model, &weights, &ragged_lot(), 1e6, &DEVICE);
+    assert!(relative_distance(&got, &all) < 1e-12);
+    let got = clipped(&model, &weights, &ragged_lot(), 4, bound);
+    assert!(relative_distance(&got, &want) < 2e-5);
+}
+
+#[test]
+fn norms_equal_those_of_whole_gradients() {
+    let (model, weights) = model(small(), 4);
+    let weights = weights.cast(FloatDType::F64);
+    let windows = ragged_lot();
+    let batch = TokenBatch::new(&windows, windows.len(), 7, FloatDType::F64, &DEVICE);
+    let norms = per_example_norms(&model.records(&weights, batch)).0;
+    for (window, got) in windows.iter().zip(norms) {
+        let want = norm(&single_gradient(&model, &weights, window, &DEVICE));
+        assert!(got >= want && got <= want * (1.0 + 2e-5), "{window:?}: {got} {want}");
+    }
+}
+
+#[test]
+fn gradient_equals_finite_differences_of_the_loss() {
+    let (model, weights) = model(small(), 5);
+    let weights = weights.cast(FloatDType::F64);
+    let window = vec![3, 4, 4, 9, 0, 22, 3];
+    let gradient = single_gradient(&model, &weights, &window, &DEVICE);
+    let loss = |weights: &Weights<Flex>| {
+        let batch = TokenBatch::new(std::slice::from_ref(&window), 1, 7, FloatDType::F64, &DEVICE);
+        let logits = model.logits(weights, batch.tokens);
+        let nll = <Flex as crate::layer::Kernels>::token_nll(logits, batch.targets.reshape([7]));
+        to_host_f64((nll * batch.target_weights.reshape([7])).sum())[0]
+    };
+    let (h, mut offset, mut worst) = (1e-5, 0, 0.0_f64);
+    for (index, spec) in weights.specs().to_vec().iter().enumerate() {
+        for element in (0..spec.len()).step_by(spec.len().div_ceil(9)) {
+            let at = |shift: f64| {
+                let mut moved = weights.clone();
+                let mut values = moved.take();
+                let mut host = to_host_f64(values[index].clone());
+                host[element] += shift;
+                let data = TensorData::new(host, [spec.len()]);
+                values[index] = Tensor::from_data(data, (&DEVICE, crate::tensor::DType::F64));
+                moved.replace(values);
+                loss(&moved)
+            };
+            let slope = (at(h) - at(-h)) / (2.0 * h);
+            worst = worst.max((slope - gradient[offset + element]).abs());
+        }
+        offset += spec.len();
+    }
+    // The central difference errs by h²·(third derivative) + 1e-16/h ≈ 1e-10; gradients here are of order 0.1.
+    assert!(worst < 1e-8, "{worst}");
+    assert!(norm(&gradient) > 0.1);
+}
+
+#[test]
+fn sum_moves_at_most_the_clip_norm_when_one_example_is_removed() {
+    let (model, weights) = model(small(), 6);
+    let windows = ragged_lot();
+    for bound in [1e-3, 0.1, 1.0] {
+        let whole = clipped(&model, &weights, &windows, 4, bound);
+        for removed in 0..windows.len() {
+            let mut rest = windows.clone();
+            rest.remove(removed);
+            let part = clipped(&model, &weights, &rest, 4, bound);
+            let moved = norm(&whole.iter().zip(&part).map(|(a, b)| a - b).collect::<Vec<_>>());
+            // Sums of 8 others are rounded to f32 in another grouping: 1e-6 of their length.
+            assert!(moved <= bound * (1.0 + 1e-5), "{removed}: {moved} > {bound}");
+        }
+    }
+}
+
+#[test]
+fn a_clipped_gradient_alone_is_never_longer_than_the_bound() {
+    for seed in 10..20 {
+        let (model, weights) = model(small(), seed);
+        for window in ragged_lot() {
+            let length = norm(&clipped(&model, &weights, &[window], 2, 0.01));
+            assert!(length <= 0.01, "{length}");
+        }
+    }
+}
+
+#[test]
+fn the_physical_batch_does_not_change_the_sum() {
+    let (model, weights) = model(small(), 7);
+    let want = clipped(&model, &weights, &ragged_lot(), 1, 0.3);
+    for rows in [2, 3, 4, 9, 16] {
+        let got = clipped(&model, &weights, &ragged_lot(), rows, 0.3);
+        assert!(relative_distance(&got, &want) < 1e-6, "{rows}");
+    }
+}
+
+#[test]
+fn padding_contributes_nothing_even_where_its_rows_hold_gradients() {
+    let (model, weights) = model(small(), 8);
+    let windows = ragged_lot();
+    let batch = || TokenBatch::new(&windows, windows.len(), 7, FloatDType::F32, &DEVICE);
+    let sum = |examples| {
+        let records = model.records(&weights, batch());
+        let norms = per_example_norms(&records);
+        flatten(clip(records, norms, examples, 0.3, weights.specs()))
+    };
+    let three = clipped(&model, &weights, &windows[..3], 3, 0.3);
+    assert!(relative_distance(&sum(3), &three) < 1e-6, "rows beyond the third are declared padding");
+    assert!(norm(&sum(0)) == 0.0);
+}
+
+#[test]
+fn a_poisoned_example_contributes_nothing() {
+    let (model, weights) = model(small(), 9);
+    let windows = vec![vec![1, 2, 3], vec![4, 5, 6, 7], vec![8, 9]];
+    let healthy = vec![windows[0].clone(), vec![], windows[2].clone()];
+    let want = clipped(&model, &weights, &healthy, 3, 0.3);
+    for poison in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
+        let batch = TokenBatch::new(&windows, 3, 7, FloatDType::F32, &DEVICE);
+        let bad = Tensor::<Flex, 1>::from_floats([0.0, poison, 0.0], &DEVICE).reshape([3, 1, 1]);
+        let spoil = |record| match record {
+            Record::Linear { weight, bias, input, grad } => {
+                Record::Linear { weight, bias, input: input + bad.clone(), grad: grad + bad.clone() }
+            }
+            Record::TiedEmbedding { table, tokens, grad, hidden, logits_grad } => Record::TiedEmbedding {
+                table,
+                tokens,
+                grad: grad + bad.clone(),
+                hidden: hidden + bad.clone(),
+                logits_grad,
+            },
+            Record::Norm { gain, bias, normalized, grad } => {
+                Record::Norm { gain, bias, normalized: normalized + bad.clone(), grad }
+            }
+            Record::Position { table, grad } => Record::Position { table, grad: grad + bad.clone() },
+        };
+        let records: Vec<_> = model.records(&weights, batch).into_iter().map(spoil).collect();
+        let norms = per_example_norms(&records);
+        let got = flatten(clip(records, norms, 3, 0.3, weights.specs()));
+        assert!(relative_distance(&got, &want) < 1e-6, "{poison}");
+    }
+}
+
+fn noised(parts: &[usize], bound: f64, sigma: f64, divisor: f64, step: u64) -> Vec<f64> {
+    let specs: Vec<_> = parts
+        .iter()
+        .map(|&len| crate::layer::ParamSpec {
+            name: String::new(),
+            shape: vec![len],
+            initial: crate::layer::Initial::Constant(0.0),
+        })
+        .collect();
+    let sum = ClippedSum::<Flex>::zero(&specs, bound, FloatDType::F32, &DEVICE).bounded().unwrap();
+    let mechanism = GaussianMechanism::new(sigma).unwrap();
+    let gradient = privatize(sum, &mechanism, divisor, step, &TestRng::from_seed(1));
+    gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
+}
+
+#[test]
+fn total_noise_has_variance_sigma_squared_c_squared_and_a_wrong_sigma_is_rejected() {
+    let (bound, sigma, divisor) = (0.25, 3.0, 64.0);
+    let noise = noised(&[150_000, 1, 49_999], bound, sigma, divisor, 5);
+    let n = noise.len() as f64;
+    let ratio = noise.iter().map(|z| (z * divisor).powi(2)).sum::<f64>() / n / (sigma * bound).powi(2);
+    // χ²/n has standard deviation √(2/n); 4.9 of them are α = 1e-6.
+    let tolerance = 4.9 * (2.0 / n).sqrt();
+    assert!((ratio - 1.0).abs() < tolerance, "{ratio}");
+    for wrong in [1.02, 1.0 / 1.02] {
+        assert!((ratio / (wrong * wrong) - 1.0).abs() > tolerance, "σ wrong by 2 % must be rejected");
+    }
+}
+
+#[test]
+fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
+    let (model, weights) = model(small(), 12);
+    let step =
+        DpStep { noise_multiplier: 2.0, l2_clip_norm: 0.5, expected_batch_size: 8.0, learning_rate: 0.0, step: 3 };
+    let rng = TestRng::from_seed(2);
+    let gradient = |windows: &[Vec<u32>]| -> Vec<f64> {
+        let gradient = dp_gradient(&model, &weights, &lot(windows, 4, 7), &step, &rng).unwrap();
+        gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
+    };
+    let (empty, full) = (gradient(&[]), gradient(&ragged_lot()));
+    let n = empty.len() as f64;
+    let ratio = empty.iter().map(|z| (z * 8.0).powi(2)).sum::<f64>() / n / (2.0_f64 * 0.5).powi(2);
+    assert!((ratio - 1.0).abs() < 4.9 * (2.0 / n).sqrt(), "{ratio}");
+    // What is left without the noise is the clipped sum over the plan's constant, not over the nine drawn.
+    let signal: Vec<f64> = full.iter().zip(&empty).map(|(a, b)| (a - b) * 8.0).collect();
+    let want = clipped(&model, &weights, &ragged_lot(), 4, 0.5);
+    assert!(relative_distance(&signal, &want) < 1e-4);
+}
+
+#[test]
+fn noise_differs_between_steps_and_between_tensors() {
+    let one = noised(&[100, 100], 1.0, 1.0, 1.0, 0);
+    let other = noised(&[100, 100], 1.0, 1.0, 1.0, 1);
+    assert!(one.iter().zip(&other).all(|(a, b)| a != b));
+    assert_ne!(one[..100], one[100..]);
+    assert_eq!(one, noised(&[100, 100], 1.0, 1.0, 1.0, 0), "the same address gives the same noise");
+}
+
+#[test]
+#[should_panic(expected = "has two records")]
+fn a_parameter_with_two_records_is_refused() {
+    let (model, weights) = model(small(), 13);
+    let batch = TokenBatch::new(&ragged_lot()[..2], 2, 7, FloatDType::F32, &DEVICE);
+    let mut records = model.records(&weights, batch);
+    records.push(records[0].clone());
+    let norms = per_example_norms(&records);
+    drop(clip(records, norms, 2, 1.0, weights.specs()));
+}
+
+#[test]
+#[should_panic(expected = "has no record")]
+fn a_parameter_without_a_record_is_refused() {
+    let (model, weights) = model(small(), 14);
+    let batch = TokenBatch::new(&ragged_lot()[..2], 2, 7, FloatDType::F32, &DEVICE);
+    let mut records = model.records(&weights, batch);
+    let dropped = records.pop().unwrap();
+    assert!(dropped.params().contains(&ParamId(0)));
+    let norms = per_example_norms(&records);
+    drop(clip(records, norms, 2, 1.0, weights.specs()));
+}

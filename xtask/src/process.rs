@@ -1,0 +1,90 @@
+//! Running other programs: the command is shown, a failure names it, and what a parent cargo exported does not leak.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// What `cargo xtask` exports for this process and a nested cargo of another toolchain must not see.
+const PARENT_CARGO: [&str; 6] =
+    ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"];
+
+/// A program about to run.
+pub struct Job {
+    command: Command,
+    shown: String,
+}
+
+impl Job {
+    /// `program` in `folder`.
+    pub fn new(program: impl AsRef<OsStr>, folder: &Path) -> Self {
+        let mut command = Command::new(&program);
+        command.current_dir(folder);
+        for name in PARENT_CARGO {
+            command.env_remove(name);
+        }
+        Self { command, shown: program.as_ref().to_string_lossy().into_owned() }
+    }
+
+    /// The cargo of the toolchain that the folder asks for.
+    pub fn cargo(folder: &Path) -> Self {
+        Self::new("cargo", folder)
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        for arg in args {
+            self.shown.push(' ');
+            self.shown.push_str(&arg.as_ref().to_string_lossy());
+            self.command.arg(arg);
+        }
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it with this terminal.
+    pub fn run(mut self) -> Result<()> {
+        note(&format!("$ {}", self.shown));
+        let status =
+            self.command.status().with_context(|| format!("`{}` could not be started", self.shown))?;
+        if status.success() { Ok(()) } else { bail!("`{}` failed: {status}", self.shown) }
+    }
+
+    /// Runs it and answers with its standard output.
+    pub fn output(mut self) -> Result<String> {
+        let output = self
+            .command
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("`{}` could not be started", self.shown))?;
+        if !output.status.success() {
+            bail!("`{}` failed: {}", self.shown, output.status);
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` answered in no text", self.shown))
+    }
+
+    /// Its standard output when it runs and succeeds; silent otherwise.
+    pub fn probe(mut self) -> Option<String> {
+        let output = self.command.stderr(Stdio::null()).output().ok()?;
+        if output.status.success() { String::from_utf8(output.stdout).ok() } else { None }
+    }
+}
+
+/// Writes a line of progress to stderr.
+pub fn note(line: &str) {
+    // A closed stderr is no reason to stop a build.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The first file called `program` on PATH.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}

@@ -1,0 +1,49 @@
+//! The browser that runs the page's tests, and Node for the script that drives it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::tools::install_packages;
+use crate::process::{Job, note, on_path};
+
+/// Chromium and its driver.
+pub struct Browser {
+    /// The browser.
+    pub chromium: PathBuf,
+    /// Its WebDriver.
+    pub driver: PathBuf,
+}
+
+/// Finds Chromium without changing the machine; `$CHROMIUM` and `$CHROMEDRIVER` go first.
+pub fn find() -> Option<Browser> {
+    let named = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|file| file.is_file());
+    let browsers = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let chromium = named("CHROMIUM").or_else(|| browsers.iter().find_map(|name| on_path(name)))?;
+    let driver = named("CHROMEDRIVER").or_else(|| on_path("chromedriver"))?;
+    Some(Browser { chromium, driver })
+}
+
+/// Finds Chromium, or installs it on Debian.
+pub fn find_or_install(root: &Path) -> Result<Browser> {
+    if let Some(browser) = find() {
+        return Ok(browser);
+    }
+    note("the page's tests need Chromium and chromedriver");
+    install_packages(root, &["chromium", "chromium-driver"])?;
+    find().context("Chromium is installed but not on PATH; set CHROMIUM and CHROMEDRIVER to the programs")
+}
+
+/// Finds npm, or installs it on Debian; then the end-to-end script's two packages, beside the script.
+pub fn node_packages(root: &Path) -> Result<()> {
+    if on_path("npm").is_none() {
+        note("the end-to-end test of the page needs Node");
+        install_packages(root, &["nodejs", "npm"])?;
+    }
+    let folder = root.join("web/e2e");
+    if folder.join("node_modules/playwright-core").is_dir() && folder.join("node_modules/axe-core").is_dir() {
+        return Ok(());
+    }
+    Job::new("npm", &folder).args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).run()
+}

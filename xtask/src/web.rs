@@ -1,0 +1,103 @@
+//! The page: built by trunk, tested in headless Chromium.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{Job, note, on_path};
+use crate::toolchain::{browser, tools, wasm};
+use crate::{seal, setup};
+
+/// `cargo xtask web …`.
+pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
+    let release = match rest {
+        [] => false,
+        ["--release"] => true,
+        other => bail!("`{}` is no option of `web {chore}`; allowed: --release", other.join(" ")),
+    };
+    match chore {
+        "build" => build(root, release),
+        "serve" => serve(root, release),
+        "test" => Ok(unit_tests(root)? && build(root, release)? && end_to_end(root)?),
+        "vectors" => vectors(root),
+        other => bail!("`web {other}` is no chore; allowed: build, serve, test, vectors"),
+    }
+}
+
+/// Compiles `crates` for the browser, so that a native habit in one of them is found where it is.
+pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
+    let mode = setup::page_tools(root)?;
+    let mut job =
+        wasm::job("cargo", root, root, &mode)?.args(["build", "--release", "--target", wasm::TARGET]);
+    for name in crates {
+        job = job.args(["--package", name]);
+    }
+    job.run().map(|()| true)
+}
+
+/// The page into `dist/`, with the checksum of its start script in the content security policy.
+pub fn build(root: &Path, release: bool) -> Result<bool> {
+    trunk(root, "build", release)?.run()?;
+    seal::run(&root.join("dist/index.html"))?;
+    Ok(true)
+}
+
+/// The `wasm_bindgen_test`s, in headless Chromium.
+pub fn unit_tests(root: &Path) -> Result<bool> {
+    let mode = setup::page_tools(root)?;
+    let browser = browser::find_or_install(root)?;
+    let runner = "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER";
+    wasm::job("cargo", root, root, &mode)?
+        .env(runner, "wasm-bindgen-test-runner")
+        .env("CHROMEDRIVER", browser.driver)
+        .env("WASM_BINDGEN_TEST_TIMEOUT", "240")
+        .args(["test", "--release", "--target", wasm::TARGET, "--package", "web", "--lib", "--tests"])
+        .run()
+        .map(|()| true)
+}
+
+/// The script that uses the built page as a person does. Screenshots land in `<target>/web-e2e`.
+pub fn end_to_end(root: &Path) -> Result<bool> {
+    let browser = browser::find_or_install(root)?;
+    browser::node_packages(root)?;
+    Job::cargo(root).args(["build", "--release", "--package", "trainer-native"]).run()?;
+    let shots = tools::target_dir(root).join("web-e2e");
+    std::fs::create_dir_all(&shots).with_context(|| format!("creating {}", shots.display()))?;
+    Job::new("node", &root.join("web/e2e"))
+        .args(["run.mjs"])
+        .env("CHROMIUM", browser.chromium)
+        .env("PAGE", root.join("dist"))
+        .env("OUT", shots)
+        .env("TRAINER", tools::target_dir(root).join("release/trainer-native"))
+        .run()
+        .map(|()| true)
+}
+
+fn serve(root: &Path, release: bool) -> Result<bool> {
+    note("the page will be at http://127.0.0.1:8080/");
+    trunk(root, "serve", release)?.run().map(|()| true)
+}
+
+fn trunk(root: &Path, chore: &str, release: bool) -> Result<Job> {
+    let mode = setup::page_tools(root)?;
+    let mut job = wasm::job("trunk", root, root, &mode)?
+        .env("TRUNK_SKIP_VERSION_CHECK", "true")
+        // Every tool is here already: nothing has to be fetched.
+        .env("TRUNK_OFFLINE", "true")
+        // Trunk reads NO_COLOR as a boolean and refuses the customary `1`.
+        .env("NO_COLOR", "true")
+        .args([chore]);
+    if release {
+        job = job.args(["--release"]);
+    }
+    Ok(job)
+}
+
+/// Writes the figures the browser test compares with.
+fn vectors(root: &Path) -> Result<bool> {
+    if on_path("cargo").is_none() {
+        bail!("cargo is not on PATH");
+    }
+    let test = ["test", "--release", "--package", "web", "--no-default-features", "--test", "parity"];
+    Job::cargo(root).args(test).env("WRITE_VECTORS", "1").run().map(|()| true)
+}
