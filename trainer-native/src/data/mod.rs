@@ -28,7 +28,7 @@ pub struct Dataset {
 impl Dataset {
     /// Encodes parts of units, given in any order of units.
     #[must_use]
-    pub fn encode(parts: &[Part], tokenizer: &Tokenizer, context: usize) -> Self {
+    pub fn encode(parts: &[Part], tokenizer: &Tokenizer, eos: u32, context: usize) -> Self {
         let mut order: Vec<&Part> = parts.iter().collect();
         // Stable: a user's records stay in the corpus's order.
         order.sort_by_key(|part| part.piece.unit);
@@ -42,11 +42,11 @@ impl Dataset {
             let at_start = dataset.starts.last() == Some(&dataset.tokens.len());
             // A user's second record follows the end-of-text token of the first.
             if part.begins_record && at_start {
-                dataset.tokens.push(tokenizer.eos_id());
+                dataset.tokens.push(eos);
             }
             dataset.tokens.extend(tokenizer.encode(&part.piece.text));
             if part.ends_record {
-                dataset.tokens.push(tokenizer.eos_id());
+                dataset.tokens.push(eos);
             }
         }
         dataset.starts.push(dataset.tokens.len());

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub use entry::{Entry, FileDigest, Header, Randomness};
-pub use record::{Head, Record, compose};
+pub use record::{Head, Record, charge, compose};
 
 use crate::{RunError, durable};
 

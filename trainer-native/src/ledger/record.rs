@@ -217,10 +217,7 @@ impl Record {
         let mut charges: Vec<(DpEvent, u64)> = Vec::new();
         for entry in &self.entries {
             if let Entry::Release { event } | Entry::Step { event, .. } = entry {
-                match charges.iter_mut().find(|(known, _)| known == event) {
-                    Some((_, count)) => *count += 1,
-                    None => charges.push((event.clone(), 1)),
-                }
+                charge(&mut charges, event, 1);
             }
         }
         charges
@@ -237,6 +234,14 @@ impl Record {
     pub fn continues(&self, head: &Head) -> bool {
         let last = usize::try_from(head.lines).ok().and_then(|lines| lines.checked_sub(1));
         last.and_then(|last| self.digests.get(last)).is_some_and(|digest| *digest == head.sha256)
+    }
+}
+
+/// Adds `count` uses of `event` to charges.
+pub fn charge(charges: &mut Vec<(DpEvent, u64)>, event: &DpEvent, count: u64) {
+    match charges.iter_mut().find(|(known, _)| known == event) {
+        Some((_, total)) => *total += count,
+        None => charges.push((event.clone(), count)),
     }
 }
 

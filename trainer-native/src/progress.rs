@@ -1,0 +1,120 @@
+//! What the user sees while a run goes on, on stderr: public figures only.
+//!
+//! Speed is counted in the plan's expected batch, never in the drawn one.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+use accountant::Bounds;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::telemetry::Released;
+
+/// Time between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// A bar on a terminal, a line every few seconds elsewhere. It has no colour, so NO_COLOR has nothing to switch off.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    first: u64,
+    end: u64,
+    last_line: Option<Instant>,
+}
+
+/// What a step adds to the picture.
+pub(crate) struct Tick {
+    /// Logical steps done.
+    pub steps_done: u64,
+    /// Tokens that a step processes on average.
+    pub expected_tokens: Released<u64>,
+    /// ε spent so far; `None` in a run without noise.
+    pub epsilon: Released<Option<Bounds>>,
+}
+
+impl Progress {
+    /// Begins at `first` of `end` steps.
+    pub fn start(first: u64, end: u64) -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(end), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps  {msg}  {elapsed} elapsed");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_position(first);
+            bar
+        });
+        Self { bar, started: Instant::now(), first, end, last_line: None }
+    }
+
+    /// Whether the next tick is worth its ε: computing it takes a moment.
+    pub fn due(&self) -> bool {
+        self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY)
+    }
+
+    /// Moves the bar without new figures.
+    pub fn moved(&self, steps_done: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(steps_done);
+        }
+    }
+
+    /// Shows where the run stands.
+    pub fn show(&mut self, tick: &Tick) {
+        self.last_line = Some(Instant::now());
+        let done = tick.steps_done.saturating_sub(self.first).max(1) as f64;
+        let each = self.started.elapsed().as_secs_f64() / done;
+        let left = Duration::from_secs_f64(each * self.end.saturating_sub(tick.steps_done) as f64);
+        let epsilon = match tick.epsilon.get() {
+            Some(bounds) => format!("ε ≤ {:.4} spent", bounds.upper),
+            None => "NOT PRIVATE".to_owned(),
+        };
+        let rate = *tick.expected_tokens.get() as f64 / each;
+        let figures = format!("{epsilon}, {rate:.0} tokens/s expected, {} left", clock(left));
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(tick.steps_done);
+                bar.set_message(figures);
+            }
+            None => note(&format!("step {}/{}: {figures}", tick.steps_done, self.end)),
+        }
+    }
+
+    /// Writes a line above the bar.
+    pub fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Writes a line to stderr. A closed stderr is no reason to stop a run.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s:02} s"),
+        (h, m, _) => format!("{h} h {m:02} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_for_people() {
+        let written = |seconds| clock(Duration::from_secs(seconds));
+        assert_eq!([written(7), written(61), written(3_720)], ["7 s", "1 min 01 s", "1 h 02 min"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! The end of a run: the model's files, the completion line, the certificate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use accountant::Bounds;
+use dp_tokenizer::Tokenizer;
+use plan::CertifiedPlan;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Training;
+use crate::certificate::{Certificate, JSON_FILE_NAME, MARKDOWN_FILE_NAME};
+use crate::checkpoint::{self, MODEL_FILE_NAME};
+use crate::durable::{self, sha256_hex};
+use crate::folder::RunFolder;
+use crate::layer::Kernels;
+use crate::ledger::{Entry, FileDigest};
+use crate::telemetry::Released;
+use crate::{RunError, eval, vocabulary};
+
+const CONFIG_FILE_NAME: &str = "config.json";
+const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
+const METRICS_FILE_NAME: &str = "metrics.jsonl";
+const EVALUATION_FILE_NAME: &str = "evaluation.json";
+
+/// Held-out figures of the finished model, on text that the plan declares public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Tokens predicted, the end of each record included.
+    pub tokens: u64,
+    /// e to the mean negative log-likelihood of a token.
+    pub perplexity: Released<f64>,
+    /// The same of the best unigram model of this text, fitted on this text: a bound below every unigram model.
+    pub best_unigram_perplexity: f64,
+}
+
+/// What a finished run amounts to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The run folder.
+    pub run: PathBuf,
+    /// Whether it protects anybody.
+    pub private: bool,
+    /// ε spent; absent without noise.
+    pub epsilon: Option<Bounds>,
+    /// Failure probability.
+    pub delta: f64,
+    /// Logical steps whose result is in the model.
+    pub steps_done: u64,
+    /// Logical steps the plan asked for.
+    pub steps_planned: u64,
+    /// Held-out figures, if the plan has evaluation text.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// Writes the model's files, closes the ledger and writes the certificate.
+pub(super) fn finish<B: Kernels>(training: Training<'_, B>, tokenizer: &Tokenizer) -> Result<Summary, RunError> {
+    let Training { job, mut folder, engine, evaluation, end } = training;
+    let path = folder.path.clone();
+    let mut config = engine.hf_config();
+    let eos = vocabulary::end_of_text(tokenizer)?;
+    config["bos_token_id"] = json!(eos);
+    config["eos_token_id"] = json!(eos);
+    config["pad_token_id"] = json!(tokenizer.pad_id());
+    durable::write_atomic(&path.join(MODEL_FILE_NAME), &checkpoint::model_file(&engine.weights())?)?;
+    durable::write_atomic(&path.join(CONFIG_FILE_NAME), pretty(&config)?.as_bytes())?;
+    let tokenizer_config = vocabulary::hugging_face_config(tokenizer, job.plan.plan().model().context);
+    durable::write_atomic(&path.join(TOKENIZER_CONFIG_FILE_NAME), pretty(&tokenizer_config)?.as_bytes())?;
+    let mut names = vec![
+        MODEL_FILE_NAME,
+        CONFIG_FILE_NAME,
+        vocabulary::FILE_NAME,
+        TOKENIZER_CONFIG_FILE_NAME,
+        METRICS_FILE_NAME,
+    ];
+    if !evaluation.is_empty() {
+        let figures = Evaluation {
+            tokens: evaluation.iter().map(|window| window.len() as u64 - 1).sum(),
+            perplexity: Released::from_public_text(eval::mean_nll(&engine, &evaluation)?.exp()),
+            best_unigram_perplexity: eval::best_unigram_nll(&evaluation).exp(),
+        };
+        durable::write_atomic(&path.join(EVALUATION_FILE_NAME), pretty(&figures)?.as_bytes())?;
+        names.push(EVALUATION_FILE_NAME);
+    }
+    let files = names.into_iter().map(|name| digest(&path, name)).collect::<Result<_, _>>()?;
+    folder.ledger.append(Entry::Completed { steps_done: end, files })?;
+    certify(&job.plan, &folder)
+}
+
+/// Writes the certificate of a run whose ledger is closed, and gives its summary.
+pub(super) fn certify(plan: &CertifiedPlan, folder: &RunFolder) -> Result<Summary, RunError> {
+    let certificate = Certificate::derive(plan, folder.ledger.record())?;
+    durable::write_atomic(&folder.path.join(JSON_FILE_NAME), certificate.to_json()?.as_bytes())?;
+    durable::write_atomic(&folder.path.join(MARKDOWN_FILE_NAME), certificate.to_markdown().as_bytes())?;
+    // The model is out and the ledger closed: nothing is left to go on from.
+    let _ = fs::remove_file(folder.path.join(checkpoint::FILE_NAME));
+    Ok(summary(&folder.path, &certificate))
+}
+
+/// The summary of a run folder with this certificate.
+pub(crate) fn summary(path: &Path, certificate: &Certificate) -> Summary {
+    let evaluation = fs::read(path.join(EVALUATION_FILE_NAME)).ok();
+    Summary {
+        run: path.to_owned(),
+        private: certificate.private,
+        epsilon: certificate.guarantee.epsilon,
+        delta: certificate.guarantee.delta,
+        steps_done: certificate.ledger.steps_done,
+        steps_planned: certificate.ledger.steps_planned,
+        evaluation: evaluation.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+    }
+}
+
+fn digest(folder: &Path, name: &str) -> Result<FileDigest, RunError> {
+    Ok(FileDigest { name: name.to_owned(), sha256: sha256_hex(&durable::read(&folder.join(name))?) })
+}
+
+fn pretty(value: &impl Serialize) -> Result<String, RunError> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| RunError::Failed(error.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { run, delta, steps_done, steps_planned, .. } = self;
+        if !self.private {
+            writeln!(f, "NOT PRIVATE: this run protects nobody")?;
+        }
+        write!(f, "{}: {steps_done} of {steps_planned} steps", run.display())?;
+        match self.epsilon {
+            Some(Bounds { lower, upper }) => writeln!(f, ", ε between {lower} and {upper} at δ = {delta}")?,
+            None => writeln!(f, ", no bound on ε")?,
+        }
+        if let Some(evaluation) = &self.evaluation {
+            writeln!(
+                f,
+                "held-out perplexity per token {:.2} on {} tokens; the best unigram model's {:.2}",
+                evaluation.perplexity.get(),
+                evaluation.tokens,
+                evaluation.best_unigram_perplexity
+            )?;
+        }
+        write!(f, "certificate: {}", run.join(MARKDOWN_FILE_NAME).display())
+    }
+}

@@ -1,0 +1,29 @@
+//! SIGINT and SIGTERM: the first asks for a checkpoint, the second ends the process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::RunError;
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the first signal a request that [`requested`] tells of, and the second an end.
+///
+/// # Errors
+/// [`RunError::Failed`] if the system takes no handler.
+pub(crate) fn listen() -> Result<(), RunError> {
+    let on_signal = || {
+        if REQUESTED.swap(true, Ordering::SeqCst) {
+            // The step under way was reserved in the ledger, so ending here only burns it.
+            std::process::exit(130);
+        }
+    };
+    match ctrlc::set_handler(on_signal) {
+        Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(()),
+        Err(error) => Err(RunError::Failed(format!("cannot listen for SIGINT: {error}"))),
+    }
+}
+
+/// Whether a signal has come.
+pub(crate) fn requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}
