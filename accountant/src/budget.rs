@@ -29,6 +29,17 @@ pub fn is_meaningful(delta: Delta, units: u64) -> bool {
     delta.get() < delta_ceiling(units)
 }
 
+/// The δ to promise `units` units when nobody chose one: a tenth of [`delta_ceiling`], at most 1e-6.
+///
+/// ```
+/// assert_eq!(accountant::budget::default_delta(6_000), 1e-6);
+/// assert_eq!(accountant::budget::default_delta(1_000_000), 1e-7);
+/// ```
+#[must_use]
+pub fn default_delta(units: u64) -> f64 {
+    (1.0 / (10.0 * units as f64)).min(1e-6)
+}
+
 /// The part of δ that the thresholds of a vocabulary release may use: a tenth. The rest is left to the noise.
 ///
 /// ```
