@@ -3,6 +3,7 @@
 //! Pure: no I/O, no randomness, no clock. The same answer natively and in WASM, to the last bit.
 
 mod bounds;
+pub mod budget;
 pub mod calibrate;
 mod chernoff;
 mod event;

@@ -1,6 +1,19 @@
 //! Differentially private vocabularies: text in, released words, a tokenizer out.
 //!
-//! The data's way: [`corpus`] (records) → [`unit`] (whose they are).
+//! The data's way: [`corpus`] (records) → [`unit`] (whose they are) → [`train`] (a vocabulary from released words) →
+//! [`Tokenizer`].
 
+mod character;
 pub mod corpus;
+pub mod encode;
+pub mod format;
+pub mod normalize;
+pub mod pretokenize;
+mod tokenizer;
+pub mod train;
 pub mod unit;
+mod vocabulary;
+
+pub use format::FormatError;
+pub use tokenizer::{EOS, Encoder, PAD, Tokenizer, UNK};
+pub use vocabulary::{DuplicateToken, Vocabulary};

@@ -3,13 +3,11 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::PlanFile;
-
-/// Defaults written out, keys sorted, no blanks, every float in its shortest round-trip form.
-pub(crate) fn to_json(file: &PlanFile) -> Result<String, serde_json::Error> {
+/// Keys sorted, no blanks, every float in its shortest round-trip form.
+pub(crate) fn to_json(value: &Value) -> String {
     let mut out = String::new();
-    write(&serde_json::to_value(file)?, &mut out);
-    Ok(out)
+    write(value, &mut out);
+    out
 }
 
 /// SHA-256 in lower-case hexadecimal digits.

@@ -3,6 +3,7 @@
 use accountant::{Bounds, Delta, DpEvent};
 
 use crate::Plan;
+use crate::canonical::sha256_hex;
 
 /// A plan whose cost is computed and within its promise. Only [`Plan::certify`] makes one.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,8 +13,6 @@ pub struct CertifiedPlan {
     pub(crate) tokenizer_release: Option<TokenizerRelease>,
     pub(crate) event: DpEvent,
     pub(crate) epsilon: Bounds,
-    pub(crate) json: String,
-    pub(crate) hash: String,
 }
 
 /// Steps that share everything the accountant needs to know.
@@ -116,13 +115,13 @@ impl CertifiedPlan {
 
     /// SHA-256 of [`CertifiedPlan::to_json`], in lower-case hexadecimal digits.
     #[must_use]
-    pub fn hash(&self) -> &str {
-        &self.hash
+    pub fn hash(&self) -> String {
+        sha256_hex(self.to_json())
     }
 
     /// The plan as canonical JSON: defaults written out, keys sorted, no blanks. [`crate::PlanFile::parse`] reads it.
     #[must_use]
     pub fn to_json(&self) -> &str {
-        &self.json
+        self.plan.to_json()
     }
 }

@@ -1,17 +1,114 @@
-//! From a plan to what it costs.
+//! From a plan to what it costs. Every figure on ε, δ and σ is the accountant's.
 
-use accountant::AccountantError;
+use accountant::{Bounds, DpEvent, budget, calibrate};
 
-use crate::{CertifiedPlan, Plan, PlanError};
+use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
+use crate::{BatchPhase, NoiseMultipliers, Plan, PlanError, Tokenizer};
+
+/// How a release divides its squared μ: thrice as much each round, then a count of what was found. Few words
+/// pass the first rounds, and those leave before the last, which can then look at rarer ones.
+const ROUND_SHARES: [f64; 3] = [0.0625, 0.1875, 0.5];
+const COUNT_SHARE: f64 = 0.25;
 
 impl Plan {
     /// Computes what the whole pipeline costs and holds the plan to its promise.
+    ///
+    /// Where the plan gives no noise multipliers, the tokenizer gets its share of the budget and training the
+    /// smallest noise with which all parts together stay within ε.
+    ///
+    /// # Guarantee
+    /// [`CertifiedPlan::epsilon`] bounds the composed event of release, all steps and all spare steps, and its
+    /// upper end does not exceed the plan's `privacy.epsilon`.
     ///
     /// # Errors
     /// [`PlanError::Overstated`] when the plan's noise gives more ε than it promises;
     /// [`PlanError::Accountant`] when the accountant has no certified answer.
     pub fn certify(self) -> Result<CertifiedPlan, PlanError> {
-        Err(AccountantError::NotConverged { what: "the accountant's engine is not yet part of this build" }
-            .into())
+        let noise = match self.privacy().noise_multipliers {
+            Some(noise) => noise,
+            None => self.calibrated()?,
+        };
+        let tokenizer_release = self.release(noise.tokenizer);
+        let event = self.pipeline(tokenizer_release.as_ref(), noise.training);
+        let epsilon = accountant::epsilon(&event, self.delta(), self.privacy().relation)?;
+        self.hold_to_promise(epsilon)?;
+        let phases = self.phases(noise.training);
+        Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
+    }
+
+    fn calibrated(&self) -> Result<NoiseMultipliers, PlanError> {
+        let (delta, relation) = (self.delta(), self.privacy().relation);
+        // A valid plan without noise multipliers has an ε; the accountant refuses NaN.
+        let target = self.privacy().epsilon.unwrap_or(f64::NAN);
+        let tokenizer = match self.tokenizer() {
+            Tokenizer::Train(_) => {
+                let share = self.privacy().tokenizer_share;
+                let threshold = budget::threshold_delta(delta);
+                Some(budget::noise_multiplier_of_share(target, delta, relation, share, threshold)?)
+            }
+            Tokenizer::Public(_) | Tokenizer::Bytes => None,
+        };
+        let release = self.release(tokenizer);
+        let event_for = |training| self.pipeline(release.as_ref(), training);
+        let training = calibrate::noise_multiplier(target, delta, relation, event_for)?;
+        Ok(NoiseMultipliers { tokenizer, training })
+    }
+
+    fn release(&self, noise_multiplier: Option<f64>) -> Option<TokenizerRelease> {
+        let noise_multiplier = noise_multiplier?;
+        let threshold_delta = budget::threshold_delta(self.delta());
+        let event = accountant::vocabulary_release_event(
+            noise_multiplier,
+            threshold_delta,
+            &ROUND_SHARES,
+            COUNT_SHARE,
+        );
+        let round_shares = ROUND_SHARES.to_vec();
+        Some(TokenizerRelease {
+            noise_multiplier,
+            threshold_delta,
+            round_shares,
+            count_share: COUNT_SHARE,
+            event,
+        })
+    }
+
+    fn phases(&self, noise_multiplier: f64) -> Vec<Phase> {
+        let phase = |BatchPhase { steps, expected_batch_size }: BatchPhase| Phase {
+            steps,
+            expected_batch_size,
+            sampling_probability: expected_batch_size as f64 / self.data().units as f64,
+            noise_multiplier,
+        };
+        self.training().phases().into_iter().map(phase).collect()
+    }
+
+    /// Everything that touches private text: the release, every step, and every spare step at the price of the
+    /// dearest, since no one knows which will be repeated.
+    fn pipeline(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
+        let phases = self.phases(noise_multiplier);
+        let dearest = phases.iter().max_by_key(|phase| phase.expected_batch_size);
+        let spare = dearest.map(|phase| Phase { steps: self.privacy().spare_steps, ..*phase });
+        let steps = phases
+            .iter()
+            .chain(&spare)
+            .filter(|phase| phase.steps > 0)
+            .map(|phase| DpEvent::SelfComposed { event: Box::new(phase.step_event()), count: phase.steps });
+        let events = release.map(|release| release.event.clone()).into_iter().chain(steps).collect();
+        DpEvent::Composed { events }
+    }
+
+    fn hold_to_promise(&self, Bounds { lower, upper }: Bounds) -> Result<(), PlanError> {
+        match self.privacy().epsilon {
+            Some(stated) if upper <= stated => Ok(()),
+            Some(stated) => Err(PlanError::Overstated { stated, lower, upper, delta: self.delta().get() }),
+            None if upper.is_finite() => Ok(()),
+            None => Err(PlanError::Field {
+                path: "privacy.noise_multipliers".to_owned(),
+                given: format!("so little noise that ε exceeds {lower} and has no finite bound"),
+                allowed: "noise with a finite ε".to_owned(),
+                fix: "give more noise, or leave it out and give privacy.epsilon".to_owned(),
+            }),
+        }
     }
 }

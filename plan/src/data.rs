@@ -71,7 +71,7 @@ pub enum Visibility {
     /// Every unit is protected: noise everywhere, every use charged.
     #[default]
     Private,
-    /// Nothing in the text needs protection: no noise, no charge, and the certificate protects nobody.
+    /// Nothing in the text needs protection. Understood, but not yet certified: this version refuses it.
     Public,
 }
 

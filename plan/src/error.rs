@@ -7,14 +7,16 @@ use accountant::AccountantError;
 #[non_exhaustive]
 pub enum PlanError {
     /// The text is not JSON.
-    #[error("plan is not valid JSON: line {line}, column {column}: {what}")]
+    #[error("plan is not valid JSON: line {line}, column {column}: {what}; fix: {fix}")]
     Syntax {
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What was found and what to do.
+        /// What was found.
         what: String,
+        /// What to do.
+        fix: &'static str,
     },
     /// The plan was written for another version of the format.
     #[error("version: {given} is not a version this build reads; allowed: {known}; {fix}")]

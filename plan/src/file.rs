@@ -2,7 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::check::check;
+use crate::describe::shown;
 use crate::{Data, Evaluation, Model, Performance, PlanError, Privacy, Tokenizer, Training};
 
 /// The version of `plan.json` this build reads and writes.
@@ -45,11 +48,55 @@ impl PlanFile {
     /// missing field, a wrong type or a value out of range; the message names the place, what was given,
     /// what is allowed and a fix.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
-        let file: Self = serde_json::from_str(text).map_err(|e| PlanError::Syntax {
-            line: e.line(),
-            column: e.column(),
-            what: e.to_string(),
-        })?;
-        Ok(file)
+        // Some editors begin a file with a byte-order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let value: Value = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
+        check_version(&value)?;
+        check(&value)?;
+        // Read from the text, not from the value: only so is a field given twice noticed.
+        serde_json::from_str(text).map_err(|error| syntax(text, &error))
     }
+}
+
+/// Looked at before anything else: a later version may have other fields.
+fn check_version(value: &Value) -> Result<(), PlanError> {
+    let version = &value["version"];
+    let newer = version.as_f64().is_some_and(|given| given > VERSION as f64);
+    if version.as_u64() == Some(VERSION)
+        || !value.is_object()
+        || !(version.is_number() || version.is_string())
+    {
+        return Ok(());
+    }
+    Err(PlanError::Version {
+        given: shown(version),
+        known: VERSION,
+        fix: if newer {
+            "use a newer build, or export the plan again for this one"
+        } else {
+            "set \"version\": 1"
+        },
+    })
+}
+
+fn syntax(text: &str, error: &serde_json::Error) -> PlanError {
+    let message = error.to_string();
+    let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
+    let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let rest: String = line.chars().skip(error.column().saturating_sub(1)).take(9).collect();
+    let word = rest.trim_start_matches('-').to_lowercase();
+    let fix = if word.starts_with("nan") || word.starts_with("inf") {
+        "JSON has no NaN or infinity: write a finite number"
+    } else if word.starts_with('/') || word.starts_with('#') {
+        "JSON has no comments: remove it"
+    } else if what.starts_with("duplicate field") {
+        "remove one of the two"
+    } else if what.starts_with("trailing comma") {
+        "remove the comma before the closing bracket"
+    } else if text.trim().is_empty() {
+        "the file is empty: start from a preset in plan/presets"
+    } else {
+        "correct the text at this place"
+    };
+    PlanError::Syntax { line: error.line(), column: error.column(), what: what.to_owned(), fix }
 }

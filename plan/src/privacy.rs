@@ -73,7 +73,8 @@ pub struct NoiseMultipliers {
     pub training: f64,
 }
 
-/// The schema's view of [`NeighboringRelation`], which the accountant owns.
+// The schema's view of a type that the accountant owns.
+/// Which pairs of data sets must be hard to tell apart.
 #[derive(JsonSchema)]
 #[schemars(rename = "NeighboringRelation", rename_all = "snake_case")]
 #[expect(dead_code, reason = "describes a foreign type in the schema; never built")]

@@ -3,20 +3,40 @@
 use accountant::Delta;
 
 use crate::{Data, Evaluation, Model, Performance, PlanError, PlanFile, Privacy, Tokenizer, Training};
+use crate::{canonical, check, consistent, memory};
 
 /// A plan that makes sense. Made from a [`PlanFile`] by `TryFrom`; what it costs says [`Plan::certify`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     file: PlanFile,
     delta: Delta,
+    json: String,
 }
 
 impl TryFrom<PlanFile> for Plan {
     type Error = PlanError;
 
     fn try_from(file: PlanFile) -> Result<Self, PlanError> {
+        let value = serde_json::to_value(&file).map_err(|error| unwritable(&error.to_string()))?;
+        check::check(&value)?;
+        let json = canonical::to_json(&value);
+        // JSON has no NaN or infinity, and writes them as null: what does not come back as it was is refused.
+        let same = serde_json::from_value::<PlanFile>(value).is_ok_and(|read| read == file);
+        if !same {
+            return Err(unwritable("a number is NaN or infinite"));
+        }
         let delta = Delta::new(file.privacy.delta)?;
-        Ok(Self { file, delta })
+        consistent::check(&file, delta)?;
+        Ok(Self { file, delta, json })
+    }
+}
+
+fn unwritable(why: &str) -> PlanError {
+    PlanError::Field {
+        path: "plan".to_owned(),
+        given: why.to_owned(),
+        allowed: "finite numbers".to_owned(),
+        fix: "correct the number".to_owned(),
     }
 }
 
@@ -25,6 +45,12 @@ impl Plan {
     #[must_use]
     pub fn file(&self) -> &PlanFile {
         &self.file
+    }
+
+    /// The plan as canonical JSON: defaults written out, keys sorted, no blanks.
+    #[must_use]
+    pub fn to_json(&self) -> &str {
+        &self.json
     }
 
     /// The plan's name, fit for a folder.
@@ -73,6 +99,18 @@ impl Plan {
     #[must_use]
     pub fn evaluation(&self) -> Option<&Evaluation> {
         self.file.evaluation.as_ref()
+    }
+
+    /// Trainable numbers of the model. A public tokenizer's size is unknown to the plan; it counts as that of bytes.
+    #[must_use]
+    pub fn parameters(&self) -> u128 {
+        memory::parameters(self.model(), self.tokenizer())
+    }
+
+    /// Bytes that training takes at the least: weights, gradient sum, moments, one physical batch.
+    #[must_use]
+    pub fn least_training_bytes(&self) -> u128 {
+        memory::least_training_bytes(self.model(), self.tokenizer(), self.performance().physical_batch)
     }
 
     /// Knobs of speed.

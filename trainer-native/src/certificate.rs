@@ -152,7 +152,8 @@ impl Certificate {
         check_same_plan(plan, record)?;
         let Some((steps_done, files)) = record.completed() else {
             return Err(RunError::Verification(
-                "the ledger has no completion line: the run is not over; continue it with --resume".to_owned(),
+                "the ledger has no completion line: the run is not over; continue it with --resume"
+                    .to_owned(),
             ));
         };
         let header = record.header();
@@ -193,7 +194,8 @@ impl Certificate {
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.
     pub fn to_json(&self) -> Result<String, RunError> {
-        let mut text = serde_json::to_string_pretty(self).map_err(|error| RunError::Failed(error.to_string()))?;
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|error| RunError::Failed(error.to_string()))?;
         text.push('\n');
         Ok(text)
     }
@@ -229,7 +231,8 @@ pub fn epsilon_of(plan: &CertifiedPlan, charges: &[(DpEvent, u64)]) -> Result<Bo
 pub(crate) fn check_same_plan(plan: &CertifiedPlan, record: &Record) -> Result<(), RunError> {
     use crate::ledger::Entry;
     let header = record.header();
-    let differs = |what: &str| Err(RunError::Verification(format!("the ledger was not written for this plan: {what}")));
+    let differs =
+        |what: &str| Err(RunError::Verification(format!("the ledger was not written for this plan: {what}")));
     if header.plan_sha256 != plan.hash() {
         return differs("the plan's digest differs");
     }
@@ -238,7 +241,9 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, record: &Record) -> Result<(
     }
     for entry in record.entries() {
         let fits = match entry {
-            Entry::Release { event } => plan.tokenizer_release().is_some_and(|release| release.event == *event),
+            Entry::Release { event } => {
+                plan.tokenizer_release().is_some_and(|release| release.event == *event)
+            }
             Entry::Step { step, event, .. } => plan.step_event(*step).as_ref() == Some(event),
             Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
             _ => true,

@@ -140,7 +140,8 @@ mod tests {
     use super::*;
 
     fn checkpoint() -> Checkpoint {
-        let tensor = |name: &str, shape: Vec<usize>, data: Vec<f32>| NamedTensor { name: name.into(), shape, data };
+        let tensor =
+            |name: &str, shape: Vec<usize>, data: Vec<f32>| NamedTensor { name: name.into(), shape, data };
         Checkpoint {
             steps_done: 17,
             ledger: Head { lines: 20, sha256: "ab".repeat(32) },

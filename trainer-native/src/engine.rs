@@ -33,7 +33,9 @@ pub enum EngineError {
         value: f64,
     },
     /// A window that the model cannot take. Its tokens are not shown: they may be private.
-    #[error("window {index} {problem}; cut windows to the model's context and encode them with its tokenizer")]
+    #[error(
+        "window {index} {problem}; cut windows to the model's context and encode them with its tokenizer"
+    )]
     Window {
         /// Place in the lot.
         index: usize,
@@ -260,7 +262,11 @@ fn config(model: &plan::Model, vocab_size: usize) -> Result<Gpt2Config, EngineEr
         positive_size(what, value)?;
     }
     if !config.d_model.is_multiple_of(config.heads) {
-        return Err(EngineError::Model { what: "heads", value: config.heads, allowed: "a divisor of d_model" });
+        return Err(EngineError::Model {
+            what: "heads",
+            value: config.heads,
+            allowed: "a divisor of d_model",
+        });
     }
     Ok(config)
 }

@@ -75,7 +75,8 @@ fn refuse_foreign_files(path: &Path) -> Result<(), RunError> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // What a process leaves that was killed before its ledger began.
-        let own = name == PLAN_FILE_NAME || (name.starts_with('.') && (name == ".lock" || name.ends_with(".tmp")));
+        let own =
+            name == PLAN_FILE_NAME || (name.starts_with('.') && (name == ".lock" || name.ends_with(".tmp")));
         if !own {
             return Err(RunError::Refused(format!(
                 "{} holds {name}, which is not of a run; give a new or empty folder with --out",

@@ -39,7 +39,9 @@ impl OnDevice for OnBackend<'_> {
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         match self.0.test_key {
             Some(key) => carry_out::<B>(self.0, device, &TestRng::from_seed(key)),
-            None => carry_out::<B>(self.0, device, &OsRng::new().map_err(|e| RunError::Failed(e.to_string()))?),
+            None => {
+                carry_out::<B>(self.0, device, &OsRng::new().map_err(|e| RunError::Failed(e.to_string()))?)
+            }
         }
     }
 }
@@ -66,7 +68,7 @@ fn carry_out<B: Kernels>(
         .unwrap_or_default();
     let engine = start_engine::<B>(plan, tokenizer.vocab_size(), &folder, device, rng)?;
     let end = affordable_end(plan, &folder)?;
-    let mut training = Training { job, folder, engine, evaluation, end };
+    let mut training = Training { job, folder, engine, evaluation, end, measured: None };
     training.go(&dataset, rng)?;
     finish::finish(training, &tokenizer)
 }
@@ -125,6 +127,8 @@ struct Training<'a, B: Kernels> {
     /// Windows of the public evaluation text; none if the plan has no such text.
     evaluation: Vec<Vec<u32>>,
     end: u64,
+    /// The last evaluation, and the number of steps done by then.
+    measured: Option<(u64, f64)>,
 }
 
 impl<B: Kernels> Training<'_, B> {
@@ -184,7 +188,7 @@ impl<B: Kernels> Training<'_, B> {
 
     /// Public figures to the screen and the metrics file.
     fn tell(
-        &self,
+        &mut self,
         steps_done: u64,
         learning_rate: f64,
         metrics: &mut Metrics,
@@ -209,6 +213,7 @@ impl<B: Kernels> Training<'_, B> {
                 evaluation_nll: Released::from_public_text(nll),
             })?;
             if let Some(nll) = nll {
+                self.measured = Some((steps_done, nll));
                 progress.line(&format!("step {steps_done}: held-out perplexity per token {:.2}", nll.exp()));
             }
         }

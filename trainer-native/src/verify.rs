@@ -102,3 +102,11 @@ fn check_tokenizer(record: &Record, certificate: &Certificate) -> Result<(), Run
         Err(RunError::Verification("the tokenizer is not the one the text was encoded with".to_owned()))
     }
 }
+
+impl std::fmt::Display for PlanSummary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, epsilon, delta, sha256 } = self;
+        let (lower, upper) = (epsilon.lower, epsilon.upper);
+        write!(f, "{name}: certified ε between {lower} and {upper} at δ = {delta}; plan {sha256}")
+    }
+}

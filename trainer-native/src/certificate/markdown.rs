@@ -64,7 +64,9 @@ fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
     writeln!(out, "| clip norm, C | {} |", m.l2_clip_norm)?;
     writeln!(out, "| spare steps | {} |", m.spare_steps)?;
     let randomness = match m.randomness {
-        Randomness::OperatingSystem => "secret key of the operating system, a new one each process".to_owned(),
+        Randomness::OperatingSystem => {
+            "secret key of the operating system, a new one each process".to_owned()
+        }
         Randomness::TestKey { key } => format!("test key {key}: NOT PRIVATE"),
     };
     writeln!(out, "| randomness | {randomness} |\n")?;

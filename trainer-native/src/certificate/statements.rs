@@ -9,9 +9,7 @@ use crate::ledger::{Header, Randomness};
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Randomness::TestKey { .. } = header.randomness {
-        reasons.push(
-            "the noise was made from a known key (--test-key): anyone can subtract it".to_owned(),
-        );
+        reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
     }
     if plan.plan().data().visibility == Visibility::Public {
         reasons.push("the plan declares the training text public: it was used without noise".to_owned());
@@ -40,7 +38,11 @@ pub(super) fn guarantee(plan: &CertifiedPlan, epsilon: Option<Bounds>, private: 
          δ = {delta}.",
         epsilon.upper
     );
-    if private { sentence } else { format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}") }
+    if private {
+        sentence
+    } else {
+        format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
+    }
 }
 
 fn unit(unit: Unit) -> String {
@@ -82,7 +84,9 @@ pub(super) fn assumptions(plan: &CertifiedPlan) -> Vec<String> {
 /// What the guarantee leaves open.
 pub(super) fn not_protected(plan: &CertifiedPlan) -> Vec<String> {
     let unit_limit = match plan.plan().privacy().unit {
-        Unit::Record => "A person with several records: each record is protected by itself, all together by less.",
+        Unit::Record => {
+            "A person with several records: each record is protected by itself, all together by less."
+        }
         Unit::User => "What users write about each other: each user's own records are protected.",
         Unit::Words(_) => {
             "A person with several runs of words, and a record longer than one run: each run is protected by itself, all \

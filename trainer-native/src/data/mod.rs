@@ -85,7 +85,12 @@ impl Dataset {
     /// Draws the lot of a step: each unit takes part with `sampling_probability`, independently, with one of its
     /// windows, chosen uniformly. The lot may be empty; its size is private.
     #[must_use]
-    pub fn sample(&self, sampling_probability: f64, step: u64, rng: &impl PrivacyRng) -> Private<Vec<Vec<u32>>> {
+    pub fn sample(
+        &self,
+        sampling_probability: f64,
+        step: u64,
+        rng: &impl PrivacyRng,
+    ) -> Private<Vec<Vec<u32>>> {
         let mut coins = rng.stream(Purpose::Sampling, step, 0);
         let mut choices = rng.stream(Purpose::Window, step, 0);
         let drawn = poisson_sample(sampling_probability, self.units() as u64, &mut coins);

@@ -6,6 +6,15 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// A small public vocabulary with byte fallback.
+fn tokenizer() -> (Tokenizer, u32) {
+    let words = [("\u{2581}alpha".to_owned(), 5.0), ("\u{2581}gamma".to_owned(), 3.0)];
+    let config = dp_tokenizer::train::UnigramConfig { vocab_size: 300, ..Default::default() };
+    let tokenizer = dp_tokenizer::train::unigram(&words, &config).unwrap().tokenizer;
+    let eos = tokenizer.eos_id().unwrap();
+    (tokenizer, eos)
+}
+
 fn parts(texts: &[(u64, &str)]) -> Vec<Part> {
     texts
         .iter()
@@ -20,11 +29,11 @@ fn parts(texts: &[(u64, &str)]) -> Vec<Part> {
 /// PITFALLS 17: windows are disjoint in their targets, cover the unit, and never hold another unit's token.
 #[test]
 fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
-    let tokenizer = Tokenizer::bytes();
+    let (tokenizer, eos) = tokenizer();
     let texts = ["a", "bb", "cccc", "dddddddd", "e e e e e e e e e e e e"];
     let numbered: Vec<(u64, &str)> = texts.iter().enumerate().map(|(i, &text)| (i as u64, text)).collect();
     for context in [2, 3, 4, 100] {
-        let dataset = Dataset::encode(&parts(&numbered), &tokenizer, context);
+        let dataset = Dataset::encode(&parts(&numbered), &tokenizer, eos, context);
         assert_eq!(dataset.units(), texts.len());
         for (unit, text) in texts.iter().enumerate() {
             let mut targets = Vec::new();
@@ -34,7 +43,7 @@ fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
                 targets.extend_from_slice(&window[1..]);
             }
             let mut expected = tokenizer.encode(text);
-            expected.push(tokenizer.eos_id());
+            expected.push(eos);
             assert_eq!(targets, expected, "unit {unit}, context {context}");
         }
     }
@@ -42,9 +51,8 @@ fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
 
 #[test]
 fn records_of_one_user_are_one_unit_wherever_they_stand() {
-    let tokenizer = Tokenizer::bytes();
-    let dataset = Dataset::encode(&parts(&[(0, "a"), (1, "b"), (0, "c")]), &tokenizer, 100);
-    let eos = tokenizer.eos_id();
+    let (tokenizer, eos) = tokenizer();
+    let dataset = Dataset::encode(&parts(&[(0, "a"), (1, "b"), (0, "c")]), &tokenizer, eos, 100);
     let of = |text: &str| tokenizer.encode(text);
     assert_eq!(dataset.units(), 2);
     assert_eq!(dataset.window(0, 0), [vec![eos], of("a"), vec![eos], of("c"), vec![eos]].concat());
@@ -53,9 +61,9 @@ fn records_of_one_user_are_one_unit_wherever_they_stand() {
 /// One unit contributes one window, however many it owns: the sensitivity of the step is one clipped gradient.
 #[test]
 fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
-    let tokenizer = Tokenizer::bytes();
+    let (tokenizer, eos) = tokenizer();
     let long = "abcdefghijklmnopqrstuvwxyz".repeat(4);
-    let dataset = Dataset::encode(&parts(&[(0, &long)]), &tokenizer, 8);
+    let dataset = Dataset::encode(&parts(&[(0, &long)]), &tokenizer, eos, 8);
     let windows = dataset.windows_of(0);
     assert!(windows > 10);
     let mut seen = HashSet::new();
@@ -71,9 +79,9 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
 /// PITFALLS 1: the drawn sizes are Binomial(n, q), as the event says; a shuffled, fixed-size batch has variance 0.
 #[test]
 fn drawn_sizes_have_the_mean_and_variance_of_poisson_sampling() {
-    let tokenizer = Tokenizer::bytes();
+    let (tokenizer, eos) = tokenizer();
     let texts: Vec<(u64, &str)> = (0..400).map(|unit| (unit, "x")).collect();
-    let dataset = Dataset::encode(&parts(&texts), &tokenizer, 8);
+    let dataset = Dataset::encode(&parts(&texts), &tokenizer, eos, 8);
     let (n, q, draws) = (400.0_f64, 0.1_f64, 2000);
     let rng = TestRng::from_seed(11);
     let sizes: Vec<f64> =
@@ -90,13 +98,13 @@ proptest! {
     /// Removing a unit takes its window out of the lot of a step and leaves what every other unit owns as it was.
     #[test]
     fn removing_a_unit_changes_no_other_units_windows(removed in 0_usize..6, context in 2_usize..6) {
-        let tokenizer = Tokenizer::bytes();
+        let (tokenizer, eos) = tokenizer();
         let texts = ["alpha", "be", "gamma gamma", "d", "epsilon", "zeta zeta zeta"];
         let all: Vec<(u64, &str)> = texts.iter().enumerate().map(|(i, &text)| (i as u64, text)).collect();
         let mut fewer = all.clone();
         fewer.remove(removed);
-        let whole = Dataset::encode(&parts(&all), &tokenizer, context);
-        let neighbor = Dataset::encode(&parts(&fewer), &tokenizer, context);
+        let whole = Dataset::encode(&parts(&all), &tokenizer, eos, context);
+        let neighbor = Dataset::encode(&parts(&fewer), &tokenizer, eos, context);
         prop_assert_eq!(neighbor.units() + 1, whole.units());
         for unit in (0..texts.len()).filter(|&unit| unit != removed) {
             let place = unit - usize::from(unit > removed);

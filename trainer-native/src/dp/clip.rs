@@ -46,7 +46,8 @@ pub fn clip<B: Kernels>(
     l2_clip_norm: f64,
     specs: &[ParamSpec],
 ) -> ClippedSum<B> {
-    let factor = |(row, &norm): (usize, &f64)| if row < examples { clip_factor(norm, l2_clip_norm) } else { 0.0 };
+    let factor =
+        |(row, &norm): (usize, &f64)| if row < examples { clip_factor(norm, l2_clip_norm) } else { 0.0 };
     let factors: Vec<f32> = norms.0.iter().enumerate().map(factor).collect();
     let poisoned: Vec<bool> = norms.0.iter().map(|norm| !norm.is_finite()).collect();
     let records = if poisoned.contains(&true) { without(records, &poisoned) } else { records };
@@ -81,7 +82,11 @@ fn clip_factor(norm: f64, l2_clip_norm: f64) -> f32 {
 }
 
 /// The sums of all parameters, in their order.
-fn sums<B: Kernels>(records: Vec<Record<B>>, factors: Option<&[f32]>, specs: &[ParamSpec]) -> Vec<Tensor<B, 1>> {
+fn sums<B: Kernels>(
+    records: Vec<Record<B>>,
+    factors: Option<&[f32]>,
+    specs: &[ParamSpec],
+) -> Vec<Tensor<B, 1>> {
     let mut parts: Vec<Option<Tensor<B, 1>>> = vec![None; specs.len()];
     for record in records {
         let ids = record.params();
@@ -96,7 +101,11 @@ fn sums<B: Kernels>(records: Vec<Record<B>>, factors: Option<&[f32]>, specs: &[P
 }
 
 /// Sums over examples of factor × gradient, flat, in the order of [`Record::params`].
-fn weighted_sums<B: Kernels>(record: Record<B>, factors: Option<&[f32]>, specs: &[ParamSpec]) -> Vec<Tensor<B, 1>> {
+fn weighted_sums<B: Kernels>(
+    record: Record<B>,
+    factors: Option<&[f32]>,
+    specs: &[ParamSpec],
+) -> Vec<Tensor<B, 1>> {
     let device = record.device();
     let scale = |values: Tensor<B, 3>| match factors {
         Some(factors) => {

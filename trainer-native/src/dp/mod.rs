@@ -12,8 +12,8 @@ mod lot;
 mod noise;
 mod norms;
 mod record;
-mod workers;
 mod step;
+mod workers;
 
 use clip::plain_sum;
 pub use clip::{ClippedSum, clip};
@@ -21,8 +21,8 @@ pub use lot::Lot;
 pub use noise::{BaselineGradient, PrivateGradient, privatize};
 pub use norms::{PerExampleNorms, per_example_norms};
 pub use record::Record;
-pub use workers::fold_in_order;
 pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};
+pub use workers::fold_in_order;
 
 #[cfg(test)]
 mod reference;

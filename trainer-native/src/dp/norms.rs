@@ -21,7 +21,9 @@ pub fn per_example_norms<B: Kernels>(records: &[Record<B>]) -> PerExampleNorms {
 /// Squared norms, `[batch]` each.
 fn squares<B: Kernels>(record: &Record<B>) -> Vec<Tensor<B, 1>> {
     match record {
-        Record::Linear { input, grad, .. } => vec![product_squares(input, grad), row_squares(sum_positions(grad))],
+        Record::Linear { input, grad, .. } => {
+            vec![product_squares(input, grad), row_squares(sum_positions(grad))]
+        }
         Record::Norm { normalized, grad, .. } => {
             let gain = sum_positions(&(normalized.clone() * grad.clone()));
             vec![row_squares(gain), row_squares(sum_positions(grad))]

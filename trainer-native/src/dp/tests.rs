@@ -262,8 +262,13 @@ fn total_noise_has_variance_sigma_squared_c_squared_and_a_wrong_sigma_is_rejecte
 #[test]
 fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let (model, weights) = model(small(), 12);
-    let step =
-        DpStep { noise_multiplier: 2.0, l2_clip_norm: 0.5, expected_batch_size: 8.0, learning_rate: 0.0, step: 3 };
+    let step = DpStep {
+        noise_multiplier: 2.0,
+        l2_clip_norm: 0.5,
+        expected_batch_size: 8.0,
+        learning_rate: 0.0,
+        step: 3,
+    };
     let rng = TestRng::from_seed(2);
     let gradient = |windows: &[Vec<u32>]| -> Vec<f64> {
         let gradient = dp_gradient(&model, &weights, &lot(windows, 4, 7), &step, &rng).unwrap();
@@ -309,4 +314,29 @@ fn a_parameter_without_a_record_is_refused() {
     assert!(dropped.params().contains(&ParamId(0)));
     let norms = per_example_norms(&records);
     drop(clip(records, norms, 2, 1.0, weights.specs()));
+}
+
+#[test]
+fn norms_equal_those_of_autodiff_in_torch() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt2_tiny");
+    let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let config = Gpt2Config { vocab_size: 61, context: 12, d_model: 16, layers: 2, heads: 4, d_ff: 40 };
+    let (model, mut weights) = model(config, 0);
+    let specs = model.specs();
+    let values = specs.iter().map(|spec| {
+        let data = file.tensor(&spec.name).unwrap().data().to_vec();
+        let data = TensorData::from_bytes_vec(data, vec![spec.len()], crate::tensor::DType::F32);
+        Tensor::from_data(data, &DEVICE)
+    });
+    weights.replace(values.collect());
+    let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
+    let expected: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for example in expected["examples"].as_array().unwrap() {
+        let window: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
+        let batch = TokenBatch::new(&[window], 2, 12, FloatDType::F32, &DEVICE);
+        let got = per_example_norms(&model.records(&weights, batch)).0[0];
+        let want = example["gradient_norm"].as_f64().unwrap();
+        assert!((got / want - 1.0).abs() < 3e-5, "{got} {want}");
+    }
 }

@@ -64,7 +64,8 @@ impl CausalAttention {
         let scores_grad = B::softmax_backward(saved.probabilities, probabilities_grad, self.scale(d));
         let queries_grad = scores_grad.clone().matmul(keys);
         let keys_grad = scores_grad.transpose().matmul(queries);
-        let parts = [queries_grad, keys_grad, values_grad].map(|part| part.swap_dims(1, 2).unsqueeze_dim::<5>(2));
+        let parts =
+            [queries_grad, keys_grad, values_grad].map(|part| part.swap_dims(1, 2).unsqueeze_dim::<5>(2));
         let projected_grad = Tensor::cat(parts.to_vec(), 2).reshape([batch, seq, 3 * d]);
         let (input_grad, record) = self.projection.backward(weights, saved.input, projected_grad);
         records.push(record);

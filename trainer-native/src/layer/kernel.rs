@@ -75,8 +75,7 @@ pub trait Kernels: Backend {
         let inner = input.clone() * (square.clone() * GELU_CUBIC + 1.0) * SQRT_2_OVER_PI;
         let tanh = inner.tanh();
         let slope = (square * (3.0 * GELU_CUBIC) + 1.0) * SQRT_2_OVER_PI;
-        let derivative =
-            (tanh.clone() + 1.0) * 0.5 + input * 0.5 * (tanh.square() * (-1.0) + 1.0) * slope;
+        let derivative = (tanh.clone() + 1.0) * 0.5 + input * 0.5 * (tanh.square() * (-1.0) + 1.0) * slope;
         grad * derivative
     }
 
@@ -96,7 +95,11 @@ pub trait Kernels: Backend {
     ///
     /// # Shapes
     /// - probabilities, grad, output: `[batch, heads, queries, keys]`
-    fn softmax_backward(probabilities: Tensor<Self, 4>, grad: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4> {
+    fn softmax_backward(
+        probabilities: Tensor<Self, 4>,
+        grad: Tensor<Self, 4>,
+        scale: f64,
+    ) -> Tensor<Self, 4> {
         let along = (probabilities.clone() * grad.clone()).sum_dim(3);
         (grad - along) * probabilities * scale
     }

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::TokenBatch;
 use crate::dp::Record;
 use crate::layer::{
-    CausalAttention, Gelu, Initial, Kernels, LayerNorm, Linear, ParamId, ParamSpec, PositionEmbedding, SavedAttention,
-    SavedNorm, TiedHead, TokenEmbedding, Weights,
+    CausalAttention, Gelu, Initial, Kernels, LayerNorm, Linear, ParamId, ParamSpec, PositionEmbedding,
+    SavedAttention, SavedNorm, TiedHead, TokenEmbedding, Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -188,7 +188,11 @@ impl Block {
         Self { norm_1, attention, norm_2, widen, narrow }
     }
 
-    fn forward<B: Kernels>(&self, weights: &Weights<B>, input: Tensor<B, 3>) -> (Tensor<B, 3>, SavedBlock<B>) {
+    fn forward<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        input: Tensor<B, 3>,
+    ) -> (Tensor<B, 3>, SavedBlock<B>) {
         let (normalized, norm_1) = self.norm_1.forward(weights, input.clone());
         let (attended, attention) = self.attention.forward(weights, normalized);
         let middle = attended + input;

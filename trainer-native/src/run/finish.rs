@@ -55,8 +55,11 @@ pub struct Summary {
 }
 
 /// Writes the model's files, closes the ledger and writes the certificate.
-pub(super) fn finish<B: Kernels>(training: Training<'_, B>, tokenizer: &Tokenizer) -> Result<Summary, RunError> {
-    let Training { job, mut folder, engine, evaluation, end } = training;
+pub(super) fn finish<B: Kernels>(
+    training: Training<'_, B>,
+    tokenizer: &Tokenizer,
+) -> Result<Summary, RunError> {
+    let Training { job, mut folder, engine, evaluation, end, measured } = training;
     let path = folder.path.clone();
     let mut config = engine.hf_config();
     let eos = vocabulary::end_of_text(tokenizer)?;
@@ -65,8 +68,7 @@ pub(super) fn finish<B: Kernels>(training: Training<'_, B>, tokenizer: &Tokenize
     config["pad_token_id"] = json!(tokenizer.pad_id());
     durable::write_atomic(&path.join(MODEL_FILE_NAME), &checkpoint::model_file(&engine.weights())?)?;
     durable::write_atomic(&path.join(CONFIG_FILE_NAME), pretty(&config)?.as_bytes())?;
-    let tokenizer_config = vocabulary::hugging_face_config(tokenizer, job.plan.plan().model().context);
-    durable::write_atomic(&path.join(TOKENIZER_CONFIG_FILE_NAME), pretty(&tokenizer_config)?.as_bytes())?;
+    durable::write_atomic(&path.join(TOKENIZER_CONFIG_FILE_NAME), tokenizer.to_config_json().as_bytes())?;
     let mut names = vec![
         MODEL_FILE_NAME,
         CONFIG_FILE_NAME,
@@ -75,9 +77,13 @@ pub(super) fn finish<B: Kernels>(training: Training<'_, B>, tokenizer: &Tokenize
         METRICS_FILE_NAME,
     ];
     if !evaluation.is_empty() {
+        let nll = match measured {
+            Some((step, nll)) if step == end => nll,
+            _ => eval::mean_nll(&engine, &evaluation)?,
+        };
         let figures = Evaluation {
             tokens: evaluation.iter().map(|window| window.len() as u64 - 1).sum(),
-            perplexity: Released::from_public_text(eval::mean_nll(&engine, &evaluation)?.exp()),
+            perplexity: Released::from_public_text(nll.exp()),
             best_unigram_perplexity: eval::best_unigram_nll(&evaluation).exp(),
         };
         durable::write_atomic(&path.join(EVALUATION_FILE_NAME), pretty(&figures)?.as_bytes())?;
@@ -117,7 +123,8 @@ fn digest(folder: &Path, name: &str) -> Result<FileDigest, RunError> {
 }
 
 fn pretty(value: &impl Serialize) -> Result<String, RunError> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|error| RunError::Failed(error.to_string()))?;
+    let mut text =
+        serde_json::to_string_pretty(value).map_err(|error| RunError::Failed(error.to_string()))?;
     text.push('\n');
     Ok(text)
 }

@@ -48,8 +48,9 @@ pub(super) struct Job {
 pub fn read_plan(path: &Path) -> Result<(CertifiedPlan, Vec<u8>), RunError> {
     let bytes = durable::read(path)?;
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|error| refused(&format!("not UTF-8 after byte {}; save the plan as UTF-8", error.valid_up_to())))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        refused(&format!("not UTF-8 after byte {}; save the plan as UTF-8", error.valid_up_to()))
+    })?;
     let file = PlanFile::parse(text).map_err(|error| refused(&error))?;
     let plan = Plan::try_from(file).map_err(|error| refused(&error))?;
     Ok((plan.certify().map_err(|error| refused(&error))?, bytes))
@@ -94,13 +95,18 @@ impl Job {
         let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
         if record.header().protected {
             let (epsilon, delta) = (self.plan.epsilon().upper, self.plan.delta().get());
-            note(&format!("{name}: {steps} steps in {}, certified ε ≤ {epsilon:.4} at δ = {delta}", self.out.display()));
+            note(&format!(
+                "{name}: {steps} steps in {}, certified ε ≤ {epsilon:.4} at δ = {delta}",
+                self.out.display()
+            ));
         } else {
             note(&format!("{name}: {steps} steps in {}", self.out.display()));
         }
         if record.resumes() > 0 {
             let burned = record.reservations() - steps_done;
-            note(&format!("going on after step {steps_done}; {burned} reserved steps were burned so far and stay charged"));
+            note(&format!(
+                "going on after step {steps_done}; {burned} reserved steps were burned so far and stay charged"
+            ));
         }
     }
 
@@ -132,7 +138,11 @@ impl Job {
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,332 @@
+//! Byte-pair encoding: the most urgent merge first, wherever it stands in the word.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::BuildHasherDefault;
+
+use super::cache::WordHasher;
+use crate::pretokenize::{byte_to_char, char_to_byte};
+use crate::vocabulary::Vocabulary;
+
+/// What a word is made of before the first merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alphabet {
+    /// Bytes, each written as GPT-2's printable character.
+    Bytes,
+    /// Characters.
+    Characters {
+        /// What stands for a character outside the vocabulary; without it such characters are left out.
+        unk_token: Option<String>,
+        /// Whether unknown characters that touch are one unknown.
+        fuse_unk: bool,
+        /// Whether an unknown character becomes its bytes, `<0x00>` to `<0xFF>`, if the vocabulary has them.
+        byte_fallback: bool,
+    },
+}
+
+/// Why vocabulary and merges do not fit each other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BpeError {
+    /// A merge whose parts or result are not tokens.
+    #[error("merge {index} ({left:?} + {right:?}) needs the token {missing:?}, which the vocabulary lacks")]
+    MissingToken {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// Its left part.
+        left: String,
+        /// Its right part.
+        right: String,
+        /// What is missing.
+        missing: String,
+    },
+    /// A special role is given to a token that is not there.
+    #[error("the unknown token {token:?} is not in the vocabulary; add it, or state none")]
+    MissingUnknown {
+        /// The token.
+        token: String,
+    },
+}
+
+/// A byte-pair encoding: tokens and merges by rank.
+///
+/// ```
+/// use dp_tokenizer::{Vocabulary, encode::{Alphabet, Bpe}};
+/// let vocabulary = Vocabulary::new(["h", "e", "y", "he"].map(str::to_owned).to_vec())?;
+/// let bpe = Bpe::new(vocabulary, vec![("h".into(), "e".into())], Alphabet::Bytes)?;
+/// let mut ids = Vec::new();
+/// bpe.encode("hey", &mut ids);
+/// assert_eq!(ids, [3, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # References
+/// Sennrich, Haddow, Birch 2016, <https://arxiv.org/abs/1508.07909>.
+#[derive(Clone, Debug)]
+pub struct Bpe {
+    vocabulary: Vocabulary,
+    merges: Vec<(String, String)>,
+    alphabet: Alphabet,
+    /// Pair of ids → rank and id of the merged token.
+    ranks: HashMap<u64, (u32, u32), BuildHasherDefault<WordHasher>>,
+    /// Ids of single bytes: the alphabet's own, or the ones fallen back to.
+    bytes: Box<[Option<u32>; 256]>,
+    unk_id: Option<u32>,
+}
+
+/// Up to this many symbols the best merge is found by looking at all; above, by a queue.
+const SHORT: usize = 48;
+
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
+}
+
+impl Bpe {
+    /// A model from tokens and merges, most urgent merge first.
+    ///
+    /// # Errors
+    /// If a merge speaks of tokens that are not there, or the unknown token is not.
+    pub fn new(
+        vocabulary: Vocabulary,
+        merges: Vec<(String, String)>,
+        alphabet: Alphabet,
+    ) -> Result<Self, BpeError> {
+        let mut ranks = HashMap::with_capacity_and_hasher(merges.len(), BuildHasherDefault::default());
+        for (index, (left, right)) in merges.iter().enumerate() {
+            let id = |token: &str| {
+                vocabulary.id(token).ok_or_else(|| BpeError::MissingToken {
+                    index,
+                    left: left.clone(),
+                    right: right.clone(),
+                    missing: token.to_owned(),
+                })
+            };
+            let merged = id(&format!("{left}{right}"))?;
+            // A pair listed twice keeps its last rank, as in Hugging Face's table.
+            ranks.insert(pair(id(left)?, id(right)?), (index as u32, merged));
+        }
+        let mut bytes = Box::new([None; 256]);
+        let mut unk_id = None;
+        for byte in 0..=255u8 {
+            bytes[usize::from(byte)] = match &alphabet {
+                Alphabet::Bytes => vocabulary.id(byte_to_char(byte).encode_utf8(&mut [0; 4])),
+                Alphabet::Characters { byte_fallback: true, .. } => vocabulary.id(&super::byte_token(byte)),
+                Alphabet::Characters { .. } => None,
+            };
+        }
+        if let Alphabet::Characters { unk_token: Some(token), .. } = &alphabet {
+            let id = vocabulary.id(token).ok_or_else(|| BpeError::MissingUnknown { token: token.clone() })?;
+            unk_id = Some(id);
+        }
+        Ok(Self { vocabulary, merges, alphabet, ranks, bytes, unk_id })
+    }
+
+    /// Appends the ids of a word to `out`.
+    pub fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        let start = out.len();
+        match self.alphabet {
+            Alphabet::Bytes => out.extend(word.bytes().filter_map(|b| self.bytes[usize::from(b)])),
+            Alphabet::Characters { fuse_unk, .. } => self.push_characters(word, fuse_unk, out),
+        }
+        if out.len() - start > SHORT {
+            self.merge_by_queue(start, out)
+        } else {
+            self.merge_by_scan(start, out)
+        }
+    }
+
+    fn push_characters(&self, word: &str, fuse_unk: bool, out: &mut Vec<u32>) {
+        let mut follows_unknown = false;
+        for c in word.chars() {
+            let mut buffer = [0; 4];
+            let text: &str = c.encode_utf8(&mut buffer);
+            let known = self.vocabulary.id(text);
+            let fallen_back = known.is_none() && text.bytes().all(|b| self.bytes[usize::from(b)].is_some());
+            match (known, self.unk_id) {
+                (Some(id), _) => out.push(id),
+                (None, _) if fallen_back => {
+                    out.extend(text.bytes().filter_map(|b| self.bytes[usize::from(b)]))
+                }
+                (None, Some(unk)) if !(fuse_unk && follows_unknown) => out.push(unk),
+                _ => {}
+            }
+            follows_unknown = known.is_none() && !fallen_back;
+        }
+    }
+
+    /// Merges the symbols from `start` on by looking for the lowest rank each time, leftmost first.
+    fn merge_by_scan(&self, start: usize, out: &mut Vec<u32>) {
+        const NEVER: (u32, u32) = (u32::MAX, 0);
+        let mut merges = [NEVER; SHORT];
+        let merge_at = |symbols: &[u32], at: usize| match symbols.get(at..at + 2) {
+            Some(two) => self.ranks.get(&pair(two[0], two[1])).copied().unwrap_or(NEVER),
+            None => NEVER,
+        };
+        let mut count = out.len() - start;
+        for (at, merge) in merges.iter_mut().enumerate().take(count) {
+            *merge = merge_at(&out[start..], at);
+        }
+        while let Some((at, merge)) = (0..count).map(|i| (i, merges[i])).min_by_key(|(_, merge)| merge.0) {
+            if merge.0 == NEVER.0 {
+                break;
+            }
+            out[start + at] = merge.1;
+            out.remove(start + at + 1);
+            merges.copy_within(at + 2..count, at + 1);
+            count -= 1;
+            merges[at] = merge_at(&out[start..], at);
+            if at > 0 {
+                merges[at - 1] = merge_at(&out[start..], at - 1);
+            }
+        }
+    }
+
+    /// The same with a queue over a linked list: n log n, for words without end.
+    fn merge_by_queue(&self, start: usize, out: &mut Vec<u32>) {
+        const GONE: u32 = u32::MAX;
+        let mut symbols = out.split_off(start);
+        let count = symbols.len();
+        let mut next: Vec<usize> = (1..=count).collect();
+        let mut previous: Vec<usize> = (0..count).map(|i| i.wrapping_sub(1)).collect();
+        let mut queue = BinaryHeap::new();
+        let propose = |symbols: &[u32], left: usize, right: usize, queue: &mut BinaryHeap<_>| {
+            let Some((&a, &b)) = symbols.get(left).zip(symbols.get(right)) else { return };
+            if let Some(&(rank, merged)) = self.ranks.get(&pair(a, b)) {
+                queue.push(Reverse((rank, left, a, b, merged)));
+            }
+        };
+        for left in 0..count {
+            propose(&symbols, left, left + 1, &mut queue);
+        }
+        while let Some(Reverse((_, left, a, b, merged))) = queue.pop() {
+            let right = next[left];
+            // A proposal is stale once one of its symbols has merged with another.
+            if symbols[left] != a || symbols.get(right) != Some(&b) {
+                continue;
+            }
+            symbols[left] = merged;
+            symbols[right] = GONE;
+            next[left] = next[right];
+            if let Some(back) = previous.get_mut(next[right]) {
+                *back = left;
+            }
+            propose(&symbols, left, next[left], &mut queue);
+            propose(&symbols, previous[left], left, &mut queue);
+        }
+        out.extend(symbols.into_iter().filter(|id| *id != GONE));
+    }
+
+    /// The bytes a token stands for.
+    pub fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        let token = self.vocabulary.token(id)?;
+        match self.alphabet {
+            // Tokens outside the alphabet of bytes are special ones and stand for themselves.
+            Alphabet::Bytes => token.chars().map(char_to_byte).collect::<Option<_>>(),
+            Alphabet::Characters { .. } => {
+                self.bytes.iter().position(|b| *b == Some(id)).map(|b| vec![b as u8])
+            }
+        }
+        .or_else(|| Some(token.as_bytes().to_vec()))
+    }
+
+    /// The tokens.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The merges, most urgent first.
+    pub fn merges(&self) -> &[(String, String)] {
+        &self.merges
+    }
+
+    /// What words are made of.
+    pub fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition: while any two neighbours can merge, merge the pair of lowest rank, leftmost first.
+    fn by_definition(bpe: &Bpe, word: &str) -> Vec<String> {
+        let mut symbols: Vec<String> = word.chars().map(String::from).collect();
+        loop {
+            let rank =
+                |i: usize| bpe.merges.iter().position(|(l, r)| *l == symbols[i] && *r == symbols[i + 1]);
+            let best = (0..symbols.len().saturating_sub(1)).filter_map(|i| Some((rank(i)?, i))).min();
+            let Some((_, at)) = best else { return symbols };
+            let right = symbols.remove(at + 1);
+            symbols[at].push_str(&right);
+        }
+    }
+
+    /// A random but well-formed table of merges over a, b, c.
+    fn table(picks: &[(usize, usize)]) -> Bpe {
+        let mut tokens: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let mut merges: Vec<(String, String)> = Vec::new();
+        for (left, right) in picks {
+            let two = (tokens[left % tokens.len()].clone(), tokens[right % tokens.len()].clone());
+            let merged = format!("{}{}", two.0, two.1);
+            if !merges.contains(&two) && merged.len() < 9 {
+                if !tokens.contains(&merged) {
+                    tokens.push(merged);
+                }
+                merges.push(two);
+            }
+        }
+        Bpe::new(Vocabulary::new(tokens).unwrap(), merges, Alphabet::Bytes).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_of_merging_equal_the_definition(picks: Vec<(usize, usize)>, word in "[abc]{0,48}") {
+            let bpe = table(&picks);
+            let want: Vec<u32> = by_definition(&bpe, &word).iter().map(|t| bpe.vocabulary.id(t).unwrap()).collect();
+            let symbols: Vec<u32> = word.bytes().filter_map(|b| bpe.bytes[usize::from(b)]).collect();
+            let mut scanned = [&[7], symbols.as_slice()].concat();
+            let mut queued = scanned.clone();
+            bpe.merge_by_scan(1, &mut scanned);
+            bpe.merge_by_queue(1, &mut queued);
+            prop_assert_eq!(&scanned[1..], &want);
+            prop_assert_eq!(&queued[1..], &want);
+        }
+    }
+
+    #[test]
+    fn a_megabyte_without_a_blank_is_encoded() {
+        let bpe = table(&[(0, 0), (3, 3), (4, 4)]);
+        let mut ids = Vec::new();
+        bpe.encode(&"a".repeat(1 << 20), &mut ids);
+        assert_eq!(ids, vec![bpe.vocabulary.id("aaaaaaaa").unwrap(); 1 << 17]);
+    }
+
+    fn characters(byte_fallback: bool, fuse_unk: bool) -> Vec<u32> {
+        let mut tokens = vec!["<unk>".to_owned(), "a".to_owned()];
+        tokens.extend((0..=255).map(crate::encode::byte_token));
+        let alphabet = Alphabet::Characters { unk_token: Some("<unk>".to_owned()), fuse_unk, byte_fallback };
+        let bpe = Bpe::new(Vocabulary::new(tokens).unwrap(), Vec::new(), alphabet).unwrap();
+        let mut ids = Vec::new();
+        bpe.encode("aéüa", &mut ids);
+        ids
+    }
+
+    #[test]
+    fn unknown_characters_become_unknowns_or_bytes() {
+        assert_eq!(characters(false, false), [1, 0, 0, 1]);
+        assert_eq!(characters(false, true), [1, 0, 1]);
+        assert_eq!(characters(true, false), [1, 2 + 0xC3, 2 + 0xA9, 2 + 0xC3, 2 + 0xBC, 1]);
+    }
+
+    #[test]
+    fn merges_that_do_not_fit_the_vocabulary_are_refused() {
+        let vocabulary = Vocabulary::new(vec!["a".to_owned(), "b".to_owned()]).unwrap();
+        let refused =
+            Bpe::new(vocabulary.clone(), vec![("a".into(), "b".into())], Alphabet::Bytes).unwrap_err();
+        assert!(refused.to_string().contains("\"ab\""));
+        let unk = Alphabet::Characters { unk_token: Some("?".into()), fuse_unk: false, byte_fallback: false };
+        assert!(matches!(Bpe::new(vocabulary, vec![], unk), Err(BpeError::MissingUnknown { .. })));
+    }
+}

@@ -1,0 +1,13 @@
+//! Text to token ids: the tries and searches behind [`crate::Tokenizer`].
+
+mod bpe;
+mod cache;
+mod double_array;
+mod unigram;
+mod wordpiece;
+
+pub use bpe::{Alphabet, Bpe, BpeError};
+pub(crate) use cache::WordCache;
+pub(crate) use double_array::DoubleArray;
+pub(crate) use unigram::{Unigram, byte_token};
+pub use wordpiece::{WordPiece, WordPieceConfig};

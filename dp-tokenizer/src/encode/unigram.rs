@@ -1,0 +1,199 @@
+//! The unigram language model: the segmentation of highest total score, by Viterbi over the bytes.
+
+use super::DoubleArray;
+
+/// Score of an unknown character below the lowest piece's, as SentencePiece and HF tokenizers set it.
+const UNKNOWN_PENALTY: f64 = 10.0;
+
+/// A unigram model: pieces with log probabilities.
+///
+/// Scores are added in f64 in the order of the text and ties go to the path found first
+/// path: the same rule as HF tokenizers, so that ids agree exactly.
+pub(crate) struct Unigram {
+    pieces: Vec<(String, f64)>,
+    trie: DoubleArray,
+    unknown_id: Option<u32>,
+    unknown_score: f64,
+    /// The ids of `<0x00>`…`<0xFF>`, where the model falls back to bytes.
+    bytes: Option<Box<[u32; 256]>>,
+}
+
+#[derive(Clone, Copy)]
+struct Best {
+    score: f64,
+    start: u32,
+    id: u32,
+}
+
+const UNREACHED: u32 = u32::MAX;
+
+/// The name of a byte's token.
+pub(crate) fn byte_token(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
+}
+
+impl Unigram {
+    /// A model over these pieces. `None` if byte fallback is asked for and a byte's token is missing, or if
+    /// `unknown_id` names no piece.
+    pub(crate) fn new(
+        pieces: Vec<(String, f64)>,
+        unknown_id: Option<u32>,
+        byte_fallback: bool,
+    ) -> Option<Self> {
+        let names: Vec<&str> = pieces.iter().map(|p| p.0.as_str()).collect();
+        let trie = DoubleArray::new(&names);
+        let mut bytes = None;
+        if byte_fallback {
+            let mut ids = Box::new([0; 256]);
+            for byte in 0..=255_u8 {
+                ids[byte as usize] = trie.get(byte_token(byte).as_bytes())?;
+            }
+            bytes = Some(ids);
+        }
+        if unknown_id.is_some_and(|id| id as usize >= pieces.len()) {
+            return None;
+        }
+        let lowest = pieces.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+        Some(Self { unknown_score: lowest - UNKNOWN_PENALTY, pieces, trie, unknown_id, bytes })
+    }
+
+    pub(crate) fn pieces(&self) -> &[(String, f64)] {
+        &self.pieces
+    }
+
+    pub(crate) fn unknown_id(&self) -> Option<u32> {
+        self.unknown_id
+    }
+
+    pub(crate) fn falls_back_to_bytes(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    pub(crate) fn id(&self, piece: &str) -> Option<u32> {
+        self.trie.get(piece.as_bytes())
+    }
+
+    /// Appends the ids of `word` to `out`.
+    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        let text = word.as_bytes();
+        let best = self.search(text);
+        // Walk back from the end; unknown characters that touch are one unknown.
+        let first = out.len();
+        let mut end = text.len();
+        let mut unknown_end = None;
+        while end > 0 {
+            let step = best[end];
+            let start = step.start as usize;
+            if step.id == UNREACHED {
+                unknown_end.get_or_insert(end);
+            } else {
+                self.push_unknown(text, end, unknown_end.take(), out);
+                out.push(step.id);
+            }
+            end = start;
+        }
+        self.push_unknown(text, 0, unknown_end, out);
+        out[first..].reverse();
+    }
+
+    fn search(&self, text: &[u8]) -> Vec<Best> {
+        let mut best = vec![Best { score: 0.0, start: UNREACHED, id: UNREACHED }; text.len() + 1];
+        let mut at = 0;
+        while at < text.len() {
+            let so_far = best[at].score;
+            let width = char_width(text[at]);
+            let mut character_known = false;
+            self.trie.prefixes(&text[at..], |length, id| {
+                let score = self.pieces[id as usize].1 + so_far;
+                let target = &mut best[at + length];
+                if target.start == UNREACHED || score > target.score {
+                    *target = Best { score, start: at as u32, id };
+                }
+                character_known |= length == width;
+            });
+            if !character_known {
+                let score = self.unknown_score + so_far;
+                let target = &mut best[at + width];
+                if target.start == UNREACHED || score > target.score {
+                    *target = Best { score, start: at as u32, id: UNREACHED };
+                }
+            }
+            at += width;
+        }
+        best
+    }
+
+    /// Appends, in reverse, what stands for the unknown text `from..to`.
+    fn push_unknown(&self, text: &[u8], from: usize, to: Option<usize>, out: &mut Vec<u32>) {
+        let Some(to) = to else { return };
+        match (&self.bytes, self.unknown_id) {
+            (Some(ids), _) => out.extend(text[from..to].iter().rev().map(|&b| ids[b as usize])),
+            (None, Some(unknown)) => out.push(unknown),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Bytes of the UTF-8 character that starts with this byte.
+#[inline]
+fn char_width(first: u8) -> usize {
+    match first {
+        0..=0x7F => 1,
+        0x80..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn model(pieces: &[(&str, f64)], bytes: bool) -> Unigram {
+        let mut all = vec![("<unk>".to_owned(), 0.0)];
+        all.extend(pieces.iter().map(|&(p, s)| (p.to_owned(), s)));
+        if bytes {
+            all.extend((0..=255).map(|b| (byte_token(b), -1000.0)));
+        }
+        Unigram::new(all, Some(0), bytes).unwrap()
+    }
+
+    fn encode(model: &Unigram, word: &str) -> Vec<String> {
+        let mut ids = vec![];
+        model.encode(word, &mut ids);
+        ids.iter().map(|&id| model.pieces()[id as usize].0.clone()).collect()
+    }
+
+    #[test]
+    fn unknown_characters_become_one_unknown_or_their_bytes() {
+        let pieces = [("a", -1.0), ("b", -2.0), ("ab", -2.5)];
+        assert_eq!(encode(&model(&pieces, false), "abéüa"), ["ab", "<unk>", "a"]);
+        assert_eq!(encode(&model(&pieces, true), "éab"), ["<0xC3>", "<0xA9>", "ab"]);
+        assert_eq!(encode(&model(&pieces, false), "é"), ["<unk>"]);
+        assert!(encode(&model(&pieces, false), "").is_empty());
+    }
+
+    /// Every segmentation of `word` into pieces, with its score; the oracle.
+    fn all_scores(pieces: &[(&str, f64)], word: &str) -> Vec<f64> {
+        if word.is_empty() {
+            return vec![0.0];
+        }
+        let starts = pieces.iter().filter(|(p, _)| word.starts_with(p));
+        starts
+            .flat_map(|(p, s)| all_scores(pieces, &word[p.len()..]).into_iter().map(move |rest| rest + s))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_segmentation_found_has_the_highest_score(word in "[ab]{1,9}", scores in prop::array::uniform6(-9.0..-0.1)) {
+            let names = ["a", "b", "ab", "ba", "aab", "bab"];
+            let pieces: Vec<(&str, f64)> = names.into_iter().zip(scores).collect();
+            let model = model(&pieces, false);
+            let found: f64 = encode(&model, &word).iter().map(|p| pieces.iter().find(|q| q.0 == p).unwrap().1).sum();
+            let best = all_scores(&pieces, &word).into_iter().fold(f64::NEG_INFINITY, f64::max);
+            prop_assert!((found - best).abs() < 1e-9, "{} against {}", found, best);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! SentencePiece's precompiled character map: a double-array trie of replacements.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::format::FormatError;
+
+/// A map from character sequences to their normal form, as a SentencePiece `.model` carries it (`nmt_nfkc`, …).
+///
+/// Layout: byte length of the trie (u32, little endian), the trie (darts-clone units of 32 bits), then the
+/// replacements, each ended by a zero byte; a leaf's value is the replacement's offset.
+///
+/// # References
+/// Kudo and Richardson 2018, <https://arxiv.org/abs/1808.06226>, section 3.3.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Charsmap {
+    units: Vec<u32>,
+    replacements: Vec<u8>,
+}
+
+impl std::fmt::Debug for Charsmap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Charsmap({} units)", self.units.len())
+    }
+}
+
+impl Charsmap {
+    /// Reads the map; an empty blob is the identity.
+    ///
+    /// # Errors
+    /// If the stated length of the trie does not fit the blob.
+    pub fn from_bytes(blob: &[u8]) -> Result<Self, FormatError> {
+        if blob.is_empty() {
+            return Ok(Self { units: Vec::new(), replacements: Vec::new() });
+        }
+        let refused = |reason| FormatError::malformed("precompiled_charsmap", 0, reason);
+        let (head, rest) =
+            blob.split_first_chunk::<4>().ok_or_else(|| refused("shorter than its 4-byte length field"))?;
+        let size = u32::from_le_bytes(*head) as usize;
+        if size % 4 != 0 || size > rest.len() {
+            return Err(refused("the trie's stated length is no multiple of 4 or exceeds the data"));
+        }
+        let (trie, replacements) = rest.split_at(size);
+        let units = trie.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        Ok(Self { units, replacements: replacements.to_vec() })
+    }
+
+    /// The blob that [`Charsmap::from_bytes`] reads.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        if self.units.is_empty() && self.replacements.is_empty() {
+            return Vec::new();
+        }
+        let mut blob = Vec::with_capacity(4 + self.units.len() * 4 + self.replacements.len());
+        blob.extend(((self.units.len() * 4) as u32).to_le_bytes());
+        blob.extend(self.units.iter().flat_map(|u| u.to_le_bytes()));
+        blob.extend(&self.replacements);
+        blob
+    }
+
+    /// Length and replacement of every key that `text` starts with, shortest first.
+    fn matches<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, &'a str)> {
+        let mut node = self.units.first().map_or(0, |root| child_base(0, *root));
+        let mut open = !self.units.is_empty();
+        text.iter().enumerate().filter_map(move |(i, &byte)| {
+            if !open {
+                return None;
+            }
+            node ^= usize::from(byte);
+            let Some(&unit) = self.units.get(node).filter(|u| **u & 0x8000_00FF == u32::from(byte)) else {
+                open = false;
+                return None;
+            };
+            node = child_base(node, unit);
+            let is_leaf = unit >> 8 & 1 == 1;
+            let value = self.units.get(node).filter(|_| is_leaf)? & 0x7FFF_FFFF;
+            Some((i + 1, self.replacement(value as usize)?))
+        })
+    }
+
+    fn replacement(&self, offset: usize) -> Option<&str> {
+        let tail = self.replacements.get(offset..)?;
+        let end = tail.iter().position(|b| *b == 0).unwrap_or(tail.len());
+        std::str::from_utf8(&tail[..end]).ok()
+    }
+
+    /// The longest key that `text` starts with, as (length, replacement).
+    pub fn longest_match<'a>(&'a self, text: &'a [u8]) -> Option<(usize, &'a str)> {
+        // Every match lies within the trie's depth, so this ends long before the text does.
+        self.matches(text).last()
+    }
+
+    /// Replaces by longest match from the left, as SentencePiece does.
+    pub fn normalize(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let taken = match self.longest_match(rest.as_bytes()).filter(|(n, _)| rest.is_char_boundary(*n)) {
+                Some((length, replacement)) => {
+                    out.push_str(replacement);
+                    length
+                }
+                None => {
+                    out.push(first);
+                    first.len_utf8()
+                }
+            };
+            rest = &rest[taken..];
+        }
+        out
+    }
+
+    /// Replaces grapheme by grapheme, as Hugging Face's `Precompiled` normaliser does.
+    ///
+    /// Differs from [`Charsmap::normalize`] where a key spans graphemes or is longer than five bytes, and in that
+    /// the *shortest* key at a place is taken: `tokenizer.json` files are to be read the way they are elsewhere.
+    pub fn normalize_graphemes(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for grapheme in text.graphemes(true) {
+            let whole = (grapheme.len() < 6).then(|| self.shortest_match(grapheme)).flatten();
+            if let Some(replacement) = whole {
+                out.push_str(replacement);
+                continue;
+            }
+            for (at, c) in grapheme.char_indices() {
+                match self.shortest_match(&grapheme[at..at + c.len_utf8()]) {
+                    Some(replacement) => out.push_str(replacement),
+                    None => out.push(c),
+                }
+            }
+        }
+        out
+    }
+
+    fn shortest_match<'a>(&'a self, text: &'a str) -> Option<&'a str> {
+        self.matches(text.as_bytes()).next().map(|(_, replacement)| replacement)
+    }
+}
+
+/// Where the children of `node` start: darts-clone's offset, with its switch for far ones.
+fn child_base(node: usize, unit: u32) -> usize {
+    node ^ (((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize)
+}

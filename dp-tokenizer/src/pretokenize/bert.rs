@@ -1,0 +1,47 @@
+//! BERT's words: runs between blanks, with each punctuation mark a word of its own.
+
+use crate::character::is_bert_punctuation;
+
+/// The words of `text`, in order; blanks are dropped, each punctuation mark stands alone.
+///
+/// ```
+/// let words: Vec<&str> = dp_tokenizer::pretokenize::bert_words("don't stop!").collect();
+/// assert_eq!(words, ["don", "'", "t", "stop", "!"]);
+/// ```
+pub fn bert_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        let first = rest.chars().next()?;
+        let end = if is_bert_punctuation(first) {
+            first.len_utf8()
+        } else {
+            rest.find(|c: char| c.is_whitespace() || is_bert_punctuation(c)).unwrap_or(rest.len())
+        };
+        let (word, tail) = rest.split_at(end);
+        rest = tail;
+        Some(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn words_hold_every_character_but_the_blanks(text in "\\PC*[ \t!-~]*") {
+            let joined: String = bert_words(&text).collect();
+            let without_blanks: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+            prop_assert_eq!(joined, without_blanks);
+        }
+
+        #[test]
+        fn punctuation_is_alone_in_its_word(text in "[a-z .,¿？]*") {
+            for word in bert_words(&text) {
+                prop_assert!(word.chars().count() == 1 || !word.chars().any(is_bert_punctuation));
+            }
+        }
+    }
+}

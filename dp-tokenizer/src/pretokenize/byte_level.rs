@@ -1,0 +1,156 @@
+//! GPT-2's words and its printable alphabet of bytes.
+
+use crate::character::{is_letter, is_number};
+
+/// The words of `text` by GPT-2's rule; joined they are `text` again.
+///
+/// The rule is the regular expression
+/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, carried out by hand in one pass.
+///
+/// ```
+/// let words: Vec<&str> = dp_tokenizer::pretokenize::byte_level_words("I'll pay  $5").collect();
+/// assert_eq!(words, ["I", "'ll", " pay", " ", " $", "5"]);
+/// ```
+///
+/// # References
+/// Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.2.
+pub fn byte_level_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (word, tail) = rest.split_at(first_word(rest));
+        rest = tail;
+        Some(word)
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Blank,
+    Letter,
+    Number,
+    Other,
+}
+
+fn class(c: char) -> Class {
+    if is_letter(c) {
+        Class::Letter
+    } else if c.is_whitespace() {
+        Class::Blank
+    } else if is_number(c) {
+        Class::Number
+    } else {
+        Class::Other
+    }
+}
+
+/// Byte length of the first word of a text that is not empty.
+fn first_word(text: &str) -> usize {
+    if let Some(length) = contraction(text.as_bytes()) {
+        return length;
+    }
+    let after_space = text.strip_prefix(' ').unwrap_or(text);
+    match after_space.chars().next().map(class) {
+        // A blank after the space, or nothing: the space belongs to a run of blanks.
+        None | Some(Class::Blank) => blank_run(text),
+        Some(kind) => {
+            let run = after_space.find(|c| class(c) != kind).unwrap_or(after_space.len());
+            text.len() - after_space.len() + run
+        }
+    }
+}
+
+fn contraction(text: &[u8]) -> Option<usize> {
+    match text {
+        [b'\'', b's' | b't' | b'm' | b'd', ..] => Some(2),
+        [b'\'', b'r', b'e', ..] | [b'\'', b'v', b'e', ..] | [b'\'', b'l', b'l', ..] => Some(3),
+        _ => None,
+    }
+}
+
+/// Blanks up to the end of the text, or all but the last, which is left to the word that follows.
+fn blank_run(text: &str) -> usize {
+    let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
+    if end == text.len() {
+        return end;
+    }
+    match text[..end].char_indices().next_back() {
+        Some((last, _)) if last > 0 => last,
+        _ => end,
+    }
+}
+
+/// The printable character that stands for `byte` in GPT-2's vocabulary files.
+///
+/// Printable Latin-1 bytes stand for themselves, the others for U+0100 onwards in their order.
+///
+/// ```
+/// assert_eq!(dp_tokenizer::pretokenize::byte_to_char(b' '), 'Ġ');
+/// ```
+pub fn byte_to_char(byte: u8) -> char {
+    let shifted = |rank: u8| char::from_u32(0x100 + u32::from(rank)).unwrap_or(char::REPLACEMENT_CHARACTER);
+    match byte {
+        b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => char::from(byte),
+        0..=b' ' => shifted(byte),
+        0x7F..=0xA0 => shifted(byte - 0x7F + 33),
+        0xAD => shifted(67),
+    }
+}
+
+/// The byte that `c` stands for in GPT-2's vocabulary files, if it does.
+///
+/// ```
+/// assert_eq!(dp_tokenizer::pretokenize::char_to_byte('Ċ'), Some(b'\n'));
+/// ```
+pub fn char_to_byte(c: char) -> Option<u8> {
+    match c as u32 {
+        code @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => u8::try_from(code).ok(),
+        code @ 0x100..=0x120 => u8::try_from(code - 0x100).ok(),
+        code @ 0x121..=0x142 => u8::try_from(code - 0x121 + 0x7F).ok(),
+        0x143 => Some(0xAD),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(text: &str) -> Vec<&str> {
+        byte_level_words(text).collect()
+    }
+
+    #[test]
+    fn words_follow_the_regular_expression() {
+        // Oracle: the expression run by Hugging Face tokenizers 0.23.3, `ByteLevel(add_prefix_space=False)`.
+        assert_eq!(words("a  b"), ["a", " ", " b"]);
+        assert_eq!(words("a \n\n b "), ["a", " \n\n", " b", " "]);
+        assert_eq!(words("a\t b\t"), ["a", "\t", " b", "\t"]);
+        assert_eq!(words("a\tb"), ["a", "\t", "b"]);
+        assert_eq!(words("it's 'sane' 'S"), ["it", "'s", " '", "sane", "'", " '", "S"]);
+        assert_eq!(words("x²½Ⅷ٣ !?..."), ["x", "²½Ⅷ٣", " !?..."]);
+        assert_eq!(words("e\u{301}t"), ["e", "\u{301}", "t"]);
+        assert_eq!(words("'ll've'd"), ["'ll", "'ve", "'d"]);
+    }
+
+    #[test]
+    fn byte_alphabet_is_one_to_one_and_printable() {
+        let alphabet: Vec<char> = (0..=255).map(byte_to_char).collect();
+        for (byte, c) in (0..=255u8).zip(&alphabet) {
+            assert_eq!(char_to_byte(*c), Some(byte));
+            assert!(!c.is_whitespace() && !c.is_control());
+        }
+        let mapped = ('\0'..=char::MAX).filter(|c| char_to_byte(*c).is_some()).count();
+        assert_eq!(mapped, 256, "no two characters for one byte");
+    }
+
+    proptest! {
+        #[test]
+        fn joined_words_are_the_text(text in "(\\PC|[ \t\n's])*") {
+            prop_assert_eq!(words(&text).concat(), text);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! SentencePiece's words: blanks become a visible mark that opens the word after them.
+
+use std::borrow::Cow;
+
+/// The mark that stands for a space: U+2581 LOWER ONE EIGHTH BLOCK.
+pub const METASPACE: char = '\u{2581}';
+
+/// When a mark is put before a text that starts without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrependScheme {
+    /// Before every text.
+    Always,
+    /// Before the first stretch of a text, not after a special token.
+    First,
+    /// Never.
+    Never,
+}
+
+/// Spaces to marks, and the words that start with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metaspace {
+    /// The mark for a space.
+    pub replacement: char,
+    /// When a text gets a mark before it.
+    pub prepend_scheme: PrependScheme,
+    /// Whether the text is cut before each mark; otherwise it stays one word.
+    pub split: bool,
+}
+
+impl Default for Metaspace {
+    fn default() -> Self {
+        Self { replacement: METASPACE, prepend_scheme: PrependScheme::Always, split: true }
+    }
+}
+
+impl Metaspace {
+    /// The text with marks for its spaces, and one before it if due.
+    ///
+    /// ```
+    /// use dp_tokenizer::pretokenize::Metaspace;
+    /// assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
+    /// ```
+    pub fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
+        let due = match self.prepend_scheme {
+            PrependScheme::Always => true,
+            PrependScheme::First => is_first,
+            PrependScheme::Never => false,
+        };
+        let opens = text.starts_with([' ', self.replacement]);
+        if text.is_empty() || (!text.contains(' ') && (opens || !due)) {
+            return Cow::Borrowed(text);
+        }
+        let mut marked = String::with_capacity(text.len() + text.len() / 2);
+        if due && !opens {
+            marked.push(self.replacement);
+        }
+        marked.extend(text.chars().map(|c| if c == ' ' { self.replacement } else { c }));
+        Cow::Owned(marked)
+    }
+
+    /// The words of a marked text; joined they are the text again.
+    ///
+    /// ```
+    /// use dp_tokenizer::pretokenize::Metaspace;
+    /// let words: Vec<&str> = Metaspace::default().words("▁a▁▁b").collect();
+    /// assert_eq!(words, ["▁a", "▁", "▁b"]);
+    /// ```
+    pub fn words<'a>(&self, marked: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (mark, split) = (self.replacement, self.split);
+        let mut rest = marked;
+        std::iter::from_fn(move || {
+            let first = rest.chars().next()?;
+            let cut = rest[first.len_utf8()..].find(mark).filter(|_| split);
+            let (word, tail) = rest.split_at(cut.map_or(rest.len(), |at| at + first.len_utf8()));
+            rest = tail;
+            Some(word)
+        })
+    }
+
+    /// The text of decoded tokens: marks become spaces, and the one put before the text goes.
+    pub fn unmark(&self, marked: &str) -> String {
+        let body = match self.prepend_scheme {
+            PrependScheme::Never => marked,
+            _ => marked.strip_prefix(self.replacement).unwrap_or(marked),
+        };
+        body.chars().map(|c| if c == self.replacement { ' ' } else { c }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn mark_is_put_before_the_first_stretch_only_when_so_told() {
+        let first = Metaspace { prepend_scheme: PrependScheme::First, ..Metaspace::default() };
+        assert_eq!(first.mark("ab", true), "▁ab");
+        assert_eq!(first.mark("ab", false), "ab");
+        let never = Metaspace { prepend_scheme: PrependScheme::Never, ..Metaspace::default() };
+        assert_eq!(never.mark("a b", true), "a▁b");
+    }
+
+    proptest! {
+        #[test]
+        fn words_join_to_the_marked_text_and_hold_a_mark_only_in_front(text in "[a-zé \t]*") {
+            let space = Metaspace::default();
+            let marked = space.mark(&text, true);
+            let words: Vec<&str> = space.words(&marked).collect();
+            prop_assert_eq!(words.concat(), marked.as_ref());
+            for word in words {
+                prop_assert!(!word.chars().skip(1).any(|c| c == METASPACE));
+            }
+        }
+
+        #[test]
+        fn unmark_undoes_mark_for_texts_without_an_opening_space(text in "([a-zé][a-zé ]*)?") {
+            let space = Metaspace::default();
+            prop_assert_eq!(space.unmark(&space.mark(&text, true)), text);
+        }
+    }
+}

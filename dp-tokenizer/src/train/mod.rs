@@ -1,0 +1,32 @@
+//! Vocabularies from released words and their (noisy) counts: post-processing, so free of privacy cost.
+
+mod lattice;
+mod seeds;
+mod unigram;
+
+pub use unigram::{Trained, UnigramConfig, unigram};
+
+/// Why no vocabulary can be trained.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// Nothing to learn from.
+    #[error("no words to train on; release more words (a larger ε or more data), or use a public vocabulary")]
+    NoWords,
+    /// A count that is no number above zero.
+    #[error("word {index} has the count {count}; allowed: finite and > 0")]
+    BadCount {
+        /// Which word.
+        index: usize,
+        /// Its count.
+        count: f64,
+    },
+    /// Less room than the tokens that must be there need.
+    #[error("vocab_size = {given} is too small; special tokens, bytes and characters alone need {needed}")]
+    TooSmall {
+        /// What was asked.
+        given: usize,
+        /// The least possible.
+        needed: usize,
+    },
+}

@@ -1,0 +1,235 @@
+//! Fields that are each in range, but do not fit one another.
+
+use std::collections::BTreeSet;
+
+use accountant::Delta;
+
+use crate::memory::least_training_bytes;
+use crate::{Data, Format, PlanError, PlanFile, Source, Tokenizer, Unit, Visibility};
+
+/// More than any one machine this version runs on.
+const MOST_BYTES: u128 = 1 << 40;
+
+type Checked = Result<(), PlanError>;
+
+/// Accepts a file whose fields fit one another.
+pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
+    check_name(&file.name)?;
+    check_visibility(&file.data)?;
+    check_source(&file.data.source, "data.source")?;
+    check_unit(file)?;
+    check_batches(file)?;
+    check_delta(file, delta)?;
+    check_budget(file)?;
+    check_model(file)?;
+    check_evaluation(file)
+}
+
+fn refuse(path: &str, given: String, allowed: &str, fix: &str) -> Checked {
+    Err(PlanError::Field { path: path.to_owned(), given, allowed: allowed.to_owned(), fix: fix.to_owned() })
+}
+
+/// The name becomes a folder's name.
+fn check_name(name: &str) -> Checked {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    let starts = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
+    if plain && starts && name.len() <= 64 {
+        return Ok(());
+    }
+    let allowed = "1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit";
+    refuse(
+        "name",
+        crate::describe::shown(&name.into()),
+        allowed,
+        "rename it: it becomes the name of a folder",
+    )
+}
+
+fn check_visibility(data: &Data) -> Checked {
+    match data.visibility {
+        Visibility::Private => Ok(()),
+        Visibility::Public => refuse(
+            "data.visibility",
+            "\"public\"".into(),
+            "\"private\" (this version certifies training on private text)",
+            "keep \"private\"; the trainer's --non-private runs the same plan without protection",
+        ),
+    }
+}
+
+fn check_source(source: &Source, path: &str) -> Checked {
+    let paths = paths(source);
+    if paths.iter().any(|one| one.trim().is_empty() || one.contains('\0')) {
+        return refuse(
+            path,
+            "an empty path".into(),
+            "the path of a file",
+            "name the file, from the plan's folder",
+        );
+    }
+    let distinct: BTreeSet<&&str> = paths.iter().collect();
+    if distinct.len() == paths.len() {
+        return Ok(());
+    }
+    let allowed = "each file once";
+    refuse(path, "the same file twice".into(), allowed, "remove one: its records would count as two units")
+}
+
+fn paths(source: &Source) -> Vec<&str> {
+    match source {
+        Source::Embedded { .. } => Vec::new(),
+        Source::Path(path) => vec![path],
+        Source::Paths(paths) => paths.iter().map(String::as_str).collect(),
+    }
+}
+
+fn check_unit(file: &PlanFile) -> Checked {
+    let Data { source, format, user_field, text_field, units, .. } = &file.data;
+    if user_field.as_ref() == Some(text_field) {
+        let given = crate::describe::shown(&text_field.as_str().into());
+        return refuse(
+            "data.user_field",
+            given,
+            "a field other than data.text_field",
+            "name the user's field",
+        );
+    }
+    match (file.privacy.unit, source) {
+        (Unit::Record, Source::Embedded { records, .. }) if records != units => {
+            let given = format!("{units}, though the embedded source has {records} records");
+            refuse("data.units", given, "the number of records", &format!("set it to {records}"))
+        }
+        (Unit::User, Source::Path(_) | Source::Paths(_)) if *format == Format::Text => refuse(
+            "privacy.unit",
+            "\"user\" with data.format \"text\", which names no users".into(),
+            "\"record\" or {\"words\": 128}",
+            "choose one of these, or give the text as JSON lines with a data.user_field",
+        ),
+        (Unit::User, Source::Path(_) | Source::Paths(_)) if user_field.is_none() => refuse(
+            "data.user_field",
+            "missing, though privacy.unit is \"user\"".into(),
+            "the name of a JSON field",
+            "name the field that holds a record's user",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn check_batches(file: &PlanFile) -> Checked {
+    let training = &file.training;
+    let single = [training.expected_batch_size.is_some(), training.steps.is_some()];
+    match (single, training.batch_schedule.is_some()) {
+        ([true, true], false) | ([false, false], true) => {}
+        ([false, false], false) | ([true, false] | [false, true], false) => {
+            let missing = if single[0] { "training.steps" } else { "training.expected_batch_size" };
+            let allowed = "expected_batch_size and steps, or batch_schedule";
+            return refuse(missing, "missing".into(), allowed, "give both, or a schedule");
+        }
+        (_, true) => {
+            let given = "given beside expected_batch_size or steps".into();
+            return refuse("training.batch_schedule", given, "one of the two ways", "remove one of them");
+        }
+    }
+    let units = file.data.units;
+    for (index, phase) in training.phases().iter().enumerate() {
+        if phase.expected_batch_size <= units {
+            continue;
+        }
+        let path = match training.batch_schedule {
+            Some(_) => format!("training.batch_schedule[{index}].expected_batch_size"),
+            None => "training.expected_batch_size".to_owned(),
+        };
+        let given = format!("{}, more than the {units} units of data.units", phase.expected_batch_size);
+        return refuse(&path, given, "at most data.units", &format!("set expected_batch_size ≤ {units}"));
+    }
+    check_steps(file)
+}
+
+fn check_steps(file: &PlanFile) -> Checked {
+    const MOST: u64 = 1_000_000_000;
+    let steps = file.training.total_steps();
+    if steps > MOST {
+        let given = format!("{steps} steps in all");
+        return refuse("training.batch_schedule", given, &format!("at most {MOST}"), "shorten the phases");
+    }
+    let warmup = file.training.learning_rate.warmup_steps;
+    if warmup <= steps {
+        return Ok(());
+    }
+    let given = format!("{warmup}, more than the {steps} steps of training");
+    refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
+}
+
+fn check_delta(file: &PlanFile, delta: Delta) -> Checked {
+    let units = file.data.units;
+    if accountant::budget::is_meaningful(delta, units) {
+        return Ok(());
+    }
+    let given = format!("{} with {units} units", delta.get());
+    let allowed = format!("less than 1 / data.units = {:e}", accountant::budget::delta_ceiling(units));
+    let fix = "lower delta: at 1/units or above, publishing one unit at random would keep the promise";
+    refuse("privacy.delta", given, &allowed, fix)
+}
+
+fn check_budget(file: &PlanFile) -> Checked {
+    let trained = matches!(file.tokenizer, Tokenizer::Train(_));
+    match (&file.privacy.noise_multipliers, file.privacy.epsilon) {
+        (None, None) => refuse(
+            "privacy.epsilon",
+            "missing".into(),
+            "a number > 0, or privacy.noise_multipliers",
+            "give \"epsilon\" to have the noise calibrated",
+        ),
+        (Some(noise), _) if trained && noise.tokenizer.is_none() => refuse(
+            "privacy.noise_multipliers.tokenizer",
+            "missing, though the tokenizer is trained on private text".into(),
+            "a number > 0",
+            "add it, or leave out noise_multipliers and give privacy.epsilon",
+        ),
+        (Some(noise), _) if !trained && noise.tokenizer.is_some() => refuse(
+            "privacy.noise_multipliers.tokenizer",
+            "given, though the tokenizer uses no private text".into(),
+            "nothing",
+            "remove it",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn check_model(file: &PlanFile) -> Checked {
+    let model = &file.model;
+    if model.d_model % model.heads != 0 {
+        let given = format!("{} with {} heads", model.d_model, model.heads);
+        let fix = format!("set d_model to a multiple of {}, or change heads", model.heads);
+        return refuse("model.d_model", given, "a multiple of model.heads", &fix);
+    }
+    let bytes = least_training_bytes(model, &file.tokenizer, file.performance.physical_batch);
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    let given = format!("training needs at least {} GiB of memory", bytes >> 30);
+    let fix = "make d_model, layers, context, vocab_size or performance.physical_batch smaller";
+    refuse("model", given, &format!("at most {} GiB", MOST_BYTES >> 30), fix)
+}
+
+/// Held-out figures are published without noise, so they may not come from private text.
+fn check_evaluation(file: &PlanFile) -> Checked {
+    let Some(evaluation) = &file.evaluation else { return Ok(()) };
+    check_source(&evaluation.source, "evaluation.source")?;
+    let shares = match (&evaluation.source, &file.data.source) {
+        (Source::Embedded { seed: one, .. }, Source::Embedded { seed: other, .. }) => one == other,
+        (one, other) => {
+            let private: BTreeSet<&str> = paths(other).into_iter().collect();
+            paths(one).into_iter().any(|path| private.contains(path))
+        }
+    };
+    if !shares {
+        return Ok(());
+    }
+    refuse(
+        "evaluation.source",
+        "the training text".into(),
+        "public text: its loss is published without noise",
+        "name held-out public text (or another seed), or remove evaluation",
+    )
+}

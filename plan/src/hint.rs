@@ -1,0 +1,60 @@
+//! Fixes for the slips that deserve more than a list of names.
+
+/// A better word on a field that does not exist.
+pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
+    let fix = match (path, name) {
+        ("", "batch_size" | "steps" | "epochs") => {
+            "training.steps and training.expected_batch_size set these"
+        }
+        ("training", "epochs") => "give \"steps\": epochs × units / expected_batch_size",
+        ("training", "batch_size" | "lot_size") => "did you mean \"expected_batch_size\"?",
+        ("training", "noise_multiplier" | "sigma") | ("privacy", "noise_multiplier" | "sigma") => {
+            "write it as privacy.noise_multipliers: {\"training\": …}, or give privacy.epsilon alone"
+        }
+        ("training", "lr") => "did you mean \"learning_rate\"?",
+        ("privacy", "eps" | "target_epsilon") => "did you mean \"epsilon\"?",
+        ("training", "physical_batch" | "microbatch" | "device") => "it belongs into performance",
+        _ => return None,
+    };
+    Some(fix.to_owned())
+}
+
+/// A better word on a choice that does not exist.
+pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
+    let fix = match (path, name) {
+        ("privacy.sampling", "truncated_poisson") => {
+            "use \"poisson\": cutting a Poisson batch off loses its ε, above all under add_or_remove_one"
+        }
+        ("privacy.sampling", "shuffle" | "shuffled" | "shuffling" | "deterministic" | "fixed_size") => {
+            "use \"poisson\": other batches do not have its ε, and this version runs no other"
+        }
+        ("privacy.relation", "add_remove" | "add_or_remove" | "unbounded") => {
+            "did you mean \"add_or_remove_one\"?"
+        }
+        ("privacy.relation", "replace" | "substitute" | "swap" | "bounded") => {
+            "did you mean \"replace_one\"?"
+        }
+        ("performance.precision", "bf16" | "f16" | "fp16" | "float16" | "bfloat16") => {
+            "use \"f32\": norms and noise in 16 bits would not be the certified ones"
+        }
+        _ => return None,
+    };
+    Some(fix.to_owned())
+}
+
+/// A better word on a number out of range.
+pub(crate) fn for_range(path: &str) -> Option<String> {
+    let fix = match path {
+        "privacy.noise_multipliers.training" | "privacy.noise_multipliers.tokenizer" => {
+            "give a positive number, or leave out privacy.noise_multipliers and give privacy.epsilon"
+        }
+        "privacy.epsilon" => "give a positive number; common promises lie between 1 and 10",
+        "privacy.delta" => "give a probability far below 1 / units, for example 1e-6",
+        "data.units" => "declare how many units the data has, at least 1",
+        "tokenizer.train.vocab_size" => {
+            "256 byte tokens and the special ones need 259 places, so ask for 300 or more"
+        }
+        _ => return None,
+    };
+    Some(fix.to_owned())
+}

@@ -1,0 +1,46 @@
+//! A certified plan in one paragraph.
+
+use std::fmt;
+
+use accountant::NeighboringRelation;
+
+use crate::{CertifiedPlan, Unit};
+
+impl fmt::Display for CertifiedPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let privacy = self.plan().privacy();
+        let bounds = self.epsilon();
+        let unit = match privacy.unit {
+            Unit::Record => "one record".to_owned(),
+            Unit::User => "one user's records".to_owned(),
+            Unit::Words(words) => format!("{words} words of one record"),
+        };
+        let change = match privacy.relation {
+            NeighboringRelation::AddOrRemoveOne => "adding or removing",
+            NeighboringRelation::ReplaceOne => "replacing",
+            NeighboringRelation::ZeroOut => "blanking out",
+        };
+        write!(
+            f,
+            "ε ≤ {} (not below {}) at δ = {} for {change} {unit}, {} units: ",
+            bounds.upper,
+            bounds.lower,
+            self.delta().get(),
+            self.plan().data().units
+        )?;
+        match self.tokenizer_release() {
+            Some(release) => {
+                write!(f, "a vocabulary released with noise multiplier {}, ", release.noise_multiplier)?;
+            }
+            None => write!(f, "a public vocabulary, ")?,
+        }
+        for phase in self.phases() {
+            write!(
+                f,
+                "{} steps of {} expected units (q = {:.6}) with noise multiplier {}, ",
+                phase.steps, phase.expected_batch_size, phase.sampling_probability, phase.noise_multiplier
+            )?;
+        }
+        write!(f, "{} spare steps charged", privacy.spare_steps)
+    }
+}

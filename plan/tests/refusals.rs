@@ -1,0 +1,246 @@
+//! What a plan may not say, and what the user is told: the place, what was given, what is allowed, and a fix.
+
+mod common;
+
+use common::{QUICKSTART, altered, certify, read, refusal};
+use plan::PlanError;
+use serde_json::{Value, json};
+
+/// Holds that the message is one line and has each part.
+fn assert_says(message: &str, parts: &[&str]) {
+    assert!(!message.contains('\n'), "more than one line: {message}");
+    for part in parts {
+        assert!(message.contains(part), "«{part}» is not in: {message}");
+    }
+}
+
+#[test]
+fn an_unknown_field_is_refused_with_its_path_and_the_nearest_name() {
+    let message = refusal(&altered(&[("/privacy/delat", json!(1e-6)), ("/privacy/delta", Value::Null)]));
+    assert_says(
+        &message,
+        &["privacy.delat: unknown field", "allowed: delta, epsilon", "did you mean \"delta\"?"],
+    );
+    let message = refusal(&altered(&[("/training/optimizer/adamw/beta3", json!(0.5))]));
+    assert_says(&message, &["training.optimizer.adamw.beta3: unknown field", "did you mean \"beta1\"?"]);
+    let message = refusal(&altered(&[("/training/batch_size", json!(5))]));
+    assert_says(&message, &["did you mean \"expected_batch_size\"?"]);
+    let message = refusal(&altered(&[("/privacy/a\nb\u{1b}[31m", json!(5))]));
+    assert_says(&message, &["privacy[\"a\\nb\\u001b[31m\"]: unknown field", "remove it"]);
+}
+
+#[test]
+fn a_missing_field_is_refused_with_its_path_and_its_meaning() {
+    let message = refusal(&altered(&[("/data/units", Value::Null)]));
+    assert_says(&message, &["data.units: missing", "whole number ≥ 1", "add \"units\"", "declared public"]);
+    let message = refusal(&json!({}));
+    assert_says(&message, &["version: missing", "add \"version\""]);
+}
+
+#[test]
+fn a_wrong_type_is_refused_with_a_way_to_write_it() {
+    let says = |pointer: &str, value: Value, parts: &[&str]| {
+        assert_says(&refusal(&altered(&[(pointer, value)])), parts);
+    };
+    says(
+        "/training/steps",
+        json!("300"),
+        &["training.steps: \"300\"", "whole number", "remove the quotation marks"],
+    );
+    says("/training/steps", json!(300.0), &["training.steps: 300.0", "write 300, without point or exponent"]);
+    says("/training/steps", json!(1.5), &["training.steps: 1.5", "write a whole number"]);
+    says("/training/steps", json!(1e300), &["training.steps: 1e+300", "write a smaller whole number"]);
+    says("/model", json!([]), &["model: a list", "an object with", "d_model"]);
+    says("/name", json!({}), &["name: an object", "text"]);
+    says("/data/source", json!("notes.txt"), &["data.source: \"notes.txt\"", "{\"path\": \"…\"}"]);
+    says("/data/source/embedded/records", json!(true), &["data.source.embedded.records: true"]);
+    says("/tokenizer/train/byte_fallback", json!(1), &["tokenizer.train.byte_fallback: 1", "true or false"]);
+    says("/training/l2_clip_norm", json!("x"), &["training.l2_clip_norm: \"x\"", "a number"]);
+    assert_says(&refusal(&json!([1])), &["plan: a list", "an object with"]);
+    assert_says(&refusal(&json!(3)), &["plan: 3", "an object with"]);
+}
+
+#[test]
+fn a_choice_that_does_not_exist_is_refused_with_the_choices() {
+    let says = |pointer: &str, value: Value, parts: &[&str]| {
+        assert_says(&refusal(&altered(&[(pointer, value)])), parts);
+    };
+    says(
+        "/privacy/unit",
+        json!("recrod"),
+        &["privacy.unit: \"recrod\"", "\"user\"", "did you mean \"record\"?"],
+    );
+    says("/privacy/unit", json!("words"), &["privacy.unit: \"words\"", "write {\"words\": 100}"]);
+    says("/privacy/relation", json!("replace"), &["privacy.relation", "did you mean \"replace_one\"?"]);
+    says("/tokenizer", json!("train"), &["tokenizer: \"train\"", "write {\"train\": {…}}"]);
+    says("/tokenizer", json!({"bytes": {}}), &["tokenizer: {\"bytes\": …}", "write \"bytes\""]);
+    says("/tokenizer", json!({"a": 1, "b": 2}), &["tokenizer: an object", "\"bytes\""]);
+    says(
+        "/performance/device",
+        json!("gpu"),
+        &["performance.device: \"gpu\"", "\"cpu\", \"wgpu\" or \"cuda\""],
+    );
+    says("/performance/precision", json!("bf16"), &["performance.precision: \"bf16\"", "use \"f32\""]);
+    says("/model/family", json!("gpt-2"), &["model.family: \"gpt-2\"", "did you mean \"gpt2\"?"]);
+    says("/data/visibility", json!("public"), &["data.visibility: \"public\"", "--non-private"]);
+}
+
+#[test]
+fn a_plan_of_a_later_version_is_refused_as_such_and_not_for_its_fields() {
+    let future = altered(&[("/version", json!(2)), ("/quantum", json!({"qubits": 5}))]);
+    assert_says(
+        &refusal(&future),
+        &["version: 2 is not a version this build reads", "allowed: 1", "newer build"],
+    );
+    assert_says(&refusal(&altered(&[("/version", json!(0))])), &["version: 0", "set \"version\": 1"]);
+    assert_says(&refusal(&altered(&[("/version", json!("1"))])), &["version: \"1\"", "set \"version\": 1"]);
+    assert_says(&refusal(&altered(&[("/version", json!(1.0))])), &["version: 1.0", "set \"version\": 1"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_with_the_range() {
+    let cases = [
+        ("/training/steps", json!(0), "training.steps: 0", "whole number ≥ 1"),
+        ("/training/steps", json!(-5), "training.steps: -5", "raise it"),
+        ("/training/expected_batch_size", json!(0), "training.expected_batch_size: 0", "≥ 1"),
+        ("/training/l2_clip_norm", json!(0.0), "training.l2_clip_norm: 0.0", "≥ 1e-12"),
+        ("/training/l2_clip_norm", json!(-1), "training.l2_clip_norm: -1", "raise it"),
+        ("/training/learning_rate/peak", json!(-0.001), "training.learning_rate.peak: -0.001", "> 0"),
+        ("/training/optimizer/adamw/beta1", json!(1.0), "training.optimizer.adamw.beta1: 1.0", "< 1"),
+        ("/privacy/epsilon", json!(0), "privacy.epsilon: 0", "give a positive number"),
+        ("/privacy/epsilon", json!(-1.0), "privacy.epsilon: -1.0", "a number > 0"),
+        ("/privacy/delta", json!(0.0), "privacy.delta: 0.0", "1e-6"),
+        ("/privacy/delta", json!(1.0), "privacy.delta: 1.0", "< 1"),
+        ("/privacy/tokenizer_share", json!(1.0), "privacy.tokenizer_share: 1.0", "< 1"),
+        ("/privacy/spare_steps", json!(-1), "privacy.spare_steps: -1", "≥ 0"),
+        ("/data/units", json!(0), "data.units: 0", "at least 1"),
+        ("/model/context", json!(0), "model.context: 0", "≥ 2"),
+        ("/model/heads", json!(0), "model.heads: 0", "≥ 1"),
+        ("/model/d_model", json!(4_000_000_000_u64), "model.d_model: 4000000000", "≤ 65536"),
+        ("/tokenizer/train/vocab_size", json!(10), "tokenizer.train.vocab_size: 10", "300 or more"),
+        ("/performance/physical_batch", json!(0), "performance.physical_batch: 0", "≥ 1"),
+    ];
+    for (pointer, value, given, allowed) in cases {
+        assert_says(&refusal(&altered(&[(pointer, value)])), &[given, allowed, "fix: "]);
+    }
+    let silent = json!({"training": 0.0, "tokenizer": 1.0});
+    let message = refusal(&altered(&[("/privacy/noise_multipliers", silent)]));
+    assert_says(&message, &["privacy.noise_multipliers.training: 0.0", "> 0", "give privacy.epsilon"]);
+}
+
+#[test]
+fn fields_that_do_not_fit_one_another_are_refused() {
+    let says = |changes: &[(&str, Value)], parts: &[&str]| assert_says(&refusal(&altered(changes)), parts);
+    says(
+        &[("/training/expected_batch_size", json!(6001))],
+        &["more than the 6000 units", "expected_batch_size ≤ 6000"],
+    );
+    says(
+        &[("/privacy/delta", json!(1.0 / 6000.0))],
+        &["privacy.delta", "with 6000 units", "less than 1 / data.units"],
+    );
+    says(&[("/data/units", json!(7000))], &["data.units: 7000", "6000 records", "set it to 6000"]);
+    says(&[("/model/heads", json!(3))], &["model.d_model: 128 with 3 heads", "a multiple of"]);
+    says(&[("/training/steps", Value::Null)], &["training.steps: missing", "batch_schedule"]);
+    says(&[("/training/expected_batch_size", Value::Null)], &["training.expected_batch_size: missing"]);
+    let schedule = json!([{"steps": 5, "expected_batch_size": 7000}]);
+    says(&[("/training/batch_schedule", schedule.clone())], &["training.batch_schedule: given beside"]);
+    let alone = [("/training/steps", Value::Null), ("/training/expected_batch_size", Value::Null)];
+    let alone = [alone[0].clone(), alone[1].clone(), ("/training/batch_schedule", schedule)];
+    says(&alone, &["training.batch_schedule[0].expected_batch_size: 7000"]);
+    says(&[("/training/learning_rate/warmup_steps", json!(151))], &["warmup_steps: 151", "150 steps"]);
+    says(&[("/privacy/epsilon", Value::Null)], &["privacy.epsilon: missing", "noise_multipliers"]);
+    let noise = |noise| [("/privacy/noise_multipliers", noise)];
+    says(&noise(json!({"training": 1.0})), &["privacy.noise_multipliers.tokenizer: missing"]);
+    let bytes = [
+        ("/tokenizer", json!("bytes")),
+        ("/privacy/noise_multipliers", json!({"training": 1.0, "tokenizer": 1.0})),
+    ];
+    says(&bytes, &["privacy.noise_multipliers.tokenizer: given"]);
+    says(&[("/name", json!("../up"))], &["name: \"../up\"", "folder"]);
+    says(&[("/name", json!(""))], &["name: \"\""]);
+}
+
+#[test]
+fn a_plan_too_large_for_any_memory_is_refused() {
+    let huge =
+        [("/model/d_model", json!(65_536)), ("/model/layers", json!(1_024)), ("/model/d_ff", json!(262_144))];
+    assert_says(&refusal(&altered(&huge)), &["model: training needs at least", "GiB", "smaller"]);
+}
+
+#[test]
+fn sources_that_cannot_be_meant_are_refused() {
+    let source = |source: Value| refusal(&altered(&[("/data/source", source)]));
+    assert_says(&source(json!({"path": ""})), &["data.source.path: \"\" (empty)"]);
+    assert_says(&source(json!({"path": "  "})), &["data.source: an empty path"]);
+    assert_says(&source(json!({"paths": []})), &["data.source.paths: a list (empty)"]);
+    assert_says(&source(json!({"paths": ["a.txt", "a.txt"]})), &["data.source: the same file twice"]);
+    let users = [("/privacy/unit", json!("user")), ("/data/source", json!({"path": "a.jsonl"}))];
+    assert_says(&refusal(&altered(&users)), &["data.user_field: missing", "privacy.unit is \"user\""]);
+    let text = [users[0].clone(), users[1].clone(), ("/data/format", json!("text"))];
+    assert_says(&refusal(&altered(&text)), &["privacy.unit: \"user\"", "JSON lines"]);
+}
+
+/// Its loss would be published without noise.
+#[test]
+fn private_text_may_not_be_the_evaluation_text() {
+    let twin = altered(&[("/evaluation/source", json!({"embedded": {"records": 500, "seed": 7}}))]);
+    assert_says(&refusal(&twin), &["evaluation.source: the training text", "published without noise"]);
+    let file = json!({"paths": ["b.txt", "a.txt"]});
+    let twin = altered(&[("/data/source", json!({"path": "a.txt"})), ("/evaluation/source", file)]);
+    assert_says(&refusal(&twin), &["evaluation.source: the training text"]);
+}
+
+/// Under add-or-remove, a batch cut off or of fixed size does not have the Poisson figure.
+#[test]
+fn sampling_other_than_poisson_is_refused_with_the_reason() {
+    for (sampling, reason) in [("truncated_poisson", "add_or_remove_one"), ("shuffle", "do not have its ε")]
+    {
+        let message = refusal(&altered(&[("/privacy/sampling", json!(sampling))]));
+        assert_says(&message, &["privacy.sampling", "allowed: \"poisson\"", reason]);
+    }
+}
+
+#[test]
+fn text_that_is_not_json_is_refused_with_its_place() {
+    let says = |text: &str, parts: &[&str]| assert_says(&read(text).unwrap_err().to_string(), parts);
+    says("", &["line 1", "the file is empty"]);
+    says("{\n  \"version\": 1,\n  \"name\": NaN }", &["line 3", "JSON has no NaN"]);
+    says("{\"version\": 1, \"name\": -Infinity}", &["line 1", "JSON has no NaN or infinity"]);
+    says("{ // hello\n}", &["line 1", "JSON has no comments"]);
+    says("{\"version\": 1,}", &["line 1", "trailing comma", "remove the comma"]);
+    says("{\"version\": 1e999}", &["number out of range"]);
+    says(&"[".repeat(100_000), &["recursion limit"]);
+    let twice = QUICKSTART.replacen("\"delta\": 1e-6,", "\"delta\": 1e-6, \"delta\": 1e-5,", 1);
+    says(&twice, &["duplicate field `delta`", "remove one of the two"]);
+}
+
+#[test]
+fn a_file_built_in_memory_with_a_number_that_is_not_finite_is_refused() {
+    let good = plan::PlanFile::parse(QUICKSTART).unwrap();
+    let spoil: [fn(&mut plan::PlanFile); 4] = [
+        |file| file.privacy.epsilon = Some(f64::NAN),
+        |file| file.privacy.delta = f64::NAN,
+        |file| file.training.l2_clip_norm = f64::INFINITY,
+        |file| file.training.learning_rate.peak = f64::NEG_INFINITY,
+    ];
+    for spoil in spoil {
+        let mut file = good.clone();
+        spoil(&mut file);
+        assert_says(&plan::Plan::try_from(file).unwrap_err().to_string(), &["NaN"]);
+    }
+}
+
+#[test]
+fn a_promise_below_what_the_noise_gives_is_refused_with_both_figures() {
+    let noise = ("/privacy/noise_multipliers", json!({"training": 0.7, "tokenizer": 3.0}));
+    let upper =
+        certify(&altered(&[noise.clone(), ("/privacy/epsilon", Value::Null)])).unwrap().epsilon().upper;
+    let stated = upper * 0.99;
+    let Err(error) = certify(&altered(&[noise.clone(), ("/privacy/epsilon", json!(stated))])) else {
+        panic!("a promise of {stated} was accepted, though the noise gives {upper}");
+    };
+    assert!(matches!(error, PlanError::Overstated { stated: s, upper: u, .. } if s == stated && u == upper));
+    assert_says(&error.to_string(), &[&stated.to_string(), &upper.to_string(), "raise privacy.epsilon"]);
+    assert!(certify(&altered(&[noise, ("/privacy/epsilon", json!(upper))])).is_ok());
+}

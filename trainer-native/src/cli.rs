@@ -1,0 +1,179 @@
+//! What the user typed.
+
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::generate::{self, Sampling};
+use crate::run::{self, Request};
+use crate::{RunError, device, verify};
+
+/// Trains a language model under differential privacy from a plan, and certifies what that cost.
+#[derive(Debug, Parser)]
+#[command(
+    name = "trainer-native",
+    version,
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The plan to carry out
+    #[arg(long, value_name = "PLAN.json", required = true)]
+    plan: Option<PathBuf>,
+    /// The run folder [default: runs/<plan name>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the run in the folder, if there is one
+    #[arg(long)]
+    resume: bool,
+    /// Where to compute [default: the plan's]
+    #[arg(long)]
+    device: Option<DeviceName>,
+    /// NOT PRIVATE: make all random figures from this known key, so that the run can be repeated
+    #[arg(long, value_name = "N")]
+    test_key: Option<u64>,
+    /// NOT PRIVATE: neither clip nor add noise, as a baseline
+    #[arg(long)]
+    non_private: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Recompute all that a run folder claims, or the ε that a plan file promises
+    Verify {
+        /// A run folder or a plan file
+        #[arg(value_name = "RUN|PLAN.json")]
+        path: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the devices built into this program
+    Devices,
+    /// Continue a prompt with a finished run's model
+    Generate {
+        /// The run folder
+        run: PathBuf,
+        /// How the text begins
+        #[arg(long, default_value = "")]
+        prompt: String,
+        /// Tokens to draw at most
+        #[arg(long, default_value_t = 64)]
+        tokens: usize,
+        /// Below 1 safer, above 1 wilder; 0 takes the likeliest
+        #[arg(long, default_value_t = 0.8)]
+        temperature: f64,
+        /// Makes the text repeatable
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Where to compute
+        #[arg(long, default_value = "cpu")]
+        device: DeviceName,
+    },
+    /// Perplexity per token of a finished run's model on a public text
+    Eval {
+        /// The run folder
+        run: PathBuf,
+        /// The text, declared public by naming it here
+        #[arg(long, value_name = "FILE")]
+        text: PathBuf,
+        /// Where to compute
+        #[arg(long, default_value = "cpu")]
+        device: DeviceName,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DeviceName {
+    Cpu,
+    Wgpu,
+    Cuda,
+}
+
+impl From<DeviceName> for plan::Device {
+    fn from(name: DeviceName) -> Self {
+        match name {
+            DeviceName::Cpu => Self::Cpu,
+            DeviceName::Wgpu => Self::Wgpu,
+            DeviceName::Cuda => Self::Cuda,
+        }
+    }
+}
+
+/// Does what the command line says; results on stdout, everything else on stderr.
+#[must_use]
+pub fn main() -> ExitCode {
+    match carry_out(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            crate::progress::note(&format!("trainer-native: {error}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn carry_out(cli: Cli) -> Result<(), RunError> {
+    match cli.command {
+        None => {
+            let RunArgs { plan, out, resume, device, test_key, non_private, json } = cli.run;
+            let plan =
+                plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
+            let device = device.map(Into::into);
+            let summary = run::run(&Request { plan, out, resume, device, test_key, non_private })?;
+            answer(&summary, summary.to_string(), json)
+        }
+        Some(Command::Verify { path, json }) if path.is_dir() => {
+            let summary = verify::verify_run(&path)?;
+            answer(&summary, format!("verified: {summary}"), json)
+        }
+        Some(Command::Verify { path, json }) => {
+            let summary = verify::verify_plan(&path)?;
+            answer(&summary, summary.to_string(), json)
+        }
+        Some(Command::Devices) => say(&device::built_in().join("\n")),
+        Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
+            say(&generate::generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
+        }
+        Some(Command::Eval { run, text, device, json }) => {
+            let (model, unigram) = generate::perplexity(&run, device.into(), &text)?;
+            let figures = serde_json::json!({ "perplexity": model, "best_unigram_perplexity": unigram });
+            let words = format!("perplexity per token {model:.2}; the best unigram model's {unigram:.2}");
+            answer(&figures, words, json)
+        }
+    }
+}
+
+fn answer(figures: &impl Serialize, words: String, json: bool) -> Result<(), RunError> {
+    if json {
+        say(&serde_json::to_string(figures).map_err(|error| RunError::Failed(error.to_string()))?)
+    } else {
+        say(&words)
+    }
+}
+
+/// A closed stdout is the reader's choice, not a failure.
+fn say(text: &str) -> Result<(), RunError> {
+    match writeln!(stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(RunError::Failed(format!("cannot write the result: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,183 @@
+//! Text from a finished run, and its perplexity on public text.
+
+use std::path::Path;
+
+use dp_tokenizer::Tokenizer;
+use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
+use plan::{Device, Plan, PlanFile};
+
+use crate::checkpoint::{MODEL_FILE_NAME, read_tensors};
+use crate::data::{Dataset, read_public_file};
+use crate::device::{OnDevice, on_device};
+use crate::engine::Engine;
+use crate::folder::PLAN_FILE_NAME;
+use crate::layer::Kernels;
+use crate::{RunError, durable, eval, vocabulary};
+
+/// How to draw text.
+#[derive(Clone, Debug)]
+pub struct Sampling {
+    /// How the text begins; may be empty.
+    pub prompt: String,
+    /// Tokens to draw at most; the end-of-text token ends it earlier.
+    pub tokens: usize,
+    /// Divides the logits: below 1 safer, above 1 wilder; 0 always takes the likeliest.
+    pub temperature: f64,
+    /// Makes the text repeatable.
+    pub seed: Option<u64>,
+}
+
+/// Continues the prompt with the run's model.
+///
+/// # Errors
+/// [`RunError::Refused`] if the folder holds no finished model or the temperature is not a number of at least 0.
+pub fn generate(folder: &Path, device: Device, sampling: &Sampling) -> Result<String, RunError> {
+    if !(sampling.temperature >= 0.0 && sampling.temperature.is_finite()) {
+        return Err(RunError::Refused(format!(
+            "--temperature: {} is out of range; allowed: a finite number of at least 0",
+            sampling.temperature
+        )));
+    }
+    let stream = match sampling.seed {
+        Some(seed) => TestRng::from_seed(seed).stream(Purpose::Generation, 0, 0),
+        None => OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?.stream(
+            Purpose::Generation,
+            0,
+            0,
+        ),
+    };
+    with_model(folder, device, Generate { sampling, stream })
+}
+
+/// Perplexity per token of the run's model on a public text file, and that of the best unigram model of the file.
+///
+/// # Errors
+/// [`RunError::Refused`] if the folder holds no finished model or the text cannot be read.
+pub fn perplexity(folder: &Path, device: Device, text: &Path) -> Result<(f64, f64), RunError> {
+    with_model(folder, device, Perplexity(text))
+}
+
+/// A question to a finished model.
+trait Ask {
+    type Answer;
+    fn ask<B: Kernels>(
+        self,
+        engine: &Engine<B>,
+        tokenizer: &Tokenizer,
+        context: usize,
+    ) -> Result<Self::Answer, RunError>;
+}
+
+struct Generate<'a> {
+    sampling: &'a Sampling,
+    stream: Stream,
+}
+
+impl Ask for Generate<'_> {
+    type Answer = String;
+    fn ask<B: Kernels>(
+        mut self,
+        engine: &Engine<B>,
+        tokenizer: &Tokenizer,
+        _: usize,
+    ) -> Result<String, RunError> {
+        let eos = vocabulary::end_of_text(tokenizer)?;
+        let mut tokens = vec![eos];
+        tokens.extend(tokenizer.encode(&self.sampling.prompt));
+        for _ in 0..self.sampling.tokens {
+            let logits =
+                engine.next_token_logits(&tokens).map_err(|error| RunError::Failed(error.to_string()))?;
+            let next = draw(&logits, self.sampling.temperature, self.stream.uniform());
+            if next == eos {
+                break;
+            }
+            tokens.push(next);
+        }
+        Ok(tokenizer.decode(&tokens[1..]))
+    }
+}
+
+struct Perplexity<'a>(&'a Path);
+
+impl Ask for Perplexity<'_> {
+    type Answer = (f64, f64);
+    fn ask<B: Kernels>(
+        self,
+        engine: &Engine<B>,
+        tokenizer: &Tokenizer,
+        context: usize,
+    ) -> Result<(f64, f64), RunError> {
+        let parts = read_public_file(self.0)?;
+        let eos = vocabulary::end_of_text(tokenizer)?;
+        let windows = Dataset::encode(&parts, tokenizer, eos, context).all_windows();
+        Ok((eval::mean_nll(engine, &windows)?.exp(), eval::best_unigram_nll(&windows).exp()))
+    }
+}
+
+struct OnModel<'a, A>(&'a Path, A);
+
+impl<A: Ask> OnDevice for OnModel<'_, A> {
+    type Output = Result<A::Answer, RunError>;
+    fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
+        let Self(folder, question) = self;
+        let plan = read_plan_copy(folder)?;
+        let tokenizer = vocabulary::read(folder)?;
+        // Drawn only to be replaced by the saved weights.
+        let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+        let refused = |error: crate::engine::EngineError| RunError::Refused(error.to_string());
+        let physical_batch = plan.performance().physical_batch as usize;
+        let vocab_size = tokenizer.vocab_size();
+        let mut engine =
+            Engine::<B>::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)
+                .map_err(refused)?;
+        engine.load_weights(read_tensors(&folder.join(MODEL_FILE_NAME))?).map_err(refused)?;
+        question.ask(&engine, &tokenizer, plan.model().context as usize)
+    }
+}
+
+fn with_model<A: Ask>(folder: &Path, device: Device, question: A) -> Result<A::Answer, RunError> {
+    on_device(device, OnModel(folder, question)).map_err(|error| RunError::Refused(error.to_string()))?
+}
+
+fn read_plan_copy(folder: &Path) -> Result<Plan, RunError> {
+    let path = folder.join(PLAN_FILE_NAME);
+    let bytes = durable::read(&path)?;
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
+    let text = std::str::from_utf8(&bytes).map_err(|error| refused(&error))?;
+    Plan::try_from(PlanFile::parse(text).map_err(|error| refused(&error))?).map_err(|error| refused(&error))
+}
+
+/// The token at quantile `uniform` of the softmax of `logits / temperature`.
+fn draw(logits: &[f32], temperature: f64, uniform: f64) -> u32 {
+    let likeliest = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0);
+    if temperature == 0.0 {
+        return likeliest as u32;
+    }
+    let top = f64::from(logits[likeliest]);
+    let weights: Vec<f64> =
+        logits.iter().map(|&logit| ((f64::from(logit) - top) / temperature).exp()).collect();
+    let mut left = uniform * weights.iter().sum::<f64>();
+    for (token, weight) in weights.iter().enumerate() {
+        left -= weight;
+        if left <= 0.0 {
+            return token as u32;
+        }
+    }
+    likeliest as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_drawn_as_often_as_its_softmax_says() {
+        let logits = [0.0_f32, 1.0, -1.0];
+        let total: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
+        let edge = 1.0 / total;
+        assert_eq!(draw(&logits, 1.0, edge - 1e-9), 0);
+        assert_eq!(draw(&logits, 1.0, edge + 1e-9), 1);
+        assert_eq!(draw(&logits, 1.0, 1.0 - 1e-9), 2);
+        assert_eq!(draw(&logits, 0.0, 0.999), 1);
+    }
+}

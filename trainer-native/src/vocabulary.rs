@@ -1,0 +1,93 @@
+//! The tokenizer of a run: released privately, read from a public file, or bytes; then the same to the end.
+
+use std::path::Path;
+
+use dp_tokenizer::Tokenizer;
+use mechanisms::PrivacyRng;
+use plan::CertifiedPlan;
+
+use crate::RunError;
+use crate::data::Units;
+use crate::durable::{self, sha256_hex};
+use crate::folder::{RunFolder, release_lost};
+use crate::ledger::Entry;
+
+/// Name of the tokenizer in a run folder.
+pub(crate) const FILE_NAME: &str = "tokenizer.json";
+
+/// The tokenizer of the run: the saved one if there is one, else a new one, saved.
+///
+/// A private release is charged on the ledger before the text is looked at.
+pub(crate) fn obtain(
+    plan: &CertifiedPlan,
+    base: &Path,
+    units: &Units,
+    folder: &mut RunFolder,
+    rng: &impl PrivacyRng,
+) -> Result<Tokenizer, RunError> {
+    let path = folder.path.join(FILE_NAME);
+    if let Some(sha256) = folder.ledger.record().tokenizer() {
+        let bytes = durable::read(&path)?;
+        if sha256_hex(&bytes) != sha256 {
+            return Err(RunError::Verification(format!("{} is not the one the run saved", path.display())));
+        }
+        return parse(&bytes, &path);
+    }
+    // Saved, but the process ended before the ledger said so: the release is charged and here.
+    let saved = folder.ledger.record().release().is_some() && path.exists();
+    if !saved {
+        let json = make(plan, base, units, folder, rng)?;
+        durable::write_atomic(&path, json.as_bytes())?;
+    }
+    let bytes = durable::read(&path)?;
+    let tokenizer = parse(&bytes, &path)?;
+    folder.ledger.append(Entry::Tokenizer { sha256: sha256_hex(&bytes) })?;
+    Ok(tokenizer)
+}
+
+/// The token before and after each record.
+pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
+    tokenizer.eos_id().ok_or_else(|| {
+        RunError::Refused(format!(
+            "tokenizer: it has no end-of-text token; give one that has {}, or have it trained",
+            dp_tokenizer::EOS
+        ))
+    })
+}
+
+/// Reads the tokenizer of a run folder.
+pub(crate) fn read(folder: &Path) -> Result<Tokenizer, RunError> {
+    let path = folder.join(FILE_NAME);
+    parse(&durable::read(&path)?, &path)
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
+    let text = std::str::from_utf8(bytes).map_err(|error| refused(&error))?;
+    Tokenizer::from_json(text).map_err(|error| refused(&error))
+}
+
+fn make(
+    plan: &CertifiedPlan,
+    base: &Path,
+    units: &Units,
+    folder: &mut RunFolder,
+    rng: &impl PrivacyRng,
+) -> Result<String, RunError> {
+    match plan.plan().tokenizer() {
+        plan::Tokenizer::Public(public) => {
+            let path = base.join(&public.path);
+            Ok(parse(&durable::read(&path)?, &path)?.to_json())
+        }
+        plan::Tokenizer::Bytes => bytes_only(),
+        plan::Tokenizer::Train(settings) => todo!(),
+    }
+}
+
+/// One token a byte, beside the special tokens and the blank.
+fn bytes_only() -> Result<String, RunError> {
+    use dp_tokenizer::train::{UnigramConfig, unigram};
+    let config = UnigramConfig { vocab_size: 260, ..UnigramConfig::default() };
+    let trained = unigram(&[("\u{2581}".to_owned(), 1.0)], &config);
+    Ok(trained.map_err(|error| RunError::Failed(error.to_string()))?.tokenizer.to_json())
+}

@@ -1,0 +1,117 @@
+//! What a run relies on: equal inputs give equal bits, a saved state continues them, bad input changes nothing.
+
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use serde_json::json;
+use trainer_native::engine::{DpStep, Engine, EngineError, NamedTensor, PlainStep};
+use trainer_native::tensor::{Flex, FlexDevice};
+
+fn engine(optimizer: &serde_json::Value, physical_batch: usize) -> Engine<Flex> {
+    let model =
+        json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 2, "d_ff": 32, "context": 10 });
+    let training = json!({
+        "objective": "causal_lm", "expected_batch_size": 6, "steps": 9, "l2_clip_norm": 1.0,
+        "optimizer": optimizer, "learning_rate": { "peak": 1e-3 }
+    });
+    let (model, training) =
+        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+    let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+    Engine::new(&model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
+}
+
+fn lot(step: u64) -> Vec<Vec<u32>> {
+    let mut stream = TestRng::from_seed(1).stream(Purpose::Data, step, 0);
+    // Sizes 0 to 11 cover the empty lot, full micro-batches and a ragged last one.
+    (0..(step * 5) % 12).map(|_| (0..stream.below(12)).map(|_| stream.below(40) as u32).collect()).collect()
+}
+
+fn private_step(engine: &mut Engine<Flex>, step: u64) {
+    let figures = DpStep {
+        noise_multiplier: 0.7,
+        l2_clip_norm: 0.5,
+        expected_batch_size: 6.0,
+        learning_rate: 1e-2,
+        step,
+    };
+    engine.dp_step(&lot(step), figures, &TestRng::from_seed(2)).unwrap();
+}
+
+fn bits(state: &[NamedTensor]) -> Vec<u32> {
+    state.iter().flat_map(|tensor| tensor.data.iter().map(|value| value.to_bits())).collect()
+}
+
+#[test]
+fn a_saved_state_continues_to_the_same_bits() {
+    for optimizer in [json!({ "adamw": { "weight_decay": 0.1 } }), json!({ "sgd": { "momentum": 0.9 } })] {
+        let mut whole = engine(&optimizer, 4);
+        let mut halfway = None;
+        for step in 0..8 {
+            if step == 4 {
+                halfway = Some(whole.state());
+            }
+            private_step(&mut whole, step);
+        }
+        let mut resumed = engine(&optimizer, 4);
+        resumed.load_state(halfway.unwrap()).unwrap();
+        for step in 4..8 {
+            private_step(&mut resumed, step);
+        }
+        assert_eq!(bits(&whole.state()), bits(&resumed.state()), "{optimizer}");
+        assert!(bits(&whole.weights()) != bits(&engine(&optimizer, 4).weights()), "it must have moved");
+    }
+}
+
+#[test]
+fn training_lowers_the_loss_of_what_it_trains_on() {
+    let mut engine = engine(&json!({ "adamw": {} }), 4);
+    let text: Vec<Vec<u32>> = (0..6).map(|row| (0..10).map(|at| (row + 3 * at) % 40).collect()).collect();
+    let (before, count) = engine.nll(&text).unwrap();
+    assert!((before / count as f64 - 40.0_f64.ln()).abs() < 0.1, "the start is near uniform");
+    for _ in 0..60 {
+        engine.plain_step(&text, PlainStep { expected_batch_size: 6.0, learning_rate: 1e-2 }).unwrap();
+    }
+    assert!(engine.nll(&text).unwrap().0 < 0.3 * before);
+}
+
+#[test]
+fn an_empty_private_lot_still_moves_the_weights_and_an_empty_baseline_lot_does_not() {
+    let optimizer = json!({ "sgd": {} });
+    let mut private = engine(&optimizer, 4);
+    let start = bits(&private.weights());
+    private_step(&mut private, 0);
+    assert!(lot(0).is_empty());
+    assert_ne!(bits(&private.weights()), start);
+    let mut plain = engine(&optimizer, 4);
+    plain.plain_step(&[], PlainStep { expected_batch_size: 6.0, learning_rate: 1e-2 }).unwrap();
+    assert_eq!(bits(&plain.weights()), start);
+}
+
+#[test]
+fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothing() {
+    let mut engine = engine(&json!({ "adamw": {} }), 4);
+    let before = bits(&engine.state());
+    let good = DpStep {
+        noise_multiplier: 1.0,
+        l2_clip_norm: 1.0,
+        expected_batch_size: 6.0,
+        learning_rate: 1e-3,
+        step: 0,
+    };
+    let rng = TestRng::from_seed(2);
+    let long = vec![vec![1], vec![7; 12]];
+    assert_eq!(
+        engine.dp_step(&long, good, &rng),
+        Err(EngineError::Window { index: 1, problem: "is longer than the model's context" })
+    );
+    let unknown = engine.dp_step(&[vec![1, 40]], good, &rng).unwrap_err().to_string();
+    assert!(unknown.contains("window 0") && !unknown.contains("40"), "{unknown}");
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for figures in [
+            DpStep { noise_multiplier: bad, ..good },
+            DpStep { l2_clip_norm: bad, ..good },
+            DpStep { expected_batch_size: bad, ..good },
+        ] {
+            assert!(engine.dp_step(&lot(1), figures, &rng).is_err());
+        }
+    }
+    assert_eq!(bits(&engine.state()), before);
+}
