@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
+use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
 use mechanisms::PrivacyRng;
 use plan::CertifiedPlan;
 
@@ -14,6 +15,9 @@ use crate::ledger::Entry;
 
 /// Name of the tokenizer in a run folder.
 pub(crate) const FILE_NAME: &str = "tokenizer.json";
+
+/// What stands for a blank in the vocabulary's words.
+const BLANK: &str = "\u{2581}";
 
 /// The tokenizer of the run: the saved one if there is one, else a new one, saved.
 ///
@@ -84,10 +88,13 @@ fn make(
     }
 }
 
-/// One token a byte, beside the special tokens and the blank.
+/// One token a printable ASCII character or byte, beside the special tokens and the blank.
 fn bytes_only() -> Result<String, RunError> {
-    use dp_tokenizer::train::{UnigramConfig, unigram};
-    let config = UnigramConfig { vocab_size: 260, ..UnigramConfig::default() };
-    let trained = unigram(&[("\u{2581}".to_owned(), 1.0)], &config);
-    Ok(trained.map_err(|error| RunError::Failed(error.to_string()))?.tokenizer.to_json())
+    let words = [(BLANK.to_owned(), 1.0)];
+    let smallest = |vocab_size| unigram(&words, &UnigramConfig { vocab_size, ..UnigramConfig::default() });
+    let trained = match smallest(1) {
+        Err(TrainError::TooSmall { needed, .. }) => smallest(needed),
+        other => other,
+    };
+    trained.map(|trained| trained.tokenizer.to_json()).map_err(|error| RunError::Failed(error.to_string()))
 }

@@ -9,7 +9,7 @@ use super::*;
 /// A small public vocabulary with byte fallback.
 fn tokenizer() -> (Tokenizer, u32) {
     let words = [("\u{2581}alpha".to_owned(), 5.0), ("\u{2581}gamma".to_owned(), 3.0)];
-    let config = dp_tokenizer::train::UnigramConfig { vocab_size: 300, ..Default::default() };
+    let config = dp_tokenizer::train::UnigramConfig { vocab_size: 380, ..Default::default() };
     let tokenizer = dp_tokenizer::train::unigram(&words, &config).unwrap().tokenizer;
     let eos = tokenizer.eos_id().unwrap();
     (tokenizer, eos)
