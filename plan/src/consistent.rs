@@ -198,7 +198,7 @@ fn check_budget(file: &PlanFile) -> Checked {
 
 fn check_model(file: &PlanFile) -> Checked {
     let model = &file.model;
-    if model.d_model % model.heads != 0 {
+    if !model.d_model.is_multiple_of(model.heads) {
         let given = format!("{} with {} heads", model.d_model, model.heads);
         let fix = format!("set d_model to a multiple of {}, or change heads", model.heads);
         return refuse("model.d_model", given, "a multiple of model.heads", &fix);

@@ -22,7 +22,7 @@ impl fmt::Display for CertifiedPlan {
         };
         write!(
             f,
-            "ε ≤ {} (not below {}) at δ = {} for {change} {unit}, {} units: ",
+            "ε ≤ {} (not below {}) at δ = {:e} for {change} {unit}, {} units: ",
             bounds.upper,
             bounds.lower,
             self.delta().get(),

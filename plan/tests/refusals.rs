@@ -1,4 +1,5 @@
 //! What a plan may not say, and what the user is told: the place, what was given, what is allowed, and a fix.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Plans to start from, and ways to spoil them.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use plan::{CertifiedPlan, Plan, PlanError, PlanFile};

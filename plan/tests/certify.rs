@@ -1,0 +1,239 @@
+//! What certification promises.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use accountant::{DpEvent, NeighboringRelation};
+use common::{altered, certify, quickstart};
+use plan::CertifiedPlan;
+use serde_json::{Value, json};
+
+const NOISE: (&str, fn() -> Value) =
+    ("/privacy/noise_multipliers", || json!({"training": 1.0, "tokenizer": 4.0}));
+
+fn training_noise(certified: &CertifiedPlan) -> f64 {
+    certified.phases()[0].noise_multiplier
+}
+
+fn steps_charged(event: &DpEvent) -> u64 {
+    match event {
+        DpEvent::Composed { events } => events.iter().map(steps_charged).sum(),
+        DpEvent::SelfComposed { event, count } => {
+            assert!(matches!(**event, DpEvent::PoissonSampledGaussian { .. }));
+            *count
+        }
+        _ => 0,
+    }
+}
+
+#[test]
+fn calibrated_noise_uses_the_budget_up_and_not_more() {
+    for epsilon in [0.5, 1.0, 8.0, 50.0] {
+        let certified = certify(&altered(&[("/privacy/epsilon", json!(epsilon))])).unwrap();
+        let upper = certified.epsilon().upper;
+        assert!(upper <= epsilon && upper > epsilon * 0.999, "{upper} for {epsilon}");
+    }
+}
+
+/// Oracle: the accountant, asked for the parts apart.
+#[test]
+fn tokenizer_and_training_are_charged_together_and_cost_less_than_their_sum() {
+    let certified = certify(&quickstart()).unwrap();
+    let DpEvent::Composed { events } = certified.event() else { panic!("not composed") };
+    let release = certified.tokenizer_release().unwrap();
+    assert_eq!(events[0], release.event);
+    let ask = |event: &DpEvent| {
+        accountant::epsilon(event, certified.delta(), NeighboringRelation::AddOrRemoveOne).unwrap().upper
+    };
+    let training = DpEvent::Composed { events: events[1..].to_vec() };
+    let (tokenizer, training) = (ask(&release.event), ask(&training));
+    let joint = certified.epsilon().upper;
+    assert!(joint > tokenizer && joint > training, "{joint} from {tokenizer} and {training}");
+    assert!(joint < tokenizer + training, "{joint} from {tokenizer} and {training}");
+}
+
+#[test]
+fn a_public_vocabulary_costs_nothing() {
+    let bytes = certify(&altered(&[("/tokenizer", json!("bytes"))])).unwrap();
+    let file = certify(&altered(&[("/tokenizer", json!({"public": {"path": "t.json"}}))])).unwrap();
+    let trained = certify(&quickstart()).unwrap();
+    assert!(bytes.tokenizer_release().is_none() && file.tokenizer_release().is_none());
+    assert_eq!(training_noise(&bytes), training_noise(&file));
+    assert!(training_noise(&bytes) < training_noise(&trained));
+}
+
+#[test]
+fn a_larger_share_gives_the_tokenizer_less_noise_and_training_more() {
+    let of = |share: f64| certify(&altered(&[("/privacy/tokenizer_share", json!(share))])).unwrap();
+    let (small, large) = (of(0.05), of(0.4));
+    let tokenizer = |certified: &CertifiedPlan| certified.tokenizer_release().unwrap().noise_multiplier;
+    assert!(tokenizer(&large) < tokenizer(&small));
+    assert!(training_noise(&large) > training_noise(&small));
+}
+
+#[test]
+fn the_thresholds_use_part_of_the_stated_delta() {
+    let certified = certify(&quickstart()).unwrap();
+    let release = certified.tokenizer_release().unwrap();
+    assert!(release.threshold_delta < certified.delta().get());
+    let DpEvent::Composed { events } = &release.event else { panic!("not composed") };
+    let spent: f64 = events
+        .iter()
+        .map(|event| match event {
+            DpEvent::ThresholdedHistogram { threshold_delta, .. } => *threshold_delta,
+            _ => 0.0,
+        })
+        .sum();
+    // Equal parts, summed in another order: rounding only.
+    assert!((spent / release.threshold_delta - 1.0).abs() < 1e-12);
+    let shares: f64 = release.round_shares.iter().sum::<f64>() + release.count_share;
+    assert_eq!(shares, 1.0);
+}
+
+#[test]
+fn spare_steps_are_charged_up_front() {
+    let of = |spare: u64| {
+        certify(&altered(&[
+            ("/privacy/spare_steps", json!(spare)),
+            (NOISE.0, NOISE.1()),
+            ("/privacy/epsilon", Value::Null),
+        ]))
+        .unwrap()
+    };
+    let (none, some) = (of(0), of(50));
+    assert_eq!((steps_charged(none.event()), steps_charged(some.event())), (150, 200));
+    assert!(some.epsilon().upper > none.epsilon().upper);
+    assert_eq!((none.total_steps(), some.total_steps()), (150, 150));
+}
+
+#[test]
+fn a_schedule_charges_each_phase_at_its_size_and_spare_steps_at_the_dearest() {
+    let schedule = json!([
+        {"steps": 3, "expected_batch_size": 60},
+        {"steps": 2, "expected_batch_size": 600},
+        {"steps": 5, "expected_batch_size": 300},
+    ]);
+    let certified = certify(&altered(&[
+        ("/training/batch_schedule", schedule),
+        ("/training/steps", Value::Null),
+        ("/training/expected_batch_size", Value::Null),
+        ("/training/learning_rate/warmup_steps", json!(1)),
+    ]))
+    .unwrap();
+    let probability = |step: u64| match certified.step_event(step) {
+        Some(DpEvent::PoissonSampledGaussian { sampling_probability, .. }) => Some(sampling_probability),
+        _ => None,
+    };
+    let drawn: Vec<Option<f64>> = (0..11).map(probability).collect();
+    let expected = [0.01, 0.01, 0.01, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.05];
+    assert_eq!(drawn[..10], expected.map(Some));
+    assert_eq!(drawn[10], None);
+    assert_eq!(certified.step_event(u64::MAX), None);
+    let DpEvent::Composed { events } = certified.event() else { panic!("not composed") };
+    let DpEvent::SelfComposed { event: spare, count: 10 } = events.last().unwrap() else {
+        panic!("no spare")
+    };
+    assert_eq!(**spare, certified.step_event(3).unwrap());
+    assert_eq!(steps_charged(certified.event()), 20);
+}
+
+/// Without sampling, T steps at σ are one Gaussian mechanism with μ = √T/σ. Oracle: the analytic Gaussian mechanism
+/// for μ = 1, δ = 1e-6 in 50 digits by mpmath 1.3.0.
+#[test]
+fn a_batch_of_everyone_is_the_plain_gaussian_mechanism() {
+    let certified = certify(&altered(&[
+        ("/tokenizer", json!("bytes")),
+        ("/training/expected_batch_size", json!(6000)),
+        ("/training/steps", json!(16)),
+        ("/training/learning_rate/warmup_steps", json!(0)),
+        ("/privacy/spare_steps", json!(0)),
+        ("/privacy/epsilon", Value::Null),
+        ("/privacy/noise_multipliers", json!({"training": 4.0})),
+    ]))
+    .unwrap();
+    let exact = 4.886_554_117_462_12;
+    let bounds = certified.epsilon();
+    assert!(bounds.lower <= exact && exact <= bounds.upper, "{bounds:?}");
+    // The certified bounds of a plain Gaussian leave no more than rounding.
+    assert!(bounds.upper - bounds.lower < 1e-6, "{bounds:?}");
+}
+
+#[test]
+fn no_knob_of_speed_reaches_an_event() {
+    let fast = json!({"device": "cuda", "physical_batch": 512, "precision": "f32", "checkpoint_every": 1});
+    let (slow, fast) =
+        (certify(&quickstart()).unwrap(), certify(&altered(&[("/performance", fast)])).unwrap());
+    assert_eq!(slow.event(), fast.event());
+    assert_eq!(slow.epsilon(), fast.epsilon());
+}
+
+/// Of two sums clipped to C, one may be exchanged for its opposite: sensitivity 2C. Without sampling that doubles
+/// the noise; sampling hides part of it.
+#[test]
+fn exchanging_a_unit_needs_more_noise_than_removing_one() {
+    let noise = |relation: &str, batch: u64| {
+        let changes = [
+            ("/privacy/relation", json!(relation)),
+            ("/tokenizer", json!("bytes")),
+            ("/training/expected_batch_size", json!(batch)),
+        ];
+        training_noise(&certify(&altered(&changes)).unwrap())
+    };
+    // Calibration is exact to 1e-6, relative.
+    let ratio = noise("replace_one", 6000) / noise("add_or_remove_one", 6000);
+    assert!((ratio - 2.0).abs() < 1e-4, "{ratio}");
+    assert!(noise("replace_one", 256) > noise("add_or_remove_one", 256));
+}
+
+#[test]
+fn certification_is_deterministic_and_blind_to_spelling() {
+    let plan = quickstart();
+    let pretty = common::read(&format!("\u{feff}\r\n{plan:#}\n")).unwrap().certify().unwrap();
+    let without_defaults =
+        altered(&[("/data/visibility", Value::Null), ("/privacy/tokenizer_share", Value::Null)]);
+    let bare = certify(&without_defaults).unwrap();
+    let again = certify(&serde_json::from_str(pretty.to_json()).unwrap()).unwrap();
+    let one = certify(&plan).unwrap();
+    assert_eq!([&pretty, &bare, &again], [&one, &one, &one]);
+    assert_eq!(one.hash().len(), 64);
+    assert_eq!([pretty.hash(), bare.hash(), again.hash()], [one.hash(), one.hash(), one.hash()]);
+}
+
+#[test]
+fn every_field_changes_the_hash() {
+    let original = certify(&quickstart()).unwrap().hash();
+    let changes = [
+        ("/name", json!("other")),
+        ("/data/format", json!("text")),
+        ("/data/text_field", json!("body")),
+        ("/privacy/delta", json!(1.000_000_000_000_1e-6)),
+        ("/privacy/spare_steps", json!(11)),
+        ("/training/l2_clip_norm", json!(1.000_000_000_000_1)),
+        ("/training/learning_rate/decay", json!("linear")),
+        ("/performance/physical_batch", json!(17)),
+        ("/evaluation/every", json!(51)),
+    ];
+    for (pointer, value) in changes {
+        assert_ne!(certify(&altered(&[(pointer, value)])).unwrap().hash(), original, "{pointer}");
+    }
+}
+
+/// Pinned: a change here makes every certificate written before unverifiable. Oracle: `sha256sum` of the text.
+#[test]
+fn the_canonical_form_is_pinned() {
+    let plan = common::read(PINNED).unwrap();
+    assert_eq!(plan.to_json(), PINNED);
+    let hash = plan.certify().unwrap().hash();
+    assert_eq!(hash, "cbfd9f3361c50e2a22e312f002d1bd6a46d4aa0a63ade891cb965e3372421fd5");
+}
+
+const PINNED: &str = concat!(
+    r#"{"data":{"format":"auto","source":{"path":"a.txt"},"text_field":"text","units":1000,"visibility":"private"},"#,
+    r#""model":{"context":64,"d_ff":256,"d_model":64,"family":"gpt2","heads":2,"layers":1},"name":"pinned","#,
+    r#""performance":{"checkpoint_every":25,"device":"cpu","physical_batch":16,"precision":"f32"},"#,
+    r#""privacy":{"delta":1e-6,"noise_multipliers":{"training":2.0},"relation":"add_or_remove_one","#,
+    r#""sampling":"poisson","spare_steps":0,"tokenizer_share":0.1,"unit":"record"},"tokenizer":"bytes","#,
+    r#""training":{"expected_batch_size":100,"l2_clip_norm":1.0,"learning_rate":{"decay":"cosine","peak":0.001,"#,
+    r#""warmup_steps":0},"objective":"causal_lm","optimizer":{"adamw":{"beta1":0.9,"beta2":0.99,"epsilon":1e-8,"#,
+    r#""weight_decay":0.01}},"steps":10},"version":1}"#,
+);
