@@ -1,10 +1,13 @@
 //! The tokenizer of a run: released privately, read from a public file, or bytes; then the same to the end.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
+use dp_tokenizer::count::items;
+use dp_tokenizer::release::{ReleaseConfig, release};
 use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
-use mechanisms::PrivacyRng;
+use mechanisms::{PrivacyRng, RandomnessSource};
 use plan::CertifiedPlan;
 
 use crate::RunError;
@@ -12,6 +15,7 @@ use crate::data::Units;
 use crate::durable::{self, sha256_hex};
 use crate::folder::{RunFolder, release_lost};
 use crate::ledger::Entry;
+use crate::progress::note;
 
 /// Name of the tokenizer in a run folder.
 pub(crate) const FILE_NAME: &str = "tokenizer.json";
@@ -84,8 +88,68 @@ fn make(
             Ok(parse(&durable::read(&path)?, &path)?.to_json())
         }
         plan::Tokenizer::Bytes => bytes_only(),
-        plan::Tokenizer::Train(settings) => todo!(),
+        plan::Tokenizer::Train(settings) => {
+            let words = match plan.tokenizer_release() {
+                Some(planned) => release_words(planned, units, folder, rng)?,
+                None => count_public_words(units),
+            };
+            let config = UnigramConfig {
+                vocab_size: settings.vocab_size as usize,
+                byte_fallback: settings.byte_fallback,
+                ..UnigramConfig::default()
+            };
+            let trained = unigram(&words, &config)
+                .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
+            if let Some(warning) = trained.warning() {
+                note(&format!("tokenizer.train: {warning}"));
+            }
+            Ok(trained.tokenizer.to_json())
+        }
     }
+}
+
+/// Releases the words of private units: charged first, then computed.
+fn release_words(
+    planned: &plan::TokenizerRelease,
+    units: &Units,
+    folder: &mut RunFolder,
+    rng: &impl PrivacyRng,
+) -> Result<Vec<(String, f64)>, RunError> {
+    let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
+    let config = ReleaseConfig::with_shares(
+        planned.noise_multiplier,
+        planned.threshold_delta,
+        &planned.round_shares,
+        planned.count_share,
+    )
+    .map_err(|error| failed(&error))?;
+    if config.event() != planned.event {
+        return Err(failed(&"its event is not the one the plan certifies"));
+    }
+    match (folder.ledger.record().release(), rng.source()) {
+        (None, _) => folder.ledger.append(Entry::Release { event: config.event() })?,
+        (Some(_), RandomnessSource::OperatingSystem) => return Err(release_lost()),
+        // A known key gives the very same output again: nothing more is learnt from it.
+        (Some(_), RandomnessSource::Test) => {}
+    }
+    let pieces = units.parts.for_mechanism().iter().map(|part| Ok(part.piece.clone()));
+    let released = release(pieces, &config, rng).map_err(|error| failed(&error))?;
+    if released.words.is_empty() {
+        return Err(RunError::Refused(
+            "tokenizer.train: no word passed the release's threshold; give more units or a larger privacy.tokenizer_share,              or use \"bytes\" or a public tokenizer"
+                .to_owned(),
+        ));
+    }
+    Ok(released.words)
+}
+
+/// Counts the words of text that the plan declares public.
+fn count_public_words(units: &Units) -> Vec<(String, f64)> {
+    let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+    for part in units.parts.for_mechanism() {
+        items(&part.piece.text, |item| *counts.entry(item.to_owned()).or_default() += 1.0);
+    }
+    counts.into_iter().collect()
 }
 
 /// One token a printable ASCII character or byte, beside the special tokens and the blank.
