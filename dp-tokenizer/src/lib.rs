@@ -5,10 +5,12 @@
 
 mod character;
 pub mod corpus;
+pub mod count;
 pub mod encode;
 pub mod format;
 pub mod normalize;
 pub mod pretokenize;
+pub mod release;
 mod tokenizer;
 pub mod train;
 pub mod unit;

@@ -7,7 +7,7 @@ mod unigram;
 mod wordpiece;
 
 pub use bpe::{Alphabet, Bpe, BpeError};
-pub(crate) use cache::WordCache;
+pub(crate) use cache::{WordCache, WordHasher};
 pub(crate) use double_array::DoubleArray;
 pub(crate) use unigram::{Unigram, byte_token};
 pub use wordpiece::{WordPiece, WordPieceConfig};

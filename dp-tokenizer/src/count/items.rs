@@ -1,0 +1,120 @@
+//! Items: the parts of words over which no learnt piece reaches.
+
+use crate::tokenizer::BLANK;
+
+/// Longer items are not counted: they are keys, sequences and rubbish, never worth a token.
+pub const MAX_ITEM_CHARS: usize = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    Number,
+    Space,
+    Other,
+}
+
+/// Calls `found` for each item of `text`: runs of letters, of digits, of other white space and of other characters,
+/// with `▁` in front where a blank stood.
+///
+/// ```
+/// let mut found = Vec::new();
+/// dp_tokenizer::count::items("No fever (37.2 C).", |item| found.push(item.to_owned()));
+/// assert_eq!(found, ["No", "▁fever", "▁(", "37", ".", "2", "▁C", ")."]);
+/// ```
+pub fn items(text: &str, mut found: impl FnMut(&str)) {
+    let mut item = String::new();
+    let mut class = None;
+    let mut emit = |item: &mut String| {
+        if !item.is_empty() && item.chars().count() <= MAX_ITEM_CHARS {
+            found(item);
+        }
+        item.clear();
+    };
+    for c in text.chars() {
+        if c == ' ' || c == BLANK {
+            emit(&mut item);
+            item.push(BLANK);
+            class = None;
+            continue;
+        }
+        let here = classify(c);
+        if class.is_some_and(|before| before != here) {
+            emit(&mut item);
+        }
+        class = Some(here);
+        item.push(c);
+    }
+    emit(&mut item);
+}
+
+fn classify(c: char) -> Class {
+    if c.is_ascii() {
+        return match c {
+            'a'..='z' | 'A'..='Z' => Class::Letter,
+            '0'..='9' => Class::Number,
+            '\t'..='\r' => Class::Space,
+            _ => Class::Other,
+        };
+    }
+    if crate::character::is_letter(c) || unicode_normalization::char::is_combining_mark(c) {
+        Class::Letter
+    } else if crate::character::is_number(c) {
+        Class::Number
+    } else if c.is_whitespace() {
+        Class::Space
+    } else {
+        Class::Other
+    }
+}
+
+/// Whether everyone knows this item without looking at the data: one printable ASCII character, after a blank or not,
+/// or the blank alone. Such items need no release, only a count.
+#[must_use]
+pub fn is_public_item(item: &str) -> bool {
+    let rest = item.strip_prefix(BLANK).unwrap_or(item);
+    rest.is_empty() || (rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_graphic()))
+}
+
+/// All public items, in a fixed order.
+pub fn public_items() -> impl Iterator<Item = String> {
+    let characters = || std::iter::once(String::new()).chain(('!'..='~').map(String::from));
+    characters().skip(1).chain(characters().map(|c| format!("{BLANK}{c}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        items(text, |item| found.push(item.to_owned()));
+        found
+    }
+
+    #[test]
+    fn classes_part_items_and_marks_stay_with_their_letters() {
+        assert_eq!(all("a  b\n\nc"), ["a", "▁", "▁b", "\n\n", "c"]);
+        assert_eq!(all("cafe\u{301} Ⅻ4 Straße—x"), ["cafe\u{301}", "▁Ⅻ4", "▁Straße", "—", "x"]);
+        assert!(all(&"x".repeat(65)).is_empty());
+        assert_eq!(all(&"x".repeat(64)).len(), 1);
+    }
+
+    #[test]
+    fn only_single_ascii_characters_are_public() {
+        for public in ["a", "▁a", "▁", "~", "7"] {
+            assert!(is_public_item(public), "{public}");
+        }
+        assert_eq!(public_items().filter(|i| is_public_item(i)).count(), 2 * 94 + 1);
+        for private in ["ab", "▁ab", "é", "▁é", "\n", "37"] {
+            assert!(!is_public_item(private), "{private}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn items_put_together_are_the_text_with_marked_blanks(text in "[a-c1é,. \n▁]{0,40}") {
+            prop_assert_eq!(all(&text).concat(), text.replace(' ', "▁"));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Counting items that are known already: a plain Gaussian mechanism, no threshold.
+
+use mechanisms::{PrivacyRng, Purpose};
+
+use super::ReleaseError;
+use super::histogram::{ONE, noise, unit_norm};
+use super::sips::Found;
+use crate::count::{UnitItems, public_items};
+
+/// Index of the count's noise stream, apart from those of the rounds.
+const COUNT_STREAM: u32 = 1;
+
+/// A public item counts only above this many σ; below, its count would be noise.
+const PUBLIC_SIGMAS: i64 = 4;
+
+/// Noisy counts of the released and the public items; each unit's counts are scaled to L2 norm 1.
+///
+/// Every item of that known list gets noise, whether or not a unit holds it. What follows is post-processing: a
+/// released item keeps a count of at least σ, for it is known to be frequent whatever the noise says, and a public
+/// item is kept only if it stands out.
+pub(super) fn count(
+    items: &UnitItems,
+    found: &Found,
+    noise_multiplier: f64,
+    rng: &impl PrivacyRng,
+) -> Result<Vec<(String, f64)>, ReleaseError> {
+    let noise = noise(noise_multiplier)?;
+    let mut stream = rng.stream(Purpose::HistogramNoise, 0, COUNT_STREAM);
+    let histogram = sum(items, found);
+    let sigma = noise.sigma() as i64;
+    let mut noisy = |weight: u64| (weight as i64).saturating_add(noise.sample(&mut stream));
+    let mut out = Vec::new();
+    for item in public_items() {
+        let count = noisy(items.number(&item).map_or(0, |n| histogram[n as usize]));
+        if count > PUBLIC_SIGMAS * sigma {
+            out.push((item, count as f64 / ONE as f64));
+        }
+    }
+    for (name, (weight, &count)) in items.names().into_iter().zip(found.weights.iter().zip(&histogram)) {
+        if weight.is_some() {
+            out.push((name.to_owned(), noisy(count).max(sigma) as f64 / ONE as f64));
+        }
+    }
+    Ok(out)
+}
+
+/// The sum of the units' scaled counts.
+fn sum(items: &UnitItems, found: &Found) -> Vec<u64> {
+    let mut histogram = vec![0_u64; items.distinct()];
+    let mut counts: Vec<(u32, u64)> = Vec::new();
+    for held in items.units() {
+        counts.clear();
+        let known = |n: u32| found.weights[n as usize].is_some() || found.public[n as usize];
+        counts.extend(held.iter().filter(|h| known(h.0)).map(|&(n, c)| (n, u64::from(c))));
+        unit_norm(&mut counts);
+        counts.iter().for_each(|&(n, c)| histogram[n as usize] += c);
+    }
+    histogram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::is_public_item;
+    use crate::unit::Piece;
+    use mechanisms::TestRng;
+
+    fn counted(
+        texts: &[String],
+        released: &[&str],
+        rng: &TestRng,
+    ) -> (Vec<(String, u64)>, Vec<(String, f64)>) {
+        let pieces = texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() }));
+        let items = UnitItems::collect(pieces).unwrap();
+        let names = items.names();
+        let weights = names.iter().map(|n| released.contains(n).then_some(1.0)).collect();
+        let found = Found { weights, public: names.iter().map(|n| is_public_item(n)).collect() };
+        let exact = names.iter().map(|n| (*n).to_owned()).zip(sum(&items, &found)).collect();
+        (exact, count(&items, &found, 2.0, rng).unwrap())
+    }
+
+    #[test]
+    fn the_counts_move_by_at_most_one_when_a_unit_is_removed() {
+        let rng = TestRng::from_seed(9);
+        let mut s = rng.stream(Purpose::Data, 0, 0);
+        for _ in 0..2_000 {
+            let texts: Vec<String> = (0..1 + s.below(5))
+                .map(|_| {
+                    (0..1 + s.below(30))
+                        .map(|_| format!(" w{}", [",", "xy", "..", "abc"][s.below(4) as usize]))
+                        .collect()
+                })
+                .collect();
+            let released = ["▁wxy", "▁wabc", ".."];
+            let full = counted(&texts, &released, &rng).0;
+            let less: std::collections::HashMap<_, _> =
+                counted(&texts[1..], &released, &rng).0.into_iter().collect();
+            let square: u128 = full
+                .iter()
+                .map(|(name, c)| u128::from(c.abs_diff(less.get(name).copied().unwrap_or(0))))
+                .map(|d| d * d)
+                .sum();
+            assert!(square <= u128::from(ONE) * u128::from(ONE), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn noise_has_the_stated_sigma_and_hidden_items_never_appear() {
+        let texts: Vec<String> = (0..400).map(|_| " known hidden known".to_owned()).collect();
+        // Each unit gives all of its norm to the one known item, so the count without noise is 400.
+        let draws: Vec<f64> = (0..3000)
+            .map(|seed| {
+                let out = counted(&texts, &["▁known"], &TestRng::from_seed(seed)).1;
+                assert!(out.iter().all(|w| w.0 == "▁known" || is_public_item(&w.0)), "{out:?}");
+                out.iter().find(|w| w.0 == "▁known").unwrap().1 - 400.0
+            })
+            .collect();
+        let variance = draws.iter().map(|d| d * d).sum::<f64>() / draws.len() as f64;
+        let tolerance = 4.9 * (2.0 / draws.len() as f64).sqrt(); // α = 1e-6
+        assert!((variance / 4.0 - 1.0).abs() < tolerance, "{variance}");
+        assert!((variance / 4.84 - 1.0).abs() > tolerance, "σ wrong by 10 % must be rejected");
+    }
+}

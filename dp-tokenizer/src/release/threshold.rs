@@ -1,0 +1,128 @@
+//! Thresholds under which the items of one unit alone stay hidden.
+
+use accountant::normal;
+
+use super::ReleaseError;
+use super::histogram::{ONE, even_weight, noise};
+
+/// The parameters that decide a threshold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threshold {
+    pub(super) noise_multiplier: f64,
+    /// Probability that any of one unit's own items passes.
+    pub(super) delta: f64,
+    /// Most items a unit may contribute.
+    pub(super) cap: u32,
+}
+
+impl Threshold {
+    /// The least noisy weight that is released, in the fixed-point unit.
+    ///
+    /// A unit with k items that nobody else has gives each the weight w(k) = 1/√k. None of them passes T with
+    /// probability at least (1 − p)^k ≥ 1 − δ, where p = P(noise ≥ T − w(k)); so T is the largest over k of
+    /// w(k) + σ·Φ⁻¹((1−δ)^{1/k}). The noise is discrete: P(X ≥ m) ≤ P(N(0, σ²) ≥ m − 1), hence one more.
+    pub(super) fn fixed_point(self) -> Result<i64, ReleaseError> {
+        let sigma = noise(self.noise_multiplier)?.sigma() as f64;
+        let highest = (1..=self.cap)
+            .map(|k| even_weight(k as usize) as f64 + round_up(sigma * quantile(self.delta, k)) + 1.0)
+            .fold(f64::NEG_INFINITY, f64::max);
+        Ok(highest as i64)
+    }
+}
+
+/// z with P(Z > z) = 1 − (1−δ)^{1/k}.
+fn quantile(delta: f64, k: u32) -> f64 {
+    normal::isf(-libm::expm1(libm::log1p(-delta) / f64::from(k)))
+}
+
+/// Up to the next integer, after the error of the quantile (relative 1e-13).
+fn round_up(value: f64) -> f64 {
+    (value + value.abs() * 1e-12).ceil()
+}
+
+/// The threshold of one round in multiples of a unit's contribution: the largest over k ≤ `cap` of
+/// 1/√k + σ·Φ⁻¹((1−δ)^{1/k}).
+///
+/// ```
+/// // One item a unit: 1 + 10·Φ⁻¹(1 − 1e-9) with Φ⁻¹(1 − 1e-9) = 5.99780701500769.
+/// let t = dp_tokenizer::release::threshold_in_sensitivities(10.0, 1e-9, 1)?;
+/// assert!((t - 60.9780701500769).abs() < 1e-6);
+/// # Ok::<(), dp_tokenizer::release::ReleaseError>(())
+/// ```
+///
+/// # Errors
+/// [`ReleaseError`] for a noise multiplier or δ out of range.
+pub fn threshold_in_sensitivities(noise_multiplier: f64, delta: f64, cap: u32) -> Result<f64, ReleaseError> {
+    if !(delta > 0.0 && delta < 1.0) {
+        return Err(ReleaseError::OutOfRange {
+            name: "threshold delta",
+            value: delta,
+            allowed: "0 < value < 1",
+        });
+    }
+    if !(noise_multiplier > 0.0 && noise_multiplier < 1_048_576.0) {
+        return Err(ReleaseError::OutOfRange {
+            name: "noise multiplier",
+            value: noise_multiplier,
+            allowed: "0 < value < 2^20",
+        });
+    }
+    let threshold = Threshold { noise_multiplier, delta, cap: cap.max(1) }.fixed_point()?;
+    Ok(threshold as f64 / ONE as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+
+    #[test]
+    fn the_tail_at_the_threshold_is_at_most_delta_for_every_number_of_items() {
+        // Oracle: the exact probability 1 − (1 − P(Z ≥ (T − w(k))/σ))^k by log1p and the normal tail.
+        for (sigma, delta, cap) in [(3.0, 1e-9, 400), (50.0, 1e-6, 4096), (0.4, 0.05, 30)] {
+            let t = threshold_in_sensitivities(sigma, delta, cap).unwrap();
+            let mut largest = 0.0_f64;
+            for k in 1..=cap {
+                let tail = normal::sf((t - 1.0 / f64::from(k).sqrt()) / sigma);
+                largest = largest.max(-libm::expm1(f64::from(k) * libm::log1p(-tail)));
+            }
+            assert!(
+                largest <= delta * (1.0 + 1e-6) && largest >= 0.99 * delta,
+                "{sigma} {delta} {cap}: {largest}"
+            );
+        }
+    }
+
+    #[test]
+    fn simulated_units_alone_pass_no_more_often_than_delta() {
+        let (sigma, delta, cap, rounds) = (2.0, 0.2, 9, 40_000);
+        let threshold = Threshold { noise_multiplier: sigma, delta, cap }.fixed_point().unwrap();
+        let noise = noise(sigma).unwrap();
+        let mut stream = TestRng::from_seed(6).stream(Purpose::HistogramNoise, 0, 0);
+        let mut rate = |threshold: i64, k: usize| {
+            let passed = (0..rounds)
+                .filter(|_| (0..k).any(|_| even_weight(k) as i64 + noise.sample(&mut stream) >= threshold))
+                .count();
+            passed as f64 / f64::from(rounds)
+        };
+        let tolerance = 4.9 * (delta * (1.0 - delta) / f64::from(rounds)).sqrt(); // α = 1e-6
+        for k in [1, 3, 9] {
+            let rate = rate(threshold, k);
+            assert!(rate <= delta + tolerance, "{k} items: {rate}");
+        }
+        // Without the factor √2 of erf⁻¹ the threshold is far too low, and the test sees it.
+        let wrong =
+            (ONE as f64 / 3.0 + (threshold as f64 - ONE as f64 / 3.0) / std::f64::consts::SQRT_2) as i64;
+        assert!(rate(wrong, 9) > delta + tolerance);
+    }
+
+    #[test]
+    fn the_threshold_grows_with_noise_cap_and_certainty() {
+        let t = |s, d, k| threshold_in_sensitivities(s, d, k).unwrap();
+        assert!(t(2.0, 1e-6, 10) > t(1.0, 1e-6, 10));
+        assert!(t(1.0, 1e-9, 10) > t(1.0, 1e-6, 10));
+        assert!(t(5.0, 1e-6, 100) > t(5.0, 1e-6, 10));
+        assert!(threshold_in_sensitivities(f64::NAN, 1e-6, 1).is_err());
+        assert!(threshold_in_sensitivities(1.0, 1.0, 1).is_err());
+    }
+}
