@@ -126,25 +126,24 @@ impl SentencePiece {
         let mut best = vec![Best { score: 0.0, start: UNREACHED, id: self.unk_id }; text.len() + 1];
         for (start, c) in text.char_indices() {
             let so_far = best[start].score;
-            // The comparison is in double precision, what is kept in single.
-            let mut propose = |end: usize, score: f64, id: u32| {
-                let total = score + f64::from(so_far);
-                if best[end].start == UNREACHED || total > f64::from(best[end].score) {
-                    best[end] = Best { score: total as f32, start: start as u32, id };
+            let mut propose = |end: usize, score: f32, id: u32| {
+                let total = score + so_far;
+                if best[end].start == UNREACHED || total > best[end].score {
+                    best[end] = Best { score: total, start: start as u32, id };
                 }
             };
             let mut is_known = false;
             self.trie.prefixes(&text.as_bytes()[start..], |length, key| {
                 let (id, score) = self.found[key as usize];
                 let score = match score {
-                    Score::Learned(score) => f64::from(score),
-                    Score::OfUser => f64::from(length as f32 * self.max_score) - 0.1,
+                    Score::Learned(score) => score,
+                    Score::OfUser => length as f32 * self.max_score - 0.1,
                 };
                 propose(start + length, score, id);
                 is_known |= length == c.len_utf8();
             });
             if !is_known {
-                propose(start + c.len_utf8(), f64::from(self.unk_score), self.unk_id);
+                propose(start + c.len_utf8(), self.unk_score, self.unk_id);
             }
         }
         best
