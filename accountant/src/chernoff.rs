@@ -11,16 +11,23 @@ pub(crate) fn log_hockey_stick(t: f64) -> f64 {
 /// The smallest ε with e^{K(t) − tε + log_hockey_stick(t)} ≤ δ for some t, and that t.
 pub(crate) fn epsilon(side: &Lowered, delta: f64) -> (f64, f64) {
     let log_delta = libm::log(delta);
-    let at = |log_t: f64| {
-        let t = libm::exp(log_t);
-        (cumulant(side, t) + log_hockey_stick(t) - log_delta) / t
-    };
+    minimize(|t| (cumulant(side, t) + log_hockey_stick(t) - log_delta) / t)
+}
+
+/// The smallest K(t) − tε + log_hockey_stick(t), an upper bound on log δ, and its t.
+pub(crate) fn log_delta(side: &Lowered, epsilon: f64) -> (f64, f64) {
+    minimize(|t| cumulant(side, t) - t * epsilon + log_hockey_stick(t))
+}
+
+/// The least value over t > 0 of a function that falls and then rises, and where it is taken.
+fn minimize(value: impl Fn(f64) -> f64) -> (f64, f64) {
+    let at = |log_t: f64| value(libm::exp(log_t));
     // The moment grows without bound, and its cost with t: widen only while the bound still falls.
     let (mut low, mut high) = (libm::log(0.25), libm::log(4.0));
     let (mut at_low, mut at_high) = (at(low), at(high));
     let mut middle = 0.0;
     let mut at_middle = at(middle);
-    while at_high < at_middle && high < 40.0 {
+    while at_high < at_middle && high < 30.0 {
         (low, at_low) = (middle, at_middle);
         (middle, at_middle) = (high, at_high);
         high += core::f64::consts::LN_2;

@@ -7,6 +7,7 @@ pub mod budget;
 pub mod calibrate;
 mod chernoff;
 mod event;
+mod lattice;
 mod mechanism;
 mod numeric;
 mod question;

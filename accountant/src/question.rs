@@ -1,10 +1,9 @@
 //! The two questions: ε at δ, δ at ε.
 
-use crate::chernoff;
 use crate::mechanism::{Lowered, lower};
 use crate::numeric::normal;
-use crate::transform::moment::cumulant;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
+use crate::{chernoff, lattice};
 
 /// Certified bounds on the ε that `event` costs at `delta`.
 ///
@@ -38,8 +37,10 @@ fn side_epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
         }
         return gaussian_epsilon(libm::sqrt(side.mu_squared), delta);
     }
-    let (upper, _) = chernoff::epsilon(side, delta);
-    Bounds::new(0.0, upper.max(0.0))
+    lattice::epsilon(side, delta).or_else(|_| {
+        let (upper, _) = chernoff::epsilon(side, delta);
+        Bounds::new(0.0, upper.max(0.0))
+    })
 }
 
 /// Bisection on the closed form, widened by its relative accuracy.
@@ -98,9 +99,8 @@ fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
         let value = libm::exp(normal::log_gaussian_delta(libm::sqrt(side.mu_squared), epsilon));
         return Bounds::new(value * (1.0 - 1e-12), (value * (1.0 + 1e-12)).min(1.0));
     }
-    let best = (-8..=40)
-        .map(|power| libm::exp(f64::from(power) * 0.25))
-        .map(|t| cumulant(side, t) - t * epsilon + chernoff::log_hockey_stick(t))
-        .fold(0.0, f64::min);
-    Bounds::new(0.0, libm::exp(best).min(1.0))
+    lattice::delta(side, epsilon).or_else(|_| {
+        let (log_upper, _) = chernoff::log_delta(side, epsilon);
+        Bounds::new(0.0, libm::exp(log_upper).min(1.0))
+    })
 }

@@ -1,16 +1,19 @@
 //! Differentially private vocabularies: text in, released words, a tokenizer out.
 //!
-//! The data's way: [`corpus`] (records) → [`unit`] (whose they are) → [`train`] (a vocabulary from released words) →
+//! The data's way: [`corpus`] (records) → [`unit`] (whose they are) → [`count`] (their items) → [`release`] (the items
+//! that may be shown) → [`train`] (a vocabulary from released words) →
 //! [`Tokenizer`].
 
 mod character;
 pub mod corpus;
 pub mod count;
+mod decode;
 pub mod encode;
 pub mod format;
 pub mod normalize;
 pub mod pretokenize;
 pub mod release;
+mod pretrained;
 mod tokenizer;
 pub mod train;
 pub mod unit;

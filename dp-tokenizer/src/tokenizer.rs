@@ -1,6 +1,13 @@
 //! The tokenizer: text to ids and back.
 
-use crate::encode::{DoubleArray, Unigram, WordCache, byte_token};
+use std::borrow::Cow;
+
+use crate::decode::Decoder;
+use crate::encode::{DoubleArray, Model, SentencePiece, Unigram, WordCache, byte_token};
+use crate::format::FormatError;
+use crate::format::sentencepiece::SentencePieceModel;
+use crate::normalize::{Normalizer, SentencePieceNormalizer};
+use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
 
 /// Stands for a blank inside tokens, as in SentencePiece.
 pub(crate) const BLANK: char = '\u{2581}';
@@ -26,9 +33,24 @@ pub const UNK: &str = "<unk>";
 /// # Ok::<(), dp_tokenizer::train::TrainError>(())
 /// ```
 pub struct Tokenizer {
-    pub(crate) model: Unigram,
+    pub(crate) normalizer: Stage,
+    pub(crate) pre_tokenizer: Option<PreTokenizer>,
+    pub(crate) model: Model,
+    pub(crate) decoder: Decoder,
     pub(crate) special: SpecialTokens,
+    /// What a `tokenizer.json` adds at both ends of a text: kept for writing, as `encode` adds nothing.
+    pub(crate) post_processor: serde_json::Value,
     byte_of: Vec<Option<u8>>,
+}
+
+/// What happens to a text first.
+pub(crate) enum Stage {
+    /// Nothing.
+    Asis,
+    /// What a `tokenizer.json` names.
+    Normalizer(Normalizer),
+    /// What a `.model` states.
+    SentencePiece(Box<SentencePieceNormalizer>),
 }
 
 /// Tokens that are never cut and never made from ordinary text pieces.
@@ -52,14 +74,28 @@ impl SpecialTokens {
         })
     }
 
+    pub(crate) fn name(&self, id: u32) -> Option<&str> {
+        self.tokens.iter().find(|t| t.0 == id).map(|t| t.1.as_str())
+    }
+
     pub(crate) fn id(&self, name: &str) -> Option<u32> {
         self.tokens.iter().find(|t| t.1 == name).map(|t| t.0)
     }
 }
 
 impl Tokenizer {
+    /// The pipeline of vocabularies trained here: no normaliser, and blanks that open words.
     pub(crate) fn new(model: Unigram, special: SpecialTokens) -> Self {
-        let mut byte_of = vec![None; model.pieces().len()];
+        let blanks = Metaspace { prepend_scheme: PrependScheme::Never, ..Metaspace::default() };
+        let mut tokenizer = Self::of_model(Model::Unigram(model));
+        tokenizer.pre_tokenizer = Some(PreTokenizer::Metaspace(blanks));
+        tokenizer.special = special;
+        tokenizer
+    }
+
+    /// A model alone, to which the other stages are to be added.
+    pub(crate) fn of_model(model: Model) -> Self {
+        let mut byte_of = vec![None; model.len()];
         if model.falls_back_to_bytes() {
             for byte in 0..=255 {
                 if let Some(id) = model.id(&byte_token(byte)) {
@@ -67,7 +103,28 @@ impl Tokenizer {
                 }
             }
         }
-        Self { model, special, byte_of }
+        Self {
+            normalizer: Stage::Asis,
+            pre_tokenizer: None,
+            model,
+            decoder: Decoder::Metaspace { drop_first_space: false },
+            special: SpecialTokens::new(Vec::new()),
+            post_processor: serde_json::Value::Null,
+            byte_of,
+        }
+    }
+
+    /// The tokenizer of a SentencePiece `.model`, id for id.
+    ///
+    /// # Errors
+    /// If the file is damaged or its model is no unigram model.
+    pub fn from_sentencepiece(file: &SentencePieceModel) -> Result<Self, FormatError> {
+        let normalizer = SentencePieceNormalizer::new(file)?;
+        let drop_first_space = file.normalizer.add_dummy_prefix && !file.treat_whitespace_as_suffix;
+        let mut tokenizer = Self::of_model(Model::SentencePiece(Box::new(SentencePiece::new(file.clone())?)));
+        tokenizer.normalizer = Stage::SentencePiece(Box::new(normalizer));
+        tokenizer.decoder = Decoder::Metaspace { drop_first_space };
+        Ok(tokenizer)
     }
 
     /// The ids of `text`. No token is added at either end.
@@ -86,72 +143,59 @@ impl Tokenizer {
     /// character appear as U+FFFD.
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
-        let mut text = String::new();
-        let mut bytes = Vec::new();
-        for &id in ids {
-            if let Some(&Some(byte)) = self.byte_of.get(id as usize) {
-                bytes.push(byte);
-                continue;
-            }
-            flush_bytes(&mut bytes, &mut text);
-            if let Some(piece) = self.token(id) {
-                text.extend(piece.chars().map(|c| if c == BLANK { ' ' } else { c }));
-            }
-        }
-        flush_bytes(&mut bytes, &mut text);
-        text
+        self.decoder.decode(ids, &self.model, &self.byte_of, |id| self.special.name(id))
     }
 
     /// How many tokens there are; ids are below this.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
-        self.model.pieces().len()
+        let added = self.special.tokens.iter().map(|t| t.0 as usize + 1).max();
+        self.model.len().max(added.unwrap_or(0))
     }
 
     /// The token with this id, as written in the vocabulary.
     #[must_use]
     pub fn token(&self, id: u32) -> Option<&str> {
-        self.model.pieces().get(id as usize).map(|p| p.0.as_str())
+        self.model.token(id).or_else(|| self.special.name(id))
     }
 
     /// The id of a token written as in the vocabulary.
     #[must_use]
     pub fn id(&self, token: &str) -> Option<u32> {
-        self.model.id(token)
+        self.model.id(token).or_else(|| self.special.id(token))
     }
 
-    /// The id of `<pad>`.
+    /// The id of `<pad>`, or what BERT calls it.
     #[must_use]
     pub fn pad_id(&self) -> Option<u32> {
-        self.special.id(PAD)
+        self.role(&[PAD, "[PAD]"])
     }
 
-    /// The id of `</s>`, which ends a text.
+    /// The id of `</s>`, which ends a text, or what BERT and GPT-2 call it.
     #[must_use]
     pub fn eos_id(&self) -> Option<u32> {
-        self.special.id(EOS)
+        self.role(&[EOS, "[SEP]", "<|endoftext|>"])
     }
 
-    /// The id that starts a text: the same token as ends one.
+    fn role(&self, names: &[&str]) -> Option<u32> {
+        names.iter().find_map(|name| match &self.model {
+            // A `.model` never finds its control symbols in text, so they are not among the special tokens.
+            Model::SentencePiece(model) => model.id(name),
+            _ => self.special.id(name),
+        })
+    }
+
+    /// The id that starts a text: the same token as ends one, but for BERT.
     #[must_use]
     pub fn bos_id(&self) -> Option<u32> {
-        self.eos_id()
+        self.role(&["[CLS]"]).or_else(|| self.eos_id())
     }
 
     /// The id of `<unk>`.
     #[must_use]
     pub fn unk_id(&self) -> Option<u32> {
-        self.model.unknown_id()
+        self.model.unk_id()
     }
-}
-
-/// All the bytes as text if they are UTF-8, else a replacement character each, as HF tokenizers does.
-fn flush_bytes(bytes: &mut Vec<u8>, text: &mut String) {
-    match std::str::from_utf8(bytes) {
-        Ok(valid) => text.push_str(valid),
-        Err(_) => text.extend(std::iter::repeat_n('\u{FFFD}', bytes.len())),
-    }
-    bytes.clear();
 }
 
 /// A tokenizer with a memory for words; see [`Tokenizer::encoder`].
@@ -167,16 +211,37 @@ impl Encoder<'_> {
         let mut ids = Vec::with_capacity(text.len() / 3);
         let mut rest = text;
         while let Some((start, end, id)) = self.tokenizer.special.find(rest) {
-            self.encode_plain(&rest[..start], &mut ids);
+            self.encode_plain(&rest[..start], rest.len() == text.len(), &mut ids);
             ids.push(id);
             rest = &rest[end..];
         }
-        self.encode_plain(rest, &mut ids);
+        self.encode_plain(rest, rest.len() == text.len(), &mut ids);
         ids
     }
 
-    /// Text without special tokens: cut before each blank (or literal `▁`), each part on its own.
-    fn encode_plain(&mut self, text: &str, ids: &mut Vec<u32>) {
+    /// Text without special tokens, through all stages.
+    fn encode_plain(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        let Tokenizer { normalizer, pre_tokenizer, model, .. } = self.tokenizer;
+        let normal = match normalizer {
+            Stage::Asis => Cow::Borrowed(text),
+            Stage::Normalizer(normalizer) => normalizer.normalize(text),
+            Stage::SentencePiece(normalizer) => Cow::Owned(normalizer.normalize(text)),
+        };
+        match pre_tokenizer {
+            Some(PreTokenizer::Metaspace(Metaspace {
+                replacement: BLANK,
+                prepend_scheme: PrependScheme::Never,
+                split: true,
+            })) => self.encode_blanks(&normal, ids),
+            Some(words) => words.each_word(&normal, is_first, &mut |word| {
+                self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
+            }),
+            None => model.encode(&normal, ids),
+        }
+    }
+
+    /// Metaspace without prepending: cut before each blank (or literal `▁`), no copy of the text as a whole.
+    fn encode_blanks(&mut self, text: &str, ids: &mut Vec<u32>) {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             let blank = first == ' ' || first == BLANK;

@@ -39,6 +39,56 @@ impl Pair {
         self.q.is_empty()
     }
 
+    /// The Gaussian mechanism with sensitivity over noise `mu`.
+    pub(crate) fn gaussian(mu: f64) -> Self {
+        Self::new(1.0 / mu, vec![Component { weight: 1.0, shift: 1.0 }], Vec::new())
+    }
+
+    /// The x with ℓ(x) = `loss`, −∞ or +∞ where ℓ stays above or below.
+    pub(crate) fn locate(&self, loss: f64) -> f64 {
+        let variance = self.sigma * self.sigma;
+        match (self.p.as_slice(), self.q.as_slice()) {
+            ([only], []) => variance * exponent_of(loss, only.weight) / only.shift + 0.5 * only.shift,
+            ([], [only]) => -(variance * exponent_of(-loss, only.weight) / only.shift + 0.5 * only.shift),
+            _ => self.search(loss),
+        }
+    }
+
+    /// Bisection for pairs without a closed inverse, on the part of the line that carries mass.
+    fn search(&self, loss: f64) -> f64 {
+        let (p, q) = self.reach();
+        let (mut low, mut high) = (-q - 60.0 * self.sigma, p + 60.0 * self.sigma);
+        if self.loss(low) >= loss {
+            return f64::NEG_INFINITY;
+        }
+        if self.loss(high) <= loss {
+            return f64::INFINITY;
+        }
+        let (mut at_low, mut at_high) = (self.loss(low) - loss, self.loss(high) - loss);
+        for round in 0..200 {
+            // Regula falsi in two rounds of three, bisection in the third.
+            let guess = low - at_low * (high - low) / (at_high - at_low);
+            let middle =
+                if round % 3 == 2 || !(guess > low && guess < high) { 0.5 * (low + high) } else { guess };
+            if !(middle > low && middle < high) {
+                break;
+            }
+            let value = self.loss(middle) - loss;
+            if value == 0.0 {
+                return middle;
+            }
+            if value < 0.0 {
+                (low, at_low) = (middle, value);
+            } else {
+                (high, at_high) = (middle, value);
+            }
+            if high - low <= 4e-16 * (libm::fabs(low) + libm::fabs(high)) {
+                break;
+            }
+        }
+        0.5 * (low + high)
+    }
+
     /// log of P's density over that of N(0, σ²) at x.
     pub(crate) fn log_p(&self, x: f64) -> f64 {
         log_mixture(&self.p, x, self.sigma * self.sigma)
@@ -55,9 +105,26 @@ impl Pair {
     }
 }
 
+/// The z with log(1 − w + w·e^z) = `loss`.
+fn exponent_of(loss: f64, weight: f64) -> f64 {
+    if weight == 1.0 {
+        return loss;
+    }
+    if loss > 30.0 {
+        return loss - libm::log(weight) + libm::log1p(-(1.0 - weight) * libm::exp(-loss));
+    }
+    let moved = libm::expm1(loss) / weight;
+    if moved <= -1.0 { f64::NEG_INFINITY } else { libm::log1p(moved) }
+}
+
 /// log(1 + Σ w·(e^z − 1)), z = (shift·x − shift²/2)/σ².
 fn log_mixture(side: &[Component], x: f64, variance: f64) -> f64 {
     let exponent = |c: &Component| c.shift * (x - 0.5 * c.shift) / variance;
+    if let [only] = side
+        && only.weight == 1.0
+    {
+        return exponent(only);
+    }
     let largest = side.iter().map(exponent).fold(0.0, f64::max);
     if largest < 30.0 {
         let excess: f64 = side.iter().map(|c| c.weight * libm::expm1(exponent(c))).sum();

@@ -12,14 +12,35 @@ const NODES: [(f64, f64); 8] = [
     (0.989_400_934_991_649_9, 0.027_152_459_411_754_095),
 ];
 
+/// The 4-point rule.
+const NARROW: [(f64, f64); 2] = [
+    (0.339_981_043_584_856_26, 0.652_145_154_862_546_1),
+    (0.861_136_311_594_052_6, 0.347_854_845_137_453_85),
+];
+
+/// Calls `f(x, weight)` at the points of the 4-point rule on [`from`, `to`].
+pub(crate) fn narrow(from: f64, to: f64, f: impl FnMut(f64, f64)) {
+    visit(&NARROW, from, to, f);
+}
+
+/// Calls `f(x, weight)` at the points of the 16-point rule on [`from`, `to`].
+pub(crate) fn wide(from: f64, to: f64, f: impl FnMut(f64, f64)) {
+    visit(&NODES, from, to, f);
+}
+
+fn visit(rule: &[(f64, f64)], from: f64, to: f64, mut f: impl FnMut(f64, f64)) {
+    let (mid, half) = (0.5 * (from + to), 0.5 * (to - from));
+    for (node, weight) in rule {
+        f(mid - half * node, half * weight);
+        f(mid + half * node, half * weight);
+    }
+}
+
 /// ∫ f over [`from`, `to`], exact for polynomials of degree 31.
 pub(crate) fn integrate(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
-    let (mid, half) = (0.5 * (from + to), 0.5 * (to - from));
     let mut sum = 0.0;
-    for (node, weight) in NODES {
-        sum += weight * (f(mid - half * node) + f(mid + half * node));
-    }
-    sum * half
+    wide(from, to, |x, weight| sum += weight * f(x));
+    sum
 }
 
 #[cfg(test)]

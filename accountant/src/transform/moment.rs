@@ -14,6 +14,9 @@ use crate::mechanism::{Lowered, Pair};
 /// How far beyond the outermost peak the line is followed, in σ: the normal tail is below 1e-22 there.
 const FOLLOWED: f64 = 9.8;
 
+/// A moment that needs more nodes is not computed: no bound is best at such a power.
+const MOST_NODES: f64 = 1e6;
+
 /// Trapezoid step for powers of which the negative ones amount to `negative`.
 fn step(pair: &Pair, negative: f64) -> f64 {
     let (p, q) = pair.reach();
@@ -31,11 +34,16 @@ fn step(pair: &Pair, negative: f64) -> f64 {
 pub(crate) fn log_moment(pair: &Pair, s: f64) -> f64 {
     let (p, q) = pair.reach();
     let sigma = pair.sigma();
-    let h = step(pair, libm::fabs(s) + 1.0);
-    // (P/Q)^s·Q has its peaks between those of pure powers of the displaced densities.
-    let right = (s * p).max((s - 1.0).max(0.0) * q).max(p).max(0.0) + FOLLOWED * sigma;
-    let left = (s.min(0.0) * p).min((s - 1.0).min(0.0) * q).min(-q) - FOLLOWED * sigma;
+    // Positive powers of a mixture peak as far out as the power; negative ones never exceed its kept part.
+    let (along_p, along_q) = (s.max(0.0), (1.0 - s).max(0.0));
+    let negative = if p > 0.0 { (-s).max(0.0) } else { 0.0 } + if q > 0.0 { (s - 1.0).max(0.0) } else { 0.0 };
+    let h = step(pair, negative);
+    let right = along_p.max(1.0) * p + FOLLOWED * sigma;
+    let left = -along_q.max(1.0) * q - FOLLOWED * sigma;
     let nodes = libm::ceil((right - left) / h);
+    if !(nodes < MOST_NODES) {
+        return f64::INFINITY;
+    }
     let log_norm = libm::log(h / (sigma * libm::sqrt(2.0 * PI)));
     let mut scale = 0.0;
     let mut sum = Sum::default();
@@ -119,4 +127,26 @@ impl Sum {
 pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
     let gaussian = 0.5 * t * (t + 1.0) * lowered.mu_squared;
     lowered.pairs.iter().fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t))
+}
+
+/// About how much splitting cells of width `step` adds to the variance of one use, weighted by (P/Q)^s.
+pub(crate) fn dither(pair: &Pair, s: f64, step: f64) -> f64 {
+    let (p, q) = pair.reach();
+    let sigma = pair.sigma();
+    let (left, right) = (-q - FOLLOWED * sigma, (s * p).max(p) + FOLLOWED * sigma);
+    let lowest = pair.loss(left);
+    let nodes = 400.0;
+    let h = (right - left) / nodes;
+    let log_norm = libm::log(h / (sigma * libm::sqrt(2.0 * PI)));
+    let (mut total, mut index) = (0.0, 0.0);
+    while index <= nodes {
+        let x = left + index * h;
+        let loss = pair.loss(x);
+        let log_weight = -0.5 * (x / sigma) * (x / sigma) + log_norm + pair.log_q(x) + s * loss;
+        let rise = loss - lowest;
+        let variance = (rise * (step - rise)).max(step * step / 6.0);
+        total += libm::exp(log_weight) * if rise < step { rise.min(step) * (step - rise) } else { variance };
+        index += 1.0;
+    }
+    total
 }

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use super::cache::WordHasher;
-use crate::pretokenize::{byte_to_char, char_to_byte};
+use crate::pretokenize::byte_to_char;
 use crate::vocabulary::Vocabulary;
 
 /// What a word is made of before the first merge.
@@ -216,17 +216,14 @@ impl Bpe {
         out.extend(symbols.into_iter().filter(|id| *id != GONE));
     }
 
-    /// The bytes a token stands for.
-    pub fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
-        let token = self.vocabulary.token(id)?;
-        match self.alphabet {
-            // Tokens outside the alphabet of bytes are special ones and stand for themselves.
-            Alphabet::Bytes => token.chars().map(char_to_byte).collect::<Option<_>>(),
-            Alphabet::Characters { .. } => {
-                self.bytes.iter().position(|b| *b == Some(id)).map(|b| vec![b as u8])
-            }
-        }
-        .or_else(|| Some(token.as_bytes().to_vec()))
+    /// The id of the unknown token, if there is one.
+    pub fn unk_id(&self) -> Option<u32> {
+        self.unk_id
+    }
+
+    /// Whether `<0x00>` to `<0xFF>` stand for the bytes of unknown characters.
+    pub fn falls_back_to_bytes(&self) -> bool {
+        matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
     }
 
     /// The tokens.

@@ -3,11 +3,15 @@
 mod bpe;
 mod cache;
 mod double_array;
+mod model;
+mod sentencepiece;
 mod unigram;
 mod wordpiece;
 
 pub use bpe::{Alphabet, Bpe, BpeError};
 pub(crate) use cache::{WordCache, WordHasher};
 pub(crate) use double_array::DoubleArray;
+pub(crate) use model::Model;
+pub(crate) use sentencepiece::SentencePiece;
 pub(crate) use unigram::{Unigram, byte_token};
 pub use wordpiece::{WordPiece, WordPieceConfig};

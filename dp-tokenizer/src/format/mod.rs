@@ -1,8 +1,11 @@
 //! Files that other tools read and write.
 
+mod base64;
 pub mod gpt2;
+mod model_json;
 mod protobuf;
 pub mod sentencepiece;
+mod stages_json;
 mod tokenizer_json;
 pub mod vocab_txt;
 

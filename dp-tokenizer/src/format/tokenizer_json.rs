@@ -3,32 +3,30 @@
 use serde_json::{Value, json};
 
 use super::FormatError;
-use crate::encode::Unigram;
-use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Tokenizer, UNK};
+use super::model_json::{read_model, write_model};
+use super::stages_json::{
+    read_decoder, read_normalizer, read_pre_tokenizer, write_decoder, write_normalizer, write_pre_tokenizer,
+};
+use crate::encode::{Model, Unigram};
+use crate::format::sentencepiece::PieceKind;
+use crate::normalize::Normalizer;
+use crate::pretokenize::{Metaspace, PreTokenizer};
+use crate::tokenizer::{EOS, PAD, SpecialTokens, Stage, Tokenizer, UNK};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let added: Vec<Value> = self.special.tokens.iter().map(|(id, name)| added_token(*id, name)).collect();
-        // Each text part is prefixed by nothing, so that joining tokens gives the text back.
-        let blanks =
-            json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": "never", "split": true});
         let file = json!({
             "version": "1.0",
             "truncation": null,
             "padding": null,
-            "added_tokens": added,
-            "normalizer": null,
-            "pre_tokenizer": blanks,
-            "post_processor": null,
-            "decoder": {"type": "Sequence", "decoders": [blanks, {"type": "ByteFallback"}, {"type": "Fuse"}]},
-            "model": {
-                "type": "Unigram",
-                "unk_id": self.model.unknown_id(),
-                "vocab": self.model.pieces(),
-                "byte_fallback": self.model.falls_back_to_bytes(),
-            },
+            "added_tokens": self.added_tokens_json(),
+            "normalizer": self.normalizer_json(),
+            "pre_tokenizer": self.pre_tokenizer_json(),
+            "post_processor": self.post_processor,
+            "decoder": write_decoder(&self.decoder),
+            "model": write_model(&self.model),
         });
         format!("{file:#}\n")
     }
@@ -63,15 +61,57 @@ impl Tokenizer {
             column: error.column(),
             reason: "not JSON, or cut off; write the file again".to_owned(),
         })?;
-        require_null(&file, "normalizer")?;
-        require_null(&file, "post_processor")?;
-        check_blanks(&file["pre_tokenizer"])?;
-        let model = read_unigram(&file["model"])?;
+        let stage = |part: &'static str| Some(&file[part]).filter(|p| !p.is_null());
+        let normalizer = stage("normalizer").map(read_normalizer).transpose()?;
+        let pre_tokenizer = stage("pre_tokenizer").map(read_pre_tokenizer).transpose()?;
+        let model = read_model(&file["model"], pre_tokenizer.as_ref())?;
         let mut special = Vec::new();
         for token in file["added_tokens"].as_array().into_iter().flatten() {
-            special.push(read_added_token(token, &model)?);
+            special.push(read_added_token(token, &model, normalizer.is_some())?);
         }
-        Ok(Self::new(model, SpecialTokens::new(special)))
+        let mut tokenizer = Self::of_model(model);
+        tokenizer.normalizer = normalizer.map_or(Stage::Asis, Stage::Normalizer);
+        tokenizer.pre_tokenizer = pre_tokenizer;
+        tokenizer.decoder = read_decoder(&file["decoder"])?;
+        tokenizer.special = SpecialTokens::new(special);
+        tokenizer.post_processor = file["post_processor"].clone();
+        Ok(tokenizer)
+    }
+
+    fn added_tokens_json(&self) -> Vec<Value> {
+        let mut added: Vec<Value> =
+            self.special.tokens.iter().map(|(id, name)| added_token(*id, name)).collect();
+        if let Model::SentencePiece(model) = &self.model {
+            // Hugging Face has no kinds of pieces: what is not learnt is an added token there.
+            let pieces = (0u32..).zip(&model.model().pieces);
+            let kinds = [PieceKind::Unknown, PieceKind::Control, PieceKind::UserDefined];
+            added.extend(
+                pieces.filter(|(_, p)| kinds.contains(&p.kind)).map(|(id, p)| added_token(id, &p.text)),
+            );
+        }
+        added
+    }
+
+    fn normalizer_json(&self) -> Value {
+        match &self.normalizer {
+            Stage::Asis => Value::Null,
+            Stage::Normalizer(normalizer) => write_normalizer(normalizer),
+            Stage::SentencePiece(normalizer) => {
+                write_normalizer(&Normalizer::Precompiled(normalizer.map().clone()))
+            }
+        }
+    }
+
+    fn pre_tokenizer_json(&self) -> Value {
+        let of_sentencepiece = PreTokenizer::Sequence(vec![
+            PreTokenizer::WhitespaceSplit,
+            PreTokenizer::Metaspace(Metaspace::default()),
+        ]);
+        match (&self.pre_tokenizer, &self.normalizer) {
+            (Some(pre_tokenizer), _) => write_pre_tokenizer(pre_tokenizer),
+            (None, Stage::SentencePiece(_)) => write_pre_tokenizer(&of_sentencepiece),
+            (None, _) => Value::Null,
+        }
     }
 }
 
@@ -82,7 +122,7 @@ fn added_token(id: u32, name: &str) -> Value {
     })
 }
 
-fn unsupported(part: &'static str, found: &Value, allowed: &'static str) -> FormatError {
+pub(super) fn unsupported(part: &'static str, found: &Value, allowed: &'static str) -> FormatError {
     let mut found = found.to_string();
     if found.len() > 200 {
         found = found.chars().take(200).chain("…".chars()).collect();
@@ -90,26 +130,7 @@ fn unsupported(part: &'static str, found: &Value, allowed: &'static str) -> Form
     FormatError::Unsupported { part, found, allowed }
 }
 
-fn require_null(file: &Value, part: &'static str) -> Result<(), FormatError> {
-    if file[part].is_null() { Ok(()) } else { Err(unsupported(part, &file[part], "null")) }
-}
-
-fn check_blanks(part: &Value) -> Result<(), FormatError> {
-    let expected = part["type"] == "Metaspace"
-        && part["replacement"] == BLANK.to_string()
-        && part["prepend_scheme"] == "never"
-        && part["split"] != false;
-    if expected {
-        Ok(())
-    } else {
-        Err(unsupported("pre_tokenizer", part, "Metaspace with prepend_scheme \"never\" and split true"))
-    }
-}
-
-fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
-    if model["type"] != "Unigram" {
-        return Err(unsupported("model.type", &model["type"], "\"Unigram\""));
-    }
+pub(super) fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
     let inconsistent = |reason: &str| FormatError::Inconsistent { reason: reason.to_owned() };
     let pieces: Vec<(String, f64)> = serde_json::from_value(model["vocab"].clone())
         .map_err(|_| inconsistent("model.vocab must be a list of [piece, score]"))?;
@@ -127,9 +148,14 @@ fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
     })
 }
 
-fn read_added_token(token: &Value, model: &Unigram) -> Result<(u32, String), FormatError> {
+fn read_added_token(
+    token: &Value,
+    model: &Model,
+    has_normalizer: bool,
+) -> Result<(u32, String), FormatError> {
     for flag in ["single_word", "lstrip", "rstrip", "normalized"] {
-        if token[flag] == true {
+        // Without a normaliser it does not matter whether a token is sought before or after it.
+        if token[flag] == true && (flag != "normalized" || has_normalizer) {
             return Err(unsupported(
                 "added_tokens",
                 token,
@@ -139,10 +165,16 @@ fn read_added_token(token: &Value, model: &Unigram) -> Result<(u32, String), For
     }
     let content = token["content"].as_str().unwrap_or_default();
     let id = token["id"].as_u64().and_then(|id| u32::try_from(id).ok());
+    // The token is the model's own, or stands beyond its last one.
+    let fits = |id: u32| {
+        model.id(content) == Some(id) || (id as usize >= model.len() && model.id(content).is_none())
+    };
     match id {
-        Some(id) if !content.is_empty() && model.id(content) == Some(id) => Ok((id, content.to_owned())),
+        Some(id) if !content.is_empty() && fits(id) => Ok((id, content.to_owned())),
         _ => Err(FormatError::Inconsistent {
-            reason: format!("added token {content:?} is not in model.vocab under its id"),
+            reason: format!(
+                "added token {content:?} has another id in model.vocab, or another token has its id"
+            ),
         }),
     }
 }

@@ -2,6 +2,60 @@
 
 mod bert;
 mod charsmap;
+mod sentencepiece;
+
+use std::borrow::Cow;
+
+use unicode_normalization::UnicodeNormalization;
 
 pub use bert::BertNormalizer;
 pub use charsmap::Charsmap;
+pub(crate) use sentencepiece::SentencePieceNormalizer;
+
+/// A normaliser as a `tokenizer.json` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Normalizer {
+    /// BERT's.
+    Bert(BertNormalizer),
+    /// SentencePiece's map, grapheme by grapheme as Hugging Face applies it.
+    Precompiled(Charsmap),
+    /// Lower case, character by character.
+    Lowercase,
+    /// Unicode normalisation form C.
+    Nfc,
+    /// Unicode normalisation form D.
+    Nfd,
+    /// Unicode normalisation form KC.
+    Nfkc,
+    /// Unicode normalisation form KD.
+    Nfkd,
+    /// One after the other.
+    Sequence(Vec<Normalizer>),
+}
+
+impl Normalizer {
+    /// The normalised text.
+    ///
+    /// ```
+    /// use dp_tokenizer::normalize::Normalizer;
+    /// let both = Normalizer::Sequence(vec![Normalizer::Nfkc, Normalizer::Lowercase]);
+    /// assert_eq!(both.normalize("ﬁﬀ Ⅷ"), "fiff viii");
+    /// ```
+    pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self {
+            Self::Bert(bert) => bert.normalize(text),
+            Self::Precompiled(map) => Cow::Owned(map.normalize_graphemes(text)),
+            Self::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+            Self::Nfc | Self::Nfd | Self::Nfkc | Self::Nfkd if text.is_ascii() => Cow::Borrowed(text),
+            Self::Nfc => Cow::Owned(text.nfc().collect()),
+            Self::Nfd => Cow::Owned(text.nfd().collect()),
+            Self::Nfkc => Cow::Owned(text.nfkc().collect()),
+            Self::Nfkd => Cow::Owned(text.nfkd().collect()),
+            Self::Sequence(all) => all.iter().fold(Cow::Borrowed(text), |text, one| match text {
+                Cow::Borrowed(text) => one.normalize(text),
+                Cow::Owned(text) => Cow::Owned(one.normalize(&text).into_owned()),
+            }),
+        }
+    }
+}

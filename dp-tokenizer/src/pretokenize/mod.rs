@@ -7,3 +7,64 @@ mod metaspace;
 pub use bert::bert_words;
 pub use byte_level::{byte_level_words, byte_to_char, char_to_byte};
 pub use metaspace::{METASPACE, Metaspace, PrependScheme};
+
+/// A pre-tokeniser as a `tokenizer.json` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PreTokenizer {
+    /// BERT's: blanks go, punctuation stands alone.
+    Bert,
+    /// GPT-2's; the bytes are spelt out by the model, not here.
+    ByteLevel {
+        /// Whether a text that does not start with a space gets one.
+        add_prefix_space: bool,
+    },
+    /// SentencePiece's: spaces become marks.
+    Metaspace(Metaspace),
+    /// Blanks go.
+    WhitespaceSplit,
+    /// The words of one are cut further by the next.
+    Sequence(Vec<PreTokenizer>),
+}
+
+impl PreTokenizer {
+    /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
+    ///
+    /// ```
+    /// use dp_tokenizer::pretokenize::{Metaspace, PreTokenizer};
+    /// let t5 = PreTokenizer::Sequence(vec![
+    ///     PreTokenizer::WhitespaceSplit,
+    ///     PreTokenizer::Metaspace(Metaspace::default()),
+    /// ]);
+    /// let mut words = Vec::new();
+    /// t5.each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["▁a", "▁b"]);
+    /// ```
+    pub fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Bert => bert_words(text).for_each(take),
+            Self::ByteLevel { add_prefix_space } => {
+                if *add_prefix_space && !text.is_empty() && !text.starts_with(' ') {
+                    byte_level_words(&format!(" {text}")).for_each(take);
+                } else {
+                    byte_level_words(text).for_each(take);
+                }
+            }
+            Self::Metaspace(space) => space.words(&space.mark(text, is_first)).for_each(take),
+            Self::WhitespaceSplit => text.split_whitespace().for_each(take),
+            Self::Sequence(all) => sequence(all, text, is_first, take),
+        }
+    }
+}
+
+fn sequence(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
+    match all.split_first() {
+        None => take(text),
+        Some((first, others)) => {
+            let mut begins = is_first;
+            first.each_word(text, is_first, &mut |word| {
+                sequence(others, word, std::mem::take(&mut begins), take);
+            });
+        }
+    }
+}

@@ -73,3 +73,21 @@ pub fn release(
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(Released { words, event: config.event(), randomness: rng.source() })
 }
+
+/// Counts of all items without noise, for text that is public.
+///
+/// # Errors
+/// [`ReleaseError::Units`] where the text cannot be read.
+pub fn public_counts(
+    pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
+) -> Result<Vec<(String, f64)>, ReleaseError> {
+    let items = UnitItems::collect(pieces)?;
+    let mut counts = vec![0_u64; items.distinct()];
+    for &(number, count) in items.units().iter().flatten() {
+        counts[number as usize] += u64::from(count);
+    }
+    let named = items.names().into_iter().zip(counts);
+    let mut words: Vec<(String, f64)> = named.map(|(name, count)| (name.to_owned(), count as f64)).collect();
+    words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(words)
+}

@@ -89,69 +89,48 @@ fn sums<B: Kernels>(
 ) -> Vec<Tensor<B, 1>> {
     let mut parts: Vec<Option<Tensor<B, 1>>> = vec![None; specs.len()];
     for record in records {
-        let ids = record.params();
-        for (id, sum) in ids.into_iter().zip(weighted_sums(record, factors, specs)) {
-            let slot = &mut parts[id.0];
-            assert!(slot.is_none(), "{} has two records; its norm would be wrong", specs[id.0].name);
-            *slot = Some(sum);
-        }
+        let index = record.param().0;
+        assert!(parts[index].is_none(), "{} has two records; its norm would be wrong", specs[index].name);
+        parts[index] = Some(weighted_sum(record, factors));
     }
     let parts = parts.into_iter().zip(specs);
     parts.map(|(part, spec)| part.unwrap_or_else(|| panic!("{} has no record", spec.name))).collect()
 }
 
-/// Sums over examples of factor × gradient, flat, in the order of [`Record::params`].
-fn weighted_sums<B: Kernels>(
-    record: Record<B>,
-    factors: Option<&[f32]>,
-    specs: &[ParamSpec],
-) -> Vec<Tensor<B, 1>> {
+/// Sum over examples of factor × gradient, flat.
+fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>) -> Tensor<B, 1> {
     let device = record.device();
     let scale = |values: Tensor<B, 3>| match factors {
         Some(factors) => {
             let dtype = values.dtype().into();
-            values * from_host::<B, 3>(factors.to_vec(), [factors.len(), 1, 1], dtype, &device)
+            B::scale_examples(values, from_host(factors.to_vec(), [factors.len()], dtype, &device))
         }
         None => values,
     };
-    match record {
-        Record::Linear { input, grad, .. } => {
-            let grad = scale(grad);
-            let product = flatten(input).transpose().matmul(flatten(grad.clone()));
-            vec![flat(product), flat(flatten(grad).sum_dim(0))]
+    let sum = match record {
+        Record::Explicit { grads, .. } => {
+            let [batch, n] = grads.dims();
+            scale(grads.reshape([batch, 1, n])).sum_dim(0).reshape([1, n])
         }
-        Record::Norm { normalized, grad, .. } => {
-            let grad = scale(grad);
-            let gain = flatten(normalized * grad.clone()).sum_dim(0);
-            vec![flat(gain), flat(flatten(grad).sum_dim(0))]
-        }
-        Record::Position { table, grad } => {
-            let [_, seq, d] = grad.dims();
-            let used = scale(grad).sum_dim(0).reshape([seq, d]);
-            let unused = specs[table.0].shape[0] - seq;
-            vec![flat(if unused == 0 {
-                used
-            } else {
-                let zeros = Tensor::zeros([unused, d], (&device, used.dtype()));
-                Tensor::cat(vec![used, zeros], 0)
-            })]
+        Record::Product { input, grad, .. } => {
+            // The narrower factor takes the scaling.
+            let (input, grad) =
+                if input.dims()[2] < grad.dims()[2] { (scale(input), grad) } else { (input, scale(grad)) };
+            rows(input).transpose().matmul(rows(grad))
         }
         Record::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
-            let head = flatten(logits_grad).transpose().matmul(flatten(scale(hidden)));
-            let rows = flatten(scale(grad));
-            let tokens = tokens.reshape([rows.dims()[0]]);
-            vec![flat(head.select_assign(0, tokens, rows, IndexingUpdateOp::Add))]
+            let head = rows(logits_grad).transpose().matmul(rows(scale(hidden)));
+            let lookup = rows(scale(grad));
+            let tokens = tokens.reshape([lookup.dims()[0]]);
+            head.select_assign(0, tokens, lookup, IndexingUpdateOp::Add)
         }
-    }
+    };
+    let [rows, columns] = sum.dims();
+    sum.reshape([rows * columns])
 }
 
 /// `[batch, seq, d]` → `[batch·seq, d]`
-fn flatten<B: Kernels>(values: Tensor<B, 3>) -> Tensor<B, 2> {
+fn rows<B: Kernels>(values: Tensor<B, 3>) -> Tensor<B, 2> {
     let [batch, seq, d] = values.dims();
     values.reshape([batch * seq, d])
-}
-
-fn flat<B: Kernels>(values: Tensor<B, 2>) -> Tensor<B, 1> {
-    let [rows, columns] = values.dims();
-    values.reshape([rows * columns])
 }

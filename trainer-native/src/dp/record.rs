@@ -3,44 +3,31 @@
 use crate::layer::ParamId;
 use crate::tensor::{Backend, Bool, Int, Tensor};
 
-/// The per-example gradients of one layer's parameters, as factors that keep the batch axis.
+/// The per-example gradients of one parameter, whole or as factors; every form keeps the batch axis.
 ///
-/// A parameter may appear in one record only: the squared norm of a sum is not the sum of squared norms.
+/// A parameter has one record: the squared norm of a sum is not the sum of squared norms.
 #[derive(Clone, Debug)]
 pub enum Record<B: Backend> {
-    /// `y = x·W + b`: the gradient of `W` is `inputᵀ·grad`, of `b` the sum of `grad` over positions.
-    Linear {
+    /// Small enough to be held whole: gains, biases, positions.
+    Explicit {
+        /// Of n elements.
+        param: ParamId,
+        /// `[batch, n]`
+        grads: Tensor<B, 2>,
+    },
+    /// `inputᵀ·grad`: the weight of a linear layer.
+    Product {
         /// `[d_in, d_out]`
-        weight: ParamId,
-        /// `[d_out]`
-        bias: ParamId,
+        param: ParamId,
         /// `[batch, seq, d_in]`
         input: Tensor<B, 3>,
         /// `[batch, seq, d_out]`
         grad: Tensor<B, 3>,
     },
-    /// `y = x̂∘gain + bias`
-    Norm {
-        /// `[d]`
-        gain: ParamId,
-        /// `[d]`
-        bias: ParamId,
-        /// `[batch, seq, d]`
-        normalized: Tensor<B, 3>,
-        /// `[batch, seq, d]`
-        grad: Tensor<B, 3>,
-    },
-    /// A table added to every example, row by position.
-    Position {
-        /// `[context, d]` with context ≥ seq
-        table: ParamId,
-        /// `[batch, seq, d]`
-        grad: Tensor<B, 3>,
-    },
     /// A table that is looked up by token and also makes the logits.
     TiedEmbedding {
         /// `[vocabulary, d]`
-        table: ParamId,
+        param: ParamId,
         /// `[batch, seq]`
         tokens: Tensor<B, 2, Int>,
         /// Of the looked-up rows. `[batch, seq, d]`
@@ -53,13 +40,13 @@ pub enum Record<B: Backend> {
 }
 
 impl<B: Backend> Record<B> {
-    /// The parameters whose gradients it holds.
+    /// Whose gradients it holds.
     #[must_use]
-    pub fn params(&self) -> Vec<ParamId> {
+    pub fn param(&self) -> ParamId {
         match self {
-            Self::Linear { weight, bias, .. } => vec![*weight, *bias],
-            Self::Norm { gain, bias, .. } => vec![*gain, *bias],
-            Self::Position { table, .. } | Self::TiedEmbedding { table, .. } => vec![*table],
+            Self::Explicit { param, .. }
+            | Self::Product { param, .. }
+            | Self::TiedEmbedding { param, .. } => *param,
         }
     }
 
@@ -67,10 +54,8 @@ impl<B: Backend> Record<B> {
     #[must_use]
     pub fn device(&self) -> B::Device {
         match self {
-            Self::Linear { grad, .. }
-            | Self::Norm { grad, .. }
-            | Self::Position { grad, .. }
-            | Self::TiedEmbedding { grad, .. } => grad.device(),
+            Self::Explicit { grads, .. } => grads.device(),
+            Self::Product { grad, .. } | Self::TiedEmbedding { grad, .. } => grad.device(),
         }
     }
 
@@ -80,26 +65,25 @@ impl<B: Backend> Record<B> {
     /// - blank: `[batch]`
     #[must_use]
     pub fn without(self, blank: &Tensor<B, 1, Bool>) -> Self {
-        let zero = |values: Tensor<B, 3>| {
-            let shape = values.shape();
-            let rows: Tensor<B, 3, Bool> = blank.clone().reshape([-1, 1, 1]);
-            values.mask_fill(rows.expand(shape), 0.0)
-        };
         match self {
-            Self::Linear { weight, bias, input, grad } => {
-                Self::Linear { weight, bias, input: zero(input), grad: zero(grad) }
+            Self::Explicit { param, grads } => Self::Explicit { param, grads: zero(grads, blank) },
+            Self::Product { param, input, grad } => {
+                Self::Product { param, input: zero(input, blank), grad: zero(grad, blank) }
             }
-            Self::Norm { gain, bias, normalized, grad } => {
-                Self::Norm { gain, bias, normalized: zero(normalized), grad: zero(grad) }
-            }
-            Self::Position { table, grad } => Self::Position { table, grad: zero(grad) },
-            Self::TiedEmbedding { table, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
-                table,
+            Self::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
+                param,
                 tokens,
-                grad: zero(grad),
-                hidden: zero(hidden),
-                logits_grad: zero(logits_grad),
+                grad: zero(grad, blank),
+                hidden: zero(hidden, blank),
+                logits_grad: zero(logits_grad, blank),
             },
         }
     }
+}
+
+fn zero<B: Backend, const D: usize>(values: Tensor<B, D>, blank: &Tensor<B, 1, Bool>) -> Tensor<B, D> {
+    let shape = values.shape();
+    let mut column = [1; D];
+    column[0] = shape[0];
+    values.mask_fill(blank.clone().reshape(column).expand(shape), 0.0)
 }

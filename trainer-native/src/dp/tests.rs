@@ -208,20 +208,19 @@ fn a_poisoned_example_contributes_nothing() {
         let batch = TokenBatch::new(&windows, 3, 7, FloatDType::F32, &DEVICE);
         let bad = Tensor::<Flex, 1>::from_floats([0.0, poison, 0.0], &DEVICE).reshape([3, 1, 1]);
         let spoil = |record| match record {
-            Record::Linear { weight, bias, input, grad } => {
-                Record::Linear { weight, bias, input: input + bad.clone(), grad: grad + bad.clone() }
+            Record::Explicit { param, grads } => {
+                Record::Explicit { param, grads: grads + bad.clone().reshape([3, 1]) }
             }
-            Record::TiedEmbedding { table, tokens, grad, hidden, logits_grad } => Record::TiedEmbedding {
-                table,
+            Record::Product { param, input, grad } => {
+                Record::Product { param, input: input + bad.clone(), grad: grad + bad.clone() }
+            }
+            Record::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Record::TiedEmbedding {
+                param,
                 tokens,
                 grad: grad + bad.clone(),
                 hidden: hidden + bad.clone(),
                 logits_grad,
             },
-            Record::Norm { gain, bias, normalized, grad } => {
-                Record::Norm { gain, bias, normalized: normalized + bad.clone(), grad }
-            }
-            Record::Position { table, grad } => Record::Position { table, grad: grad + bad.clone() },
         };
         let records: Vec<_> = model.records(&weights, batch).into_iter().map(spoil).collect();
         let norms = per_example_norms(&records);
@@ -311,7 +310,7 @@ fn a_parameter_without_a_record_is_refused() {
     let batch = TokenBatch::new(&ragged_lot()[..2], 2, 7, FloatDType::F32, &DEVICE);
     let mut records = model.records(&weights, batch);
     let dropped = records.pop().unwrap();
-    assert!(dropped.params().contains(&ParamId(0)));
+    assert_eq!(dropped.param(), ParamId(0));
     let norms = per_example_norms(&records);
     drop(clip(records, norms, 2, 1.0, weights.specs()));
 }

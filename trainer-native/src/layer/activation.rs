@@ -13,8 +13,7 @@ impl Gelu {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(&self, input: Tensor<B, 3>) -> Tensor<B, 3> {
-        let shape @ [batch, seq, d] = input.dims();
-        B::gelu_new(input.reshape([batch * seq, d])).reshape(shape)
+        B::gelu_new(input)
     }
 
     /// Input gradient.
@@ -22,8 +21,6 @@ impl Gelu {
     /// # Shapes
     /// - input, grad, output: `[batch, seq, d]`
     pub fn backward<B: Kernels>(&self, input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 3> {
-        let shape @ [batch, seq, d] = input.dims();
-        let rows = [batch * seq, d];
-        B::gelu_new_backward(input.reshape(rows), grad.reshape(rows)).reshape(shape)
+        B::gelu_new_backward(input, grad)
     }
 }

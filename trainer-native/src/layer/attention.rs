@@ -38,12 +38,12 @@ impl CausalAttention {
         let [queries, keys, values] = self.split(projected.clone());
         let scores = queries.matmul(keys.transpose());
         let probabilities = B::causal_softmax(scores, self.scale(shape[2]));
-        let context = probabilities.clone().matmul(values).swap_dims(1, 2).reshape(shape);
+        let context = B::merge_heads(vec![probabilities.clone().matmul(values)]);
         let output = self.output.forward(weights, context.clone());
         (output, SavedAttention { input, projected, probabilities, context })
     }
 
-    /// Input gradient and the records of both projections.
+    /// Input gradient; leaves the records of both projections.
     ///
     /// # Shapes
     /// - grad, output: `[batch, seq, d]`
@@ -55,8 +55,7 @@ impl CausalAttention {
         records: &mut Vec<Record<B>>,
     ) -> Tensor<B, 3> {
         let [batch, seq, d] = grad.dims();
-        let (context_grad, record) = self.output.backward(weights, saved.context, grad);
-        records.push(record);
+        let context_grad = self.output.backward(weights, saved.context, grad, records);
         let context_grad = context_grad.reshape([batch, seq, self.heads, d / self.heads]).swap_dims(1, 2);
         let [queries, keys, values] = self.split(saved.projected);
         let values_grad = saved.probabilities.clone().transpose().matmul(context_grad.clone());
@@ -64,12 +63,8 @@ impl CausalAttention {
         let scores_grad = B::softmax_backward(saved.probabilities, probabilities_grad, self.scale(d));
         let queries_grad = scores_grad.clone().matmul(keys);
         let keys_grad = scores_grad.transpose().matmul(queries);
-        let parts =
-            [queries_grad, keys_grad, values_grad].map(|part| part.swap_dims(1, 2).unsqueeze_dim::<5>(2));
-        let projected_grad = Tensor::cat(parts.to_vec(), 2).reshape([batch, seq, 3 * d]);
-        let (input_grad, record) = self.projection.backward(weights, saved.input, projected_grad);
-        records.push(record);
-        input_grad
+        let projected_grad = B::merge_heads(vec![queries_grad, keys_grad, values_grad]);
+        self.projection.backward(weights, saved.input, projected_grad, records)
     }
 
     fn scale(&self, d: usize) -> f64 {

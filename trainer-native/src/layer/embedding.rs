@@ -1,6 +1,7 @@
 //! Token and position embeddings.
 
 use super::{Kernels, ParamId, Weights};
+use crate::dp::Record;
 use crate::tensor::{Int, Tensor};
 
 /// Rows of a table, by token.
@@ -38,5 +39,14 @@ impl PositionEmbedding {
     /// - output: `[1, seq, d]`
     pub fn forward<B: Kernels>(&self, weights: &Weights<B>, seq: usize) -> Tensor<B, 3> {
         weights.matrix(self.table).narrow(0, 0, seq).unsqueeze()
+    }
+
+    /// The record: each example's gradient of the table is the gradient of the sum itself.
+    ///
+    /// # Shapes
+    /// - grad: `[batch, context, d]`
+    pub fn record<B: Kernels>(&self, grad: &Tensor<B, 3>) -> Record<B> {
+        let [batch, context, d] = grad.dims();
+        Record::Explicit { param: self.table, grads: grad.clone().reshape([batch, context * d]) }
     }
 }

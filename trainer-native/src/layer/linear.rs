@@ -27,7 +27,7 @@ impl Linear {
         output.reshape([batch, seq, d_out])
     }
 
-    /// Input gradient and record.
+    /// Input gradient; leaves the records of weight and bias.
     ///
     /// # Shapes
     /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
@@ -37,12 +37,15 @@ impl Linear {
         weights: &Weights<B>,
         input: Tensor<B, 3>,
         grad: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, Record<B>) {
+        records: &mut Vec<Record<B>>,
+    ) -> Tensor<B, 3> {
         let [batch, seq, d_out] = grad.dims();
         let weight = weights.matrix(self.weight);
         let d_in = weight.dims()[0];
         let flat = grad.clone().reshape([batch * seq, d_out]);
         let input_grad = flat.matmul(weight.transpose()).reshape([batch, seq, d_in]);
-        (input_grad, Record::Linear { weight: self.weight, bias: self.bias, input, grad })
+        records.push(Record::Explicit { param: self.bias, grads: B::sum_positions(grad.clone()) });
+        records.push(Record::Product { param: self.weight, input, grad });
+        input_grad
     }
 }

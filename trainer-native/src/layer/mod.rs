@@ -3,12 +3,13 @@
 
 mod activation;
 mod attention;
+mod cpu;
 mod embedding;
 mod head;
 mod kernel;
-mod kernel_cpu;
 mod linear;
 mod norm;
+mod portable;
 mod weights;
 
 pub use activation::Gelu;

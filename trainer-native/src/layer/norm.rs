@@ -19,8 +19,8 @@ pub struct LayerNorm {
 pub struct SavedNorm<B: Kernels> {
     /// `[batch, seq, d]`
     normalized: Tensor<B, 3>,
-    /// `[batch·seq, 1]`
-    reciprocal: Tensor<B, 2>,
+    /// `[batch, seq, 1]`
+    reciprocal: Tensor<B, 3>,
 }
 
 impl LayerNorm {
@@ -33,17 +33,12 @@ impl LayerNorm {
         weights: &Weights<B>,
         input: Tensor<B, 3>,
     ) -> (Tensor<B, 3>, SavedNorm<B>) {
-        let shape @ [batch, seq, d] = input.dims();
-        let (output, normalized, reciprocal) = B::normalize(
-            input.reshape([batch * seq, d]),
-            weights.vector(self.gain),
-            weights.vector(self.bias),
-            self.epsilon,
-        );
-        (output.reshape(shape), SavedNorm { normalized: normalized.reshape(shape), reciprocal })
+        let (gain, bias) = (weights.vector(self.gain), weights.vector(self.bias));
+        let [output, normalized, reciprocal] = B::normalize(input, gain, bias, self.epsilon);
+        (output, SavedNorm { normalized, reciprocal })
     }
 
-    /// Input gradient and record.
+    /// Input gradient; leaves the records of gain and bias.
     ///
     /// # Shapes
     /// - grad, output: `[batch, seq, d]`
@@ -52,16 +47,13 @@ impl LayerNorm {
         weights: &Weights<B>,
         saved: SavedNorm<B>,
         grad: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, Record<B>) {
-        let shape @ [batch, seq, d] = grad.dims();
-        let rows = [batch * seq, d];
-        let input_grad = B::normalize_backward(
-            grad.clone().reshape(rows),
-            saved.normalized.clone().reshape(rows),
-            saved.reciprocal,
-            weights.vector(self.gain),
-        );
-        let record = Record::Norm { gain: self.gain, bias: self.bias, normalized: saved.normalized, grad };
-        (input_grad.reshape(shape), record)
+        records: &mut Vec<Record<B>>,
+    ) -> Tensor<B, 3> {
+        let gain = weights.vector(self.gain);
+        let (input_grad, [gain, bias]) =
+            B::normalize_backward(grad, saved.normalized, saved.reciprocal, gain);
+        records.push(Record::Explicit { param: self.gain, grads: gain });
+        records.push(Record::Explicit { param: self.bias, grads: bias });
+        input_grad
     }
 }

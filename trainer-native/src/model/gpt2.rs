@@ -142,14 +142,13 @@ impl Gpt2 {
         let logits = self.head.forward(weights, saved.hidden.clone());
         let loss = self.head.backward(weights, logits, batch.targets, batch.target_weights);
         let mut records = Vec::with_capacity(self.specs.len());
-        let (mut grad, record) = self.norm.backward(weights, saved.norm, loss.hidden_grad);
-        records.push(record);
+        let mut grad = self.norm.backward(weights, saved.norm, loss.hidden_grad, &mut records);
         for (block, saved) in self.blocks.iter().zip(saved.blocks).rev() {
             grad = block.backward(weights, saved, grad, &mut records);
         }
-        records.push(Record::Position { table: self.positions.table, grad: grad.clone() });
+        records.push(self.positions.record(&grad));
         records.push(Record::TiedEmbedding {
-            table: self.tokens.table,
+            param: self.tokens.table,
             tokens: batch.tokens,
             grad,
             hidden: saved.hidden,
@@ -210,17 +209,13 @@ impl Block {
         grad: Tensor<B, 3>,
         records: &mut Vec<Record<B>>,
     ) -> Tensor<B, 3> {
-        let (inner, record) = self.narrow.backward(weights, saved.activated, grad.clone());
-        records.push(record);
+        let inner = self.narrow.backward(weights, saved.activated, grad.clone(), records);
         let inner = Gelu.backward(saved.widened, inner);
-        let (inner, record) = self.widen.backward(weights, saved.normalized, inner);
-        records.push(record);
-        let (inner, record) = self.norm_2.backward(weights, saved.norm_2, inner);
-        records.push(record);
+        let inner = self.widen.backward(weights, saved.normalized, inner, records);
+        let inner = self.norm_2.backward(weights, saved.norm_2, inner, records);
         let middle = inner + grad;
         let inner = self.attention.backward(weights, saved.attention, middle.clone(), records);
-        let (inner, record) = self.norm_1.backward(weights, saved.norm_1, inner);
-        records.push(record);
+        let inner = self.norm_1.backward(weights, saved.norm_1, inner, records);
         inner + middle
     }
 }

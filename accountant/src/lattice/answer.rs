@@ -1,0 +1,164 @@
+//! Reading ε and δ off the composed lattice, with everything that is uncertain added or taken off.
+
+use crate::{AccountantError, Bounds, chernoff};
+
+use super::window::Window;
+
+/// One composed curve before it is read.
+#[derive(Debug, Default)]
+pub(super) struct Curve {
+    /// Tilted masses at lattice points modulo the length; they sum to one.
+    pub(super) masses: Vec<f64>,
+    /// log of what the masses were divided by.
+    pub(super) log_norm: f64,
+    /// log moments at the window's powers over the norm.
+    pub(super) log_above: f64,
+    pub(super) log_below: f64,
+    /// Bound on the rounding error of a mass.
+    pub(super) noise: f64,
+    /// Relative error of the norm.
+    pub(super) rounding: f64,
+    /// P-mass that was moved to an infinite loss.
+    pub(super) lost: f64,
+}
+
+/// Both composed curves, ready to be read.
+pub(super) struct Answer {
+    upper: Sums,
+    lower: Sums,
+    origin: f64,
+}
+
+/// Suffix sums S1 = Σ_{j≥k} m_j e^{−c(j−k)h} and S2 = Σ_{j≥k} m_j e^{−(c+1)(j−k)h}.
+struct Sums {
+    first: Vec<f64>,
+    second: Vec<f64>,
+    lowest: f64,
+    step: f64,
+    tilt: f64,
+    log_norm: f64,
+    /// Tilted error: what e^{log_norm − c·y} multiplies.
+    uncertain: f64,
+    /// Absolute error.
+    lost: f64,
+}
+
+impl Answer {
+    pub(super) fn new(upper: Curve, lower: Curve, origin: f64, window: Window) -> Self {
+        Self {
+            upper: Sums::new(upper, origin, &window, false),
+            lower: Sums::new(lower, origin, &window, true),
+            origin,
+        }
+    }
+
+    /// Bounds on δ at `epsilon`.
+    pub(super) fn delta(&self, epsilon: f64) -> Result<Bounds, AccountantError> {
+        let loss = epsilon - self.origin;
+        let (value, doubt) = self.upper.at(loss);
+        let upper = value + doubt;
+        let (value, doubt) = self.lower.at(loss);
+        let lower = value - doubt;
+        if upper >= 0.0 {
+            Bounds::new(if lower > 0.0 { lower.min(upper) } else { 0.0 }, upper.min(1.0))
+        } else {
+            Err(AccountantError::NotConverged { what: "the lattice sum is not a number" })
+        }
+    }
+
+    /// Bounds on ε at `delta`: where the upper curve has fallen to it, and where the lower one has not yet.
+    pub(super) fn epsilon(&self, delta: f64) -> Result<Bounds, AccountantError> {
+        let slack = 1e-14 * (1.0 + libm::fabs(self.origin));
+        let met = |loss: f64| {
+            let (value, doubt) = self.upper.at(loss);
+            value + doubt <= delta
+        };
+        let missed = |loss: f64| {
+            let (value, doubt) = self.lower.at(loss);
+            value - doubt > delta
+        };
+        let zero = -self.origin;
+        let top = self.upper.highest();
+        let upper = if met(zero) {
+            0.0
+        } else if top > zero && met(top) {
+            let (_, high) = bisect(zero, top, |loss| !met(loss));
+            high + self.origin + slack
+        } else {
+            f64::INFINITY
+        };
+        let lower = if missed(zero) && top > zero {
+            let (low, _) = bisect(zero, top, missed);
+            (low + self.origin - slack).max(0.0)
+        } else {
+            0.0
+        };
+        Bounds::new(lower.min(upper), upper)
+    }
+}
+
+/// Narrows [low, high], `holds` at low and not at high, to neighbouring numbers.
+fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if !(middle > low && middle < high) {
+            break;
+        }
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low, high)
+}
+
+impl Sums {
+    fn new(curve: Curve, origin: f64, window: &Window, below_counts: bool) -> Self {
+        let length = curve.masses.len();
+        let (tilt, step) = (window.tilt, window.step);
+        let lowest = libm::floor((window.bottom - origin) / step);
+        let start =
+            libm::floor(lowest - libm::floor(lowest / length as f64) * length as f64) as usize % length;
+        let (fade, fade_more) = (libm::exp(-tilt * step), libm::exp(-(tilt + 1.0) * step));
+        let (mut first, mut second) = (vec![0.0; length + 1], vec![0.0; length + 1]);
+        for k in (0..length).rev() {
+            let mass = curve.masses[(start + k) % length];
+            first[k] = mass + fade * first[k + 1];
+            second[k] = mass + fade_more * second[k + 1];
+        }
+        // Tilted mass outside [lowest, lowest + length) · step.
+        let above = curve.log_above - (window.power_above - tilt) * (lowest + length as f64) * step;
+        let below = curve.log_below + (tilt - window.power_below) * lowest * step;
+        let outside = libm::exp(above) + if below_counts { libm::exp(below) } else { 0.0 };
+        let peak = libm::exp(chernoff::log_hockey_stick(tilt));
+        // Σ_k e^{−ckh}(1 − e^{−kh}) ≤ peak + ∫/h bounds how rounding errors of the masses add up.
+        let spread = peak + 1.0 / (step * tilt * (1.0 + tilt));
+        let relative = 2.0 * curve.rounding + 1e-13 * (1.0 + libm::fabs(curve.log_norm));
+        Self {
+            first,
+            second,
+            lowest,
+            step,
+            tilt,
+            log_norm: curve.log_norm,
+            uncertain: 1.01 * outside * peak + 1.01 * curve.noise * spread + relative * peak,
+            lost: curve.lost,
+        }
+    }
+
+    fn highest(&self) -> f64 {
+        (self.lowest + self.first.len() as f64 - 2.0) * self.step
+    }
+
+    /// δ at a loss relative to the origin, and how far off it may be.
+    fn at(&self, loss: f64) -> (f64, f64) {
+        let index = libm::ceil(loss / self.step).max(self.lowest);
+        let slot = ((index - self.lowest) as usize).min(self.first.len() - 1);
+        let point = index * self.step;
+        let scale = libm::exp(self.log_norm - self.tilt * point);
+        let value = scale * (self.first[slot] - libm::exp(loss - point) * self.second[slot]);
+        let doubt = libm::exp(self.log_norm - self.tilt * loss) * self.uncertain;
+        (value, doubt + self.lost)
+    }
+}

@@ -1,0 +1,175 @@
+//! One use of a pair cut into cells between lattice points of the privacy loss.
+
+use core::f64::consts::PI;
+
+use crate::mechanism::Pair;
+use crate::numeric::legendre;
+
+/// A unit in the last place of 1.
+pub(super) const ULP: f64 = 2.220_446_049_250_313e-16;
+
+/// Mass of losses between two lattice points g and g + h.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cell {
+    /// Probability under P.
+    pub(super) mass: f64,
+    /// P − e^g·Q ≥ 0.
+    pub(super) above: f64,
+    /// e^{g+h}·Q − P ≥ 0.
+    pub(super) below: f64,
+    /// What rounding may have changed `above` and `below` by.
+    pub(super) slack: f64,
+}
+
+impl Cell {
+    fn merge(self, other: Self) -> Self {
+        Self {
+            mass: self.mass + other.mass,
+            above: self.above + other.above,
+            below: self.below + other.below,
+            slack: self.slack + other.slack,
+        }
+    }
+}
+
+/// A pair's losses: a body at `origin`, which is a lattice point, and cells above and below it.
+#[derive(Debug)]
+pub(super) struct Cells {
+    /// Loss of the body taken as one outcome; lattice points are `origin` + k·`step`.
+    pub(super) origin: f64,
+    /// Distance of lattice points.
+    pub(super) step: f64,
+    /// P-mass of the body.
+    pub(super) body: f64,
+    /// Losses below `origin`, in the cell from `origin` − `step`.
+    pub(super) under: Cell,
+    /// Losses from `origin` to `origin` + `step` inside the body.
+    pub(super) inner: Cell,
+    /// Losses above the body; the first is in the cell from `origin`.
+    pub(super) outer: Vec<Cell>,
+    /// P-mass below the first panel: less than its loss is assumed nowhere.
+    pub(super) start: f64,
+    /// P-mass beyond the last cell.
+    pub(super) lost: f64,
+}
+
+/// Relative error of every mass: special functions, quadrature, summation. Node-wise terms come on top.
+const RELATIVE: f64 = 64.0 * ULP;
+
+impl Cells {
+    /// Cuts `pair` at lattice distance `step`, leaving out about `tail` of P on either end.
+    pub(super) fn cut(pair: &Pair, step: f64, tail: f64) -> Option<Self> {
+        let (far_p, far_q) = pair.reach();
+        let sigma = pair.sigma();
+        let reach = crate::normal::isf(tail) * sigma;
+        let (first, last) = (-far_q - reach, far_p + reach);
+        let lowest = pair.loss(first);
+        let split = pair.locate(lowest + 0.5 * step).min(last);
+        let line = Line { pair, sigma, widest: 0.5 * sigma.min(1.4 * sigma * sigma / (far_p + far_q)) };
+        let (mass, excess) = line.body(first, split);
+        // log(P/Q) of the body; both come from the same positive or compensated sums.
+        let origin = -libm::log1p(-excess / mass);
+        let top = pair.loss(last);
+        let count = libm::ceil((top - origin) / step);
+        if !(count < 4e6 && mass > 0.0 && origin.is_finite()) {
+            return None;
+        }
+        let at_origin = pair.locate(origin).clamp(first, split);
+        let under = line.cell(first, at_origin, origin - step, step);
+        let inner = line.cell(at_origin, split, origin, step);
+        let mut outer = Vec::with_capacity(count as usize + 1);
+        let mut from = split;
+        let mut index = 0.0;
+        while from < last {
+            let low = origin + index * step;
+            index += 1.0;
+            let to = pair.locate(origin + index * step).min(last);
+            outer.push(if to > from { line.cell(from, to, low, step) } else { Cell::default() });
+            from = from.max(to);
+        }
+        Some(Self { origin, step, body: mass, under, inner, outer, start: 2.0 * tail, lost: 2.0 * tail })
+    }
+
+    /// Upper masses by splitting cells (index 0 is `origin` − `step`) and the mass that goes to infinity.
+    pub(super) fn spread(&self) -> Vec<f64> {
+        let (up, down) = (-libm::expm1(-self.step), libm::expm1(self.step));
+        let mut masses = vec![0.0; self.outer.len() + 2];
+        let whole = |cell: &Cell| ((cell.above + cell.slack) / up, (cell.below + cell.slack) / down);
+        let mut place = |cell: &Cell, index: usize| {
+            let (higher, lower) = whole(cell);
+            masses[index] += lower;
+            masses[index + 1] += higher;
+        };
+        place(&self.under, 0);
+        place(&self.inner, 1);
+        for (index, cell) in self.outer.iter().enumerate() {
+            place(cell, index + 1);
+        }
+        masses[1] += self.start;
+        for mass in &mut masses {
+            *mass *= 1.0 + RELATIVE;
+        }
+        masses
+    }
+}
+
+/// A pair with what its quadrature needs.
+struct Line<'a> {
+    pair: &'a Pair,
+    sigma: f64,
+    widest: f64,
+}
+
+impl Line<'_> {
+    /// Calls `f(loss, mass, relative error of the mass)` at quadrature points of [from, to].
+    fn walk(&self, from: f64, to: f64, mut f: impl FnMut(f64, f64, f64)) {
+        let norm = 1.0 / (self.sigma * libm::sqrt(2.0 * PI));
+        let mut visit = |x: f64, weight: f64| {
+            let log_base = -0.5 * (x / self.sigma) * (x / self.sigma);
+            let log_p = self.pair.log_p(x);
+            let loss = if self.pair.q_is_plain() { log_p } else { log_p - self.pair.log_q(x) };
+            let mass = weight * norm * libm::exp(log_base + log_p);
+            f(loss, mass, 4.0 * ULP * (libm::fabs(log_base) + libm::fabs(log_p) + 4.0));
+        };
+        let width = to - from;
+        if width <= 0.12 * self.widest {
+            legendre::narrow(from, to, visit);
+            return;
+        }
+        let panels = libm::ceil(width / self.widest);
+        let mut panel = 0.0;
+        while panel < panels {
+            let left = from + width * panel / panels;
+            panel += 1.0;
+            let right = from + width * panel / panels;
+            legendre::wide(left, right, &mut visit);
+        }
+    }
+
+    /// P and P − Q of [from, to].
+    fn body(&self, from: f64, to: f64) -> (f64, f64) {
+        let (mut mass, mut excess) = (0.0, 0.0);
+        self.walk(from, to, |loss, p, _| {
+            mass += p;
+            excess -= p * libm::expm1(-loss);
+        });
+        (mass, excess)
+    }
+
+    fn cell(&self, from: f64, to: f64, low: f64, step: f64) -> Cell {
+        let mut cell = Cell::default();
+        self.walk(from, to, |loss, p, relative| {
+            let (over, under) = (loss - low, low + step - loss);
+            let above = -p * libm::expm1(-over);
+            let below = p * libm::expm1(under);
+            let rounding = 4.0 * ULP * (libm::fabs(loss) + libm::fabs(low) + step);
+            cell = cell.merge(Cell {
+                mass: p,
+                above,
+                below,
+                slack: p * rounding + relative * (libm::fabs(above) + libm::fabs(below)),
+            });
+        });
+        cell
+    }
+}

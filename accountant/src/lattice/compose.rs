@@ -1,0 +1,128 @@
+//! Tilt, transform, raise to the number of uses, transform back.
+
+use crate::AccountantError;
+use crate::mechanism::Pair;
+use crate::numeric::fft::{Complex, Fft};
+
+use super::answer::{Answer, Curve};
+use super::cells::{Cells, ULP};
+use super::contract::contract;
+use super::window::Window;
+
+const TOO_LONG: AccountantError =
+    AccountantError::NotConverged { what: "the privacy loss of one step spans too many lattice points" };
+
+/// One phase's masses, tilted and normalised, with what was divided out.
+struct Tilted {
+    masses: Vec<f64>,
+    log_norm: f64,
+    /// log Σ masses·e^{(power − tilt)·loss} over the norm, at both powers of the window.
+    log_above: f64,
+    log_below: f64,
+}
+
+fn tilt(masses: Vec<f64>, step: f64, window: &Window) -> Option<Tilted> {
+    let weighed = |power: f64| -> (Vec<f64>, f64) {
+        let weighed: Vec<f64> = masses
+            .iter()
+            .enumerate()
+            .map(
+                |(index, mass)| {
+                    if *mass > 0.0 { mass * libm::exp(power * (index as f64 - 1.0) * step) } else { 0.0 }
+                },
+            )
+            .collect();
+        let sum = weighed.iter().sum();
+        (weighed, sum)
+    };
+    let (mut tilted, norm) = weighed(window.tilt);
+    let (_, above) = weighed(window.power_above);
+    let (_, below) = weighed(window.power_below);
+    if !(norm > 0.0 && norm < f64::INFINITY && above < f64::INFINITY && below > 0.0) {
+        return None;
+    }
+    for mass in &mut tilted {
+        *mass /= norm;
+    }
+    Some(Tilted {
+        masses: tilted,
+        log_norm: libm::log(norm),
+        log_above: libm::log(above),
+        log_below: libm::log(below),
+    })
+}
+
+/// Both composed curves on the window's lattice.
+pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer, AccountantError> {
+    let length = window.length();
+    let fft = Fft::new(length);
+    let half = length / 2;
+    let mut spectra = [vec![Complex::new(1.0, 0.0); half + 1], vec![Complex::new(1.0, 0.0); half + 1]];
+    let mut errors = [vec![0.0; half + 1], vec![0.0; half + 1]];
+    let mut curves = [Curve::default(), Curve::default()];
+    let mut origin = 0.0;
+    // Per output of a packed transform: both signals' total mass is one.
+    let rounding = 12.0 * ULP * libm::log2(length as f64) + 8.0 * ULP;
+    for (pair, count) in phases {
+        let uses = *count as f64;
+        let cells = Cells::cut(pair, window.step, window.tail).ok_or(TOO_LONG)?;
+        origin += uses * cells.origin;
+        let upper = tilt(cells.spread(), window.step, window).ok_or(TOO_LONG)?;
+        let lower = tilt(contract(&cells), window.step, window).ok_or(TOO_LONG)?;
+        let mut data = vec![Complex::default(); length];
+        for (index, (up, low)) in upper.masses.iter().zip(&lower.masses).enumerate() {
+            // Index 0 is one step below the origin.
+            let slot = (index + length - 1) % length;
+            data[slot] = data[slot].add(Complex::new(*up, *low));
+        }
+        fft.forward(&mut data);
+        for (curve, tilted) in curves.iter_mut().zip([&upper, &lower]) {
+            curve.log_norm += uses * tilted.log_norm;
+            curve.log_above += uses * (tilted.log_above - tilted.log_norm);
+            curve.log_below += uses * (tilted.log_below - tilted.log_norm);
+            curve.rounding +=
+                uses * 16.0 * ULP * (1.0 + libm::fabs(tilted.log_norm) + window.tilt * window.step);
+        }
+        curves[0].lost += uses * cells.lost;
+        for j in 0..=half {
+            let (here, mirror) = (data[j], data[(length - j) % length].conj());
+            let parts = [here.add(mirror).scale(0.5), here.sub(mirror).mul(Complex::new(0.0, -0.5))];
+            for which in 0..2 {
+                let powered = parts[which].power(*count);
+                errors[which][j] += power_error(parts[which].norm(), powered.norm(), uses, rounding);
+                spectra[which][j] = spectra[which][j].mul(powered);
+            }
+        }
+    }
+    let [upper_spectrum, lower_spectrum] = &spectra;
+    let mut data: Vec<Complex> = (0..length)
+        .map(|j| {
+            let at = |spectrum: &[Complex]| if j <= half { spectrum[j] } else { spectrum[length - j].conj() };
+            // Conjugated in and out, the forward transform is the inverse.
+            at(upper_spectrum).add(at(lower_spectrum).mul(Complex::new(0.0, 1.0))).conj()
+        })
+        .collect();
+    fft.forward(&mut data);
+    for (which, curve) in curves.iter_mut().enumerate() {
+        let spectrum_error: f64 = errors[which].iter().sum();
+        let magnitude: f64 = spectra.iter().flatten().map(|value| value.norm()).sum();
+        curve.noise = 2.0 * (spectrum_error + rounding * magnitude) / length as f64;
+        curve.masses =
+            data.iter().map(|value| if which == 0 { value.re } else { -value.im } / length as f64).collect();
+    }
+    let [upper, lower] = curves;
+    Ok(Answer::new(upper, lower, origin, window.clone()))
+}
+
+/// |(φ + e)^T − computed φ^T| for |e| ≤ `rounding`.
+fn power_error(norm: f64, powered: f64, uses: f64, rounding: f64) -> f64 {
+    let grown = uses * (rounding + 6.0 * ULP);
+    if norm >= 0.25 {
+        // (1 + 4·rounding)^T stays below 1.1 wherever `Answer` accepts the noise.
+        4.4 * grown * powered + 1e-130
+    } else if uses >= 64.0 {
+        1e-30
+    } else {
+        grown
+    }
+}

@@ -1,0 +1,87 @@
+//! Which losses the lattice covers and how finely: choices that cost time or tightness, never validity.
+
+use crate::AccountantError;
+use crate::mechanism::{Lowered, Pair};
+use crate::transform::moment::{cumulant, dither};
+
+/// log of the tilted mass that may fall off either end.
+const LOG_TOLERANCE: f64 = -18.0;
+
+/// A stretch of the lattice, relative to the sum of the phases' origins where it says so.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// Tilt c: masses are weighted by e^{c·loss}.
+    pub(super) tilt: f64,
+    /// Distance of lattice points.
+    pub(super) step: f64,
+    /// Lowest loss covered.
+    pub(super) bottom: f64,
+    /// Highest loss covered.
+    pub(super) top: f64,
+    /// The power at which Chernoff's inequality bounds what lies above.
+    pub(super) power_above: f64,
+    /// The power at which it bounds what lies below.
+    pub(super) power_below: f64,
+    /// Mass each use of a phase may leave out.
+    pub(super) tail: f64,
+}
+
+impl Window {
+    /// A window for losses near `epsilon`, where δ is near `delta` and e^{tilt·loss} is centred.
+    pub(super) fn plan(
+        side: &Lowered,
+        phases: &[(Pair, u64)],
+        tilt: f64,
+        epsilon: f64,
+        delta: f64,
+    ) -> Result<Self, AccountantError> {
+        let at_tilt = cumulant(side, tilt);
+        let (mut top, mut power_above) = (f64::INFINITY, 0.0);
+        for factor in [1.1, 1.2, 1.35, 1.5, 1.8, 2.2, 3.0, 5.0, 10.0] {
+            let power = factor * tilt;
+            let candidate = (cumulant(side, power) - at_tilt - LOG_TOLERANCE) / (power - tilt);
+            if candidate < top {
+                (top, power_above) = (candidate, power);
+            }
+        }
+        let (mut bottom, mut power_below) = (f64::NEG_INFINITY, 0.0);
+        for factor in [0.0, 0.25, 0.5, 0.7, 0.85] {
+            let power = factor * tilt;
+            let candidate = (at_tilt - cumulant(side, power) + LOG_TOLERANCE) / (tilt - power);
+            if candidate > bottom {
+                (bottom, power_below) = (candidate, power);
+            }
+        }
+        let uses: f64 = phases.iter().map(|(_, count)| *count as f64).sum();
+        let tail = (1e-5 * delta / uses).clamp(1e-290, 1e-3);
+        // Spread by splitting cells raises log δ by about tilt·(tilt+1)/2 times the added variance.
+        let allowed = 4e-4 * libm::fabs(epsilon).max(1e-3 * (top - bottom)) / (1.0 + tilt);
+        let added = |step: f64| {
+            phases.iter().fold(0.0, |sum, (pair, count)| sum + *count as f64 * dither(pair, 1.0 + tilt, step))
+        };
+        let mut step = (top - bottom) / 512.0;
+        let mut rounds = 0;
+        while !(added(step) <= allowed) && rounds < 60 {
+            step *= 0.7;
+            rounds += 1;
+        }
+        let window =
+            Self { tilt, step, bottom: bottom - step, top: top + step, power_above, power_below, tail };
+        if window.top > window.bottom && window.tilt.is_finite() && window.step > 0.0 && rounds < 60 {
+            Ok(window)
+        } else {
+            Err(AccountantError::NotConverged { what: "the privacy loss has no finite window" })
+        }
+    }
+
+    /// Lattice points needed, a power of two.
+    pub(super) fn length(&self) -> usize {
+        let points = (self.top - self.bottom) / self.step + 4.0;
+        if points < 1e9 { (points as usize).next_power_of_two().max(256) } else { usize::MAX }
+    }
+
+    /// Halves the distance of lattice points.
+    pub(super) fn refine(&mut self) {
+        self.step *= 0.5;
+    }
+}

@@ -1,0 +1,157 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use accountant::NeighboringRelation;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dp_tokenizer::unit::PrivacyUnit;
+
+/// Learn a tokenizer from private text with a stated (ε, δ), and use it.
+#[derive(Parser)]
+#[command(version, max_term_width = 110)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Learn a vocabulary; writes tokenizer.json, tokenizer_config.json and privacy.json.
+    Train(Train),
+    /// Text lines in, lines of ids out.
+    Encode(Tokens),
+    /// Lines of ids in, text lines out.
+    Decode(Tokens),
+    /// Say what a tokenizer holds.
+    Inspect(Inspect),
+}
+
+/// Learn a vocabulary.
+#[derive(Args)]
+pub(super) struct Train {
+    /// Text or JSON-lines files, also as .gz or .zst; without any, invented clinical notes.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    pub(super) input: Vec<PathBuf>,
+    /// JSON field that holds the text.
+    #[arg(long, default_value = "text", value_name = "NAME")]
+    pub(super) text_field: String,
+    /// JSON field that names the user.
+    #[arg(long, value_name = "NAME")]
+    pub(super) user_field: Option<String>,
+    /// Refuse files that are not UTF-8 instead of replacing bad bytes.
+    #[arg(long)]
+    pub(super) strict_utf8: bool,
+    /// Whose presence is hidden: record, user, or words:N.
+    #[arg(long, default_value = "record", value_name = "UNIT")]
+    pub(super) unit: Unit,
+    /// How words are released.
+    #[arg(long, value_enum, default_value = "sips")]
+    pub(super) method: Method,
+    /// The ε to stay within.
+    #[arg(long, required_unless_present = "public", value_name = "E")]
+    pub(super) epsilon: Option<f64>,
+    /// The δ to stay within; below one over the number of units.
+    #[arg(long, required_unless_present = "public", value_name = "D")]
+    pub(super) delta: Option<f64>,
+    /// Which data sets must be hard to tell apart.
+    #[arg(long, value_enum, default_value = "add-or-remove-one")]
+    pub(super) relation: Relation,
+    /// The text is public: count it as it is, without noise.
+    #[arg(long, conflicts_with_all = ["epsilon", "delta"])]
+    pub(super) public: bool,
+    /// Kind of model.
+    #[arg(long, value_enum, default_value = "unigram")]
+    pub(super) model: Model,
+    /// Tokens wanted, special tokens and bytes included.
+    #[arg(long, default_value_t = 8000, value_name = "V")]
+    pub(super) vocab_size: usize,
+    /// Write characters outside the vocabulary as <unk> instead of as bytes.
+    #[arg(long)]
+    pub(super) no_byte_fallback: bool,
+    /// Folder for the files; it is made if need be.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: PathBuf,
+    /// Repeatable noise from this key. The result is NOT private and says so.
+    #[arg(long, value_name = "N", conflicts_with = "public")]
+    pub(super) test_key: Option<u64>,
+    /// A summary as JSON on stdout.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Use a tokenizer.
+#[derive(Args)]
+pub(super) struct Tokens {
+    /// A tokenizer.json.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tokenizer: PathBuf,
+    /// What to read; stdin by default.
+    #[arg(long, value_name = "FILE")]
+    pub(super) input: Option<PathBuf>,
+}
+
+/// Look at a tokenizer.
+#[derive(Args)]
+pub(super) struct Inspect {
+    /// A tokenizer.json.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tokenizer: PathBuf,
+    /// PUBLIC text on which to measure tokens a word.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    pub(super) public_text: Vec<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Method {
+    /// DP-SIPS: three rounds, what is released leaves before the next.
+    Sips,
+    /// One round of even weights with Gaussian noise.
+    Weighted,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Model {
+    /// Pieces with probabilities (Kudo 2018).
+    Unigram,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Relation {
+    /// One unit more or less.
+    AddOrRemoveOne,
+    /// One unit exchanged for another.
+    ReplaceOne,
+}
+
+impl From<Relation> for NeighboringRelation {
+    fn from(relation: Relation) -> Self {
+        match relation {
+            Relation::AddOrRemoveOne => Self::AddOrRemoveOne,
+            Relation::ReplaceOne => Self::ReplaceOne,
+        }
+    }
+}
+
+/// A privacy unit as typed.
+#[derive(Clone)]
+pub(super) struct Unit {
+    pub(super) name: String,
+    pub(super) unit: PrivacyUnit,
+}
+
+impl FromStr for Unit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unit = match (text, text.strip_prefix("words:").and_then(|n| n.parse().ok())) {
+            ("record", _) => PrivacyUnit::Record,
+            ("user", _) => PrivacyUnit::User,
+            (_, Some(n)) if n > 0 => PrivacyUnit::Words(n),
+            _ => return Err("allowed: record, user, words:N with N from 1 to 4294967295".to_owned()),
+        };
+        Ok(Self { name: text.to_owned(), unit })
+    }
+}

@@ -1,0 +1,63 @@
+//! What a tokenizer holds; measurements on public text only.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use dp_tokenizer::Tokenizer;
+use dp_tokenizer::corpus::{Source, open};
+use serde_json::{Value, json};
+
+use super::arguments::Inspect;
+use super::failure::refuse;
+use super::tokens::load;
+
+pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
+    let tokenizer = load(&arguments.tokenizer)?;
+    let name = |id: Option<u32>| id.and_then(|id| tokenizer.token(id)).map(str::to_owned);
+    let mut summary = json!({
+        "vocab_size": tokenizer.vocab_size(),
+        "pad": name(tokenizer.pad_id()),
+        "eos": name(tokenizer.eos_id()),
+        "unk": name(tokenizer.unk_id()),
+        "privacy": privacy_of(&arguments.tokenizer),
+    });
+    if !arguments.public_text.is_empty() {
+        summary["public_text"] = measure(&tokenizer, arguments)?;
+    }
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        return Ok(writeln!(out, "{summary:#}")?);
+    }
+    if let Value::Object(fields) = &summary {
+        for (field, value) in fields {
+            writeln!(out, "{field}: {value}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The privacy.json beside the tokenizer, if there is one.
+fn privacy_of(tokenizer: &Path) -> Value {
+    let text = std::fs::read_to_string(tokenizer.with_file_name("privacy.json"));
+    text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
+}
+
+fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> {
+    let (mut words, mut tokens, mut bytes, mut unknown) = (0, 0, 0, 0);
+    let mut encoder = tokenizer.encoder();
+    for record in open(&Source::files(arguments.public_text.clone())).map_err(refuse)? {
+        let text = record.map_err(refuse)?.text;
+        let ids = encoder.encode(&text);
+        words += text.split_whitespace().count();
+        bytes += text.len();
+        tokens += ids.len();
+        unknown += ids.iter().filter(|&&id| Some(id) == tokenizer.unk_id()).count();
+    }
+    Ok(json!({
+        "words": words,
+        "tokens": tokens,
+        "tokens_per_word": tokens as f64 / words.max(1) as f64,
+        "bytes_per_token": bytes as f64 / tokens.max(1) as f64,
+        "unknown_tokens": unknown,
+    }))
+}

@@ -1,0 +1,117 @@
+//! Tokens back to text.
+
+use crate::encode::Model;
+use crate::pretokenize::{METASPACE, char_to_byte};
+
+/// How a tokenizer's tokens join to a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decoder {
+    /// Marks become spaces, byte tokens characters.
+    Metaspace {
+        /// Whether the space that the first token opens with was put there by the pre-tokeniser.
+        drop_first_space: bool,
+    },
+    /// Tokens spell bytes in GPT-2's alphabet.
+    ByteLevel,
+    /// A space before each token without the prefix.
+    WordPiece {
+        /// What tokens inside a word start with.
+        prefix: String,
+        /// Whether spaces before punctuation and English contractions go.
+        cleanup: bool,
+    },
+    /// A space between all tokens.
+    Spaces,
+}
+
+impl Decoder {
+    /// The text of `ids`; `name` gives the tokens that are not the model's.
+    pub(crate) fn decode<'a>(
+        &self,
+        ids: &[u32],
+        model: &'a Model,
+        byte_of: &[Option<u8>],
+        name: impl Fn(u32) -> Option<&'a str>,
+    ) -> String {
+        let surface = |id: u32| model.surface(id).or_else(|| name(id));
+        match self {
+            Self::Metaspace { drop_first_space } => {
+                let text = join_pieces(ids, byte_of, surface);
+                match text.strip_prefix(' ') {
+                    Some(rest) if *drop_first_space => rest.to_owned(),
+                    _ => text,
+                }
+            }
+            Self::ByteLevel => {
+                let mut bytes = Vec::new();
+                for token in ids.iter().filter_map(|id| surface(*id)) {
+                    match token.chars().map(char_to_byte).collect::<Option<Vec<u8>>>() {
+                        Some(spelt) => bytes.extend(spelt),
+                        // A special token outside the alphabet stands for itself.
+                        None => bytes.extend(token.bytes()),
+                    }
+                }
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+            Self::WordPiece { prefix, cleanup } => {
+                let mut text = String::new();
+                for (place, token) in ids.iter().filter_map(|id| surface(*id)).enumerate() {
+                    let word = match token.strip_prefix(prefix.as_str()).filter(|_| place > 0) {
+                        Some(inner) => inner.to_owned(),
+                        None if place > 0 => format!(" {token}"),
+                        None => token.to_owned(),
+                    };
+                    text.push_str(&word);
+                }
+                if *cleanup { clean_up(text) } else { text }
+            }
+            Self::Spaces => ids.iter().filter_map(|id| surface(*id)).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+fn join_pieces<'a>(ids: &[u32], byte_of: &[Option<u8>], surface: impl Fn(u32) -> Option<&'a str>) -> String {
+    let mut text = String::new();
+    let mut bytes = Vec::new();
+    for &id in ids {
+        if let Some(&Some(byte)) = byte_of.get(id as usize) {
+            bytes.push(byte);
+            continue;
+        }
+        flush_bytes(&mut bytes, &mut text);
+        if let Some(piece) = surface(id) {
+            text.extend(piece.chars().map(|c| if c == METASPACE { ' ' } else { c }));
+        }
+    }
+    flush_bytes(&mut bytes, &mut text);
+    text
+}
+
+/// All the bytes as text if they are UTF-8, else a replacement character each, as HF tokenizers does.
+fn flush_bytes(bytes: &mut Vec<u8>, text: &mut String) {
+    match std::str::from_utf8(bytes) {
+        Ok(valid) => text.push_str(valid),
+        Err(_) => text.extend(std::iter::repeat_n('\u{FFFD}', bytes.len())),
+    }
+    bytes.clear();
+}
+
+/// The spaces that English writing does not have, in the order in which BERT's tools remove them.
+fn clean_up(text: String) -> String {
+    const SPACED: [(&str, &str); 11] = [
+        (" .", "."),
+        (" ?", "?"),
+        (" !", "!"),
+        (" ,", ","),
+        (" ' ", "'"),
+        (" n't", "n't"),
+        (" 'm", "'m"),
+        (" do not", " don't"),
+        (" 's", "'s"),
+        (" 've", "'ve"),
+        (" 're", "'re"),
+    ];
+    SPACED
+        .iter()
+        .fold(text, |text, (from, to)| if text.contains(from) { text.replace(from, to) } else { text })
+}

@@ -1,0 +1,86 @@
+//! The models behind one face.
+
+use super::{Bpe, SentencePiece, Unigram, WordPiece};
+use crate::format::sentencepiece::PieceKind;
+
+/// How words become tokens.
+pub(crate) enum Model {
+    /// A word's best path by log-probability.
+    Unigram(Unigram),
+    /// Longest tokens first.
+    WordPiece(WordPiece),
+    /// Merges by rank.
+    Bpe(Bpe),
+    /// The best path of a whole text, as SentencePiece finds it.
+    SentencePiece(Box<SentencePiece>),
+}
+
+impl Model {
+    /// Appends the ids of `word` to `out`.
+    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        match self {
+            Self::Unigram(model) => model.encode(word, out),
+            Self::WordPiece(model) => model.encode(word, out),
+            Self::Bpe(model) => model.encode(word, out),
+            Self::SentencePiece(model) => model.encode(word, out),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Unigram(model) => model.pieces().len(),
+            Self::WordPiece(model) => model.vocabulary().len(),
+            Self::Bpe(model) => model.vocabulary().len(),
+            Self::SentencePiece(model) => model.model().pieces.len(),
+        }
+    }
+
+    /// The token as the vocabulary writes it.
+    pub(crate) fn token(&self, id: u32) -> Option<&str> {
+        match self {
+            Self::Unigram(model) => model.pieces().get(id as usize).map(|p| p.0.as_str()),
+            Self::WordPiece(model) => model.vocabulary().token(id),
+            Self::Bpe(model) => model.vocabulary().token(id),
+            Self::SentencePiece(model) => model.model().pieces.get(id as usize).map(|p| p.text.as_str()),
+        }
+    }
+
+    /// What decoding starts from: the token, or what a `.model` says to show for it.
+    pub(crate) fn surface(&self, id: u32) -> Option<&str> {
+        let Self::SentencePiece(model) = self else { return self.token(id) };
+        let piece = model.model().pieces.get(id as usize)?;
+        match piece.kind {
+            PieceKind::Unknown => Some(&model.model().unk_surface),
+            PieceKind::Control => None,
+            _ => Some(&piece.text),
+        }
+    }
+
+    pub(crate) fn id(&self, token: &str) -> Option<u32> {
+        match self {
+            Self::Unigram(model) => model.id(token),
+            Self::WordPiece(model) => model.vocabulary().id(token),
+            Self::Bpe(model) => model.vocabulary().id(token),
+            Self::SentencePiece(model) => model.id(token),
+        }
+    }
+
+    pub(crate) fn unk_id(&self) -> Option<u32> {
+        match self {
+            Self::Unigram(model) => model.unknown_id(),
+            Self::WordPiece(model) => Some(model.unk_id()),
+            Self::Bpe(model) => model.unk_id(),
+            Self::SentencePiece(model) => Some(model.unk_id()),
+        }
+    }
+
+    /// Whether `<0x00>` to `<0xFF>` stand for bytes.
+    pub(crate) fn falls_back_to_bytes(&self) -> bool {
+        match self {
+            Self::Unigram(model) => model.falls_back_to_bytes(),
+            Self::WordPiece(_) => false,
+            Self::Bpe(model) => model.falls_back_to_bytes(),
+            Self::SentencePiece(model) => model.model().byte_fallback,
+        }
+    }
+}

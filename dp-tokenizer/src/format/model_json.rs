@@ -1,0 +1,167 @@
+//! The model in a `tokenizer.json`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::FormatError;
+use super::gpt2::{from_entries, split_merge};
+use super::tokenizer_json::{read_unigram, unsupported};
+use crate::encode::{Alphabet, Bpe, Model, SentencePiece, WordPiece, WordPieceConfig};
+use crate::format::sentencepiece::PieceKind;
+use crate::pretokenize::PreTokenizer;
+use crate::vocabulary::Vocabulary;
+
+fn inconsistent(reason: impl Into<String>) -> FormatError {
+    FormatError::Inconsistent { reason: reason.into() }
+}
+
+/// Whether the words that reach the model are spelt in bytes.
+fn is_byte_level(pre_tokenizer: Option<&PreTokenizer>) -> bool {
+    match pre_tokenizer {
+        Some(PreTokenizer::ByteLevel { .. }) => true,
+        Some(PreTokenizer::Sequence(all)) => is_byte_level(all.last()),
+        _ => false,
+    }
+}
+
+pub(super) fn read_model(model: &Value, pre_tokenizer: Option<&PreTokenizer>) -> Result<Model, FormatError> {
+    // Files of before 2020 do not name the type.
+    let guessed = match model {
+        _ if model["vocab"].is_array() => "Unigram",
+        _ if model["merges"].is_array() => "BPE",
+        _ => "WordPiece",
+    };
+    let byte_level = is_byte_level(pre_tokenizer);
+    match model["type"].as_str().unwrap_or(guessed) {
+        "Unigram" if !byte_level => Ok(Model::Unigram(read_unigram(model)?)),
+        "WordPiece" if !byte_level => Ok(Model::WordPiece(read_wordpiece(model)?)),
+        "BPE" => Ok(Model::Bpe(read_bpe(model, byte_level)?)),
+        _ => Err(unsupported(
+            "model.type",
+            &model["type"],
+            "\"Unigram\", \"WordPiece\" or \"BPE\"; bytes for BPE only",
+        )),
+    }
+}
+
+fn read_vocab(model: &Value) -> Result<Vocabulary, FormatError> {
+    let entries: BTreeMap<String, u32> = serde_json::from_value(model["vocab"].clone())
+        .map_err(|_| inconsistent("model.vocab must map each token to its id"))?;
+    from_entries(entries, "tokenizer.json, model.vocab")
+}
+
+fn read_wordpiece(model: &Value) -> Result<WordPiece, FormatError> {
+    let default = WordPieceConfig::default();
+    let text = |name: &str, default: String| model[name].as_str().map_or(default, str::to_owned);
+    let longest = model["max_input_chars_per_word"].as_u64().and_then(|n| usize::try_from(n).ok());
+    let config = WordPieceConfig {
+        unk_token: text("unk_token", default.unk_token),
+        continuing_prefix: text("continuing_subword_prefix", default.continuing_prefix),
+        max_word_chars: longest.unwrap_or(default.max_word_chars),
+    };
+    let refused = inconsistent(format!("model.vocab lacks the unknown token {:?}", config.unk_token));
+    WordPiece::new(read_vocab(model)?, config).ok_or(refused)
+}
+
+fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
+    let absent = |part: &Value| part.is_null() || *part == "" || *part == false || part.as_f64() == Some(0.0);
+    for part in ["dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"] {
+        if !absent(&model[part]) {
+            return Err(unsupported(
+                "model (BPE)",
+                &json!({part: model[part]}),
+                "these parts null, empty or false",
+            ));
+        }
+    }
+    let pairs = model["merges"].as_array().ok_or_else(|| inconsistent("model.merges must be a list"))?;
+    let merges: Option<Vec<_>> = pairs.iter().map(read_merge).collect();
+    let merges =
+        merges.ok_or_else(|| inconsistent("each of model.merges must be \"left right\" or [left, right]"))?;
+    let flag = |name: &str| model[name].as_bool().unwrap_or(false);
+    let alphabet = if byte_level {
+        Alphabet::Bytes
+    } else {
+        Alphabet::Characters {
+            unk_token: model["unk_token"].as_str().map(str::to_owned),
+            fuse_unk: flag("fuse_unk"),
+            byte_fallback: flag("byte_fallback"),
+        }
+    };
+    Bpe::new(read_vocab(model)?, merges, alphabet).map_err(|e| inconsistent(e.to_string()))
+}
+
+fn read_merge(merge: &Value) -> Option<(String, String)> {
+    match merge {
+        Value::String(line) => split_merge(line),
+        Value::Array(two) => match two.as_slice() {
+            [Value::String(left), Value::String(right)] => Some((left.clone(), right.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn write_vocab(vocabulary: &Vocabulary) -> Map<String, Value> {
+    vocabulary.tokens().iter().zip(0u32..).map(|(token, id)| (token.clone(), id.into())).collect()
+}
+
+pub(super) fn write_model(model: &Model) -> Value {
+    match model {
+        Model::Unigram(model) => json!({
+            "type": "Unigram",
+            "unk_id": model.unknown_id(),
+            "vocab": model.pieces(),
+            "byte_fallback": model.falls_back_to_bytes(),
+        }),
+        Model::WordPiece(model) => json!({
+            "type": "WordPiece",
+            "unk_token": model.config().unk_token,
+            "continuing_subword_prefix": model.config().continuing_prefix,
+            "max_input_chars_per_word": model.config().max_word_chars,
+            "vocab": write_vocab(model.vocabulary()),
+        }),
+        Model::Bpe(model) => write_bpe(model),
+        Model::SentencePiece(model) => write_sentencepiece(model),
+    }
+}
+
+fn write_bpe(model: &Bpe) -> Value {
+    let (unk_token, fuse_unk, byte_fallback) = match model.alphabet() {
+        Alphabet::Bytes => (None, false, false),
+        Alphabet::Characters { unk_token, fuse_unk, byte_fallback } => {
+            (unk_token.clone(), *fuse_unk, *byte_fallback)
+        }
+    };
+    json!({
+        "type": "BPE",
+        "dropout": null,
+        "unk_token": unk_token,
+        "continuing_subword_prefix": null,
+        "end_of_word_suffix": null,
+        "fuse_unk": fuse_unk,
+        "byte_fallback": byte_fallback,
+        "ignore_merges": false,
+        "vocab": write_vocab(model.vocabulary()),
+        "merges": model.merges(),
+    })
+}
+
+/// A `.model` as Hugging Face's unigram, which adds in double precision and word by word.
+fn write_sentencepiece(model: &SentencePiece) -> Value {
+    let pieces = &model.model().pieces;
+    let lowest = pieces.iter().map(|p| p.score).fold(0.0, f32::min);
+    let score = |kind, score| match kind {
+        PieceKind::Normal => score,
+        // Hugging Face has no kinds of pieces; far below the others, these are not found in text.
+        _ => lowest * 2.0 - 100.0,
+    };
+    let vocab: Vec<_> = pieces.iter().map(|p| (p.text.as_str(), f64::from(score(p.kind, p.score)))).collect();
+    json!({
+        "type": "Unigram",
+        "unk_id": model.unk_id(),
+        "vocab": vocab,
+        "byte_fallback": model.model().byte_fallback,
+    })
+}

@@ -1,0 +1,9 @@
+//! `dp-tokenizer`: vocabularies learnt from private text, on the command line.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,0 +1,68 @@
+//! Tokenizers from the files of well-known models.
+
+use crate::decode::Decoder;
+use crate::encode::{Alphabet, Bpe, Model, WordPiece, WordPieceConfig};
+use crate::format::FormatError;
+use crate::normalize::{BertNormalizer, Normalizer};
+use crate::pretokenize::PreTokenizer;
+use crate::tokenizer::{SpecialTokens, Stage, Tokenizer};
+use crate::vocabulary::Vocabulary;
+
+impl Tokenizer {
+    /// BERT's tokenizer over the tokens of a `vocab.txt`.
+    ///
+    /// ```
+    /// use dp_tokenizer::{Tokenizer, format::vocab_txt, normalize::BertNormalizer};
+    /// let vocabulary = vocab_txt::read("[UNK]\nthe\ncafe\n##s\n.\n".as_bytes())?;
+    /// let tokenizer = Tokenizer::bert(vocabulary, BertNormalizer::uncased())?;
+    /// let ids = tokenizer.encode("The cafés.");
+    /// assert_eq!(ids, [1, 2, 3, 4]);
+    /// assert_eq!(tokenizer.decode(&ids), "the cafes.");
+    /// # Ok::<(), dp_tokenizer::FormatError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the vocabulary lacks `[UNK]`.
+    pub fn bert(vocabulary: Vocabulary, normalizer: BertNormalizer) -> Result<Self, FormatError> {
+        let special = named(&vocabulary, &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]);
+        let config = WordPieceConfig::default();
+        let prefix = config.continuing_prefix.clone();
+        let model = WordPiece::new(vocabulary, config).ok_or_else(|| FormatError::Inconsistent {
+            reason: "the vocabulary lacks the token [UNK]; add it".to_owned(),
+        })?;
+        let mut tokenizer = Self::of_model(Model::WordPiece(model));
+        tokenizer.normalizer = Stage::Normalizer(Normalizer::Bert(normalizer));
+        tokenizer.pre_tokenizer = Some(PreTokenizer::Bert);
+        tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: true };
+        tokenizer.special = special;
+        Ok(tokenizer)
+    }
+
+    /// GPT-2's tokenizer over the tokens of a `vocab.json` and the merges of a `merges.txt`.
+    ///
+    /// ```
+    /// use dp_tokenizer::{Tokenizer, format::gpt2};
+    /// let vocabulary = gpt2::read_vocab(r#"{"a": 0, "Ġ": 1, "Ġa": 2}"#.as_bytes())?;
+    /// let tokenizer = Tokenizer::gpt2(vocabulary, gpt2::read_merges("Ġ a\n".as_bytes())?)?;
+    /// assert_eq!(tokenizer.encode("a a"), [0, 2]);
+    /// # Ok::<(), dp_tokenizer::FormatError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a merge speaks of a token that the vocabulary lacks.
+    pub fn gpt2(vocabulary: Vocabulary, merges: Vec<(String, String)>) -> Result<Self, FormatError> {
+        let special = named(&vocabulary, &["<|endoftext|>"]);
+        let model = Bpe::new(vocabulary, merges, Alphabet::Bytes)
+            .map_err(|e| FormatError::Inconsistent { reason: e.to_string() })?;
+        let mut tokenizer = Self::of_model(Model::Bpe(model));
+        tokenizer.pre_tokenizer = Some(PreTokenizer::ByteLevel { add_prefix_space: false });
+        tokenizer.decoder = Decoder::ByteLevel;
+        tokenizer.special = special;
+        Ok(tokenizer)
+    }
+}
+
+fn named(vocabulary: &Vocabulary, names: &[&str]) -> SpecialTokens {
+    let found = names.iter().filter_map(|name| Some((vocabulary.id(name)?, (*name).to_owned())));
+    SpecialTokens::new(found.collect())
+}

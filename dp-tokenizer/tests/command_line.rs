@@ -1,0 +1,123 @@
+//! The command line as scripts rely on it: outputs, exit codes, refusals.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dp-tokenizer"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The child may end before it reads.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn private_training_stays_within_epsilon_and_states_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new/folder");
+    let done = run(
+        &["train", "--epsilon", "2", "--delta", "1e-6", "--vocab-size", "500", "--out", path(&out), "--json"],
+        "",
+    );
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let privacy: Value =
+        serde_json::from_str(&std::fs::read_to_string(out.join("privacy.json")).unwrap()).unwrap();
+    assert_eq!(privacy["private"], true);
+    let upper = privacy["epsilon"]["upper"].as_f64().unwrap();
+    assert!(upper <= 2.0 && upper > 1.99, "{upper}");
+    // Oracle: the accountant on the event as written.
+    let event: accountant::DpEvent = serde_json::from_value(privacy["event"].clone()).unwrap();
+    let relation = accountant::NeighboringRelation::AddOrRemoveOne;
+    let bounds = accountant::epsilon(&event, accountant::Delta::new(1e-6).unwrap(), relation).unwrap();
+    assert_eq!(bounds.upper, upper);
+
+    let tokenizer = out.join("tokenizer.json");
+    let encoded = run(&["encode", "--tokenizer", path(&tokenizer)], "Ms Novak\n\n a  b é");
+    assert!(encoded.status.success());
+    assert_eq!(text(&encoded.stdout).lines().count(), 3);
+    let decoded = run(&["decode", "--tokenizer", path(&tokenizer)], &text(&encoded.stdout));
+    assert_eq!(text(&decoded.stdout), "Ms Novak\n\n a  b é\n");
+}
+
+#[test]
+fn a_test_key_repeats_the_run_and_marks_it_not_private() {
+    let dir = tempfile::tempdir().unwrap();
+    let train = |name: &str, key: &str| {
+        let out = dir.path().join(name);
+        let arguments =
+            ["train", "--epsilon", "1", "--delta", "1e-6", "--test-key", key, "--vocab-size", "400", "--out"];
+        assert!(run(&[&arguments[..], &[path(&out)]].concat(), "").status.success());
+        (
+            std::fs::read(out.join("tokenizer.json")).unwrap(),
+            std::fs::read_to_string(out.join("privacy.json")).unwrap(),
+        )
+    };
+    let (a, b, c) = (train("a", "5"), train("b", "5"), train("c", "6"));
+    assert!(a == b && a.0 != c.0);
+    assert!(a.1.contains("\"private\": false"), "{}", a.1);
+}
+
+#[test]
+fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let out = path(&out);
+    let empty = dir.path().join("empty.txt");
+    std::fs::write(&empty, "\n").unwrap();
+    let cases: [(&[&str], &str); 9] = [
+        (&["train", "--out", out], "--epsilon"),
+        (&["train", "--epsilon", "nan", "--delta", "1e-6", "--out", out], "target epsilon = NaN"),
+        (&["train", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
+        (&["train", "--public", "--input", "nowhere.txt", "--out", out], "nowhere.txt: No such file"),
+        (&["train", "--public", "--input", path(&empty), "--out", out], "no record found"),
+        (&["train", "--public", "--vocab-size", "10", "--out", out], "vocab_size = 10 is too small"),
+        (&["train", "--public", "--unit", "words:0", "--out", out], "words:N"),
+        (&["train", "--public", "--out", "/proc/nothing"], "/proc/nothing"),
+        (&["encode", "--tokenizer", path(&empty)], "tokenizer.json, line"),
+    ];
+    for (arguments, expected) in cases {
+        let done = run(arguments, "");
+        let message = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+    let bad_ids = dir.path().join("t");
+    assert!(run(&["train", "--public", "--vocab-size", "500", "--out", path(&bad_ids)], "").status.success());
+    let done = run(&["decode", "--tokenizer", path(&bad_ids.join("tokenizer.json"))], "1 2\n3 500\n");
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done.stderr).contains("line 2: ids must be whole numbers below"), "{}", text(&done.stderr));
+}
+
+#[test]
+fn users_are_needed_for_user_level_privacy() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = dir.path().join("c.jsonl");
+    std::fs::write(&corpus, "{\"text\":\"a b\",\"who\":\"x\"}\n".repeat(50)).unwrap();
+    let out = dir.path().join("out");
+    let mut arguments =
+        vec!["train", "--epsilon", "1", "--delta", "1e-6", "--unit", "user", "--vocab-size", "400"];
+    arguments.extend(["--input", path(&corpus), "--out", path(&out)]);
+    let refused = run(&arguments, "");
+    assert!(text(&refused.stderr).contains("record 1 has no user"), "{}", text(&refused.stderr));
+    arguments.extend(["--user-field", "who"]);
+    let done = run(&arguments, "");
+    // One user alone: nothing may be released, so nothing can be learnt.
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
+}

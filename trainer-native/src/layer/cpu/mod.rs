@@ -1,0 +1,198 @@
+//! The CPU backend's fused kernels: tensors are opened as slices, in place where nothing else holds them.
+
+mod math;
+mod rows;
+
+use super::{Kernels, portable};
+use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
+
+impl Kernels for Flex {
+    fn workers() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn normalize(
+        input: Tensor<Self, 3>,
+        gain: Tensor<Self, 1>,
+        bias: Tensor<Self, 1>,
+        epsilon: f64,
+    ) -> [Tensor<Self, 3>; 3] {
+        if input.dtype() != DType::F32 {
+            return portable::normalize(input, gain, bias, epsilon);
+        }
+        let shape @ [batch, seq, _] = input.dims();
+        let (mut normalized, gain, bias) = (open(input), open(gain), open(bias));
+        let (mut output, mut reciprocal) = (empty(shape), empty([batch, seq, 1]));
+        let out = output.storage_mut();
+        rows::normalize(
+            normalized.storage_mut(),
+            out,
+            reciprocal.storage_mut(),
+            gain.storage(),
+            bias.storage(),
+            epsilon as f32,
+        );
+        [close(output), close(normalized), close(reciprocal)]
+    }
+
+    fn normalize_backward(
+        grad: Tensor<Self, 3>,
+        normalized: Tensor<Self, 3>,
+        reciprocal: Tensor<Self, 3>,
+        gain: Tensor<Self, 1>,
+    ) -> (Tensor<Self, 3>, [Tensor<Self, 2>; 2]) {
+        if grad.dtype() != DType::F32 {
+            return portable::normalize_backward(grad, normalized, reciprocal, gain);
+        }
+        let shape @ [batch, seq, d] = grad.dims();
+        let (grad, normalized, reciprocal, gain) =
+            (open(grad), open(normalized), open(reciprocal), open(gain));
+        let mut input_grad = empty(shape);
+        let (mut gain_grads, mut bias_grads) = (empty([batch, d]), empty([batch, d]));
+        let from = rows::NormGrads {
+            grad: grad.storage(),
+            normalized: normalized.storage(),
+            reciprocal: reciprocal.storage(),
+            gain: gain.storage(),
+            seq,
+        };
+        rows::normalize_backward(
+            &from,
+            input_grad.storage_mut(),
+            gain_grads.storage_mut(),
+            bias_grads.storage_mut(),
+        );
+        (close(input_grad), [close(gain_grads), close(bias_grads)])
+    }
+
+    fn gelu_new(input: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        if input.dtype() != DType::F32 {
+            return portable::gelu_new(input);
+        }
+        let mut output = empty(input.dims());
+        rows::gelu(open(input).storage(), output.storage_mut());
+        close(output)
+    }
+
+    fn gelu_new_backward(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        if input.dtype() != DType::F32 {
+            return portable::gelu_new_backward(input, grad);
+        }
+        let mut grad = open(grad);
+        rows::gelu_backward(open(input).storage(), grad.storage_mut());
+        close(grad)
+    }
+
+    fn causal_softmax(scores: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4> {
+        if scores.dtype() != DType::F32 {
+            return portable::causal_softmax(scores, scale);
+        }
+        let seq = scores.dims()[3];
+        let mut scores = open(scores);
+        rows::causal_softmax(scores.storage_mut(), seq, scale as f32);
+        close(scores)
+    }
+
+    fn softmax_backward(
+        probabilities: Tensor<Self, 4>,
+        grad: Tensor<Self, 4>,
+        scale: f64,
+    ) -> Tensor<Self, 4> {
+        if grad.dtype() != DType::F32 {
+            return portable::softmax_backward(probabilities, grad, scale);
+        }
+        let seq = grad.dims()[3];
+        let mut grad = open(grad);
+        rows::softmax_backward(open(probabilities).storage(), grad.storage_mut(), seq, scale as f32);
+        close(grad)
+    }
+
+    fn merge_heads(parts: Vec<Tensor<Self, 4>>) -> Tensor<Self, 3> {
+        if parts[0].dtype() != DType::F32 {
+            return portable::merge_heads(parts);
+        }
+        let [batch, heads, seq, d_head] = parts[0].dims();
+        let width = parts.len() * heads * d_head;
+        let mut output = empty([batch, seq, width]);
+        for (at, part) in parts.into_iter().enumerate() {
+            let (part, first) = (open(part), at * heads * d_head);
+            rows::merge_heads(part.storage(), [heads, seq, d_head], output.storage_mut(), width, first);
+        }
+        close(output)
+    }
+
+    fn token_nll(logits: Tensor<Self, 2>, targets: Tensor<Self, 1, Int>) -> Tensor<Self, 1> {
+        if logits.dtype() != DType::F32 {
+            return portable::token_nll(logits, targets);
+        }
+        let mut nll = empty(targets.dims());
+        rows::token_nll(open(logits).storage_mut(), open_int(targets).storage(), nll.storage_mut());
+        close(nll)
+    }
+
+    fn cross_entropy_backward(
+        logits: Tensor<Self, 2>,
+        targets: Tensor<Self, 1, Int>,
+        weights: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        if logits.dtype() != DType::F32 {
+            return portable::cross_entropy_backward(logits, targets, weights);
+        }
+        let mut logits = open(logits);
+        rows::cross_entropy_backward(
+            logits.storage_mut(),
+            open_int(targets).storage(),
+            open(weights).storage(),
+        );
+        close(logits)
+    }
+
+    fn sum_positions(values: Tensor<Self, 3>) -> Tensor<Self, 2> {
+        if values.dtype() != DType::F32 {
+            return portable::sum_positions(values);
+        }
+        let [batch, seq, d] = values.dims();
+        let mut sums = empty([batch, d]);
+        rows::sum_positions(open(values).storage(), seq, d, sums.storage_mut());
+        close(sums)
+    }
+
+    fn scale_examples(values: Tensor<Self, 3>, factors: Tensor<Self, 1>) -> Tensor<Self, 3> {
+        if values.dtype() != DType::F32 {
+            return portable::scale_examples(values, factors);
+        }
+        let mut values = open(values);
+        rows::scale_examples(values.storage_mut(), open(factors).storage());
+        close(values)
+    }
+
+    fn dots(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 1> {
+        if a.dtype() != DType::F32 {
+            return portable::dots(a, b);
+        }
+        let mut dots = empty([a.dims()[0]]);
+        rows::dots(open(a).storage(), open(b).storage(), dots.storage_mut());
+        close(dots)
+    }
+}
+
+/// A tensor whose storage is exactly its elements in row-major order.
+fn open<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
+    let tensor = tensor.into_primitive().tensor();
+    tensor.to_contiguous()
+}
+
+fn open_int<const D: usize>(tensor: Tensor<Flex, D, Int>) -> FlexTensor {
+    tensor.into_primitive().to_contiguous()
+}
+
+fn close<const D: usize>(tensor: FlexTensor) -> Tensor<Flex, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(tensor))
+}
+
+fn empty<const D: usize>(shape: [usize; D]) -> FlexTensor {
+    FlexTensor::empty(shape.into(), DType::F32)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Each fused kernel against its portable meaning, computed in double precision.
+
+use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+
+use super::*;
+use crate::tensor::{FlexDevice, TensorData, to_host_f64};
+
+/// A size that is no multiple of the vector width.
+const SEQ: usize = 5;
+const D: usize = 19;
+
+struct Source(Stream);
+
+impl Source {
+    fn new() -> Self {
+        Self(TestRng::from_seed(6).stream(Purpose::Data, 0, 0))
+    }
+
+    /// The same normal values in single and in double precision.
+    fn pair<const N: usize>(&mut self, shape: [usize; N]) -> (Tensor<Flex, N>, Tensor<Flex, N>) {
+        let mut host = vec![0.0_f32; shape.iter().product()];
+        self.0.fill_gaussian_f32(&mut host, 1.5);
+        let single: Tensor<Flex, N> = Tensor::from_data(TensorData::new(host, shape), &FlexDevice);
+        (single.clone(), single.cast(DType::F64))
+    }
+
+    fn targets(&mut self, rows: usize, below: u64) -> Tensor<Flex, 1, Int> {
+        let host: Vec<i32> = (0..rows).map(|_| self.0.below(below) as i32).collect();
+        Tensor::from_data(TensorData::new(host, [rows]), &FlexDevice)
+    }
+}
+
+#[track_caller]
+fn agree<const N: usize>(fused: Tensor<Flex, N>, portable: Tensor<Flex, N>) {
+    assert_eq!((fused.dims(), fused.dtype(), portable.dtype()), (portable.dims(), DType::F32, DType::F64));
+    let (fused, portable) = (to_host_f64(fused), to_host_f64(portable));
+    let largest = portable.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+    let worst = fused.iter().zip(&portable).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    // A few dozen roundings of 6e-8.
+    assert!(worst <= 2e-6 * largest && largest > 0.0, "{worst} of {largest}");
+}
+
+#[test]
+fn normalization_and_its_gradients() {
+    let mut source = Source::new();
+    let (input, input64) = source.pair([3, SEQ, D]);
+    let (gain, gain64) = source.pair([D]);
+    let (bias, bias64) = source.pair([D]);
+    let (grad, grad64) = source.pair([3, SEQ, D]);
+    let [output, normalized, reciprocal] = Flex::normalize(input, gain.clone(), bias, 1e-5);
+    let [output64, normalized64, reciprocal64] = portable::normalize(input64, gain64.clone(), bias64, 1e-5);
+    agree(output, output64);
+    agree(normalized.clone(), normalized64.clone());
+    agree(reciprocal.clone(), reciprocal64.clone());
+    let (input_grad, params) = Flex::normalize_backward(grad, normalized, reciprocal, gain);
+    let (input_grad64, params64) = portable::normalize_backward(grad64, normalized64, reciprocal64, gain64);
+    agree(input_grad, input_grad64);
+    for (param, param64) in params.into_iter().zip(params64) {
+        agree(param, param64);
+    }
+}
+
+#[test]
+fn gelu_and_its_gradient() {
+    let mut source = Source::new();
+    let (input, input64) = source.pair([3, SEQ, D]);
+    let (grad, grad64) = source.pair([3, SEQ, D]);
+    agree(Flex::gelu_new(input.clone()), portable::gelu_new(input64.clone()));
+    agree(Flex::gelu_new_backward(input, grad), portable::gelu_new_backward(input64, grad64));
+}
+
+#[test]
+fn causal_softmax_and_its_gradient() {
+    let mut source = Source::new();
+    let (scores, scores64) = source.pair([2, 3, D, D]);
+    let (grad, grad64) = source.pair([2, 3, D, D]);
+    let probabilities = Flex::causal_softmax(scores, 0.7);
+    let probabilities64 = portable::causal_softmax(scores64, 0.7);
+    agree(probabilities.clone(), probabilities64.clone());
+    let fused = Flex::softmax_backward(probabilities, grad, 0.7);
+    agree(fused, portable::softmax_backward(probabilities64, grad64, 0.7));
+}
+
+#[test]
+fn heads_are_merged() {
+    let mut source = Source::new();
+    let parts: Vec<_> = (0..3).map(|_| source.pair([2, 3, SEQ, 4])).collect();
+    let (single, double) = parts.into_iter().unzip();
+    agree(Flex::merge_heads(single), portable::merge_heads(double));
+}
+
+#[test]
+fn likelihood_and_its_gradient() {
+    let mut source = Source::new();
+    let (logits, logits64) = source.pair([SEQ, 37]);
+    let (weights, weights64) = source.pair([SEQ]);
+    let targets = source.targets(SEQ, 37);
+    agree(
+        Flex::token_nll(logits.clone(), targets.clone()),
+        portable::token_nll(logits64.clone(), targets.clone()),
+    );
+    let fused = Flex::cross_entropy_backward(logits, targets.clone(), weights);
+    agree(fused, portable::cross_entropy_backward(logits64, targets, weights64));
+}
+
+#[test]
+fn sums_scalings_and_dots() {
+    let mut source = Source::new();
+    let (values, values64) = source.pair([3, SEQ, D]);
+    let (factors, factors64) = source.pair([3]);
+    agree(Flex::sum_positions(values.clone()), portable::sum_positions(values64.clone()));
+    let shared = values.clone();
+    agree(
+        Flex::scale_examples(values.clone(), factors),
+        portable::scale_examples(values64.clone(), factors64),
+    );
+    assert_eq!(to_host_f64(shared), to_host_f64(values.clone()), "what another holds must not change");
+    let (long, long64) = source.pair([2, 1_300]);
+    let (other, other64) = source.pair([2, 1_300]);
+    agree(Flex::dots(long, other), portable::dots(long64, other64));
+    // A view: its storage is neither its own nor in row order.
+    let view = values.swap_dims(1, 2).narrow(1, 3, 7);
+    agree(Flex::sum_positions(view), portable::sum_positions(values64.swap_dims(1, 2).narrow(1, 3, 7)));
+}
+
+#[test]
+fn a_row_that_is_no_number_spoils_no_other() {
+    let mut source = Source::new();
+    let (logits, _) = source.pair([2, 37]);
+    let poison = Tensor::<Flex, 2>::from_floats([[f32::NAN], [0.0]], &FlexDevice);
+    let grad = Flex::cross_entropy_backward(
+        logits + poison,
+        source.targets(2, 37),
+        Tensor::from_floats([1.0, 1.0], &FlexDevice),
+    );
+    let grad = to_host_f64(grad);
+    assert!(grad[..37].iter().all(|x| x.is_nan()) && grad[37..].iter().all(|x| x.is_finite()));
+}

@@ -1,0 +1,105 @@
+//! The meaning of each kernel in plain tensor operations: what runs on devices without a fused form, and the oracle of those with one.
+
+use crate::tensor::{Backend, IndexingUpdateOp, Int, Tensor, activation};
+
+pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
+pub const GELU_CUBIC: f64 = 0.044_715;
+
+pub fn affine<B: Backend>(input: Tensor<B, 2>, weight: Tensor<B, 2>, bias: Tensor<B, 1>) -> Tensor<B, 2> {
+    input.matmul(weight) + bias.unsqueeze()
+}
+
+pub fn normalize<B: Backend>(
+    input: Tensor<B, 3>,
+    gain: Tensor<B, 1>,
+    bias: Tensor<B, 1>,
+    epsilon: f64,
+) -> [Tensor<B, 3>; 3] {
+    let centered = input.clone() - input.mean_dim(2);
+    let variance = centered.clone().square().mean_dim(2);
+    let reciprocal = (variance + epsilon).sqrt().recip();
+    let normalized = centered * reciprocal.clone();
+    let output = normalized.clone() * gain.unsqueeze() + bias.unsqueeze();
+    [output, normalized, reciprocal]
+}
+
+pub fn normalize_backward<B: Backend>(
+    grad: Tensor<B, 3>,
+    normalized: Tensor<B, 3>,
+    reciprocal: Tensor<B, 3>,
+    gain: Tensor<B, 1>,
+) -> (Tensor<B, 3>, [Tensor<B, 2>; 2]) {
+    let params = [sum_positions(normalized.clone() * grad.clone()), sum_positions(grad.clone())];
+    let inner = grad * gain.unsqueeze();
+    let mean = inner.clone().mean_dim(2);
+    let along = (inner.clone() * normalized.clone()).mean_dim(2);
+    ((inner - mean - normalized * along) * reciprocal, params)
+}
+
+pub fn gelu_new<B: Backend>(input: Tensor<B, 3>) -> Tensor<B, 3> {
+    let inner = (input.clone() + input.clone().powi_scalar(3) * GELU_CUBIC) * SQRT_2_OVER_PI;
+    input * (inner.tanh() + 1.0) * 0.5
+}
+
+pub fn gelu_new_backward<B: Backend>(input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 3> {
+    let square = input.clone().square();
+    let inner = input.clone() * (square.clone() * GELU_CUBIC + 1.0) * SQRT_2_OVER_PI;
+    let tanh = inner.tanh();
+    let slope = (square * (3.0 * GELU_CUBIC) + 1.0) * SQRT_2_OVER_PI;
+    let derivative = (tanh.clone() + 1.0) * 0.5 + input * 0.5 * (tanh.square() * (-1.0) + 1.0) * slope;
+    grad * derivative
+}
+
+pub fn causal_softmax<B: Backend>(scores: Tensor<B, 4>, scale: f64) -> Tensor<B, 4> {
+    let [_, _, queries, keys] = scores.dims();
+    let device = scores.device();
+    let future = Tensor::<B, 2, Int>::ones([queries, keys], &device).triu(1).equal_elem(1);
+    let masked = (scores * scale).mask_fill(future.unsqueeze(), f32::NEG_INFINITY);
+    activation::softmax(masked, 3)
+}
+
+pub fn softmax_backward<B: Backend>(
+    probabilities: Tensor<B, 4>,
+    grad: Tensor<B, 4>,
+    scale: f64,
+) -> Tensor<B, 4> {
+    let along = (probabilities.clone() * grad.clone()).sum_dim(3);
+    (grad - along) * probabilities * scale
+}
+
+pub fn merge_heads<B: Backend>(parts: Vec<Tensor<B, 4>>) -> Tensor<B, 3> {
+    let count = parts.len();
+    let [batch, heads, seq, d_head] = parts[0].dims();
+    let rows = parts.into_iter().map(|part| part.swap_dims(1, 2)).collect();
+    Tensor::cat(rows, 2).reshape([batch, seq, count * heads * d_head])
+}
+
+pub fn token_nll<B: Backend>(logits: Tensor<B, 2>, targets: Tensor<B, 1, Int>) -> Tensor<B, 1> {
+    let rows = logits.dims()[0];
+    activation::log_softmax(logits, 1).gather(1, targets.unsqueeze_dim(1)).reshape([rows]).neg()
+}
+
+pub fn cross_entropy_backward<B: Backend>(
+    logits: Tensor<B, 2>,
+    targets: Tensor<B, 1, Int>,
+    weights: Tensor<B, 1>,
+) -> Tensor<B, 2> {
+    let weights: Tensor<B, 2> = weights.unsqueeze_dim(1);
+    let grad = activation::softmax(logits, 1) * weights.clone();
+    grad.scatter(1, targets.unsqueeze_dim(1), weights.neg(), IndexingUpdateOp::Add)
+}
+
+pub fn sum_positions<B: Backend>(values: Tensor<B, 3>) -> Tensor<B, 2> {
+    let [batch, _, d] = values.dims();
+    values.sum_dim(1).reshape([batch, d])
+}
+
+pub fn scale_examples<B: Backend>(values: Tensor<B, 3>, factors: Tensor<B, 1>) -> Tensor<B, 3> {
+    let batch = factors.dims()[0];
+    values * factors.reshape([batch, 1, 1])
+}
+
+pub fn dots<B: Backend>(a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 1> {
+    let batch = a.dims()[0];
+    (a * b).sum_dim(1).reshape([batch])
+}
