@@ -54,6 +54,7 @@ fn carry_out<B: Kernels>(
     let plan = &job.plan;
     let units = data::read_units(plan.plan(), &job.base)?;
     let evaluation = data::read_evaluation(plan.plan(), &job.base)?;
+    vocabulary::check_public(plan, &job.base)?;
     let mut folder = RunFolder::open(&job.out, plan, &job.plan_bytes, job.kind, job.resume)?;
     if folder.ledger.record().completed().is_some() {
         return finish::certify(plan, &folder);

@@ -53,6 +53,15 @@ pub(crate) fn obtain(
     Ok(tokenizer)
 }
 
+/// Refuses a public tokenizer that cannot be used, before anything is written.
+pub(crate) fn check_public(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
+    if let plan::Tokenizer::Public(public) = plan.plan().tokenizer() {
+        let path = base.join(&public.path);
+        end_of_text(&parse(&durable::read(&path)?, &path)?)?;
+    }
+    Ok(())
+}
+
 /// The token before and after each record.
 pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
     tokenizer.eos_id().ok_or_else(|| {

@@ -1,0 +1,89 @@
+//! A tiny plan, and the program as a user runs it.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A run of the program in a folder of its own.
+pub struct Bench {
+    pub folder: TempDir,
+}
+
+impl Bench {
+    /// A folder with `plan.json`.
+    pub fn new(plan: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("plan.json"), serde_json::to_string_pretty(plan).unwrap()).unwrap();
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The command that carries out the plan into `out`.
+    pub fn command(&self, out: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        command.arg("--plan").arg(self.path("plan.json")).arg("--out").arg(self.path(out)).args(arguments);
+        command
+    }
+
+    pub fn run(&self, out: &str, arguments: &[&str]) -> Output {
+        self.command(out, arguments).output().unwrap()
+    }
+
+    /// Runs to the end and gives the model's bytes.
+    pub fn model(&self, out: &str, arguments: &[&str]) -> Vec<u8> {
+        let output = self.run(out, arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+        std::fs::read(self.path(out).join("model.safetensors")).unwrap()
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Takes well under a second; every stage of the path is in it but the private vocabulary.
+pub fn tiny() -> Value {
+    json!({
+        "version": 1, "name": "tiny",
+        "data": { "source": { "embedded": { "records": 300, "seed": 7 } }, "units": 300 },
+        "privacy": {
+            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-4, "epsilon": 8.0,
+            "sampling": "poisson", "spare_steps": 500
+        },
+        "tokenizer": "bytes",
+        "model": { "family": "gpt2", "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 16 },
+        "training": {
+            "objective": "causal_lm", "expected_batch_size": 20, "steps": 60, "l2_clip_norm": 1.0,
+            "optimizer": { "adamw": {} },
+            "learning_rate": { "peak": 1e-2, "warmup_steps": 5, "decay": "cosine" }
+        },
+        "evaluation": { "source": { "embedded": { "records": 20, "seed": 8 } }, "every": 20 },
+        "performance": { "device": "cpu", "physical_batch": 8, "precision": "f32", "checkpoint_every": 5 }
+    })
+}
+
+/// The same with a private vocabulary.
+pub fn tiny_with_vocabulary() -> Value {
+    let mut plan = tiny();
+    plan["tokenizer"] = json!({ "train": { "model": "unigram", "vocab_size": 420, "release": "sips", "byte_fallback": true } });
+    plan["training"]["steps"] = json!(10);
+    plan
+}
+
+/// The entries of a run's ledger.
+pub fn ledger(run: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(run.join("ledger.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"].clone()).collect()
+}
+
+/// Reservations of steps in a ledger.
+pub fn reservations(run: &Path) -> usize {
+    ledger(run).iter().filter(|entry| entry["kind"] == "step").count()
+}

@@ -1,0 +1,120 @@
+//! What a run shows, and what it must not.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
+use serde_json::{Value, json};
+use trainer_native::verify::verify_run;
+
+/// PITFALLS 7: the key is the system's, a new one each process, and stands nowhere.
+#[test]
+fn two_private_runs_of_one_plan_differ_and_are_called_private() {
+    let bench = Bench::new(&tiny());
+    assert_ne!(bench.model("a", &[]), bench.model("b", &[]));
+    for out in ["a", "b"] {
+        assert!(verify_run(&bench.path(out)).unwrap().private);
+        assert_eq!(ledger(&bench.path(out))[0]["randomness"], "operating_system");
+        let text = std::fs::read_to_string(bench.path(out).join("certificate.md")).unwrap();
+        assert!(!text.contains("NOT PRIVATE"), "{text}");
+    }
+}
+
+/// PITFALLS 7: a known key marks the run wherever it is described.
+#[test]
+fn a_test_key_or_a_baseline_is_marked_not_private_everywhere() {
+    let bench = Bench::new(&tiny());
+    for (out, arguments) in [("key", &["--test-key", "1"][..]), ("plain", &["--non-private"][..])] {
+        let output = bench.run(out, arguments);
+        assert!(output.status.success());
+        assert!(stderr(&output).contains("NOT PRIVATE"));
+        assert!(String::from_utf8(output.stdout).unwrap().contains("NOT PRIVATE"));
+        let run = bench.path(out);
+        assert!(std::fs::read_to_string(run.join("certificate.md")).unwrap().contains("**NOT PRIVATE.**"));
+        let certificate: Value =
+            serde_json::from_slice(&std::fs::read(run.join("certificate.json")).unwrap()).unwrap();
+        assert_eq!(certificate["private"], false);
+        assert!(!verify_run(&run).unwrap().private);
+    }
+    let plain = bench.path("plain");
+    assert_eq!(verify_run(&plain).unwrap().epsilon, None);
+    assert_eq!(reservations(&plain), 0);
+}
+
+/// PITFALLS 19: the metrics hold public figures alone, and the ledger the plan's alone.
+#[test]
+fn metrics_and_ledger_hold_no_field_beyond_the_public_ones() {
+    let bench = Bench::new(&tiny_with_vocabulary());
+    bench.model("run", &[]);
+    let run = bench.path("run");
+    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let public: BTreeSet<&str> = ["step", "learning_rate", "epsilon", "evaluation_nll"].into();
+    for line in metrics.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let fields: BTreeSet<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, public);
+    }
+    for entry in ledger(&run) {
+        let fields: BTreeSet<&str> = entry.as_object().unwrap().keys().map(String::as_str).collect();
+        match entry["kind"].as_str().unwrap() {
+            "step" => assert_eq!(fields, ["kind", "step", "attempt", "event"].into()),
+            "release" => assert_eq!(fields, ["kind", "event"].into()),
+            _ => {}
+        }
+    }
+}
+
+/// The ledger, and so ε, is a function of the plan: a neighbouring corpus leaves the same lines.
+#[test]
+fn neighboring_corpora_leave_the_same_ledger_up_to_the_models_digests() {
+    let bench = Bench::new(&tiny());
+    let mut texts: Vec<String> = (0..300).map(|index| format!("note {index} says nothing new")).collect();
+    let mut plan = tiny();
+    plan["data"]["source"] = json!({ "path": "notes.txt" });
+    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    let run = |out: &str, texts: &[String]| {
+        std::fs::write(bench.path("notes.txt"), texts.join("\n")).unwrap();
+        let model = bench.model(out, &["--test-key", "5"]);
+        let entries = ledger(&bench.path(out));
+        let (last, before) = entries.split_last().unwrap();
+        assert_eq!(last["kind"], "completed");
+        (model, before.to_vec(), verify_run(&bench.path(out)).unwrap().epsilon)
+    };
+    let (model, entries, epsilon) = run("whole", &texts);
+    texts.remove(123);
+    let (neighbor_model, neighbor_entries, neighbor_epsilon) = run("neighbor", &texts);
+    assert_eq!(entries, neighbor_entries);
+    assert_eq!(epsilon, neighbor_epsilon);
+    assert_ne!(model, neighbor_model);
+}
+
+/// PITFALLS 12: with one expected unit a step, most of these runs' lots are empty now and then; no step is left out.
+#[test]
+fn steps_with_empty_lots_are_reserved_and_counted() {
+    let mut plan = tiny();
+    plan["training"]["expected_batch_size"] = json!(1);
+    let bench = Bench::new(&plan);
+    bench.model("run", &["--test-key", "3"]);
+    // Oracle: an empty lot has probability (1 − 1/300)^300 = 0.367; none in 60 has 1e-12.
+    assert_eq!(reservations(&bench.path("run")), 60);
+    assert_eq!(verify_run(&bench.path("run")).unwrap().steps_done, 60);
+}
+
+/// PITFALLS 2: each step is divided by the plan's constant, whatever was drawn.
+#[test]
+fn the_certificate_names_the_plans_divisor_for_every_phase() {
+    let mut plan = tiny();
+    plan["training"].as_object_mut().unwrap().remove("steps");
+    plan["training"].as_object_mut().unwrap().remove("expected_batch_size");
+    plan["training"]["batch_schedule"] =
+        json!([{ "steps": 10, "expected_batch_size": 20 }, { "steps": 5, "expected_batch_size": 40 }]);
+    let bench = Bench::new(&plan);
+    bench.model("run", &["--test-key", "3"]);
+    let certificate: Value =
+        serde_json::from_slice(&std::fs::read(bench.path("run").join("certificate.json")).unwrap()).unwrap();
+    let phases = certificate["mechanisms"]["phases"].as_array().unwrap();
+    let divisors: Vec<u64> = phases.iter().map(|phase| phase["divisor"].as_u64().unwrap()).collect();
+    assert_eq!(divisors, [20, 40]);
+    verify_run(&bench.path("run")).unwrap();
+}

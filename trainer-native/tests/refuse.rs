@@ -1,0 +1,105 @@
+//! Wrong input is refused in one line, with exit code 2, before anything is written.
+
+mod common;
+
+use std::fs;
+
+use common::{Bench, stderr, tiny};
+use serde_json::{Value, json};
+
+/// The plan with one field changed, and what the message must hold.
+fn cases() -> Vec<(&'static str, Value, &'static str)> {
+    let change = |pointer: &str, value: Value| {
+        let mut plan = tiny();
+        *plan.pointer_mut(pointer).unwrap() = value;
+        plan
+    };
+    vec![
+        ("missing file", change("/data/source", json!({ "path": "absent.txt" })), "absent.txt"),
+        ("empty corpus", change("/data/source", json!({ "path": "empty.txt" })), "no record"),
+        ("one record", change("/data/source", json!({ "path": "one.txt" })), "NOT PRIVATE"),
+        ("invalid UTF-8", change("/data/source", json!({ "path": "latin1.txt" })), "UTF-8"),
+        (
+            "missing evaluation",
+            change("/evaluation/source", json!({ "path": "none.txt" })),
+            "evaluation.source",
+        ),
+        ("delta of 1/N", change("/privacy/delta", json!(0.004)), "privacy.delta"),
+        ("q above 1", change("/training/expected_batch_size", json!(301)), "expected_batch_size"),
+        ("negative steps", change("/training/steps", json!(-1)), "training.steps"),
+        ("epsilon of zero", change("/privacy/epsilon", json!(0.0)), "privacy.epsilon"),
+        ("future version", change("/version", json!(2)), "version"),
+        (
+            "public tokenizer absent",
+            change("/tokenizer", json!({ "public": { "path": "no.json" } })),
+            "no.json",
+        ),
+    ]
+}
+
+#[test]
+fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
+    for (name, plan, expected) in cases() {
+        let bench = Bench::new(&plan);
+        fs::write(bench.path("empty.txt"), "\n \n").unwrap();
+        fs::write(bench.path("one.txt"), "a single secret record\n").unwrap();
+        fs::write(bench.path("latin1.txt"), b"caf\xe9\n".repeat(300)).unwrap();
+        let output = bench.run("run", &[]);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {message}");
+        assert_eq!(message.lines().count(), 1, "{name}: {message}");
+        assert!(message.contains(expected), "{name}: {message}");
+        assert!(!message.contains("secret"), "{name} shows the text: {message}");
+        assert!(output.stdout.is_empty(), "{name}");
+        assert!(!bench.path("run").exists(), "{name} left files");
+    }
+}
+
+#[test]
+fn missing_plan_bad_json_and_unwritable_output_are_refused() {
+    let bench = Bench::new(&tiny());
+    let broken = Bench::new(&tiny());
+    fs::write(broken.path("plan.json"), "{ \"version\": 1,").unwrap();
+    let absent = Bench::new(&tiny());
+    fs::remove_file(absent.path("plan.json")).unwrap();
+    fs::write(bench.path("file"), "in the way").unwrap();
+    for output in [broken.run("run", &[]), absent.run("run", &[]), bench.run("file/run", &[])] {
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).lines().last().unwrap().starts_with("trainer-native: "));
+    }
+}
+
+#[test]
+fn a_folder_in_use_or_of_another_run_is_refused_and_left_alone() {
+    let bench = Bench::new(&tiny());
+    bench.model("run", &["--test-key", "1"]);
+    let before = fs::read(bench.path("run").join("ledger.jsonl")).unwrap();
+    for (arguments, expected) in [
+        (&["--test-key", "1"][..], "already holds a run"),
+        (&["--test-key", "2", "--resume"][..], "--test-key 1"),
+        (&["--resume"][..], "--test-key 1"),
+        (&["--test-key", "1", "--non-private", "--resume"][..], "--non-private"),
+    ] {
+        let output = bench.run("run", arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+    fs::create_dir(bench.path("mine")).unwrap();
+    fs::write(bench.path("mine").join("thesis.txt"), "words").unwrap();
+    let output = bench.run("mine", &["--resume"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("thesis.txt"));
+    assert_eq!(fs::read(bench.path("run").join("ledger.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn a_plan_changed_after_the_run_began_is_refused() {
+    let bench = Bench::new(&tiny());
+    bench.model("run", &["--test-key", "1"]);
+    let mut plan = tiny();
+    plan["training"]["l2_clip_norm"] = json!(2.0);
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    let output = bench.run("run", &["--test-key", "1", "--resume"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("another plan"), "{}", stderr(&output));
+}
