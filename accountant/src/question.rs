@@ -2,6 +2,7 @@
 
 use crate::mechanism::{Lowered, lower};
 use crate::numeric::normal;
+use crate::transform::straight;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 use crate::{chernoff, lattice};
 
@@ -17,30 +18,40 @@ pub fn epsilon(
     let mut worst = Bounds { lower: 0.0, upper: 0.0 };
     for side in lower(event, relation)? {
         let left = delta.get() - side.failure;
-        if !(left > 0.0) {
+        if left.is_nan() || left <= 0.0 {
             return Err(AccountantError::OutOfRange {
                 name: "delta",
                 value: delta.get(),
                 allowed: "above the event's own failure probability",
             });
         }
-        let bounds = side_epsilon(&side, left)?;
+        // Rounding of the subtraction goes to the safe side.
+        let bounds = side_epsilon(&side, left * (1.0 - 1e-15), worst.lower)?;
         worst = Bounds::new(worst.lower.max(bounds.lower), worst.upper.max(bounds.upper))?;
     }
     Ok(worst)
 }
 
-fn side_epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
+/// Bounds for one direction; those of one that stays below `exceeded` need not be tight.
+fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, AccountantError> {
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);
         }
         return gaussian_epsilon(libm::sqrt(side.mu_squared), delta);
     }
-    lattice::epsilon(side, delta).or_else(|_| {
-        let (upper, _) = chernoff::epsilon(side, delta);
-        Bounds::new(0.0, upper.max(0.0))
-    })
+    let start = chernoff::epsilon(side, delta);
+    let simple = Bounds::new(0.0, start.0.max(0.0))?;
+    if simple.upper <= exceeded {
+        return Ok(simple);
+    }
+    let tight = |bounds: &Bounds| bounds.upper - bounds.lower <= 1e-3 * bounds.upper;
+    let line = straight::epsilon(side, delta, start).unwrap_or(simple);
+    if tight(&line) {
+        return Ok(line);
+    }
+    let lattice = lattice::epsilon(side, delta, start).unwrap_or(simple);
+    Bounds::new(line.lower.max(lattice.lower), line.upper.min(lattice.upper))
 }
 
 /// Bisection on the closed form, widened by its relative accuracy.
@@ -99,8 +110,13 @@ fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
         let value = libm::exp(normal::log_gaussian_delta(libm::sqrt(side.mu_squared), epsilon));
         return Bounds::new(value * (1.0 - 1e-12), (value * (1.0 + 1e-12)).min(1.0));
     }
-    lattice::delta(side, epsilon).or_else(|_| {
-        let (log_upper, _) = chernoff::log_delta(side, epsilon);
-        Bounds::new(0.0, libm::exp(log_upper).min(1.0))
-    })
+    let start = chernoff::log_delta(side, epsilon);
+    let simple = Bounds::new(0.0, libm::exp(start.0).min(1.0))?;
+    let tight = |bounds: &Bounds| bounds.upper - bounds.lower <= 3e-3 * bounds.upper;
+    let line = straight::delta(side, epsilon, start).unwrap_or(simple);
+    if tight(&line) {
+        return Ok(line);
+    }
+    let lattice = lattice::delta(side, epsilon, start).unwrap_or(simple);
+    Bounds::new(line.lower.max(lattice.lower), line.upper.min(lattice.upper))
 }

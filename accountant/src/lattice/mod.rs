@@ -15,7 +15,7 @@ mod contract;
 mod window;
 
 use crate::mechanism::{Lowered, Pair};
-use crate::{AccountantError, Bounds, chernoff};
+use crate::{AccountantError, Bounds};
 use answer::Answer;
 use window::Window;
 
@@ -25,9 +25,12 @@ const LONGEST: usize = 1 << 20;
 /// The relative gap in ε at which the lattice is fine enough.
 const GAP: f64 = 8e-4;
 
-/// Certified bounds on ε at `delta`; refuses where no lattice of affordable length holds the loss.
-pub(crate) fn epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
-    let (ceiling, tilt) = chernoff::epsilon(side, delta);
+/// Certified bounds on ε at `delta`, given Chernoff's ε and its power; refuses where no lattice of affordable length holds the loss.
+pub(crate) fn epsilon(
+    side: &Lowered,
+    delta: f64,
+    (ceiling, tilt): (f64, f64),
+) -> Result<Bounds, AccountantError> {
     refine(
         side,
         tilt,
@@ -39,9 +42,12 @@ pub(crate) fn epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantEr
     .map(|bounds| Bounds { lower: bounds.lower, upper: bounds.upper.min(ceiling.max(0.0)) })
 }
 
-/// Certified bounds on δ at `epsilon`.
-pub(crate) fn delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
-    let (ceiling, tilt) = chernoff::log_delta(side, epsilon);
+/// Certified bounds on δ at `epsilon`, given Chernoff's log δ and its power.
+pub(crate) fn delta(
+    side: &Lowered,
+    epsilon: f64,
+    (ceiling, tilt): (f64, f64),
+) -> Result<Bounds, AccountantError> {
     let ceiling = libm::exp(ceiling).min(1.0);
     refine(
         side,

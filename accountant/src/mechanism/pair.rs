@@ -99,6 +99,12 @@ impl Pair {
         log_mixture(&self.q, -x, self.sigma * self.sigma)
     }
 
+    /// dℓ/dx.
+    pub(crate) fn slope(&self, x: f64) -> f64 {
+        let variance = self.sigma * self.sigma;
+        slope_mixture(&self.p, x, variance) + slope_mixture(&self.q, -x, variance)
+    }
+
     /// ℓ(x) = log P(x)/Q(x), accurate to a few units in the last place also where it is tiny.
     pub(crate) fn loss(&self, x: f64) -> f64 {
         if self.q_is_plain() { self.log_p(x) } else { self.log_p(x) - self.log_q(x) }
@@ -133,4 +139,14 @@ fn log_mixture(side: &[Component], x: f64, variance: f64) -> f64 {
     let kept = 1.0 - side.iter().map(|c| c.weight).sum::<f64>();
     let moved: f64 = side.iter().map(|c| c.weight * libm::exp(exponent(c) - largest)).sum();
     largest + libm::log(moved + kept.max(0.0) * libm::exp(-largest))
+}
+
+/// d/dx of [`log_mixture`].
+fn slope_mixture(side: &[Component], x: f64, variance: f64) -> f64 {
+    let log_all = log_mixture(side, x, variance);
+    side.iter()
+        .map(|c| {
+            c.weight * c.shift / variance * libm::exp(c.shift * (x - 0.5 * c.shift) / variance - log_all)
+        })
+        .sum()
 }
