@@ -2,7 +2,7 @@
 
 use crate::AccountantError;
 use crate::mechanism::{Lowered, Pair};
-use crate::transform::moment::{cumulant, dither};
+use crate::transform::moment::{cumulant, dither, sketch};
 
 /// log of how much of δ what falls off either end may amount to.
 const LOG_TOLERANCE: f64 = -12.0;
@@ -45,16 +45,19 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A window for losses near `epsilon`, where δ is near `delta` and e^{tilt·loss} is centred.
+    /// A window for losses near `epsilon`, where δ is near `delta` and e^{saddle·loss} is centred. `fineness`
+    /// multiplies the distance of lattice points that should do.
     pub(super) fn plan(
         side: &Lowered,
         phases: &[(Pair, u64)],
         saddle: f64,
         epsilon: f64,
         delta: f64,
+        fineness: f64,
     ) -> Result<Self, AccountantError> {
-        let choices =
-            [0.25, 0.4, 0.55, 0.7, 0.85, 1.0].map(|factor| Self::span(side, factor * saddle, epsilon, delta));
+        let most = most_cancelled(side);
+        let choices = [0.25, 0.4, 0.55, 0.7, 0.85, 1.0]
+            .map(|factor| Self::span(side, factor * saddle, epsilon, delta, most, factor == 1.0));
         let mut best: Option<Span> = None;
         for span in choices.into_iter().flatten() {
             if best.as_ref().is_none_or(|best| span.top - span.bottom < best.top - best.bottom) {
@@ -68,17 +71,16 @@ impl Window {
         let tail = (1e-5 * delta / uses).clamp(1e-290, 1e-3);
         // Spread by splitting cells raises log δ by about tilt·(tilt+1)/2 times the added variance.
         let allowed = 4e-4 * libm::fabs(epsilon).max(1e-3 * (top - bottom)) / (1.0 + saddle);
-        let added = |step: f64| {
-            phases
-                .iter()
-                .fold(0.0, |sum, (pair, count)| sum + *count as f64 * dither(pair, 1.0 + saddle, step))
-        };
+        let sketch: Vec<(f64, f64)> =
+            phases.iter().flat_map(|(pair, count)| sketch(pair, 1.0 + saddle, *count as f64)).collect();
+        let added = |step: f64| dither(&sketch, step);
         let mut step = (top - bottom) / 512.0;
         let mut rounds = 0;
         while !(added(step) <= allowed) && rounds < 60 {
             step *= 0.7;
             rounds += 1;
         }
+        step *= fineness;
         let window =
             Self { tilt, step, bottom: bottom - step, top: top + step, power_above, power_below, tail };
         if window.top > window.bottom && window.tilt.is_finite() && window.step > 0.0 && rounds < 60 {
@@ -89,10 +91,11 @@ impl Window {
     }
 
     /// What a lattice tilted by `tilt` has to cover; none where round-off would show.
-    fn span(side: &Lowered, tilt: f64, epsilon: f64, delta: f64) -> Option<Span> {
+    fn span(side: &Lowered, tilt: f64, epsilon: f64, delta: f64, most: f64, at_saddle: bool) -> Option<Span> {
         let at_tilt = cumulant(side, tilt);
         let cancelled = at_tilt - tilt * epsilon - libm::log(delta);
-        if !(cancelled < most_cancelled(side)) {
+        // At the saddle it is least: a lattice there is the best there is.
+        if !(cancelled < most || (at_saddle && cancelled < f64::INFINITY)) {
             return None;
         }
         let tolerance = LOG_TOLERANCE - cancelled;
@@ -119,10 +122,5 @@ impl Window {
     pub(super) fn length(&self) -> usize {
         let points = (self.top - self.bottom) / self.step + 4.0;
         if points < 1e9 { (points as usize).next_power_of_two().max(256) } else { usize::MAX }
-    }
-
-    /// Halves the distance of lattice points.
-    pub(super) fn refine(&mut self) {
-        self.step *= 0.5;
     }
 }

@@ -89,6 +89,17 @@ impl Pair {
         0.5 * (low + high)
     }
 
+    /// The least upper bound of ℓ, +∞ where P reaches further out than Q keeps company.
+    pub(crate) fn highest_loss(&self) -> f64 {
+        if self.p.is_empty() {
+            let kept = 1.0 - self.q.iter().map(|c| c.weight).sum::<f64>();
+            // Rounded up: the sum of the weights may be off by a few units.
+            -libm::log(kept * (1.0 - 1e-13)) + 1e-15
+        } else {
+            f64::INFINITY
+        }
+    }
+
     /// log of P's density over that of N(0, σ²) at x.
     pub(crate) fn log_p(&self, x: f64) -> f64 {
         log_mixture(&self.p, x, self.sigma * self.sigma)

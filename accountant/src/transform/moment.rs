@@ -132,24 +132,29 @@ pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
     lowered.pairs.iter().fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t))
 }
 
-/// About how much splitting cells of width `step` adds to the variance of one use, weighted by (P/Q)^s.
-pub(crate) fn dither(pair: &Pair, s: f64, step: f64) -> f64 {
+/// Losses above the lowest and their weights under the law tilted by (P/Q)^s, for `uses` of `pair`: enough nodes
+/// to choose a lattice by, not to answer from.
+pub(crate) fn sketch(pair: &Pair, s: f64, uses: f64) -> Vec<(f64, f64)> {
     let (p, q) = pair.reach();
     let sigma = pair.sigma();
     let (left, right) = (-q - FOLLOWED * sigma, (s * p).max(p) + FOLLOWED * sigma);
     let lowest = pair.loss(left);
-    let nodes = 400.0;
-    let h = (right - left) / nodes;
-    let log_norm = libm::log(h / (sigma * libm::sqrt(2.0 * PI)));
-    let (mut total, mut index) = (0.0, 0.0);
-    while index <= nodes {
-        let x = left + index * h;
-        let loss = pair.loss(x);
-        let log_weight = -0.5 * (x / sigma) * (x / sigma) + log_norm + pair.log_q(x) + s * loss;
-        let rise = loss - lowest;
-        let variance = (rise * (step - rise)).max(step * step / 6.0);
-        total += libm::exp(log_weight) * if rise < step { rise.min(step) * (step - rise) } else { variance };
-        index += 1.0;
-    }
-    total
+    let nodes: u32 = 300;
+    let h = (right - left) / f64::from(nodes);
+    let log_norm = libm::log(uses * h / (sigma * libm::sqrt(2.0 * PI)));
+    (0..=nodes)
+        .map(|index| {
+            let x = left + f64::from(index) * h;
+            let loss = pair.loss(x);
+            let log_weight = -0.5 * (x / sigma) * (x / sigma) + log_norm + pair.log_q(x) + s * loss;
+            (loss - lowest, libm::exp(log_weight))
+        })
+        .filter(|(_, weight)| *weight > 0.0)
+        .collect()
+}
+
+/// About how much splitting cells of width `step` adds to the variance of what was sketched.
+pub(crate) fn dither(sketch: &[(f64, f64)], step: f64) -> f64 {
+    let variance = |rise: f64| if rise < step { rise * (step - rise) } else { step * step / 6.0 };
+    sketch.iter().map(|(rise, weight)| weight * variance(*rise)).sum()
 }
