@@ -164,18 +164,18 @@ fn renyi_divergences_agree_with_fifty_digits() {
 
 #[test]
 fn renyi_conversions_are_never_above_and_close_to_dp_accounting() {
-    // Oracle: dp_accounting's conversion of its own curve, which is loose at fractional orders by up to 1e-4.
+    // Oracle for the improved conversion: Opacus, 1e-6. For the classic one only dp_accounting, whose curve is loose at
+    // fractional orders.
     let (mut wrong, mut count) = (Vec::new(), 0);
     for row in rows("a_rdp_eps.json") {
         let event = sampled(number(&row, "q"), number(&row, "sigma"), number(&row, "T") as u64);
         let at = Delta::new(number(&row, "delta")).unwrap();
-        for (key, conversion) in
-            [("eps_classic", Conversion::Classic), ("eps_improved", Conversion::Improved)]
-        {
+        let ways = [("eps_classic", Conversion::Classic, 5e-3), ("eps_opacus", Conversion::Improved, 1e-6)];
+        for (key, conversion, below) in ways {
             count += 1;
             let ours = rdp::epsilon(&event, at, AddOrRemoveOne, conversion).unwrap();
             let theirs = number(&row, key);
-            if !(ours <= theirs * (1.0 + 1e-6) && ours >= theirs * (1.0 - 1e-3)) {
+            if !(ours <= theirs * (1.0 + 1e-6) && ours >= theirs * (1.0 - below)) {
                 wrong.push(format!("{key} of {row}: {ours}"));
             }
         }
@@ -227,7 +227,8 @@ fn the_gaussian_mechanism_is_exact_to_twelve_digits() {
 
 #[test]
 fn vocabulary_and_training_together_cost_less_than_their_sum() {
-    // Oracle: dp_accounting's PLD of histogram × training at 2·(δ − δ_threshold)/2, 1e-3.
+    // Oracle: dp_accounting's PLD of histogram × training at δ − δ_threshold. Its grid of 1e-4 adds 1e-8/6 to each
+    // step's variance: 0.15 % of ε in the first row, whose steps are smallest.
     let (mut wrong, mut count) = (Vec::new(), 0);
     for row in rows("h_hist_joint.json") {
         count += 1;
@@ -242,7 +243,7 @@ fn vocabulary_and_training_together_cost_less_than_their_sum() {
         let bounds = epsilon(&DpEvent::Composed { events }, at, AddOrRemoveOne).unwrap();
         let joint = number(&row, "eps_joint_pld");
         let close =
-            bounds.lower <= joint * 1.001 && bounds.upper >= joint * 0.999 && bounds.upper <= joint * 1.002;
+            bounds.lower <= joint * 1.001 && bounds.upper >= joint * 0.998 && bounds.upper <= joint * 1.001;
         if !(close && bounds.upper < number(&row, "eps_naive_sum")) {
             wrong.push(format!("{row}: {bounds:?}"));
         }

@@ -106,7 +106,7 @@ impl Cells {
     /// Upper masses by splitting cells (index 0 is `origin` − `step`) and the mass that goes to infinity.
     pub(super) fn spread(&self) -> Vec<f64> {
         let (up, down) = (-libm::expm1(-self.step), libm::expm1(self.step));
-        let mut masses = vec![0.0; self.outer.len() + 2];
+        let mut masses = vec![0.0; self.outer.len() + 3];
         let whole = |cell: &Cell| ((cell.above + cell.slack) / up, (cell.below + cell.slack) / down);
         let mut place = |cell: &Cell, index: usize| {
             let (higher, lower) = whole(cell);
