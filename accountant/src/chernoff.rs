@@ -27,7 +27,7 @@ fn minimize(value: impl Fn(f64) -> f64) -> (f64, f64) {
     let (mut at_low, mut at_high) = (at(low), at(high));
     let mut middle = 0.0;
     let mut at_middle = at(middle);
-    while at_high < at_middle && high < 30.0 {
+    while at_high < at_middle - 2e-3 * libm::fabs(at_middle) && high < 30.0 {
         (low, at_low) = (middle, at_middle);
         (middle, at_middle) = (high, at_high);
         high += core::f64::consts::LN_2;
@@ -42,7 +42,7 @@ fn minimize(value: impl Fn(f64) -> f64) -> (f64, f64) {
     let golden = 0.618_033_988_749_894_9;
     let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
     let (mut at_left, mut at_right) = (at(left), at(right));
-    while high - low > 1e-3 {
+    while high - low > 0.02 {
         // A NaN or an infinity on the right moves the search to the left.
         if at_right < at_left {
             low = left;

@@ -1,7 +1,8 @@
 //! The two questions: ε at δ, δ at ε.
 
-use crate::mechanism::{Lowered, lower};
+use crate::mechanism::{Lowered, Pair, lower, single};
 use crate::numeric::normal;
+use crate::transform::straight;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 use crate::{chernoff, lattice};
 
@@ -17,51 +18,95 @@ pub fn epsilon(
     let mut worst = Bounds { lower: 0.0, upper: 0.0 };
     for side in lower(event, relation)? {
         let left = delta.get() - side.failure;
-        if !(left > 0.0) {
+        if left.is_nan() || left <= 0.0 {
             return Err(AccountantError::OutOfRange {
                 name: "delta",
                 value: delta.get(),
                 allowed: "above the event's own failure probability",
             });
         }
-        let bounds = side_epsilon(&side, left)?;
+        // Rounding of the subtraction goes to the safe side.
+        let bounds = side_epsilon(&side, left * (1.0 - 1e-15), worst.lower)?;
         worst = Bounds::new(worst.lower.max(bounds.lower), worst.upper.max(bounds.upper))?;
     }
     Ok(worst)
 }
 
-fn side_epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
+/// Bounds for one direction; those of one that stays below `exceeded` need not be tight.
+fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, AccountantError> {
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);
         }
-        return gaussian_epsilon(libm::sqrt(side.mu_squared), delta);
+        return closed_epsilon(|epsilon| normal::log_gaussian_delta(mu(side), epsilon), delta, 1e-13);
     }
-    lattice::epsilon(side, delta).or_else(|_| {
-        let (upper, _) = chernoff::epsilon(side, delta);
-        Bounds::new(0.0, upper.max(0.0))
-    })
+    if let Some(pair) = only(side) {
+        return closed_epsilon(|epsilon| single::log_delta(pair, epsilon), delta, single::RELATIVE);
+    }
+    let most: f64 = side.pairs.iter().map(|(pair, count)| *count as f64 * pair.highest_loss()).sum();
+    if side.mu_squared == 0.0 && most * (1.0 + 1e-12) <= exceeded {
+        return Bounds::new(0.0, most * (1.0 + 1e-12));
+    }
+    let start = chernoff::epsilon(side, delta);
+    let simple = Bounds::new(0.0, start.0.max(0.0))?;
+    if simple.upper <= exceeded {
+        return Ok(simple);
+    }
+    let tight = |bounds: &Bounds| bounds.upper - bounds.lower <= 1e-3 * bounds.upper;
+    let line = straight::epsilon(side, delta, start).unwrap_or(simple);
+    if tight(&line) {
+        return Ok(line);
+    }
+    let lattice = lattice::epsilon(side, delta, start).unwrap_or(simple);
+    Bounds::new(line.lower.max(lattice.lower), line.upper.min(lattice.upper))
 }
 
-/// Bisection on the closed form, widened by its relative accuracy.
-fn gaussian_epsilon(mu: f64, delta: f64) -> Result<Bounds, AccountantError> {
+fn mu(side: &Lowered) -> f64 {
+    libm::sqrt(side.mu_squared)
+}
+
+/// The pair that is used once and nothing else.
+fn only(side: &Lowered) -> Option<&Pair> {
+    match side.pairs.as_slice() {
+        [(pair, 1)] if side.mu_squared == 0.0 => Some(pair),
+        _ => None,
+    }
+}
+
+/// Bisection on a closed form, with δ and ε widened by its relative accuracy.
+fn closed_epsilon(
+    log_delta: impl Fn(f64) -> f64,
+    delta: f64,
+    relative: f64,
+) -> Result<Bounds, AccountantError> {
     let target = libm::log(delta);
-    if normal::log_gaussian_delta(mu, 0.0) <= target {
+    if log_delta(0.0) <= target - relative {
         return Bounds::new(0.0, 0.0);
     }
-    let (mut low, mut high) = (0.0, mu * (0.5 * mu + normal::isf(delta)));
-    while high - low > 1e-15 * high {
-        let middle = 0.5 * (low + high);
-        if !(middle > low && middle < high) {
-            break;
-        }
-        if normal::log_gaussian_delta(mu, middle) > target {
-            low = middle;
-        } else {
-            high = middle;
+    let mut high = 1.0;
+    while log_delta(high) > target - relative {
+        high *= 2.0;
+        if high > 1e15 {
+            return Err(AccountantError::NotConverged { what: "epsilon is beyond 1e15" });
         }
     }
-    Bounds::new(low * (1.0 - 1e-13), high * (1.0 + 1e-13))
+    let crossing = |target: f64, mut low: f64, mut high: f64| {
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            if log_delta(middle) > target {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        (low, high)
+    };
+    let (_, upper) = crossing(target - relative, 0.0, high);
+    let (lower, _) = crossing(target + relative, 0.0, upper);
+    Bounds::new(lower * (1.0 - 1e-13), upper * (1.0 + 1e-13))
 }
 
 /// Certified bounds on the δ that `event` costs at `epsilon`.
@@ -96,11 +141,20 @@ fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);
         }
-        let value = libm::exp(normal::log_gaussian_delta(libm::sqrt(side.mu_squared), epsilon));
+        let value = libm::exp(normal::log_gaussian_delta(mu(side), epsilon));
         return Bounds::new(value * (1.0 - 1e-12), (value * (1.0 + 1e-12)).min(1.0));
     }
-    lattice::delta(side, epsilon).or_else(|_| {
-        let (log_upper, _) = chernoff::log_delta(side, epsilon);
-        Bounds::new(0.0, libm::exp(log_upper).min(1.0))
-    })
+    if let Some(pair) = only(side) {
+        let value = libm::exp(single::log_delta(pair, epsilon));
+        return Bounds::new(value * (1.0 - single::RELATIVE), (value * (1.0 + single::RELATIVE)).min(1.0));
+    }
+    let start = chernoff::log_delta(side, epsilon);
+    let simple = Bounds::new(0.0, libm::exp(start.0).min(1.0))?;
+    let tight = |bounds: &Bounds| bounds.upper - bounds.lower <= 3e-3 * bounds.upper;
+    let line = straight::delta(side, epsilon, start).unwrap_or(simple);
+    if tight(&line) {
+        return Ok(line);
+    }
+    let lattice = lattice::delta(side, epsilon, start).unwrap_or(simple);
+    Bounds::new(line.lower.max(lattice.lower), line.upper.min(lattice.upper))
 }

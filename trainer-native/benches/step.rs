@@ -50,20 +50,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for setting in
         SETTINGS.iter().filter(|setting| wanted.is_empty() || wanted.iter().any(|w| w == setting.name))
     {
-        let (plain, private, ratio) = measure(setting)?;
-        let tokens = (setting.lot * setting.context) as f64;
+        let [plain, private, ratio, processor] = measure(setting)?;
+        let tokens = (setting.lot * setting.context) as f64 / private;
         writeln!(
             out,
-            "{}: plain {plain:.3} s, private {private:.3} s ({:.0} tokens/s), private/plain {ratio:.3}",
+            "{}: plain {plain:.3} s, private {private:.3} s ({tokens:.0} tokens/s), private/plain {ratio:.3} of elapsed \
+             time, {processor:.3} of processor time",
             setting.name,
-            tokens / private
         )?;
     }
     Ok(())
 }
 
-/// Median seconds of a plain and of a private step, and the median of their ratios pair by pair.
-fn measure(setting: &Setting) -> Result<(f64, f64, f64), Box<dyn std::error::Error>> {
+/// Median seconds of a plain and of a private step, the median of their ratios pair by pair, and the ratio of all
+/// processor time, which other programs on the machine disturb less.
+fn measure(setting: &Setting) -> Result<[f64; 4], Box<dyn std::error::Error>> {
     let model = json!({
         "family": "gpt2", "d_model": setting.d_model, "layers": setting.layers, "heads": setting.heads,
         "d_ff": 4 * setting.d_model, "context": setting.context
@@ -89,12 +90,11 @@ fn measure(setting: &Setting) -> Result<(f64, f64, f64), Box<dyn std::error::Err
     };
     let lot: Vec<Vec<u32>> = (0..setting.lot).map(|_| window()).collect();
     let expected_batch_size = setting.lot as f64;
-    let (mut plain, mut private, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut plain, mut private, mut ratios, mut processor) = (Vec::new(), Vec::new(), Vec::new(), [0.0; 2]);
     for pair in 0..9 {
-        let start = Instant::now();
+        let (start, busy) = (Instant::now(), processor_seconds());
         engine.plain_step(&lot, PlainStep { expected_batch_size, learning_rate: 1e-5 })?;
-        let without = start.elapsed().as_secs_f64();
-        let start = Instant::now();
+        let without = (start.elapsed().as_secs_f64(), processor_seconds() - busy);
         let step = DpStep {
             noise_multiplier: 1.0,
             l2_clip_norm: 1.0,
@@ -102,15 +102,29 @@ fn measure(setting: &Setting) -> Result<(f64, f64, f64), Box<dyn std::error::Err
             learning_rate: 1e-5,
             step: pair,
         };
+        let (start, busy) = (Instant::now(), processor_seconds());
         engine.dp_step(&lot, step, &rng)?;
-        let with = start.elapsed().as_secs_f64();
+        let with = (start.elapsed().as_secs_f64(), processor_seconds() - busy);
         if pair > 0 {
-            plain.push(without);
-            private.push(with);
-            ratios.push(with / without);
+            plain.push(without.0);
+            private.push(with.0);
+            ratios.push(with.0 / without.0);
+            processor[0] += without.1;
+            processor[1] += with.1;
         }
     }
-    Ok((median(plain), median(private), median(ratios)))
+    Ok([median(plain), median(private), median(ratios), processor[1] / processor[0]])
+}
+
+/// Processor time of this process so far, from Linux's /proc; NaN elsewhere.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks = |field: usize| {
+        let after_name = stat.rsplit(')').next()?;
+        after_name.split_whitespace().nth(field)?.parse::<f64>().ok()
+    };
+    // User and system time, in hundredths of a second.
+    ticks(11).zip(ticks(12)).map_or(f64::NAN, |(user, system)| (user + system) / 100.0)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -94,6 +94,7 @@ impl<B: Kernels> Engine<B> {
         let config = config(model, vocab_size)?;
         positive_size("physical_batch", physical_batch)?;
         let plan::Family::Gpt2 = model.family;
+        B::warm_up();
         let model = Gpt2::new(config);
         let weights = Weights::initialize(model.specs(), init, &device);
         let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);

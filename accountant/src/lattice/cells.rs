@@ -63,15 +63,28 @@ impl Cells {
         let sigma = pair.sigma();
         let reach = crate::normal::isf(tail) * sigma;
         let (first, last) = (-far_q - reach, far_p + reach);
-        let lowest = pair.loss(first);
-        let split = pair.locate(lowest + 0.5 * step).min(last);
         let line = Line { pair, sigma, widest: 0.5 * sigma.min(1.4 * sigma * sigma / (far_p + far_q)) };
-        let (mass, excess) = line.body(first, split);
-        // log(P/Q) of the body; both come from the same positive or compensated sums.
-        let origin = -libm::log1p(-excess / mass);
+        // The body reaches up to just below the lattice point above its own loss.
+        let mut origin = pair.loss(first);
+        let mut share = 0.999;
+        let (split, mass) = loop {
+            let split = pair.locate(origin + share * step).min(last);
+            let (mass, excess) = line.body(first, split);
+            // log(P/Q) of the body; both come from the same positive or compensated sums.
+            let loss = -libm::log1p(-excess / mass);
+            let settled = loss + step >= pair.loss(split) && loss - origin <= 1e-2 * step;
+            origin = loss;
+            if settled || split >= last {
+                break (split, mass);
+            }
+            share *= 0.999;
+            if !(share > 0.9 && loss.is_finite()) {
+                return None;
+            }
+        };
         let top = pair.loss(last);
         let count = libm::ceil((top - origin) / step);
-        if !(count < 4e6 && mass > 0.0 && origin.is_finite()) {
+        if !(count < 2e6 && mass > 0.0 && origin.is_finite()) {
             return None;
         }
         let at_origin = pair.locate(origin).clamp(first, split);
@@ -93,7 +106,7 @@ impl Cells {
     /// Upper masses by splitting cells (index 0 is `origin` − `step`) and the mass that goes to infinity.
     pub(super) fn spread(&self) -> Vec<f64> {
         let (up, down) = (-libm::expm1(-self.step), libm::expm1(self.step));
-        let mut masses = vec![0.0; self.outer.len() + 2];
+        let mut masses = vec![0.0; self.outer.len() + 3];
         let whole = |cell: &Cell| ((cell.above + cell.slack) / up, (cell.below + cell.slack) / down);
         let mut place = |cell: &Cell, index: usize| {
             let (higher, lower) = whole(cell);

@@ -61,8 +61,8 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
     let mut errors = [vec![0.0; half + 1], vec![0.0; half + 1]];
     let mut curves = [Curve::default(), Curve::default()];
     let mut origin = 0.0;
-    // Per output of a packed transform: both signals' total mass is one.
-    let rounding = 12.0 * ULP * libm::log2(length as f64) + 8.0 * ULP;
+    // Of each output of a transform, over the sum of the magnitudes that went in.
+    let rounding = 6.0 * ULP * libm::log2(length as f64) + 4.0 * ULP;
     for (pair, count) in phases {
         let uses = *count as f64;
         let cells = Cells::cut(pair, window.step, window.tail).ok_or(TOO_LONG)?;
@@ -71,7 +71,11 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
         let lower = tilt(contract(&cells), window.step, window).ok_or(TOO_LONG)?;
         let mut data = vec![Complex::default(); length];
         for (index, (up, low)) in upper.masses.iter().zip(&lower.masses).enumerate() {
-            // Index 0 is one step below the origin.
+            // Index 0 is one step below the origin. The body, at the origin, is the same at every frequency:
+            // added after the transform, it costs no digits of the rest.
+            if index == 1 {
+                continue;
+            }
             let slot = (index + length - 1) % length;
             data[slot] = data[slot].add(Complex::new(*up, *low));
         }
@@ -84,12 +88,15 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
                 uses * 16.0 * ULP * (1.0 + libm::fabs(tilted.log_norm) + window.tilt * window.step);
         }
         curves[0].lost += uses * cells.lost;
+        let bodies = [upper.masses[1], lower.masses[1]];
+        let input = rounding * (2.0 - bodies[0] - bodies[1]).max(0.0) + 2.0 * ULP;
         for j in 0..=half {
             let (here, mirror) = (data[j], data[(length - j) % length].conj());
             let parts = [here.add(mirror).scale(0.5), here.sub(mirror).mul(Complex::new(0.0, -0.5))];
             for which in 0..2 {
-                let powered = parts[which].power(*count);
-                errors[which][j] += power_error(parts[which].norm(), powered.norm(), uses, rounding);
+                let whole = parts[which].add(Complex::new(bodies[which], 0.0));
+                let powered = whole.power(*count);
+                errors[which][j] += power_error(whole.norm(), powered.norm(), uses, input);
                 spectra[which][j] = spectra[which][j].mul(powered);
             }
         }
@@ -116,7 +123,7 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
 
 /// |(φ + e)^T − computed φ^T| for |e| ≤ `rounding`.
 fn power_error(norm: f64, powered: f64, uses: f64, rounding: f64) -> f64 {
-    let grown = uses * (rounding + 6.0 * ULP);
+    let grown = uses * (rounding + 1.5 * ULP);
     if norm >= 0.25 {
         // (1 + 4·rounding)^T stays below 1.1 wherever `Answer` accepts the noise.
         4.4 * grown * powered + 1e-130

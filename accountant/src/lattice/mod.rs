@@ -16,7 +16,6 @@ mod window;
 
 use crate::mechanism::{Lowered, Pair};
 use crate::{AccountantError, Bounds, chernoff};
-use answer::Answer;
 use window::Window;
 
 /// The longest transform: about 16 MiB and a tenth of a second.
@@ -25,32 +24,28 @@ const LONGEST: usize = 1 << 20;
 /// The relative gap in ε at which the lattice is fine enough.
 const GAP: f64 = 8e-4;
 
-/// Certified bounds on ε at `delta`; refuses where no lattice of affordable length holds the loss.
-pub(crate) fn epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
-    let (ceiling, tilt) = chernoff::epsilon(side, delta);
-    refine(
-        side,
-        tilt,
-        ceiling,
-        delta,
-        |answer| answer.epsilon(delta),
-        |bounds| bounds.upper - bounds.lower <= GAP * bounds.upper,
-    )
+/// Certified bounds on ε at `delta`, given Chernoff's ε and its power; refuses where no lattice of affordable length holds the loss.
+pub(crate) fn epsilon(
+    side: &Lowered,
+    delta: f64,
+    (ceiling, tilt): (f64, f64),
+) -> Result<Bounds, AccountantError> {
+    refine(side, tilt, ceiling, delta, Target::Epsilon, |bounds| {
+        bounds.upper - bounds.lower <= GAP * bounds.upper
+    })
     .map(|bounds| Bounds { lower: bounds.lower, upper: bounds.upper.min(ceiling.max(0.0)) })
 }
 
-/// Certified bounds on δ at `epsilon`.
-pub(crate) fn delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
-    let (ceiling, tilt) = chernoff::log_delta(side, epsilon);
+/// Certified bounds on δ at `epsilon`, given Chernoff's log δ and its power.
+pub(crate) fn delta(
+    side: &Lowered,
+    epsilon: f64,
+    (ceiling, tilt): (f64, f64),
+) -> Result<Bounds, AccountantError> {
     let ceiling = libm::exp(ceiling).min(1.0);
-    refine(
-        side,
-        tilt,
-        epsilon,
-        ceiling,
-        |answer| answer.delta(epsilon),
-        |bounds| bounds.upper - bounds.lower <= GAP * (1.0 + epsilon * tilt) * bounds.upper,
-    )
+    refine(side, tilt, epsilon, ceiling, Target::Delta, |bounds| {
+        bounds.upper - bounds.lower <= GAP * (1.0 + epsilon * tilt) * bounds.upper
+    })
     .map(|bounds| Bounds { lower: bounds.lower, upper: bounds.upper.min(ceiling) })
 }
 
@@ -60,17 +55,22 @@ fn refine(
     tilt: f64,
     epsilon: f64,
     delta: f64,
-    ask: impl Fn(&Answer) -> Result<Bounds, AccountantError>,
+    target: Target,
     tight: impl Fn(&Bounds) -> bool,
 ) -> Result<Bounds, AccountantError> {
     let phases = phases(side);
-    let mut window = Window::plan(side, &phases, tilt, epsilon, delta)?;
+    let (mut tilt, mut near, mut fineness) = (tilt, epsilon, 1.0);
     let mut best: Option<Bounds> = None;
     for _ in 0..6 {
-        if window.length() > LONGEST {
-            break;
-        }
-        let bounds = ask(&compose::compose(&phases, &window)?)?;
+        let window = match Window::plan(side, &phases, tilt, near, delta, fineness) {
+            Ok(window) if window.length() <= LONGEST => window,
+            _ => break,
+        };
+        let answer = compose::compose(&phases, &window)?;
+        let bounds = match target {
+            Target::Epsilon => answer.epsilon(delta)?,
+            Target::Delta => answer.delta(epsilon)?,
+        };
         let merged = match best {
             Some(known) => Bounds::new(known.lower.max(bounds.lower), known.upper.min(bounds.upper))?,
             None => bounds,
@@ -79,11 +79,24 @@ fn refine(
             return Ok(merged);
         }
         best = Some(merged);
-        window.refine();
+        fineness *= 0.5;
+        // Where jumps are rare Chernoff's ε is far too high: the next lattice is centred where it matters.
+        if target == Target::Epsilon && bounds.upper > 0.0 && bounds.upper < 0.9 * near {
+            near = bounds.upper;
+            tilt = chernoff::log_delta(side, near).1;
+            fineness = 1.0;
+        }
     }
     best.ok_or(AccountantError::NotConverged {
         what: "the privacy loss needs a lattice of more than 2^20 points",
     })
+}
+
+/// What is being asked.
+#[derive(Clone, Copy, PartialEq)]
+enum Target {
+    Epsilon,
+    Delta,
 }
 
 /// The mixture pairs and, as one more pair, the Gaussian.

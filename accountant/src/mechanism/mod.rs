@@ -2,6 +2,7 @@
 
 mod lower;
 pub(crate) mod pair;
+pub(crate) mod single;
 
 pub(crate) use lower::{Lowered, lower};
 pub(crate) use pair::Pair;

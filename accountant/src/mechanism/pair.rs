@@ -89,6 +89,17 @@ impl Pair {
         0.5 * (low + high)
     }
 
+    /// The least upper bound of ℓ, +∞ where P reaches further out than Q keeps company.
+    pub(crate) fn highest_loss(&self) -> f64 {
+        if self.p.is_empty() {
+            let kept = 1.0 - self.q.iter().map(|c| c.weight).sum::<f64>();
+            // Rounded up: the sum of the weights may be off by a few units.
+            -libm::log(kept * (1.0 - 1e-13)) + 1e-15
+        } else {
+            f64::INFINITY
+        }
+    }
+
     /// log of P's density over that of N(0, σ²) at x.
     pub(crate) fn log_p(&self, x: f64) -> f64 {
         log_mixture(&self.p, x, self.sigma * self.sigma)
@@ -97,6 +108,12 @@ impl Pair {
     /// log of Q's density over that of N(0, σ²) at x.
     pub(crate) fn log_q(&self, x: f64) -> f64 {
         log_mixture(&self.q, -x, self.sigma * self.sigma)
+    }
+
+    /// dℓ/dx.
+    pub(crate) fn slope(&self, x: f64) -> f64 {
+        let variance = self.sigma * self.sigma;
+        slope_mixture(&self.p, x, variance) + slope_mixture(&self.q, -x, variance)
     }
 
     /// ℓ(x) = log P(x)/Q(x), accurate to a few units in the last place also where it is tiny.
@@ -133,4 +150,14 @@ fn log_mixture(side: &[Component], x: f64, variance: f64) -> f64 {
     let kept = 1.0 - side.iter().map(|c| c.weight).sum::<f64>();
     let moved: f64 = side.iter().map(|c| c.weight * libm::exp(exponent(c) - largest)).sum();
     largest + libm::log(moved + kept.max(0.0) * libm::exp(-largest))
+}
+
+/// d/dx of [`log_mixture`].
+fn slope_mixture(side: &[Component], x: f64, variance: f64) -> f64 {
+    let log_all = log_mixture(side, x, variance);
+    side.iter()
+        .map(|c| {
+            c.weight * c.shift / variance * libm::exp(c.shift * (x - 0.5 * c.shift) / variance - log_all)
+        })
+        .sum()
 }

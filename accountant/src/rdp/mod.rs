@@ -78,7 +78,7 @@ pub fn epsilon(
     let mut worst = 0.0_f64;
     for side in lower(event, relation)? {
         let left = delta.get() - side.failure;
-        if !(left > 0.0) {
+        if left.is_nan() || left <= 0.0 {
             return Err(AccountantError::OutOfRange {
                 name: "delta",
                 value: delta.get(),

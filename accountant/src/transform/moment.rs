@@ -12,22 +12,26 @@ use core::f64::consts::PI;
 use crate::mechanism::{Lowered, Pair};
 
 /// How far beyond the outermost peak the line is followed, in σ: the normal tail is below 1e-22 there.
-const FOLLOWED: f64 = 9.8;
+pub(super) const FOLLOWED: f64 = 9.8;
 
 /// A moment that needs more nodes is not computed: no bound is best at such a power.
 const MOST_NODES: f64 = 1e6;
 
-/// Trapezoid step for powers of which the negative ones amount to `negative`.
-fn step(pair: &Pair, negative: f64) -> f64 {
+/// Trapezoid step for A(s), s = `power` + i·ω with |ω| ≤ `frequency`.
+pub(super) fn step(pair: &Pair, power: f64, frequency: f64) -> f64 {
     let (p, q) = pair.reach();
     let far = p.max(q);
     let sigma = pair.sigma();
     if far == 0.0 {
         return 0.25 * sigma;
     }
+    // Powers that divide: of P when s < 0, of Q when s > 1.
+    let negative =
+        if p > 0.0 { (-power).max(0.0) } else { 0.0 } + if q > 0.0 { (power - 1.0).max(0.0) } else { 0.0 };
     let widening = sigma * sigma / (2.0 * far * far) + 0.16 * negative;
     let theta = libm::sqrt(38.0 / widening).min(2.5);
-    2.0 * PI * theta * sigma * sigma / far / (38.0 + widening * theta * theta)
+    let turning = frequency * theta * if p > 0.0 && q > 0.0 { 2.0 } else { 1.0 };
+    2.0 * PI * theta * sigma * sigma / far / (38.0 + turning + widening * theta * theta)
 }
 
 /// log A(s) of one use of `pair`, s real. Relative accuracy about 1e-13 also where A is close to 1.
@@ -36,8 +40,7 @@ pub(crate) fn log_moment(pair: &Pair, s: f64) -> f64 {
     let sigma = pair.sigma();
     // Positive powers of a mixture peak as far out as the power; negative ones never exceed its kept part.
     let (along_p, along_q) = (s.max(0.0), (1.0 - s).max(0.0));
-    let negative = if p > 0.0 { (-s).max(0.0) } else { 0.0 } + if q > 0.0 { (s - 1.0).max(0.0) } else { 0.0 };
-    let h = step(pair, negative);
+    let h = step(pair, s, 0.0);
     let right = along_p.max(1.0) * p + FOLLOWED * sigma;
     let left = -along_q.max(1.0) * q - FOLLOWED * sigma;
     let nodes = libm::ceil((right - left) / h);
@@ -129,24 +132,29 @@ pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
     lowered.pairs.iter().fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t))
 }
 
-/// About how much splitting cells of width `step` adds to the variance of one use, weighted by (P/Q)^s.
-pub(crate) fn dither(pair: &Pair, s: f64, step: f64) -> f64 {
+/// Losses above the lowest and their weights under the law tilted by (P/Q)^s, for `uses` of `pair`: enough nodes
+/// to choose a lattice by, not to answer from.
+pub(crate) fn sketch(pair: &Pair, s: f64, uses: f64) -> Vec<(f64, f64)> {
     let (p, q) = pair.reach();
     let sigma = pair.sigma();
     let (left, right) = (-q - FOLLOWED * sigma, (s * p).max(p) + FOLLOWED * sigma);
     let lowest = pair.loss(left);
-    let nodes = 400.0;
-    let h = (right - left) / nodes;
-    let log_norm = libm::log(h / (sigma * libm::sqrt(2.0 * PI)));
-    let (mut total, mut index) = (0.0, 0.0);
-    while index <= nodes {
-        let x = left + index * h;
-        let loss = pair.loss(x);
-        let log_weight = -0.5 * (x / sigma) * (x / sigma) + log_norm + pair.log_q(x) + s * loss;
-        let rise = loss - lowest;
-        let variance = (rise * (step - rise)).max(step * step / 6.0);
-        total += libm::exp(log_weight) * if rise < step { rise.min(step) * (step - rise) } else { variance };
-        index += 1.0;
-    }
-    total
+    let nodes: u32 = 300;
+    let h = (right - left) / f64::from(nodes);
+    let log_norm = libm::log(uses * h / (sigma * libm::sqrt(2.0 * PI)));
+    (0..=nodes)
+        .map(|index| {
+            let x = left + f64::from(index) * h;
+            let loss = pair.loss(x);
+            let log_weight = -0.5 * (x / sigma) * (x / sigma) + log_norm + pair.log_q(x) + s * loss;
+            (loss - lowest, libm::exp(log_weight))
+        })
+        .filter(|(_, weight)| *weight > 0.0)
+        .collect()
+}
+
+/// About how much splitting cells of width `step` adds to the variance of what was sketched.
+pub(crate) fn dither(sketch: &[(f64, f64)], step: f64) -> f64 {
+    let variance = |rise: f64| if rise < step { rise * (step - rise) } else { step * step / 6.0 };
+    sketch.iter().map(|(rise, weight)| weight * variance(*rise)).sum()
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
-use super::cache::WordHasher;
+use super::WordHasher;
 use crate::pretokenize::byte_to_char;
 use crate::vocabulary::Vocabulary;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::cache::WordHasher;
+use super::WordHasher;
 use crate::vocabulary::Vocabulary;
 
 /// What a WordPiece model does beside matching.

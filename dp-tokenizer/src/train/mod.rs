@@ -1,10 +1,19 @@
 //! Vocabularies from released words and their (noisy) counts: post-processing, so free of privacy cost.
 
+mod bpe;
+mod bytes;
+mod characters;
 mod lattice;
+mod pairs;
 mod seeds;
 mod unigram;
+mod wordpiece;
 
+pub use bpe::{BpeConfig, bpe};
+pub use bytes::bytes;
+pub use characters::{CharacterConfig, characters};
 pub use unigram::{Trained, UnigramConfig, unigram};
+pub use wordpiece::{WordPieceTraining, wordpiece};
 
 /// Why no vocabulary can be trained.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -28,5 +37,11 @@ pub enum TrainError {
         given: usize,
         /// The least possible.
         needed: usize,
+    },
+    /// A special token that the vocabulary has already.
+    #[error("special token {token:?} is listed twice or is a byte's or character's own name; choose another")]
+    SpecialToken {
+        /// The token.
+        token: String,
     },
 }

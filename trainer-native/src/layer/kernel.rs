@@ -10,6 +10,9 @@ pub trait Kernels: Backend {
         1
     }
 
+    /// Readies the process for many large tensors; called once an engine.
+    fn warm_up() {}
+
     /// Product and bias.
     ///
     /// # Shapes
@@ -136,5 +139,37 @@ pub trait Kernels: Backend {
     /// - output: `[batch]`
     fn dots(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 1> {
         portable::dots(a, b)
+    }
+
+    /// ‖inputᵀ·grad‖² of each example, by whichever way takes fewer multiplications.
+    ///
+    /// # Shapes
+    /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
+    /// - output: `[batch]`
+    fn product_squares(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 1> {
+        portable::product_squares(input, grad)
+    }
+
+    /// Squared norm of each example's gradient of a table from looking tokens up, repeated tokens included.
+    ///
+    /// # Shapes
+    /// - tokens: `[batch, seq]`, grad: `[batch, seq, d]`
+    /// - output: `[batch]`
+    fn lookup_squares(tokens: Tensor<Self, 2, Int>, grad: Tensor<Self, 3>) -> Tensor<Self, 1> {
+        portable::lookup_squares(tokens, grad)
+    }
+
+    /// Inner product of each example's two gradients of a tied table: from the look-up and from the head.
+    ///
+    /// # Shapes
+    /// - tokens: `[batch, seq]`, grad, hidden: `[batch, seq, d]`, logits_grad: `[batch, seq, vocabulary]`
+    /// - output: `[batch]`
+    fn lookup_head_dots(
+        tokens: Tensor<Self, 2, Int>,
+        grad: Tensor<Self, 3>,
+        hidden: Tensor<Self, 3>,
+        logits_grad: Tensor<Self, 3>,
+    ) -> Tensor<Self, 1> {
+        portable::lookup_head_dots(tokens, grad, hidden, logits_grad)
     }
 }

@@ -103,3 +103,42 @@ pub fn dots<B: Backend>(a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 1> {
     let batch = a.dims()[0];
     (a * b).sum_dim(1).reshape([batch])
 }
+
+pub fn product_squares<B: Backend>(input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
+    let [_, seq, d_in] = input.dims();
+    let d_out = grad.dims()[2];
+    if seq * (d_in + d_out) < d_in * d_out {
+        dots(gram(input.clone(), input), gram(grad.clone(), grad))
+    } else {
+        let product = flat(input.transpose().matmul(grad));
+        dots(product.clone(), product)
+    }
+}
+
+pub fn lookup_squares<B: Backend>(tokens: Tensor<B, 2, Int>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
+    let [batch, seq] = tokens.dims();
+    let same = tokens.clone().reshape([batch, seq, 1]).equal(tokens.reshape([batch, 1, seq]));
+    let same = same.float().cast(grad.dtype());
+    dots(gram(grad.clone(), grad), flat(same))
+}
+
+pub fn lookup_head_dots<B: Backend>(
+    tokens: Tensor<B, 2, Int>,
+    grad: Tensor<B, 3>,
+    hidden: Tensor<B, 3>,
+    logits_grad: Tensor<B, 3>,
+) -> Tensor<B, 1> {
+    let [batch, seq] = tokens.dims();
+    let columns = tokens.reshape([batch, 1, seq]).expand([batch, seq, seq]);
+    dots(gram(hidden, grad), flat(logits_grad.gather(2, columns)))
+}
+
+/// Inner products of positions, flat: `[batch, seq, d]` twice → `[batch, seq·seq]`
+fn gram<B: Backend>(a: Tensor<B, 3>, b: Tensor<B, 3>) -> Tensor<B, 2> {
+    flat(a.matmul(b.transpose()))
+}
+
+fn flat<B: Backend>(values: Tensor<B, 3>) -> Tensor<B, 2> {
+    let [batch, rows, columns] = values.dims();
+    values.reshape([batch, rows * columns])
+}

@@ -136,3 +136,23 @@ fn a_row_that_is_no_number_spoils_no_other() {
     let grad = to_host_f64(grad);
     assert!(grad[..37].iter().all(|x| x.is_nan()) && grad[37..].iter().all(|x| x.is_finite()));
 }
+
+#[test]
+fn squared_norms_of_products_and_tables() {
+    let mut source = Source::new();
+    // Sequence lengths around the block of 4 rows, widths around the vector width, both forms of the norm.
+    for (seq, d_in, d_out) in [(1, 40, 33), (3, 33, 16), (4, 16, 48), (5, 64, 19), (9, 20, 70), (30, 3, 4)] {
+        let (input, input64) = source.pair([3, seq, d_in]);
+        let (grad, grad64) = source.pair([3, seq, d_out]);
+        agree(Flex::product_squares(input, grad), portable::product_squares(input64, grad64));
+    }
+    let (grad, grad64) = source.pair([2, SEQ, D]);
+    let (hidden, hidden64) = source.pair([2, SEQ, D]);
+    let (logits_grad, logits_grad64) = source.pair([2, SEQ, 4]);
+    // Four tokens at five positions: some repeat.
+    let tokens: Tensor<Flex, 2, Int> = source.targets(2 * SEQ, 4).reshape([2, SEQ]);
+    let fused = Flex::lookup_squares(tokens.clone(), grad.clone());
+    agree(fused, portable::lookup_squares(tokens.clone(), grad64.clone()));
+    let fused = Flex::lookup_head_dots(tokens.clone(), grad, hidden, logits_grad);
+    agree(fused, portable::lookup_head_dots(tokens, grad64, hidden64, logits_grad64));
+}

@@ -1,0 +1,133 @@
+//! The WordPiece trainer: merges by count, as BERT's public re-implementations learn it.
+
+use std::collections::BTreeMap;
+
+use super::bpe::room;
+use super::pairs::{count_pieces, learn};
+use super::{TrainError, Trained};
+use crate::normalize::BertNormalizer;
+use crate::pretokenize::bert_words;
+use crate::tokenizer::{BLANK, Tokenizer};
+use crate::vocabulary::Vocabulary;
+
+const PREFIX: &str = "##";
+const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+
+/// How to train.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WordPieceTraining {
+    /// Tokens wanted, special tokens and characters included.
+    pub vocab_size: usize,
+    /// How text is normalised, now and when encoding.
+    pub normalizer: BertNormalizer,
+    /// Different characters kept at most, the most frequent first; words with others are not learnt from.
+    pub alphabet_limit: usize,
+}
+
+impl Default for WordPieceTraining {
+    fn default() -> Self {
+        Self { vocab_size: 8000, normalizer: BertNormalizer::uncased(), alphabet_limit: 1000 }
+    }
+}
+
+/// Trains a WordPiece vocabulary with BERT's special tokens on words with their counts.
+///
+/// Words may start with `▁` where a blank precedes them; they are normalised and cut as BERT does. The same words
+/// give the same ids, in whatever order they come.
+///
+/// ```
+/// use dp_tokenizer::train::{WordPieceTraining, wordpiece};
+/// let words = [("▁Unable".to_owned(), 5.5), ("▁able".to_owned(), 9.5)];
+/// let tokenizer = wordpiece(&words, &WordPieceTraining { vocab_size: 24, ..Default::default() })?.tokenizer;
+/// assert_eq!(tokenizer.decode(&tokenizer.encode("Able, unable")), "able [UNK] unable");
+/// # Ok::<(), dp_tokenizer::train::TrainError>(())
+/// ```
+///
+/// # Errors
+/// [`TrainError`] without words, with a count that is not finite and positive, or with too small a `vocab_size`.
+pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<Trained, TrainError> {
+    let pieces = count_pieces(words, |word, take| {
+        bert_words(&config.normalizer.normalize(&word.replace(BLANK, " "))).for_each(take);
+    })?;
+    let alphabet = alphabet(&pieces, config.alphabet_limit);
+    // Each character opens words and continues them, so that no word of known characters is unknown.
+    let letters: Vec<String> =
+        alphabet.iter().map(char::to_string).chain(alphabet.iter().map(|c| format!("{PREFIX}{c}"))).collect();
+    let ids: BTreeMap<char, u32> = alphabet.iter().copied().zip(0..).collect();
+    let spell = |word: &str| -> Option<Vec<u32>> {
+        let inside = |place: usize| if place == 0 { 0 } else { alphabet.len() as u32 };
+        word.chars().enumerate().map(|(place, c)| Some(ids.get(&c)? + inside(place))).collect()
+    };
+    let spelt = pieces.iter().filter_map(|(word, count)| Some((spell(word)?, *count))).collect();
+    let limit = room(config.vocab_size, SPECIAL.len() + letters.len())? + letters.len();
+    let join = |left: &str, right: &str| format!("{left}{}", right.strip_prefix(PREFIX).unwrap_or(right));
+    let learnt = learn(spelt, letters, limit, join)?;
+    let tokens = SPECIAL.iter().map(|name| (*name).to_owned()).chain(learnt.symbols).collect();
+    let duplicate = |token| TrainError::SpecialToken { token };
+    let vocabulary = Vocabulary::new(tokens).map_err(|twice| duplicate(twice.token))?;
+    let tokenizer = Tokenizer::bert(vocabulary, config.normalizer).map_err(|e| duplicate(e.to_string()))?;
+    Ok(Trained { tokenizer, requested: config.vocab_size })
+}
+
+/// The most frequent characters, in order of code point.
+fn alphabet(pieces: &BTreeMap<String, f64>, limit: usize) -> Vec<char> {
+    let mut counts: BTreeMap<char, f64> = BTreeMap::new();
+    for (word, count) in pieces {
+        word.chars().for_each(|c| *counts.entry(c).or_default() += count);
+    }
+    let mut ranked: Vec<(char, f64)> = counts.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked.truncate(limit);
+    let mut alphabet: Vec<char> = ranked.into_iter().map(|(c, _)| c).collect();
+    alphabet.sort_unstable();
+    alphabet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn config(vocab_size: usize) -> WordPieceTraining {
+        WordPieceTraining { vocab_size, ..WordPieceTraining::default() }
+    }
+
+    #[test]
+    fn frequent_words_become_tokens_and_rare_ones_are_cut() {
+        let words = [("▁hugs".to_owned(), 5.0), ("▁hug".to_owned(), 10.0), ("▁pug".to_owned(), 5.0)];
+        // Characters g h p s u; by hand: ##ug 20, then hug 15, then hugs and pug 5 each, of which hugs has the
+        // smaller indices.
+        let tokenizer = wordpiece(&words, &config(5 + 10 + 3)).unwrap().tokenizer;
+        let learnt: Vec<_> = (15..18).map(|id| tokenizer.token(id).unwrap()).collect();
+        assert_eq!(learnt, ["##ug", "hug", "pug"]);
+        let ids = tokenizer.encode("HUGS pug");
+        assert_eq!(
+            ids.iter().map(|id| tokenizer.token(*id).unwrap()).collect::<Vec<_>>(),
+            ["hug", "##s", "pug"]
+        );
+    }
+
+    #[test]
+    fn rare_characters_beyond_the_limit_are_left_out() {
+        let words = [("▁aab".to_owned(), 5.0), ("▁ß".to_owned(), 1.0)];
+        let limited = WordPieceTraining { alphabet_limit: 2, ..config(30) };
+        let tokenizer = wordpiece(&words, &limited).unwrap().tokenizer;
+        assert_eq!(tokenizer.id("ß"), None);
+        assert!(matches!(wordpiece(&words, &config(10)), Err(TrainError::TooSmall { needed: 11, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn order_does_not_matter_and_every_word_of_known_characters_is_known(
+            words in prop::collection::vec(("▁?[a-c.é]{1,6}", 0.1f64..50.0), 1..12),
+        ) {
+            let forward = wordpiece(&words, &config(40)).unwrap().tokenizer;
+            let backward: Vec<_> = words.iter().rev().cloned().collect();
+            prop_assert_eq!(forward.to_json(), wordpiece(&backward, &config(40)).unwrap().tokenizer.to_json());
+            let unknown = forward.unk_id().unwrap();
+            for (word, _) in &words {
+                prop_assert!(!forward.encode(&word.replace(BLANK, " ")).contains(&unknown), "{}", word);
+            }
+        }
+    }
+}

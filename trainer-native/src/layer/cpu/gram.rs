@@ -1,0 +1,117 @@
+//! Squared norms of `inputᵀ·grad` through the Gram matrices of both, of which only one triangle is ever computed.
+
+use pulp::{Simd, WithSimd};
+
+/// Rows of a block: 4 × 4 sums stay in registers while a pair of row groups is read.
+const ROWS: usize = 4;
+
+/// Σ_{s,t} ⟨input_s, input_t⟩·⟨grad_s, grad_t⟩ for each example.
+pub fn gram_dots(input: &[f32], grad: &[f32], seq: usize, out: &mut [f32]) {
+    let (d_in, d_out) = (input.len() / out.len(), grad.len() / out.len());
+    for ((input, grad), out) in input.chunks_exact(d_in).zip(grad.chunks_exact(d_out)).zip(out) {
+        *out = pulp::Arch::new().dispatch(Example { input, grad, seq }) as f32;
+    }
+}
+
+/// Inner products of the rows of equal tokens: Σ_{s,t} [token_s = token_t]·⟨grad_s, grad_t⟩ for each example.
+pub fn lookup_squares(tokens: &[i32], grad: &[f32], seq: usize, out: &mut [f32]) {
+    let d = grad.len() / tokens.len();
+    for ((tokens, grad), out) in tokens.chunks_exact(seq).zip(grad.chunks_exact(seq * d)).zip(out) {
+        let mut total = 0.0_f64;
+        for s in 0..seq {
+            for t in (s..seq).filter(|&t| tokens[t] == tokens[s]) {
+                let weight = if s == t { 1.0 } else { 2.0 };
+                total += weight * f64::from(super::math::dot(&grad[s * d..s * d + d], &grad[t * d..t * d + d]));
+            }
+        }
+        *out = total as f32;
+    }
+}
+
+/// Σ_{s,t} logits_grad[s, token_t]·products[s, t] for each example.
+pub fn at_tokens(tokens: &[i32], logits_grad: &[f32], products: &[f32], seq: usize, out: &mut [f32]) {
+    let vocabulary = logits_grad.len() / tokens.len();
+    let examples = tokens.chunks_exact(seq).zip(logits_grad.chunks_exact(seq * vocabulary));
+    for (((tokens, logits_grad), products), out) in examples.zip(products.chunks_exact(seq * seq)).zip(out) {
+        let rows = logits_grad.chunks_exact(vocabulary).zip(products.chunks_exact(seq));
+        let total: f64 = rows
+            .map(|(row, products)| {
+                tokens.iter().zip(products).map(|(&t, p)| f64::from(row[t as usize] * p)).sum::<f64>()
+            })
+            .sum();
+        *out = total as f32;
+    }
+}
+
+struct Example<'a> {
+    input: &'a [f32],
+    grad: &'a [f32],
+    seq: usize,
+}
+
+impl WithSimd for Example<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let mut total = 0.0_f64;
+        for s in (0..self.seq).step_by(ROWS) {
+            for t in (s..self.seq).step_by(ROWS) {
+                let inputs = block(simd, group(self.input, self.seq, s), group(self.input, self.seq, t));
+                let grads = block(simd, group(self.grad, self.seq, s), group(self.grad, self.seq, t));
+                for i in 0..ROWS {
+                    for j in 0..ROWS {
+                        let (row, column) = (s + i, t + j);
+                        // Rows past the end repeat the last one and do not count; below the diagonal is the mirror.
+                        if column < self.seq && row <= column {
+                            let weight = if row == column { 1.0 } else { 2.0 };
+                            total += weight * f64::from(inputs[i][j]) * f64::from(grads[i][j]);
+                        }
+                    }
+                }
+            }
+        }
+        total
+    }
+}
+
+/// Rows `first..first + ROWS`, the last row again where there are no more.
+#[inline(always)]
+fn group(values: &[f32], seq: usize, first: usize) -> [&[f32]; ROWS] {
+    let d = values.len() / seq;
+    std::array::from_fn(|at| {
+        let row = (first + at).min(seq - 1);
+        &values[row * d..row * d + d]
+    })
+}
+
+/// All inner products between two groups of rows.
+#[inline(always)]
+fn block<S: Simd>(simd: S, left: [&[f32]; ROWS], right: [&[f32]; ROWS]) -> [[f32; ROWS]; ROWS] {
+    let count = left[0].len() / S::F32_LANES;
+    let (left, left_rest) = split::<S>(left, count);
+    let (right, right_rest) = split::<S>(right, count);
+    let mut sums = [[simd.splat_f32s(0.0); ROWS]; ROWS];
+    for at in 0..count {
+        let column: [S::f32s; ROWS] = std::array::from_fn(|j| right[j][at]);
+        for (sums, left) in sums.iter_mut().zip(left) {
+            let value = left[at];
+            for (sum, column) in sums.iter_mut().zip(column) {
+                *sum = simd.mul_add_e_f32s(value, column, *sum);
+            }
+        }
+    }
+    let mut products = sums.map(|row| row.map(|sum| simd.reduce_sum_f32s(sum)));
+    for (products, left) in products.iter_mut().zip(left_rest) {
+        for (product, right) in products.iter_mut().zip(right_rest) {
+            *product += left.iter().zip(right).map(|(a, b)| a * b).sum::<f32>();
+        }
+    }
+    products
+}
+
+#[inline(always)]
+fn split<'a, S: Simd>(rows: [&'a [f32]; ROWS], count: usize) -> ([&'a [S::f32s]; ROWS], [&'a [f32]; ROWS]) {
+    let halves = rows.map(|row| S::as_simd_f32s(row));
+    (halves.map(|(whole, _)| &whole[..count]), halves.map(|(_, rest)| rest))
+}
