@@ -57,17 +57,22 @@ pub(crate) enum Stage {
 pub(crate) struct SpecialTokens {
     pub(crate) tokens: Vec<(u32, String)>,
     trie: DoubleArray,
+    /// Bytes that a token starts with: most of a text is passed over by these alone.
+    opens: [bool; 256],
 }
 
 impl SpecialTokens {
     pub(crate) fn new(tokens: Vec<(u32, String)>) -> Self {
         let names: Vec<&str> = tokens.iter().map(|t| t.1.as_str()).collect();
-        Self { trie: DoubleArray::new(&names), tokens }
+        let mut opens = [false; 256];
+        names.iter().filter_map(|name| name.bytes().next()).for_each(|b| opens[usize::from(b)] = true);
+        Self { trie: DoubleArray::new(&names), tokens, opens }
     }
 
     /// The first special token in `text`: where it starts, where it ends, its id.
     fn find(&self, text: &str) -> Option<(usize, usize, u32)> {
-        text.as_bytes().iter().enumerate().find_map(|(at, _)| {
+        let mut candidates = text.bytes().enumerate().filter(|(_, byte)| self.opens[usize::from(*byte)]);
+        candidates.find_map(|(at, _)| {
             let mut longest = None;
             self.trie.prefixes(&text.as_bytes()[at..], |length, index| longest = Some((length, index)));
             longest.map(|(length, index)| (at, at + length, self.tokens[index as usize].0))

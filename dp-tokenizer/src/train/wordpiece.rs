@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::bpe::room;
 use super::pairs::{count_pieces, learn};
 use super::{TrainError, Trained};
+use crate::character::{is_bert_punctuation, is_cjk_ideograph};
 use crate::normalize::BertNormalizer;
 use crate::pretokenize::bert_words;
 use crate::tokenizer::{BLANK, Tokenizer};
@@ -50,13 +51,19 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
         bert_words(&config.normalizer.normalize(&word.replace(BLANK, " "))).for_each(take);
     })?;
     let alphabet = alphabet(&pieces, config.alphabet_limit);
-    // Each character opens words and continues them, so that no word of known characters is unknown.
+    // Each character that can stand inside a word also continues words, so that no word of known characters is
+    // unknown.
+    let alone = |c: &char| {
+        is_bert_punctuation(*c) || (config.normalizer.handle_chinese_chars && is_cjk_ideograph(*c))
+    };
+    let inner: Vec<char> = alphabet.iter().copied().filter(|c| !alone(c)).collect();
     let letters: Vec<String> =
-        alphabet.iter().map(char::to_string).chain(alphabet.iter().map(|c| format!("{PREFIX}{c}"))).collect();
-    let ids: BTreeMap<char, u32> = alphabet.iter().copied().zip(0..).collect();
+        alphabet.iter().map(char::to_string).chain(inner.iter().map(|c| format!("{PREFIX}{c}"))).collect();
+    let opening: BTreeMap<char, u32> = alphabet.iter().copied().zip(0..).collect();
+    let inside: BTreeMap<char, u32> = inner.iter().copied().zip(alphabet.len() as u32..).collect();
     let spell = |word: &str| -> Option<Vec<u32>> {
-        let inside = |place: usize| if place == 0 { 0 } else { alphabet.len() as u32 };
-        word.chars().enumerate().map(|(place, c)| Some(ids.get(&c)? + inside(place))).collect()
+        let ids = |place: usize| if place == 0 { &opening } else { &inside };
+        word.chars().enumerate().map(|(place, c)| ids(place).get(&c).copied()).collect()
     };
     let spelt = pieces.iter().filter_map(|(word, count)| Some((spell(word)?, *count))).collect();
     let limit = room(config.vocab_size, SPECIAL.len() + letters.len())? + letters.len();

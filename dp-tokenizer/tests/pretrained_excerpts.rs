@@ -1,0 +1,120 @@
+//! Small vocabularies made by other tools encode here as there; see `fixtures/README.md`.
+
+use dp_tokenizer::Tokenizer;
+use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+use dp_tokenizer::normalize::BertNormalizer;
+use proptest::prelude::*;
+use serde_json::Value;
+
+const MODEL: &[u8] = include_bytes!("fixtures/small.model");
+
+fn expected() -> Value {
+    serde_json::from_str(include_str!("fixtures/expected.json")).unwrap()
+}
+
+fn bert() -> Tokenizer {
+    let vocabulary = vocab_txt::read(include_bytes!("fixtures/vocab.txt")).unwrap();
+    Tokenizer::bert(vocabulary, BertNormalizer::uncased()).unwrap()
+}
+
+fn gpt2() -> Tokenizer {
+    let vocabulary = gpt2::read_vocab(include_bytes!("fixtures/vocab.json")).unwrap();
+    Tokenizer::gpt2(vocabulary, gpt2::read_merges(include_bytes!("fixtures/merges.txt")).unwrap()).unwrap()
+}
+
+fn sentencepiece() -> Tokenizer {
+    Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(MODEL).unwrap()).unwrap()
+}
+
+fn check(tokenizer: &Tokenizer, tool: &str) {
+    let expected = expected();
+    let texts: Vec<String> = serde_json::from_value(expected["texts"].clone()).unwrap();
+    let wanted: Vec<Vec<u32>> = serde_json::from_value(expected[tool].clone()).unwrap();
+    assert!(texts.len() > 20 && texts.len() == wanted.len());
+    let mut encoder = tokenizer.encoder();
+    for (text, ids) in texts.iter().zip(&wanted) {
+        assert_eq!(&encoder.encode(text), ids, "{tool}: {text:?}");
+    }
+}
+
+#[test]
+fn bert_ids_equal_hugging_face_s() {
+    check(&bert(), "bert");
+    check(&Tokenizer::from_json(&bert().to_json()).unwrap(), "bert");
+}
+
+#[test]
+fn gpt2_ids_equal_hugging_face_s_and_every_text_comes_back() {
+    check(&gpt2(), "gpt2");
+    check(&Tokenizer::from_json(&gpt2().to_json()).unwrap(), "gpt2");
+    for text in expected()["texts"].as_array().unwrap().iter().filter_map(Value::as_str) {
+        assert_eq!(gpt2().decode(&gpt2().encode(text)), text);
+    }
+}
+
+#[test]
+fn sentencepiece_ids_and_texts_equal_its_own() {
+    check(&sentencepiece(), "sentencepiece");
+    let expected = expected();
+    let decoded = expected["sentencepiece_decoded"].as_array().unwrap();
+    for (ids, text) in expected["sentencepiece"].as_array().unwrap().iter().zip(decoded) {
+        let ids: Vec<u32> = serde_json::from_value(ids.clone()).unwrap();
+        assert_eq!(sentencepiece().decode(&ids), text.as_str().unwrap());
+    }
+}
+
+#[test]
+fn a_rewritten_model_encodes_the_same() {
+    let bytes = SentencePieceModel::from_bytes(MODEL).unwrap().to_bytes();
+    let rewritten = SentencePieceModel::from_bytes(&bytes).unwrap();
+    check(&Tokenizer::from_sentencepiece(&rewritten).unwrap(), "sentencepiece");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn mutated_models_encode_or_are_refused(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
+        cut in any::<prop::sample::Index>(),
+        is_cut: bool,
+        text in "(\\PC|[ \u{2581}Aé\u{301}\n])*",
+    ) {
+        let mut bytes = MODEL.to_vec();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Ok(tokenizer) = SentencePieceModel::from_bytes(&bytes).and_then(|m| Tokenizer::from_sentencepiece(&m)) {
+            let ids = tokenizer.encode(&text);
+            let _ = tokenizer.decode(&ids);
+        }
+    }
+
+    #[test]
+    fn mutated_json_encodes_or_is_refused(
+        which in 0usize..3,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), "[\"{}\\[\\]:,0-9a-z#]"), 0..4),
+        text in "(\\PC|[ \u{2581}Aé\u{301}\n])*",
+    ) {
+        let json = [bert(), gpt2(), sentencepiece()][which].to_json();
+        let mut characters: Vec<char> = json.chars().collect();
+        for (at, with) in changes {
+            let at = at.index(characters.len());
+            characters[at] = with.chars().next().unwrap();
+        }
+        let json: String = characters.into_iter().collect();
+        if let Ok(tokenizer) = Tokenizer::from_json(&json) {
+            let ids = tokenizer.encode(&text);
+            let _ = tokenizer.decode(&ids);
+        }
+    }
+
+    #[test]
+    fn byte_level_decoding_undoes_encoding(text in "(\\PC|[ \t\n'])*") {
+        prop_assert_eq!(gpt2().decode(&gpt2().encode(&text)), text);
+    }
+}
