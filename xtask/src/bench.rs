@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::process::Job;
 
-/// Runs the benches of a crate.
+/// Runs the benches and timing examples of a subject.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     let package = match subject {
         "accountant" => "accountant",
@@ -16,14 +16,27 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     };
     let venv = match rest {
         [] => None,
-        ["--venv", path] => Some(*path),
+        ["--venv", path] => Some(Path::new(path)),
         other => bail!("`{}` is no option of bench; allowed: --venv PATH", other.join(" ")),
     };
-    let mut job = Job::cargo(root).args(["bench", "--package", package]);
-    if let Some(venv) = venv {
-        job = job.env("PEERS_PYTHON", Path::new(venv).join("bin/python"));
+    let mut jobs = Vec::new();
+    if root.join(package).join("benches").is_dir() {
+        jobs.push(Job::cargo(root).args(["bench", "--package", package]));
     }
-    job.run().map(|()| true)
+    if root.join(package).join("examples/timing.rs").is_file() {
+        jobs.push(Job::cargo(root).args(["run", "--release", "--package", package, "--example", "timing"]));
+    }
+    if jobs.is_empty() {
+        bail!("{package} has neither benches nor a timing example");
+    }
+    for job in jobs {
+        match venv {
+            // Benches that have a peer to compare with read this.
+            Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,
+            None => job.run()?,
+        }
+    }
+    Ok(true)
 }
 
 /// Runs the papers' tables and shows them.

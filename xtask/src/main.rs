@@ -4,6 +4,7 @@ mod bench;
 mod process;
 mod seal;
 mod setup;
+mod slim;
 mod stages;
 mod tidy;
 mod toolchain;

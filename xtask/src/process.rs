@@ -1,7 +1,6 @@
 //! Running other programs: the command is shown, a failure names it, and what a parent cargo exported does not leak.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -79,8 +78,7 @@ impl Job {
 
 /// Writes a line of progress to stderr.
 pub fn note(line: &str) {
-    // A closed stderr is no reason to stop a build.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    eprintln!("{line}");
 }
 
 /// The first file called `program` on PATH.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note, on_path};
 use crate::toolchain::{browser, tools, wasm};
-use crate::{seal, setup};
+use crate::{seal, setup, slim};
 
 /// `cargo xtask web …`.
 pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
@@ -27,8 +27,13 @@ pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
 /// Compiles `crates` for the browser, so that a native habit in one of them is found where it is.
 pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
     let mode = setup::page_tools(root)?;
-    let mut job =
-        wasm::job("cargo", root, root, &mode)?.args(["build", "--release", "--target", wasm::TARGET]);
+    let mut job = wasm::job("cargo", root, root, &mode)?.args([
+        "build",
+        "--lib",
+        "--release",
+        "--target",
+        wasm::TARGET,
+    ]);
     for name in crates {
         job = job.args(["--package", name]);
     }
@@ -39,6 +44,7 @@ pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
 pub fn build(root: &Path, release: bool) -> Result<bool> {
     trunk(root, "build", release)?.run()?;
     seal::run(&root.join("dist/index.html"))?;
+    slim::run(&root.join("dist"))?;
     Ok(true)
 }
 
@@ -51,7 +57,7 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
         .env(runner, "wasm-bindgen-test-runner")
         .env("CHROMEDRIVER", browser.driver)
         .env("WASM_BINDGEN_TEST_TIMEOUT", "240")
-        .args(["test", "--release", "--target", wasm::TARGET, "--package", "web", "--lib", "--tests"])
+        .args(["test", "--release", "--target", wasm::TARGET, "--package", "web", "--test", "parity"])
         .run()
         .map(|()| true)
 }

@@ -11,7 +11,7 @@ use crate::process::{Job, note, on_path};
 pub const TRUNK: &str = "0.21.14";
 
 /// Version of cargo-deny that `check` uses.
-pub const DENY: &str = "0.20";
+pub const DENY: &str = "0.20.2";
 
 /// A tool cargo can install.
 pub struct Tool {

@@ -13,6 +13,10 @@ pub const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian's packages that bring a compiler together with the sources of its standard library.
 const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
+/// The release profile of what a browser downloads. Native builds keep theirs.
+const SMALL: [(&str, &str); 4] =
+    [("OPT_LEVEL", "s"), ("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("STRIP", "symbols")];
+
 /// How the standard library of the target is had.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
@@ -81,6 +85,9 @@ pub fn target_dir(root: &Path) -> PathBuf {
 pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
     let mut paths = super::tools::search_path(root);
     let mut job = Job::new(program, folder).env("CARGO_TARGET_DIR", target_dir(root));
+    for (setting, value) in SMALL {
+        job = job.env(&format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+    }
     if let Mode::BuildStd { bin, linker } = mode {
         paths.insert(0, linked(root, bin)?);
         job = job.env("RUSTC_BOOTSTRAP", "1").env("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort");

@@ -1,0 +1,157 @@
+//! Numbers as people type and read them.
+
+/// Reads `4000`, `4k`, `1.5M`, `2B`, `1e-6`, `12 000` and `12,000`.
+///
+/// # Errors
+/// What is wrong with the text, in words for the person who typed it.
+pub fn typed(text: &str) -> Result<f64, String> {
+    let plain: String = text.trim().chars().filter(|c| !matches!(c, '_' | ',' | ' ' | '\u{202f}')).collect();
+    let (digits, times) = match plain.chars().last() {
+        Some('k' | 'K') => (&plain[..plain.len() - 1], 1e3),
+        Some('m' | 'M') => (&plain[..plain.len() - 1], 1e6),
+        Some('g' | 'G' | 'b' | 'B') => (&plain[..plain.len() - 1], 1e9),
+        _ => (plain.as_str(), 1.0),
+    };
+    match digits.parse::<f64>() {
+        Ok(number) if (number * times).is_finite() => Ok(number * times),
+        _ if plain.is_empty() => Err("empty; type a number such as 256, 4k or 1e-6".to_owned()),
+        _ => Err(format!("“{}” is no number; type one such as 256, 4k or 1e-6", text.trim())),
+    }
+}
+
+/// Reads a whole number that a plan can hold.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn typed_whole(text: &str) -> Result<u64, String> {
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    let number = typed(text)?;
+    if number >= 0.0 && number <= MOST && number.fract() == 0.0 {
+        Ok(number as u64)
+    } else {
+        Err(format!("{number} is no whole number from 0 to {MOST}"))
+    }
+}
+
+/// `value` with `digits` significant digits, never below it: for what must not be understated.
+#[must_use]
+pub fn rounded_up(value: f64, digits: usize) -> String {
+    rounded(value, digits, true)
+}
+
+/// `value` with `digits` significant digits, never above it.
+#[must_use]
+pub fn rounded_down(value: f64, digits: usize) -> String {
+    rounded(value, digits, false)
+}
+
+/// A whole number in groups of three.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Works on the shortest decimal digits that give `value` back, so no rounding of binary floats enters.
+fn rounded(value: f64, digits: usize, up: bool) -> String {
+    if !value.is_finite() || value < 0.0 {
+        return if value == f64::INFINITY { "∞".to_owned() } else { value.to_string() };
+    }
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let mut exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut kept: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    let rest = kept.split_off(digits.min(kept.len()));
+    if up && rest.iter().any(|&digit| digit > 0) && !increment(&mut kept) {
+        kept.insert(0, 1);
+        kept.pop();
+        exponent += 1;
+    }
+    kept.resize(digits, 0);
+    laid_out(&kept, exponent)
+}
+
+/// Adds one in the last place; false when all digits overflowed to zero.
+fn increment(digits: &mut [u8]) -> bool {
+    for digit in digits.iter_mut().rev() {
+        if *digit < 9 {
+            *digit += 1;
+            return true;
+        }
+        *digit = 0;
+    }
+    false
+}
+
+fn laid_out(digits: &[u8], exponent: i32) -> String {
+    let text: String = digits.iter().map(|&digit| char::from(b'0' + digit)).collect();
+    let whole = exponent + 1;
+    match whole {
+        1.. if (whole as usize) < digits.len() => {
+            format!("{}.{}", &text[..whole as usize], &text[whole as usize..])
+        }
+        1..=9 => format!("{text}{}", "0".repeat(whole as usize - digits.len())),
+        -3..=0 => format!("0.{}{text}", "0".repeat(whole.unsigned_abs() as usize)),
+        _ => {
+            let rest = text[1..].trim_end_matches('0');
+            let point = if rest.is_empty() { "" } else { "." };
+            format!("{}{point}{rest}e{exponent}", &text[..1])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_units_are_understood_and_nonsense_is_named() {
+        for (text, number) in
+            [("256", 256.0), ("4k", 4e3), (" 1.5B ", 1.5e9), ("12 000", 12e3), ("1e-6", 1e-6)]
+        {
+            assert_eq!(typed(text), Ok(number), "{text}");
+        }
+        for text in ["", "four", "1e999", "k", "NaN", "inf"] {
+            assert!(typed(text).is_err(), "{text}");
+        }
+        assert_eq!(typed_whole("4k"), Ok(4000));
+        for text in ["1.5", "-1", "1e18"] {
+            assert!(typed_whole(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_lies_on_the_safe_side_of_the_value() {
+        for value in [7.999_999_9, 8.0, 0.123_456, 1e-6, 1.000_000_1e-9, 999.999, 123_456.0, 9.999_9e-5, 0.0]
+        {
+            for digits in 1..8 {
+                let up: f64 = rounded_up(value, digits).parse().unwrap();
+                let down: f64 = rounded_down(value, digits).parse().unwrap();
+                assert!(down <= value && value <= up, "{down} ≤ {value} ≤ {up} with {digits} digits");
+                assert!(
+                    up - down <= value * 10f64.powi(1 - digits as i32) * 1.000_001,
+                    "{value}: {down} … {up}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn layout_is_short_for_people() {
+        assert_eq!(rounded_up(8.0, 4), "8.000");
+        assert_eq!(rounded_up(7.999_999, 4), "8.000");
+        assert_eq!(rounded_up(0.012_341, 3), "0.0124");
+        assert_eq!(rounded_up(1e-6, 3), "1e-6");
+        assert_eq!(rounded_down(123_456.7, 3), "123000");
+        assert_eq!(rounded_up(f64::INFINITY, 3), "∞");
+        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(grouped(12), "12");
+    }
+}

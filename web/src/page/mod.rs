@@ -1,0 +1,75 @@
+//! The page itself: panels over one plan, and a worker that answers.
+
+mod client;
+mod curve;
+mod desk;
+mod exchange;
+mod field;
+mod panels;
+mod plot;
+mod verdict;
+
+use leptos::ev;
+use leptos::prelude::*;
+use web_sys::KeyboardEvent;
+
+use desk::Desk;
+use panels::{
+    BudgetPanel, DataPanel, LedgerPanel, ModelPanel, StatementPanel, TrainingPanel, VocabularyPanel,
+};
+use verdict::{Figures, Header};
+
+/// Puts the page into the document.
+pub fn start() {
+    console_error_panic_hook::set_once();
+    leptos::mount::mount_to_body(Planner);
+}
+
+#[component]
+fn Planner() -> impl IntoView {
+    let desk = Desk::open();
+    provide_context(desk);
+    client::open(desk);
+    exchange::read_link();
+    Effect::new(move |_| client::certify(desk.plan.with(crate::text)));
+    window_event_listener(ev::keydown, move |event| undo_by_key(desk, &event));
+    view! {
+        <a class="skip" href="#results">"Skip to the results"</a>
+        <Header/>
+        <main>
+            <form class="inputs" aria-label="Plan" on:submit=|event| event.prevent_default()>
+                <DataPanel/>
+                <BudgetPanel/>
+                <VocabularyPanel/>
+                <TrainingPanel/>
+                <ModelPanel/>
+            </form>
+            <div class="results" id="results" tabindex="-1">
+                <Figures/>
+                <curve::Curves/>
+                <LedgerPanel/>
+                <StatementPanel/>
+            </div>
+        </main>
+        <footer>
+            <p>
+                "Everything on this page is computed in it, by the code that trains. Nothing is sent anywhere: its security \
+                 policy forbids it."
+            </p>
+        </footer>
+        <p class="aside" role="status" aria-live="polite">{move || desk.notice.get()}</p>
+    }
+}
+
+/// Undo and redo of the plan; text fields keep their own.
+fn undo_by_key(desk: Desk, event: &KeyboardEvent) {
+    let typing = event.target().is_some_and(|target| {
+        use wasm_bindgen::JsCast;
+        target.dyn_into::<web_sys::HtmlInputElement>().is_ok_and(|input| input.type_() != "range")
+    });
+    if typing || !(event.ctrl_key() || event.meta_key()) || event.key().to_lowercase() != "z" {
+        return;
+    }
+    event.prevent_default();
+    if event.shift_key() { desk.redo() } else { desk.undo() }
+}

@@ -1,0 +1,164 @@
+//! Whose data it is and what is hidden.
+
+use accountant::NeighboringRelation;
+use leptos::prelude::*;
+use plan::{PlanFile, Source, Unit};
+
+use crate::page::desk::Desk;
+use crate::page::field::{Choice, ChoiceField, Number, NumberField, Words, WordsField};
+use crate::presets::PRESETS;
+use crate::scale::Scale;
+
+const NAME: Words = Words {
+    id: "name",
+    label: "Name",
+    hint: "Becomes the folder of the run.",
+    path: "name",
+    read: |plan| plan.name.clone(),
+    write: |plan, name| plan.name = name,
+};
+
+const SOURCE: Choice = Choice {
+    id: "source",
+    label: "Text",
+    hint: "The trainer reads the file; this page never does.",
+    path: "data.source",
+    options: &[("embedded", "Built-in invented notes"), ("path", "A file of yours")],
+    read: |plan| if matches!(plan.data.source, Source::Embedded { .. }) { "embedded" } else { "path" },
+    write: set_source,
+};
+
+const PATH: Words = Words {
+    id: "path",
+    label: "File",
+    hint: ".txt or .jsonl, also .gz or .zst; relative to the plan.",
+    path: "data.source.path",
+    read: |plan| match &plan.data.source {
+        Source::Path(path) => path.clone(),
+        Source::Paths(paths) => paths.join(", "),
+        Source::Embedded { .. } => String::new(),
+    },
+    write: |plan, text| {
+        let paths: Vec<String> = text.split(',').map(|path| path.trim().to_owned()).collect();
+        plan.data.source = match <[String; 1]>::try_from(paths) {
+            Ok([path]) => Source::Path(path),
+            Err(paths) => Source::Paths(paths),
+        };
+    },
+};
+
+const UNITS: Number = Number {
+    id: "units",
+    label: "Units, N",
+    hint: "How many there are. This number is made public.",
+    path: "data.units",
+    whole: true,
+    scale: Some(Scale { least: 100.0, most: 1e9, whole: true }),
+    read: |plan| Some(plan.data.units as f64),
+    write: |plan, units| {
+        plan.data.units = units as u64;
+        if let (Source::Embedded { records, .. }, Unit::Record) = (&mut plan.data.source, plan.privacy.unit) {
+            *records = units as u64;
+        }
+    },
+};
+
+const UNIT: Choice = Choice {
+    id: "unit",
+    label: "What is hidden",
+    hint: "The promise covers the presence of one such unit.",
+    path: "privacy.unit",
+    options: &[("record", "One record"), ("user", "All records of one user"), ("words", "A run of words")],
+    read: |plan| match plan.privacy.unit {
+        Unit::Record => "record",
+        Unit::User => "user",
+        Unit::Words(_) => "words",
+    },
+    write: |plan, name| {
+        plan.privacy.unit = match name {
+            "user" => Unit::User,
+            "words" => Unit::Words(128),
+            _ => Unit::Record,
+        };
+        if plan.privacy.unit == Unit::User && !matches!(plan.data.source, Source::Embedded { .. }) {
+            plan.data.user_field.get_or_insert_with(|| "user".to_owned());
+        }
+    },
+};
+
+const WORDS: Number = Number {
+    id: "unit-words",
+    label: "Words a run",
+    hint: "A record is cut into disjoint runs of at most this length.",
+    path: "privacy.unit.words",
+    whole: true,
+    scale: None,
+    read: |plan| match plan.privacy.unit {
+        Unit::Words(count) => Some(f64::from(count)),
+        Unit::Record | Unit::User => None,
+    },
+    write: |plan, count| plan.privacy.unit = Unit::Words(count as u32),
+};
+
+const RELATION: Choice = Choice {
+    id: "relation",
+    label: "Neighbouring data sets",
+    hint: "Which two data sets must look alike. Adding or removing is the usual one.",
+    path: "privacy.relation",
+    options: &[("add", "Add or remove one"), ("replace", "Replace one"), ("zero", "Blank one out")],
+    read: |plan| match plan.privacy.relation {
+        NeighboringRelation::AddOrRemoveOne => "add",
+        NeighboringRelation::ReplaceOne => "replace",
+        NeighboringRelation::ZeroOut => "zero",
+    },
+    write: |plan, name| {
+        plan.privacy.relation = match name {
+            "replace" => NeighboringRelation::ReplaceOne,
+            "zero" => NeighboringRelation::ZeroOut,
+            _ => NeighboringRelation::AddOrRemoveOne,
+        };
+    },
+};
+
+fn set_source(plan: &mut PlanFile, name: &str) {
+    plan.data.source = match name {
+        "embedded" => Source::Embedded { records: plan.data.units, seed: 7 },
+        _ => Source::Path("notes.jsonl".to_owned()),
+    };
+}
+
+/// Data and unit.
+#[component]
+pub fn DataPanel() -> impl IntoView {
+    let desk = expect_context::<Desk>();
+    let from_file = move || desk.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
+    let in_words = move || desk.plan.with(|plan| matches!(plan.privacy.unit, Unit::Words(_)));
+    let load = move |event| {
+        let name = event_target_value(&event);
+        if let Some(plan) = PRESETS.iter().find(|preset| preset.name == name).and_then(|preset| preset.plan())
+        {
+            desk.replace(plan);
+        }
+    };
+    let options = PRESETS.iter().map(|preset| {
+        let chosen = move || desk.plan.with(|plan| plan.name == preset.name);
+        view! { <option value=preset.name prop:selected=chosen>{preset.name}</option> }
+    });
+    view! {
+        <fieldset class="panel">
+            <legend>"Data and unit"</legend>
+            <div class="field">
+                <label for="preset">"Start from"</label>
+                <select id="preset" on:change=load>{options.collect_view()}</select>
+                <p class="hint">"Replaces every field; Undo brings yours back."</p>
+            </div>
+            <WordsField of=NAME/>
+            <ChoiceField of=SOURCE/>
+            <Show when=from_file><WordsField of=PATH/></Show>
+            <NumberField of=UNITS/>
+            <ChoiceField of=UNIT/>
+            <Show when=in_words><NumberField of=WORDS/></Show>
+            <ChoiceField of=RELATION/>
+        </fieldset>
+    }
+}

@@ -1,0 +1,151 @@
+//! The network and the machine.
+
+use leptos::prelude::*;
+use plan::{Device, Model, PlanFile};
+
+use crate::page::desk::Desk;
+use crate::page::field::{Choice, ChoiceField, Number, NumberField};
+
+/// Width, blocks, heads, inner width and window of a named size.
+const SIZES: [(&str, &str, [u32; 5]); 4] = [
+    ("tiny", "Tiny: 2 blocks of 128", [128, 2, 4, 512, 64]),
+    ("small", "Small: 4 blocks of 256", [256, 4, 4, 1024, 128]),
+    ("medium", "Medium: 8 blocks of 512", [512, 8, 8, 2048, 256]),
+    ("gpt2", "GPT-2 small: 12 blocks of 768", [768, 12, 12, 3072, 1024]),
+];
+
+const DEVICE: Choice = Choice {
+    id: "device",
+    label: "Device",
+    hint: "Speed only; it cannot change ε.",
+    path: "performance.device",
+    options: &[
+        ("cpu", "Processor"),
+        ("wgpu", "Graphics processor, WebGPU"),
+        ("cuda", "NVIDIA graphics processor"),
+    ],
+    read: |plan| match plan.performance.device {
+        Device::Cpu => "cpu",
+        Device::Wgpu => "wgpu",
+        Device::Cuda => "cuda",
+    },
+    write: |plan, name| {
+        plan.performance.device = match name {
+            "wgpu" => Device::Wgpu,
+            "cuda" => Device::Cuda,
+            _ => Device::Cpu,
+        };
+    },
+};
+
+/// A number of the network.
+const fn number(
+    id: &'static str,
+    label: &'static str,
+    hint: &'static str,
+    path: &'static str,
+    read: fn(&PlanFile) -> Option<f64>,
+    write: fn(&mut PlanFile, f64),
+) -> Number {
+    Number { id, label, hint, path, whole: true, scale: None, read, write }
+}
+
+const NUMBERS: [Number; 6] = [
+    number(
+        "width",
+        "Width",
+        "A multiple of the heads.",
+        "model.d_model",
+        |p| Some(p.model.d_model.into()),
+        |p, x| {
+            p.model.d_model = x as u32;
+        },
+    ),
+    number(
+        "blocks",
+        "Blocks",
+        "Layers of attention.",
+        "model.layers",
+        |p| Some(p.model.layers.into()),
+        |p, x| {
+            p.model.layers = x as u32;
+        },
+    ),
+    number(
+        "heads",
+        "Heads",
+        "Attention heads a block.",
+        "model.heads",
+        |p| Some(p.model.heads.into()),
+        |p, x| {
+            p.model.heads = x as u32;
+        },
+    ),
+    number(
+        "inner",
+        "Inner width",
+        "Of the feed-forward part.",
+        "model.d_ff",
+        |p| Some(p.model.d_ff.into()),
+        |p, x| {
+            p.model.d_ff = x as u32;
+        },
+    ),
+    number(
+        "context",
+        "Window",
+        "Tokens the model sees.",
+        "model.context",
+        |p| Some(p.model.context.into()),
+        |p, x| {
+            p.model.context = x as u32;
+        },
+    ),
+    number(
+        "physical",
+        "Windows at once",
+        "Speed and memory only.",
+        "performance.physical_batch",
+        |p| Some(p.performance.physical_batch.into()),
+        |p, x| p.performance.physical_batch = x as u32,
+    ),
+];
+
+/// Model and machine.
+#[component]
+pub fn ModelPanel() -> impl IntoView {
+    let desk = expect_context::<Desk>();
+    let load = move |event| {
+        let name = event_target_value(&event);
+        if let Some((_, _, sizes)) = SIZES.iter().find(|(size, ..)| *size == name) {
+            let mut plan = desk.plan.get_untracked();
+            let [d_model, layers, heads, d_ff, context] = *sizes;
+            plan.model = Model { family: plan.model.family, d_model, layers, heads, d_ff, context };
+            desk.replace(plan);
+        }
+    };
+    let named = move |sizes: [u32; 5]| {
+        desk.plan.with(|plan| {
+            let Model { d_model, layers, heads, d_ff, context, .. } = plan.model;
+            [d_model, layers, heads, d_ff, context] == sizes
+        })
+    };
+    let own = move || !SIZES.iter().any(|(_, _, sizes)| named(*sizes));
+    let options = SIZES.iter().map(|(name, label, sizes)| {
+        view! { <option value=*name prop:selected=move || named(*sizes)>{*label}</option> }
+    });
+    view! {
+        <fieldset class="panel">
+            <legend>"Model and machine"</legend>
+            <div class="field wide">
+                <label for="size">"Size"</label>
+                <select id="size" on:change=load>
+                    {options.collect_view()}
+                    <option value="own" prop:selected=own>"Another"</option>
+                </select>
+            </div>
+            {NUMBERS.into_iter().map(|of| view! { <NumberField of/> }).collect_view()}
+            <ChoiceField of=DEVICE/>
+        </fieldset>
+    }
+}

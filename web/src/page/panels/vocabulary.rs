@@ -1,0 +1,88 @@
+//! Where the tokens come from.
+
+use leptos::prelude::*;
+use plan::{PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
+
+use crate::page::desk::Desk;
+use crate::page::field::{Choice, ChoiceField, Number, NumberField, Words, WordsField};
+use crate::scale::Scale;
+
+const KIND: Choice = Choice {
+    id: "tokenizer",
+    label: "Tokens",
+    hint: "Learnt from the private text they cost privacy and fit it; the others cost nothing.",
+    path: "tokenizer",
+    options: &[
+        ("train", "Learnt from the private text"),
+        ("public", "A public tokenizer.json"),
+        ("bytes", "Bytes"),
+    ],
+    read: |plan| match plan.tokenizer {
+        Tokenizer::Train(_) => "train",
+        Tokenizer::Public(_) => "public",
+        Tokenizer::Bytes => "bytes",
+    },
+    write: set_kind,
+};
+
+const SIZE: Number = Number {
+    id: "vocab-size",
+    label: "Vocabulary size",
+    hint: "At most so many tokens, bytes and special ones included.",
+    path: "tokenizer.train.vocab_size",
+    whole: true,
+    scale: Some(Scale { least: 300.0, most: 65_536.0, whole: true }),
+    read: |plan| match &plan.tokenizer {
+        Tokenizer::Train(trained) => Some(f64::from(trained.vocab_size)),
+        Tokenizer::Public(_) | Tokenizer::Bytes => None,
+    },
+    write: |plan, value| {
+        if let Tokenizer::Train(trained) = &mut plan.tokenizer {
+            trained.vocab_size = value as u32;
+        }
+    },
+};
+
+const FILE: Words = Words {
+    id: "tokenizer-path",
+    label: "tokenizer.json",
+    hint: "Made without the private text; relative to the plan.",
+    path: "tokenizer.public.path",
+    read: |plan| match &plan.tokenizer {
+        Tokenizer::Public(public) => public.path.clone(),
+        Tokenizer::Train(_) | Tokenizer::Bytes => String::new(),
+    },
+    write: |plan, path| plan.tokenizer = Tokenizer::Public(PublicTokenizer { path }),
+};
+
+fn set_kind(plan: &mut PlanFile, name: &str) {
+    plan.tokenizer = match name {
+        "public" => Tokenizer::Public(PublicTokenizer { path: "tokenizer.json".to_owned() }),
+        "bytes" => Tokenizer::Bytes,
+        _ => Tokenizer::Train(TrainedTokenizer {
+            model: TokenizerModel::Unigram,
+            vocab_size: 2048,
+            release: ReleaseMethod::Sips,
+            byte_fallback: true,
+        }),
+    };
+    if let Some(noise) = &mut plan.privacy.noise_multipliers {
+        noise.tokenizer = matches!(plan.tokenizer, Tokenizer::Train(_)).then_some(noise.training);
+    }
+}
+
+/// Vocabulary.
+#[component]
+pub fn VocabularyPanel() -> impl IntoView {
+    let desk = expect_context::<Desk>();
+    let trained = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
+    let public = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Public(_)));
+    view! {
+        <fieldset class="panel">
+            <legend>"Vocabulary"</legend>
+            <ChoiceField of=KIND/>
+            <Show when=trained><NumberField of=SIZE/></Show>
+            <Show when=public><WordsField of=FILE/></Show>
+        </fieldset>
+    }
+}

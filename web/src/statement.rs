@@ -1,0 +1,70 @@
+//! What a plan promises, in plain words.
+
+use accountant::NeighboringRelation;
+use plan::{PlanFile, Tokenizer, Unit};
+
+use crate::ask::Certified;
+use crate::numbers::rounded_up;
+
+/// A paragraph of the statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paragraph {
+    /// What it is about.
+    pub heading: &'static str,
+    /// The sentences.
+    pub text: String,
+}
+
+/// The statement of a certified plan.
+#[must_use]
+pub fn paragraphs(plan: &PlanFile, certified: &Certified) -> Vec<Paragraph> {
+    let unit = unit(plan.privacy.unit);
+    let released = match plan.tokenizer {
+        Tokenizer::Train(_) => "the trained model and its vocabulary, at every step of training,",
+        Tokenizer::Public(_) | Tokenizer::Bytes => "the trained model, at every step of training,",
+    };
+    let promise = format!(
+        "Whoever sees {released} can tell from them only within ε = {} and δ = {:e} whether {unit} was {}.",
+        rounded_up(certified.epsilon.upper, 4),
+        certified.delta,
+        neighbour(plan.privacy.relation),
+    );
+    let how = format!(
+        "Each step draws every unit independently, clips its gradient to an L2 norm of {} and adds Gaussian noise; \
+         the sum is divided by the planned batch size, never by the drawn one.{}",
+        plan.training.l2_clip_norm,
+        match certified.release {
+            Some(_) => " The vocabulary is chosen from noisy word counts above a threshold.",
+            None => " The vocabulary uses no private text.",
+        }
+    );
+    let limits = format!(
+        "Several units of one person together are protected less than one. The number of units ({}), every setting of \
+         this plan and the evaluation text are public. Facts that many records share can be learnt: that is the \
+         purpose. Settings tried before on the same text cost extra and are not counted here.",
+        plan.data.units
+    );
+    vec![
+        Paragraph { heading: "What is promised", text: promise },
+        Paragraph { heading: "How it is kept", text: how },
+        Paragraph { heading: "What is not protected", text: limits },
+    ]
+}
+
+/// One unit, as the object of a sentence.
+#[must_use]
+pub fn unit(unit: Unit) -> String {
+    match unit {
+        Unit::Record => "any one record".to_owned(),
+        Unit::User => "all records of any one user".to_owned(),
+        Unit::Words(count) => format!("any one run of {count} words"),
+    }
+}
+
+fn neighbour(relation: NeighboringRelation) -> &'static str {
+    match relation {
+        NeighboringRelation::AddOrRemoveOne => "there at all",
+        NeighboringRelation::ReplaceOne => "itself or something else",
+        NeighboringRelation::ZeroOut => "used or left blank",
+    }
+}
