@@ -7,6 +7,17 @@ const PRECISION: f64 = 5e-7;
 
 /// Smallest noise multiplier (rounded up by at most 1e-6, relative) whose certified upper ε meets the target.
 ///
+/// ```
+/// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate};
+/// // Igamberdiev et al. 2024, WMT16 at ε = 5: 2.973747 by contour inversion, 3.123536 by Rényi orders.
+/// let noise = calibrate::noise_multiplier(5.0, Delta::new(1e-8)?, AddOrRemoveOne, |noise_multiplier| {
+///     let step = DpEvent::PoissonSampledGaussian { sampling_probability: 0.230_402_891_286_282_25, noise_multiplier };
+///     DpEvent::SelfComposed { event: Box::new(step), count: 109 }
+/// })?;
+/// assert!(noise >= 2.973_746_6 && noise < 2.973_750);
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
 /// # Guarantee
 /// The event at the returned multiplier has certified upper ε ≤ `target_epsilon` at `delta`.
 ///

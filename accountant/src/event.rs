@@ -36,6 +36,18 @@ pub enum DpEvent {
         /// σ over the L2 norm one unit can contribute.
         noise_multiplier: f64,
     },
+    /// Gaussian noise on a sum over each of the batches into which every epoch cuts the shuffled data set.
+    ///
+    /// Not Poisson sampling, and never accounted as such: from above it costs what full participation costs, one
+    /// Gaussian an epoch; from below what the sum of an epoch's outputs reveals.
+    ShuffledGaussian {
+        /// σ over the L2 norm one unit can contribute.
+        noise_multiplier: f64,
+        /// Batches an epoch.
+        batches: u64,
+        /// Epochs.
+        epochs: u64,
+    },
     /// Noisy counts or weights of items, of which only those above a threshold are released.
     ThresholdedHistogram {
         /// σ over the L2 norm of one unit's contribution to the histogram.

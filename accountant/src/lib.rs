@@ -17,7 +17,7 @@ mod transform;
 pub use bounds::{Bounds, Delta};
 pub use event::{DpEvent, NeighboringRelation, vocabulary_release_event};
 pub use numeric::normal;
-pub use question::{delta, epsilon};
+pub use question::{delta, epsilon, group_epsilon};
 
 /// The accountant's version, as certificates name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -38,6 +38,14 @@ pub enum AccountantError {
         value: f64,
         /// What is allowed.
         allowed: &'static str,
+    },
+    /// A question that this event has no proven answer to.
+    #[error("{event} has no proven bound for {question}; ask about a single unit, or leave the event out")]
+    Unsupported {
+        /// The event.
+        event: &'static str,
+        /// What was asked.
+        question: &'static str,
     },
     /// The computation found no answer it can certify.
     #[error("no certified answer: {what}")]

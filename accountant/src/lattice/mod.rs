@@ -18,8 +18,8 @@ use crate::mechanism::{Lowered, Pair};
 use crate::{AccountantError, Bounds, chernoff};
 use window::Window;
 
-/// The longest transform: about 16 MiB and a tenth of a second.
-const LONGEST: usize = 1 << 20;
+/// The longest transform: about 4 MiB and a few hundredths of a second.
+const LONGEST: usize = 1 << 18;
 
 /// The relative gap in ε at which the lattice is fine enough.
 const GAP: f64 = 8e-4;
@@ -33,7 +33,6 @@ pub(crate) fn epsilon(
     refine(side, tilt, ceiling, delta, Target::Epsilon, |bounds| {
         bounds.upper - bounds.lower <= GAP * bounds.upper
     })
-    .map(|bounds| Bounds { lower: bounds.lower, upper: bounds.upper.min(ceiling.max(0.0)) })
 }
 
 /// Certified bounds on δ at `epsilon`, given Chernoff's log δ and its power.
@@ -46,7 +45,6 @@ pub(crate) fn delta(
     refine(side, tilt, epsilon, ceiling, Target::Delta, |bounds| {
         bounds.upper - bounds.lower <= GAP * (1.0 + epsilon * tilt) * bounds.upper
     })
-    .map(|bounds| Bounds { lower: bounds.lower, upper: bounds.upper.min(ceiling) })
 }
 
 /// Answers on ever finer lattices until the bounds are `tight` or the next would be too long.
@@ -61,7 +59,7 @@ fn refine(
     let phases = phases(side);
     let (mut tilt, mut near, mut fineness) = (tilt, epsilon, 1.0);
     let mut best: Option<Bounds> = None;
-    for _ in 0..6 {
+    for _ in 0..5 {
         let window = match Window::plan(side, &phases, tilt, near, delta, fineness) {
             Ok(window) if window.length() <= LONGEST => window,
             _ => break,
@@ -88,7 +86,7 @@ fn refine(
         }
     }
     best.ok_or(AccountantError::NotConverged {
-        what: "the privacy loss needs a lattice of more than 2^20 points",
+        what: "the privacy loss needs a lattice of more than 2^18 points",
     })
 }
 

@@ -10,7 +10,7 @@ const LOG_TOLERANCE: f64 = -12.0;
 /// log of how many times δ the tilted total may be, round-off being relative to the total and to the uses.
 fn most_cancelled(side: &Lowered) -> f64 {
     let uses: f64 = side.pairs.iter().map(|(_, count)| *count as f64).sum();
-    (-9.0 - libm::log((uses + 100.0) * 1e-12)).clamp(5.0, 13.0)
+    (-9.0 - libm::log((uses + 100.0) * 2e-14)).clamp(5.0, 13.0)
 }
 
 const NO_WINDOW: AccountantError =

@@ -15,6 +15,17 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
+    /// Uses of all pairs together.
+    pub(crate) fn uses(&self) -> f64 {
+        self.pairs.iter().map(|(_, count)| *count as f64).sum()
+    }
+
+    /// The same with each use cut where P leaves out at most `tail`.
+    pub(crate) fn cut_at_tail(&self, tail: f64) -> Self {
+        let pairs = self.pairs.iter().map(|(pair, count)| (pair.cut_at_tail(tail), *count)).collect();
+        Self { pairs, ..self.clone() }
+    }
+
     fn push(&mut self, pair: Pair, count: u64) {
         if let Some(known) = self.pairs.iter_mut().find(|(known, _)| *known == pair) {
             known.1 = known.1.saturating_add(count);
@@ -24,20 +35,55 @@ impl Lowered {
     }
 }
 
+/// What is asked of an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Question {
+    /// Which data sets are neighbours.
+    pub(crate) relation: NeighboringRelation,
+    /// How many units they differ by.
+    pub(crate) group: u32,
+    /// Where an event's cost is only known to lie between two others: the cheaper one, for lower bounds.
+    pub(crate) optimistic: bool,
+}
+
+impl Question {
+    /// For one unit, from above.
+    pub(crate) fn new(relation: NeighboringRelation) -> Self {
+        Self { relation, group: 1, optimistic: false }
+    }
+}
+
 /// Both directions of `event`, or the one that stands for both where they are mirror images.
-pub(crate) fn lower(event: &DpEvent, relation: NeighboringRelation) -> Result<Vec<Lowered>, AccountantError> {
-    let directions: &[Side] = match relation {
+pub(crate) fn lower(event: &DpEvent, question: Question) -> Result<Vec<Lowered>, AccountantError> {
+    if !(1..=LARGEST_GROUP).contains(&question.group) {
+        return Err(AccountantError::OutOfRange {
+            name: "group size",
+            value: f64::from(question.group),
+            allowed: "1 to 256 units",
+        });
+    }
+    let directions: &[Side] = match question.relation {
         NeighboringRelation::AddOrRemoveOne | NeighboringRelation::ZeroOut => &[Side::Remove, Side::Add],
         NeighboringRelation::ReplaceOne => &[Side::Replace],
     };
     directions
         .iter()
         .map(|&side| {
-            let mut lowered = Lowered::default();
-            descend(event, side, 1, 0, &mut lowered)?;
-            Ok(lowered)
+            let mut visit = Visit { side, question, out: Lowered::default() };
+            visit.descend(event, 1, 0)?;
+            Ok(visit.out)
         })
         .collect()
+}
+
+/// Whether some part of `event` has a cost that is only known to lie between two others.
+pub(crate) fn is_two_sided(event: &DpEvent) -> bool {
+    match event {
+        DpEvent::ShuffledGaussian { .. } => true,
+        DpEvent::Composed { events } => events.iter().any(is_two_sided),
+        DpEvent::SelfComposed { event, .. } => is_two_sided(event),
+        _ => false,
+    }
 }
 
 /// Which data set the attacker's hypothesis P comes from.
@@ -54,54 +100,137 @@ enum Side {
 /// Nesting beyond this is refused, so that a hostile file cannot exhaust the stack.
 const DEEPEST: usize = 64;
 
-fn descend(
-    event: &DpEvent,
+const LARGEST_GROUP: u32 = 256;
+
+struct Visit {
     side: Side,
-    count: u64,
-    depth: usize,
-    out: &mut Lowered,
-) -> Result<(), AccountantError> {
-    if depth > DEEPEST {
-        return Err(AccountantError::OutOfRange {
-            name: "nesting of events",
-            value: depth as f64,
-            allowed: "at most 64 levels",
-        });
-    }
-    match event {
-        DpEvent::Gaussian { noise_multiplier } => gaussian(*noise_multiplier, side, count, out),
-        DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
-            poisson(*sampling_probability, *noise_multiplier, side, count, out)
+    question: Question,
+    out: Lowered,
+}
+
+impl Visit {
+    fn descend(&mut self, event: &DpEvent, count: u64, depth: usize) -> Result<(), AccountantError> {
+        if depth > DEEPEST {
+            return Err(AccountantError::OutOfRange {
+                name: "nesting of events",
+                value: depth as f64,
+                allowed: "at most 64 levels",
+            });
         }
-        DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => {
-            if !(*threshold_delta >= 0.0 && *threshold_delta < 1.0) {
-                return Err(AccountantError::OutOfRange {
-                    name: "threshold_delta",
-                    value: *threshold_delta,
-                    allowed: "0 <= threshold_delta < 1",
-                });
+        match event {
+            DpEvent::Gaussian { noise_multiplier } => self.gaussian(*noise_multiplier, count as f64),
+            DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
+                self.poisson(*sampling_probability, *noise_multiplier, count)
             }
-            // 1 − (1−f)(1−d)^count, and the union bound count·d is never below it.
-            out.failure += *threshold_delta * count as f64;
-            gaussian(*noise_multiplier, side, count, out)
-        }
-        DpEvent::Composed { events } => {
-            for event in events {
-                descend(event, side, count, depth + 1, out)?;
+            DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs } => {
+                let batches = positive("batches", *batches as f64)?;
+                // The sum of an epoch's outputs has σ²·batches of noise, whatever batch a unit fell into.
+                let part = if self.question.optimistic { 1.0 / batches } else { 1.0 };
+                self.gaussian(*noise_multiplier, count as f64 * *epochs as f64 * part)
             }
-            Ok(())
-        }
-        DpEvent::SelfComposed { event, count: times } => {
-            let Some(product) = count.checked_mul(*times) else {
-                return Err(AccountantError::OutOfRange {
-                    name: "count",
-                    value: count as f64 * *times as f64,
-                    allowed: "fewer than 2^64 repetitions in all",
-                });
-            };
-            descend(event, side, product, depth + 1, out)
+            DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => {
+                self.threshold(*threshold_delta, count)?;
+                self.gaussian(*noise_multiplier, count as f64)
+            }
+            DpEvent::Composed { events } => {
+                for event in events {
+                    self.descend(event, count, depth + 1)?;
+                }
+                Ok(())
+            }
+            DpEvent::SelfComposed { event, count: times } => {
+                let Some(product) = count.checked_mul(*times) else {
+                    return Err(AccountantError::OutOfRange {
+                        name: "count",
+                        value: count as f64 * *times as f64,
+                        allowed: "fewer than 2^64 repetitions in all",
+                    });
+                };
+                self.descend(event, product, depth + 1)
+            }
         }
     }
+
+    /// How far `units` of the group that take part move a sum, in sensitivities of one unit.
+    fn displacement(&self, units: u32) -> f64 {
+        f64::from(units)
+    }
+
+    fn gaussian(&mut self, noise_multiplier: f64, count: f64) -> Result<(), AccountantError> {
+        let sigma = positive("noise_multiplier", noise_multiplier)?;
+        // An exchanged unit is taken out and another put in.
+        let moves = if self.side == Side::Replace { 2.0 } else { 1.0 };
+        let mu = moves * self.displacement(self.question.group) / sigma;
+        self.out.mu_squared += mu * mu * count;
+        Ok(())
+    }
+
+    fn threshold(&mut self, threshold_delta: f64, count: u64) -> Result<(), AccountantError> {
+        if !(0.0..1.0).contains(&threshold_delta) {
+            return Err(AccountantError::OutOfRange {
+                name: "threshold_delta",
+                value: threshold_delta,
+                allowed: "0 <= threshold_delta < 1",
+            });
+        }
+        if self.question.group > 1 && threshold_delta > 0.0 {
+            // Several units push the same item over the threshold with a probability the event does not carry.
+            return Err(AccountantError::Unsupported {
+                event: "thresholded_histogram",
+                question: "groups of several units",
+            });
+        }
+        // 1 − (1−f)(1−d)^count, and the union bound count·d is never below it.
+        self.out.failure += threshold_delta * count as f64;
+        Ok(())
+    }
+
+    fn poisson(
+        &mut self,
+        probability: f64,
+        noise_multiplier: f64,
+        count: u64,
+    ) -> Result<(), AccountantError> {
+        if !(0.0..=1.0).contains(&probability) {
+            return Err(AccountantError::OutOfRange {
+                name: "sampling_probability",
+                value: probability,
+                allowed: "0 <= sampling_probability <= 1",
+            });
+        }
+        let sigma = positive("noise_multiplier", noise_multiplier)?;
+        if probability == 1.0 {
+            return self.gaussian(noise_multiplier, count as f64);
+        }
+        if probability == 0.0 || count == 0 {
+            return Ok(());
+        }
+        let moved = binomial(self.question.group, probability);
+        let pair = match self.side {
+            Side::Remove => Pair::new(sigma, moved, Vec::new()),
+            Side::Add => Pair::new(sigma, Vec::new(), moved),
+            Side::Replace => Pair::new(sigma, moved.clone(), moved),
+        };
+        self.out.push(pair, count);
+        Ok(())
+    }
+}
+
+/// How many of `units` take part, when each does with `probability`: all but the possibility of none.
+fn binomial(units: u32, probability: f64) -> Vec<Component> {
+    let odds = probability / (1.0 - probability);
+    let mut weight = libm::exp(f64::from(units) * libm::log1p(-probability));
+    let mut parts = Vec::new();
+    for taking_part in 1..=units {
+        weight *= odds * f64::from(units - taking_part + 1) / f64::from(taking_part);
+        if units == 1 {
+            weight = probability;
+        }
+        if weight > 0.0 {
+            parts.push(Component { weight, shift: f64::from(taking_part) });
+        }
+    }
+    parts
 }
 
 fn positive(name: &'static str, value: f64) -> Result<f64, AccountantError> {
@@ -110,45 +239,4 @@ fn positive(name: &'static str, value: f64) -> Result<f64, AccountantError> {
     } else {
         Err(AccountantError::OutOfRange { name, value, allowed: "a finite number above 0" })
     }
-}
-
-fn gaussian(noise_multiplier: f64, side: Side, count: u64, out: &mut Lowered) -> Result<(), AccountantError> {
-    let sigma = positive("noise_multiplier", noise_multiplier)?;
-    let displacement = if side == Side::Replace { 2.0 } else { 1.0 };
-    let mu = displacement / sigma;
-    out.mu_squared += mu * mu * count as f64;
-    Ok(())
-}
-
-fn poisson(
-    probability: f64,
-    noise_multiplier: f64,
-    side: Side,
-    count: u64,
-    out: &mut Lowered,
-) -> Result<(), AccountantError> {
-    if !(0.0..=1.0).contains(&probability) {
-        return Err(AccountantError::OutOfRange {
-            name: "sampling_probability",
-            value: probability,
-            allowed: "0 <= sampling_probability <= 1",
-        });
-    }
-    let sigma = positive("noise_multiplier", noise_multiplier)?;
-    if probability == 1.0 {
-        return gaussian(noise_multiplier, side, count, out);
-    }
-    if probability == 0.0 || count == 0 {
-        return Ok(());
-    }
-    let moved = vec![Component { weight: probability, shift: 1.0 }];
-    out.push(
-        match side {
-            Side::Remove => Pair::new(sigma, moved, Vec::new()),
-            Side::Add => Pair::new(sigma, Vec::new(), moved),
-            Side::Replace => Pair::new(sigma, moved.clone(), moved),
-        },
-        count,
-    );
-    Ok(())
 }

@@ -4,5 +4,5 @@ mod lower;
 pub(crate) mod pair;
 pub(crate) mod single;
 
-pub(crate) use lower::{Lowered, lower};
+pub(crate) use lower::{Lowered, Question, is_two_sided, lower};
 pub(crate) use pair::Pair;

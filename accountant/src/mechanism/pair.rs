@@ -16,16 +16,31 @@ pub(crate) struct Pair {
     sigma: f64,
     p: Vec<Component>,
     q: Vec<Component>,
+    cut: f64,
 }
 
 impl Pair {
     /// `p` and `q` list the displaced components; what their weights leave over stays at 0.
     pub(crate) fn new(sigma: f64, p: Vec<Component>, q: Vec<Component>) -> Self {
-        Self { sigma, p, q }
+        Self { sigma, p, q, cut: f64::INFINITY }
     }
 
     pub(crate) fn sigma(&self) -> f64 {
         self.sigma
+    }
+
+    /// The pair without the outcomes whose P-mass, at most `tail`, lies farthest out.
+    ///
+    /// Rare outcomes of enormous loss make moments explode that δ hardly depends on. Left out, they lower δ by at
+    /// most `tail` a use, which the upper bound adds.
+    pub(crate) fn cut_at_tail(&self, tail: f64) -> Self {
+        let cut = self.reach().0 + self.sigma * crate::normal::isf(tail);
+        Self { cut, ..self.clone() }
+    }
+
+    /// Where outcomes end, +∞ for a whole pair.
+    pub(crate) fn cut(&self) -> f64 {
+        self.cut
     }
 
     /// Largest displacement on the side of P and on the side of Q.

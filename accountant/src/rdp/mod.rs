@@ -1,6 +1,6 @@
 //! Rényi differential privacy: the looser bound that most published figures were computed with.
 
-use crate::mechanism::{Lowered, lower};
+use crate::mechanism::{Lowered, Question, lower};
 use crate::transform::moment::cumulant;
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
@@ -45,7 +45,7 @@ pub fn divergence(
         });
     }
     let mut worst = 0.0_f64;
-    for side in lower(event, relation)? {
+    for side in lower(event, Question::new(relation))? {
         worst = worst.max(cumulant(&side, order - 1.0) / (order - 1.0));
     }
     Ok(worst)
@@ -76,7 +76,7 @@ pub fn epsilon(
     conversion: Conversion,
 ) -> Result<f64, AccountantError> {
     let mut worst = 0.0_f64;
-    for side in lower(event, relation)? {
+    for side in lower(event, Question::new(relation))? {
         let left = delta.get() - side.failure;
         if left.is_nan() || left <= 0.0 {
             return Err(AccountantError::OutOfRange {

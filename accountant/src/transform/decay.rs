@@ -34,7 +34,7 @@ impl Decay {
             let base = -0.5 * (x / sigma) * (x / sigma) + pair.log_q(x) + s * pair.loss(x);
             libm::exp(base + log_norm)
         };
-        let right = s.max(1.0) * p + 0.7 * FOLLOWED * sigma;
+        let right = (s.max(1.0) * p + 0.7 * FOLLOWED * sigma).min(pair.cut());
         let left = -(1.0 - s).max(1.0) * q - 0.7 * FOLLOWED * sigma;
         let count = libm::ceil((right - left) / (0.12 * sigma)).clamp(120.0, 1500.0);
         let edge = |index: f64| left + (right - left) * index / count;

@@ -1,11 +1,9 @@
 //! A(s) along a vertical line, for equally spaced imaginary parts.
 
-use core::f64::consts::PI;
-
 use crate::mechanism::Pair;
 use crate::numeric::fft::Complex;
 
-use super::moment::{FOLLOWED, step};
+use super::moment::points;
 
 /// A unit in the last place of 1.
 const ULP: f64 = 2.220_446_049_250_313e-16;
@@ -26,58 +24,59 @@ struct Node {
     one: f64,
 }
 
+impl Node {
+    /// The node and the size of its term in A.
+    fn new(power: f64, spacing: f64, loss: f64, log_weight: f64) -> (Self, f64) {
+        let half = 0.5 * spacing * loss;
+        let (sin, cos) = (libm::sin(half), libm::cos(half));
+        let turn = Complex::new(-2.0 * sin * sin, 2.0 * sin * cos);
+        // Where e^{sℓ} overflows against a vanishing weight, the product does not.
+        let largest = (power * loss).max(loss);
+        if largest > 300.0 {
+            let one = libm::exp(-largest);
+            let grown = libm::exp(power * loss - largest);
+            let weight = libm::exp(log_weight + largest);
+            let excess = libm::exp(loss - largest) - one;
+            let node = Self { weight, value: Complex::new(grown - one, 0.0), turn, excess, one };
+            return (node, weight * (grown + one));
+        }
+        let weight = libm::exp(log_weight);
+        let value = Complex::new(libm::expm1(power * loss), 0.0);
+        let node = Self { weight, value, turn, excess: libm::expm1(loss), one: 1.0 };
+        let size = weight * (value.re + 2.0);
+        (node, size)
+    }
+}
+
 impl Line {
     /// `count` values; none where they would take more than `budget` node evaluations.
     ///
     /// # Proof note
     /// Besides the trapezoid error (see `moment`), which an imaginary part ω raises by e^{|ω|θ}, the sum leaves out
     /// the tails beyond the first and last node. There ℓ grows no faster than linearly with slope d/σ² and the
-    /// integrand falls at least like e^{−9.8·x/σ}, so that each tail is below (first or last term)·σ/h. Each
+    /// integrand falls at least like e^{−9.8·x/σ}, so that each tail is below (first or last term)·σ/h. A cut pair
+    /// lacks `lost` of either mass instead. Each
     /// further value multiplies by a rotation, which adds 4 units of rounding to what it inherits.
     pub(super) fn new(pair: &Pair, power: f64, spacing: f64, count: usize, budget: f64) -> Option<Self> {
-        let (p, q) = pair.reach();
         let sigma = pair.sigma();
-        let h = step(pair, power, spacing * count as f64);
-        let right = power.max(1.0) * p + FOLLOWED * sigma;
-        let left = -(1.0 - power).max(1.0) * q - FOLLOWED * sigma;
-        let nodes = libm::ceil((right - left) / h);
-        if !(nodes * count as f64 <= budget) {
-            return None;
-        }
-        let log_norm = libm::log(h / (sigma * libm::sqrt(2.0 * PI)));
         let (mut magnitude, mut linear, mut edge) = (0.0, 0.0, 0.0);
-        let mut line = Vec::with_capacity(nodes as usize + 1);
-        let mut index = 0.0;
-        while index <= nodes {
-            let x = left + index * h;
+        let mut line = Vec::new();
+        let (mut first_term, mut last_term) = (None, 0.0);
+        points(pair, power, spacing * count as f64, budget / count as f64, |x, log_weight| {
             let loss = pair.loss(x);
-            let log_weight = -0.5 * (x / sigma) * (x / sigma) + log_norm + pair.log_q(x);
-            let weight = libm::exp(log_weight);
-            let half = 0.5 * spacing * loss;
-            let (sin, cos) = (libm::sin(half), libm::cos(half));
-            // Where e^{sℓ} overflows against a vanishing weight, the product does not.
-            let shrink = (power * loss).max(loss).max(0.0);
-            let (scaled, lift) =
-                if shrink > 300.0 { (libm::exp(log_weight + shrink), shrink) } else { (weight, 0.0) };
-            let grown = libm::exp(power * loss - lift);
-            let value = if lift == 0.0 { libm::expm1(power * loss) } else { grown - libm::exp(-lift) };
-            let excess =
-                if lift == 0.0 { libm::expm1(loss) } else { libm::exp(loss - lift) - libm::exp(-lift) };
-            let term = scaled * (grown + libm::exp(-lift));
-            magnitude += term;
-            linear += scaled * libm::fabs(excess);
-            if index == 0.0 || index + 1.0 > nodes {
-                edge +=
-                    (term + scaled * libm::fabs(excess) * (1.0 + power + spacing * count as f64)) * sigma / h;
-            }
-            line.push(Node {
-                weight: scaled,
-                value: Complex::new(value, 0.0),
-                turn: Complex::new(-2.0 * sin * sin, 2.0 * sin * cos),
-                excess,
-                one: libm::exp(-lift),
-            });
-            index += 1.0;
+            let log_weight = log_weight - 0.5 * (x / sigma) * (x / sigma) + pair.log_q(x);
+            let (node, size) = Node::new(power, spacing, loss, log_weight);
+            magnitude += size;
+            linear += node.weight * libm::fabs(node.excess);
+            last_term = size + node.weight * libm::fabs(node.excess) * (1.0 + power + spacing * count as f64);
+            first_term.get_or_insert(last_term);
+            line.push(node);
+        })?;
+        if pair.cut() == f64::INFINITY {
+            edge += (first_term.unwrap_or(0.0) + last_term) * 4.0 * libm::sqrt(line.len() as f64 + 100.0);
+        } else {
+            let lost = crate::normal::sf((pair.cut() - pair.reach().0) / sigma);
+            edge += (1.0 + power + spacing * count as f64) * lost + first_term.unwrap_or(0.0);
         }
         if !(magnitude < f64::INFINITY) {
             return None;

@@ -10,6 +10,7 @@
 use core::f64::consts::PI;
 
 use crate::mechanism::{Lowered, Pair};
+use crate::numeric::legendre;
 
 /// How far beyond the outermost peak the line is followed, in σ: the normal tail is below 1e-22 there.
 pub(super) const FOLLOWED: f64 = 9.8;
@@ -34,27 +35,66 @@ pub(super) fn step(pair: &Pair, power: f64, frequency: f64) -> f64 {
     2.0 * PI * theta * sigma * sigma / far / (38.0 + turning + widening * theta * theta)
 }
 
-/// log A(s) of one use of `pair`, s real. Relative accuracy about 1e-13 also where A is close to 1.
-pub(crate) fn log_moment(pair: &Pair, s: f64) -> f64 {
+/// Calls `f(x, log of the quadrature weight less that of N(0, σ²))` over the line, for A at `power` + iω with
+/// |ω| ≤ `frequency`; says how many points there are, or none beyond `most`.
+///
+/// A cut pair's integrand ends abruptly, and is integrated by panels of 16 Gauss points instead. A panel is so short
+/// that on the Bernstein ellipse ρ = 4 around it no factor grows by more than e^8, so that its relative error is
+/// below 5·e^8·4^{−32} < 1e-15 (Trefethen 2013, Theorem 19.3).
+pub(super) fn points(
+    pair: &Pair,
+    power: f64,
+    frequency: f64,
+    most: f64,
+    mut f: impl FnMut(f64, f64),
+) -> Option<f64> {
     let (p, q) = pair.reach();
     let sigma = pair.sigma();
     // Positive powers of a mixture peak as far out as the power; negative ones never exceed its kept part.
-    let (along_p, along_q) = (s.max(0.0), (1.0 - s).max(0.0));
-    let h = step(pair, s, 0.0);
-    let right = along_p.max(1.0) * p + FOLLOWED * sigma;
-    let left = -along_q.max(1.0) * q - FOLLOWED * sigma;
-    let nodes = libm::ceil((right - left) / h);
-    if !(nodes < MOST_NODES) {
-        return f64::INFINITY;
+    let right = (power.max(1.0) * p + FOLLOWED * sigma).min(pair.cut());
+    let left = -(1.0 - power).max(1.0) * q - FOLLOWED * sigma;
+    let log_norm = -libm::log(sigma * libm::sqrt(2.0 * PI));
+    if pair.cut() == f64::INFINITY {
+        let h = step(pair, power, frequency);
+        let nodes = libm::ceil((right - left) / h);
+        if nodes.is_nan() || nodes > most {
+            return None;
+        }
+        let log_weight = log_norm + libm::log(h);
+        let mut index = 0.0;
+        while index <= nodes {
+            f(left + index * h, log_weight);
+            index += 1.0;
+        }
+        return Some(nodes + 1.0);
     }
-    let log_norm = libm::log(h / (sigma * libm::sqrt(2.0 * PI)));
+    let widest = 0.4 * sigma.min(1.4 * sigma * sigma / (p + q));
+    let size = libm::fabs(power) + frequency;
+    let (mut at, mut count) = (left, 0.0);
+    while at < right {
+        let mut width = widest;
+        while size * (pair.loss(at + 1.6 * width) - pair.loss(at - 0.6 * width)) > 6.0 {
+            width *= 0.6;
+        }
+        let next = (at + width).min(right);
+        legendre::wide(at, next, |x, weight| f(x, log_norm + libm::log(weight)));
+        count += 16.0;
+        if count > most {
+            return None;
+        }
+        at = next;
+    }
+    Some(count)
+}
+
+/// log A(s) of one use of `pair`, s real. Relative accuracy about 1e-13 also where A is close to 1.
+pub(crate) fn log_moment(pair: &Pair, s: f64) -> f64 {
+    let sigma = pair.sigma();
     let mut scale = 0.0;
     let mut sum = Sum::default();
     let mut tail = Sum::default();
-    let mut x = left;
-    let mut index = 0.0;
-    while index <= nodes {
-        let log_base = -0.5 * (x / sigma) * (x / sigma) + log_norm;
+    let seen = points(pair, s, 0.0, MOST_NODES, |x, log_weight| {
+        let log_base = log_weight - 0.5 * (x / sigma) * (x / sigma);
         let loss = pair.loss(x);
         let log_weight = if pair.q_is_plain() { log_base } else { log_base + pair.log_q(x) };
         let power = s * loss + log_weight;
@@ -68,8 +108,9 @@ pub(crate) fn log_moment(pair: &Pair, s: f64) -> f64 {
         } else {
             sum.add(compensated(s, loss, log_weight));
         }
-        index += 1.0;
-        x = left + index * h;
+    });
+    if seen.is_none() {
+        return f64::INFINITY;
     }
     if tail.value() > 0.0 {
         return scale + libm::log(tail.value() + (1.0 + sum.value()) * libm::exp(-scale));
@@ -137,7 +178,7 @@ pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
 pub(crate) fn sketch(pair: &Pair, s: f64, uses: f64) -> Vec<(f64, f64)> {
     let (p, q) = pair.reach();
     let sigma = pair.sigma();
-    let (left, right) = (-q - FOLLOWED * sigma, (s * p).max(p) + FOLLOWED * sigma);
+    let (left, right) = (-q - FOLLOWED * sigma, ((s * p).max(p) + FOLLOWED * sigma).min(pair.cut()));
     let lowest = pair.loss(left);
     let nodes: u32 = 300;
     let h = (right - left) / f64::from(nodes);

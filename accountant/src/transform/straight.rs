@@ -10,7 +10,7 @@
 use core::f64::consts::PI;
 
 use crate::chernoff::log_hockey_stick;
-use crate::mechanism::Lowered;
+use crate::mechanism::{Lowered, Pair};
 use crate::numeric::fft::Complex;
 use crate::{AccountantError, Bounds};
 
@@ -39,6 +39,8 @@ pub(crate) struct Straight {
     at_zero: f64,
     /// log of the bound on Σ |e^{K − K_0}/(t(t+1))|·spacing/π beyond the last term.
     log_beyond: f64,
+    /// δ of what was cut off.
+    lost: f64,
     /// Chernoff's power and cumulant for the aliases above.
     above: (f64, f64),
 }
@@ -92,6 +94,7 @@ impl Straight {
             errors,
             at_zero,
             log_beyond,
+            lost: lost(side),
             above: (plan.power_above, cumulant(side, plan.power_above)),
         })
     }
@@ -105,7 +108,7 @@ impl Straight {
         let ratio = libm::exp(-(power - self.abscissa) * self.period);
         let above = libm::exp(cumulant - power * epsilon + log_hockey_stick(power)) * ratio / (1.0 - ratio);
         let doubt = scale * (error + libm::exp(self.log_beyond));
-        (scale * sum - doubt - 1.001 * above - 1.001 * fade / (1.0 - fade), scale * sum + doubt)
+        (scale * sum - doubt - 1.001 * above - 1.001 * fade / (1.0 - fade), scale * sum + doubt + self.lost)
     }
 
     /// Σ Re e^{K_j − K_0 − i·ω_j·ε}/(t_j(t_j+1))·spacing/π and a bound on its rounding error.
@@ -177,6 +180,12 @@ impl Straight {
         }
         weighted / sum
     }
+}
+
+/// P-mass that cut pairs leave out in all their uses.
+fn lost(side: &Lowered) -> f64 {
+    let of = |pair: &Pair| 1.001 * crate::normal::sf((pair.cut() - pair.reach().0) / pair.sigma());
+    side.pairs.iter().map(|(pair, count)| *count as f64 * of(pair)).sum()
 }
 
 /// 1/(t(t+1)) at t = c + iω.
@@ -283,8 +292,7 @@ pub(crate) fn epsilon(
         return Bounds::new(0.0, 0.0);
     }
     let line = Straight::new(side, tilt, ceiling, log_delta)?;
-    let bounds = line.epsilon(delta, ceiling)?;
-    Bounds::new(bounds.lower, bounds.upper.min(ceiling))
+    line.epsilon(delta, ceiling)
 }
 
 /// Bounds on δ at `epsilon`, given Chernoff's log δ and its power; refuses where the transform does not fall fast enough.
@@ -295,6 +303,5 @@ pub(crate) fn delta(
 ) -> Result<Bounds, AccountantError> {
     let line = Straight::new(side, tilt, epsilon, log_ceiling - 2.0)?;
     let (below, above) = line.delta(epsilon);
-    let ceiling = libm::exp(log_ceiling).min(1.0);
-    Bounds::new(below.max(0.0).min(ceiling), above.min(ceiling))
+    Bounds::new(below.max(0.0), above.min(1.0))
 }
