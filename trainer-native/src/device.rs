@@ -19,6 +19,12 @@ pub enum DeviceError {
     },
 }
 
+#[cfg(feature = "wgpu")]
+impl crate::layer::Kernels for burn_wgpu::Wgpu {}
+
+#[cfg(feature = "cuda")]
+impl crate::layer::Kernels for burn_cuda::Cuda {}
+
 /// The devices built into this program, by the names that plans and `--device` use.
 #[must_use]
 pub fn built_in() -> Vec<&'static str> {

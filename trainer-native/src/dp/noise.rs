@@ -1,6 +1,8 @@
 //! The Gaussian mechanism on a clipped sum, and the gradients an optimizer takes.
 
-use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose};
+use std::sync::Mutex;
+
+use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
 
 use super::ClippedSum;
 use crate::layer::Kernels;
@@ -43,14 +45,30 @@ pub fn privatize<B: Kernels>(
     rng: &impl PrivacyRng,
 ) -> PrivateGradient<B> {
     let noisy = mechanism.privatize_with(sum, |sum, std| {
-        for (index, part) in sum.parts.iter_mut().enumerate() {
-            let len = part.dims()[0];
-            let mut noise = vec![0.0; len];
-            rng.stream(Purpose::GradientNoise, step, index as u32).fill_gaussian_f32(&mut noise, std);
-            let device = part.device();
-            let dtype = part.dtype().into();
-            part.inplace(|part| part + from_host(noise, [len], dtype, &device));
+        let stream = |index| rng.stream(Purpose::GradientNoise, step, index as u32);
+        let lengths = sum.parts.iter().map(|part| part.dims()[0]);
+        let slots = lengths.enumerate().map(|(index, length)| (stream(index), vec![0.0; length])).collect();
+        for (part, noise) in sum.parts.iter_mut().zip(draw(slots, std)) {
+            let (device, dtype, length) = (part.device(), part.dtype().into(), noise.len());
+            part.inplace(|part| part + from_host(noise, [length], dtype, &device));
         }
     });
     PrivateGradient(noisy.parts.into_iter().map(|part| part / expected_batch_size).collect())
+}
+
+/// Fills each slot from its own stream, several at a time: which thread fills it makes no difference.
+fn draw(mut slots: Vec<(Stream, Vec<f32>)>, std: f64) -> Vec<Vec<f32>> {
+    let queue = Mutex::new(slots.iter_mut());
+    // A poisoned lock means that a thread panicked; the scope passes that panic on.
+    let next = || queue.lock().ok().and_then(|mut slots| slots.next());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((stream, noise)) = next() {
+                    stream.fill_gaussian_f32(noise, std);
+                }
+            });
+        }
+    });
+    slots.into_iter().map(|(_, noise)| noise).collect()
 }

@@ -30,7 +30,8 @@ fn squared_norms<B: Kernels>(record: &Record<B>) -> Tensor<B, 1> {
             // ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩, E from the look-up and H from the head.
             let lookup = B::lookup_squares(tokens.clone(), grad.clone());
             let head = B::product_squares(hidden.clone(), logits_grad.clone());
-            let cross = B::lookup_head_dots(tokens.clone(), grad.clone(), hidden.clone(), logits_grad.clone());
+            let cross =
+                B::lookup_head_dots(tokens.clone(), grad.clone(), hidden.clone(), logits_grad.clone());
             lookup + head + cross * 2.0
         }
     }

@@ -2,6 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::layer::portable::ROUNDING;
+
 /// Rows of a block: 4 × 4 sums stay in registers while a pair of row groups is read.
 const ROWS: usize = 4;
 
@@ -21,7 +23,8 @@ pub fn lookup_squares(tokens: &[i32], grad: &[f32], seq: usize, out: &mut [f32])
         for s in 0..seq {
             for t in (s..seq).filter(|&t| tokens[t] == tokens[s]) {
                 let weight = if s == t { 1.0 } else { 2.0 };
-                total += weight * f64::from(super::math::dot(&grad[s * d..s * d + d], &grad[t * d..t * d + d]));
+                let product = f64::from(super::math::dot(&grad[s * d..s * d + d], &grad[t * d..t * d + d]));
+                total += weight * rounded_up(product);
             }
         }
         *out = total as f32;
@@ -36,11 +39,21 @@ pub fn at_tokens(tokens: &[i32], logits_grad: &[f32], products: &[f32], seq: usi
         let rows = logits_grad.chunks_exact(vocabulary).zip(products.chunks_exact(seq));
         let total: f64 = rows
             .map(|(row, products)| {
-                tokens.iter().zip(products).map(|(&t, p)| f64::from(row[t as usize] * p)).sum::<f64>()
+                tokens
+                    .iter()
+                    .zip(products)
+                    .map(|(&t, p)| rounded_up(f64::from(row[t as usize] * p)))
+                    .sum::<f64>()
             })
             .sum();
         *out = total as f32;
     }
+}
+
+/// A term with its share of the allowance for rounding; the sum of such terms is no lower than the true sum.
+#[inline(always)]
+fn rounded_up(term: f64) -> f64 {
+    term + term.abs() * ROUNDING
 }
 
 struct Example<'a> {
@@ -65,7 +78,7 @@ impl WithSimd for Example<'_> {
                         // Rows past the end repeat the last one and do not count; below the diagonal is the mirror.
                         if column < self.seq && row <= column {
                             let weight = if row == column { 1.0 } else { 2.0 };
-                            total += weight * f64::from(inputs[i][j]) * f64::from(grads[i][j]);
+                            total += weight * rounded_up(f64::from(inputs[i][j]) * f64::from(grads[i][j]));
                         }
                     }
                 }
@@ -79,13 +92,17 @@ impl WithSimd for Example<'_> {
 #[inline(always)]
 fn group(values: &[f32], seq: usize, first: usize) -> [&[f32]; ROWS] {
     let d = values.len() / seq;
-    std::array::from_fn(|at| {
-        let row = (first + at).min(seq - 1);
-        &values[row * d..row * d + d]
-    })
+    let mut rows = [values; ROWS];
+    for (at, row) in rows.iter_mut().enumerate() {
+        let start = (first + at).min(seq - 1) * d;
+        *row = &values[start..start + d];
+    }
+    rows
 }
 
 /// All inner products between two groups of rows.
+///
+/// Plain loops throughout: a closure handed to `map` is compiled on its own, without the vector instructions.
 #[inline(always)]
 fn block<S: Simd>(simd: S, left: [&[f32]; ROWS], right: [&[f32]; ROWS]) -> [[f32; ROWS]; ROWS] {
     let count = left[0].len() / S::F32_LANES;
@@ -93,7 +110,7 @@ fn block<S: Simd>(simd: S, left: [&[f32]; ROWS], right: [&[f32]; ROWS]) -> [[f32
     let (right, right_rest) = split::<S>(right, count);
     let mut sums = [[simd.splat_f32s(0.0); ROWS]; ROWS];
     for at in 0..count {
-        let column: [S::f32s; ROWS] = std::array::from_fn(|j| right[j][at]);
+        let column = [right[0][at], right[1][at], right[2][at], right[3][at]];
         for (sums, left) in sums.iter_mut().zip(left) {
             let value = left[at];
             for (sum, column) in sums.iter_mut().zip(column) {
@@ -101,17 +118,27 @@ fn block<S: Simd>(simd: S, left: [&[f32]; ROWS], right: [&[f32]; ROWS]) -> [[f32
             }
         }
     }
-    let mut products = sums.map(|row| row.map(|sum| simd.reduce_sum_f32s(sum)));
-    for (products, left) in products.iter_mut().zip(left_rest) {
-        for (product, right) in products.iter_mut().zip(right_rest) {
-            *product += left.iter().zip(right).map(|(a, b)| a * b).sum::<f32>();
+    let mut products = [[0.0; ROWS]; ROWS];
+    for ((products, sums), left) in products.iter_mut().zip(sums).zip(left_rest) {
+        for ((product, sum), right) in products.iter_mut().zip(sums).zip(right_rest) {
+            *product = simd.reduce_sum_f32s(sum);
+            for (a, b) in left.iter().zip(right) {
+                *product += a * b;
+            }
         }
     }
     products
 }
 
+/// Rows as vectors and what is left of each.
 #[inline(always)]
 fn split<'a, S: Simd>(rows: [&'a [f32]; ROWS], count: usize) -> ([&'a [S::f32s]; ROWS], [&'a [f32]; ROWS]) {
-    let halves = rows.map(|row| S::as_simd_f32s(row));
-    (halves.map(|(whole, _)| &whole[..count]), halves.map(|(_, rest)| rest))
+    let mut whole: [&[S::f32s]; ROWS] = [&[]; ROWS];
+    let mut rest: [&[f32]; ROWS] = [&[]; ROWS];
+    for ((row, whole), rest) in rows.iter().zip(&mut whole).zip(&mut rest) {
+        let (vectors, remainder) = S::as_simd_f32s(row);
+        *whole = &vectors[..count];
+        *rest = remainder;
+    }
+    (whole, rest)
 }

@@ -156,3 +156,23 @@ fn squared_norms_of_products_and_tables() {
     let fused = Flex::lookup_head_dots(tokens.clone(), grad, hidden, logits_grad);
     agree(fused, portable::lookup_head_dots(tokens, grad64, hidden64, logits_grad64));
 }
+
+#[test]
+fn norms_of_gradients_that_nearly_cancel_are_not_too_low() {
+    let mut source = Source::new();
+    for cancel in [1e-1_f32, 1e-2, 1e-3] {
+        // Two positions with almost the same input and opposite gradients, eight times over.
+        let (input, _) = source.pair([4, 1, 200]);
+        let (grad, _) = source.pair([4, 1, 300]);
+        let (noise, _) = source.pair([4, 16, 200]);
+        let signs: Vec<f32> = (0..16).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        let signs: Tensor<Flex, 3> = Tensor::from_data(TensorData::new(signs, [1, 16, 1]), &FlexDevice);
+        let (input, grad) = (input + noise * cancel, grad * signs);
+        let exact = input.clone().cast(DType::F64).transpose().matmul(grad.clone().cast(DType::F64));
+        let exact = to_host_f64(exact.square().sum_dim(1).sum_dim(2));
+        let got = to_host_f64(Flex::product_squares(input, grad));
+        for (got, exact) in got.into_iter().zip(exact) {
+            assert!(got >= exact, "{cancel}: {got} < {exact}");
+        }
+    }
+}
