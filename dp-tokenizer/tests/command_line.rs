@@ -80,7 +80,9 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     let out = path(&out);
     let empty = dir.path().join("empty.txt");
     std::fs::write(&empty, "\n").unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    let bad = dir.path().join("tokenizer.json");
+    std::fs::write(&bad, "{").unwrap();
+    let cases: [(&[&str], &str); 11] = [
         (&["train", "--out", out], "--epsilon"),
         (&["train", "--epsilon", "nan", "--delta", "1e-6", "--out", out], "target epsilon = NaN"),
         (&["train", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
@@ -89,7 +91,15 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
         (&["train", "--public", "--vocab-size", "10", "--out", out], "vocab_size = 10 is too small"),
         (&["train", "--public", "--unit", "words:0", "--out", out], "words:N"),
         (&["train", "--public", "--out", "/proc/nothing"], "/proc/nothing"),
-        (&["encode", "--tokenizer", path(&empty)], "tokenizer.json, line"),
+        (
+            &["train", "--epsilon", "1", "--delta", "1e-6", "--method", "hoory-2021", "--out", out],
+            "--unit words:N",
+        ),
+        (
+            &["train", "--epsilon", "1", "--delta", "1e-6", "--as-published", "--out", out],
+            "--method hoory-2021",
+        ),
+        (&["encode", "--tokenizer", path(&bad)], "tokenizer.json, line"),
     ];
     for (arguments, expected) in cases {
         let done = run(arguments, "");
@@ -120,4 +130,25 @@ fn users_are_needed_for_user_level_privacy() {
     // One user alone: nothing may be released, so nothing can be learnt.
     assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
     assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
+}
+
+#[test]
+fn a_published_formula_comes_with_its_true_delta() {
+    let dir = tempfile::tempdir().unwrap();
+    for method in ["hoory-2021", "ponomareva-2022"] {
+        let out = dir.path().join(method);
+        let mut arguments =
+            vec!["train", "--epsilon", "8", "--delta", "1e-6", "--unit", "words:32", "--method", method];
+        arguments.extend(["--vocab-size", "500", "--out", path(&out)]);
+        assert!(run(&arguments, "").status.success());
+        arguments.push("--as-published");
+        let done = run(&arguments, "");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let privacy: Value =
+            serde_json::from_str(&std::fs::read_to_string(out.join("privacy.json")).unwrap()).unwrap();
+        assert_eq!(privacy["published"]["delta"], 1e-6);
+        let really = privacy["delta"].as_f64().unwrap();
+        assert!(really > 1e-5, "{really}");
+        assert!(text(&done.stderr).contains("warning: noise and threshold by the printed formulas"));
+    }
 }

@@ -54,6 +54,9 @@ pub(super) struct Train {
     /// The δ to stay within; below one over the number of units.
     #[arg(long, required_unless_present = "public", value_name = "D")]
     pub(super) delta: Option<f64>,
+    /// Noise and threshold of the papers' methods as printed; privacy.json then states the true δ, which is larger.
+    #[arg(long)]
+    pub(super) as_published: bool,
     /// Which data sets must be hard to tell apart.
     #[arg(long, value_enum, default_value = "add-or-remove-one")]
     pub(super) relation: Relation,
@@ -111,6 +114,12 @@ pub(super) enum Method {
     Sips,
     /// One round of even weights with Gaussian noise.
     Weighted,
+    /// The paper's word histogram, each word once a unit; needs --unit words:N.
+    #[value(name = "hoory-2021")]
+    Hoory2021,
+    /// The paper's word histogram with counts; needs --unit words:N.
+    #[value(name = "ponomareva-2022")]
+    Ponomareva2022,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

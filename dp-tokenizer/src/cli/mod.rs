@@ -3,6 +3,7 @@
 mod arguments;
 mod failure;
 mod inspect;
+mod private;
 mod tokens;
 mod train;
 

@@ -3,24 +3,18 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use accountant::{Delta, NeighboringRelation, budget, calibrate};
 use anyhow::Context;
 use dp_tokenizer::corpus::{BadUtf8, Files, Format, Source, open};
-use dp_tokenizer::release::{ReleaseConfig, Released, public_counts, release};
+use dp_tokenizer::release::public_counts;
 use dp_tokenizer::train::{Trained, UnigramConfig, unigram};
 use dp_tokenizer::unit::{PrivacyUnit, pieces};
-use mechanisms::{OsRng, RandomnessSource, TestRng};
 use serde_json::{Value, json};
 
-use super::arguments::{Method, Model, Train};
+use super::arguments::{Model, Train};
 use super::failure::refuse;
 
 /// Notes of the embedded corpus, where no file is named.
 const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
-
-/// Shares of μ² for the rounds and for the counts.
-const SIPS: (&[f64], f64) = (&[0.0625, 0.1875, 0.5], 0.25);
-const WEIGHTED: (&[f64], f64) = (&[0.75], 0.25);
 
 pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     // Before hours of work, not after.
@@ -33,9 +27,13 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
             json!({"private": false, "reason": "the text was declared public; no noise"}),
         )
     } else {
-        release_private(arguments)?
+        progress("counting and releasing words");
+        super::private::run(arguments, &source(arguments))?
     };
     progress(&format!("training on {} released words", words.len()));
+    if let Some(warning) = privacy["warning"].as_str() {
+        progress(&format!("warning: {warning}"));
+    }
     let trained = train(arguments, &words)?;
     if let Some(warning) = trained.warning() {
         progress(&format!("warning: {warning}"));
@@ -74,61 +72,6 @@ fn source(arguments: &Train) -> Source {
 fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
     let records = open(&source(arguments)).map_err(refuse)?;
     public_counts(pieces(records, PrivacyUnit::Record).map_err(refuse)?).map_err(refuse)
-}
-
-fn release_private(arguments: &Train) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
-    let (Some(target), Some(delta)) = (arguments.epsilon, arguments.delta) else {
-        return Err(refuse("private text needs --epsilon and --delta (or --public if it is not private)"));
-    };
-    let delta = Delta::new(delta).map_err(refuse)?;
-    let relation = NeighboringRelation::from(arguments.relation);
-    let threshold_delta = budget::threshold_delta(delta);
-    let (rounds, count) = match arguments.method {
-        Method::Sips => SIPS,
-        Method::Weighted => WEIGHTED,
-    };
-    let event_for = |noise| accountant::vocabulary_release_event(noise, threshold_delta, rounds, count);
-    let noise = calibrate::noise_multiplier(target, delta, relation, event_for).map_err(refuse)?;
-    let config = ReleaseConfig::with_shares(noise, threshold_delta, rounds, count).map_err(refuse)?;
-    let records = open(&source(arguments)).map_err(refuse)?;
-    let units = pieces(records, arguments.unit.unit).map_err(refuse)?;
-    progress("counting and releasing words");
-    let released = match arguments.test_key {
-        Some(key) => release(units, &config, &TestRng::from_seed(key)),
-        None => release(units, &config, &OsRng::new()?),
-    }
-    .map_err(refuse)?;
-    let epsilon = accountant::epsilon(&released.event, delta, relation).map_err(refuse)?;
-    let privacy = statement(arguments, &released, delta, json!(epsilon), noise, threshold_delta);
-    Ok((released.words, privacy))
-}
-
-/// What privacy.json says.
-fn statement(
-    arguments: &Train,
-    released: &Released,
-    delta: Delta,
-    epsilon: Value,
-    noise_multiplier: f64,
-    threshold_delta: f64,
-) -> Value {
-    let private = released.randomness == RandomnessSource::OperatingSystem;
-    json!({
-        "private": private,
-        "reason": if private { "noise under a key from the operating system" } else { "a test key: the noise can be repeated" },
-        "epsilon": epsilon,
-        "delta": delta,
-        "relation": NeighboringRelation::from(arguments.relation),
-        "unit": arguments.unit.name,
-        "method": match arguments.method { Method::Sips => "sips", Method::Weighted => "weighted" },
-        "noise_multiplier": noise_multiplier,
-        "threshold_delta": threshold_delta,
-        "event": released.event,
-        "released_words": released.words.len(),
-        "accountant": {"version": accountant::VERSION, "method": accountant::METHOD},
-        "assumptions": ["delta lies below one over the number of units"],
-        "not_protected": ["facts that many units share", "the settings named in this file"],
-    })
 }
 
 fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {

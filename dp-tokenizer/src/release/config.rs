@@ -3,7 +3,8 @@
 use accountant::DpEvent;
 use mechanisms::MechanismError;
 
-use super::threshold::Threshold;
+use super::contribution::Contribution;
+use super::threshold::{Rule, Threshold};
 use crate::unit::UnitError;
 
 /// Most items of one unit that count in a round, unless told otherwise.
@@ -39,6 +40,19 @@ pub struct ReleaseConfig {
     round_shares: Vec<f64>,
     count_share: f64,
     max_items_per_unit: u32,
+    contribution: Contribution,
+    /// The threshold of a published formula, in σ above the largest weight; else `threshold_delta` decides.
+    published_sigmas: Option<f64>,
+}
+
+/// Which of a paper's formulas decides the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// The exact normal tail.
+    Corrected,
+    /// The formula as printed, with erf⁻¹ where the normal quantile √2·erf⁻¹ belongs. Its threshold is too low;
+    /// [`ReleaseConfig::event`] states what it really gives.
+    AsPublished,
 }
 
 impl ReleaseConfig {
@@ -74,7 +88,7 @@ impl ReleaseConfig {
         if !(threshold_delta > 0.0 && threshold_delta < 1.0) {
             return out_of_range("threshold delta", threshold_delta, "0 < value < 1");
         }
-        if round_shares.is_empty() || !(smallest > 1e-6) {
+        if round_shares.is_empty() || smallest.is_nan() || smallest <= 1e-6 {
             return out_of_range("share of a round", smallest, "at least one round, each share > 1e-6");
         }
         if !(count_share >= 0.0 && total <= 1.0 + 1e-9) {
@@ -86,14 +100,109 @@ impl ReleaseConfig {
             round_shares: round_shares.to_vec(),
             count_share,
             max_items_per_unit: MAX_ITEMS,
+            contribution: Contribution::Even,
+            published_sigmas: None,
         })
     }
 
+    /// The word histogram of Hoory et al. 2021: each unit counts 1 for each of its at most `words` items.
+    ///
+    /// `noise_multiplier` is σ/√`words`. Corrected, `delta` is the threshold's; as published, it is the δ of the paper's
+    /// corollary 1, C = 1 + σ·erf⁻¹(1 − δ/`words`), and the event holds the true one.
+    ///
+    /// ```
+    /// use dp_tokenizer::release::{Formula, ReleaseConfig};
+    /// // The paper's σ = 200 and N = 256: a threshold δ of 1.18e-4 instead of the 1e-9 aimed at.
+    /// let published = ReleaseConfig::hoory_2021(200.0 / 16.0, 1e-9, 256, Formula::AsPublished)?;
+    /// let accountant::DpEvent::Composed { events } = published.event() else { unreachable!() };
+    /// let accountant::DpEvent::ThresholdedHistogram { threshold_delta, .. } = events[0] else { unreachable!() };
+    /// assert!((threshold_delta - 1.18e-4).abs() < 1e-6);
+    /// assert!((published.threshold()? - 982.5).abs() < 0.05);
+    /// let corrected = ReleaseConfig::hoory_2021(200.0 / 16.0, 1e-9, 256, Formula::Corrected)?;
+    /// assert!((corrected.threshold()? - 1369.39).abs() < 0.05);
+    /// # Ok::<(), dp_tokenizer::release::ReleaseError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::with_shares`]; `words` must be at least 1.
+    ///
+    /// # References
+    /// Hoory et al. 2021, "Learning and Evaluating a Differentially Private Pre-trained Language Model", §3.2
+    pub fn hoory_2021(
+        noise_multiplier: f64,
+        delta: f64,
+        words: u32,
+        formula: Formula,
+    ) -> Result<Self, ReleaseError> {
+        let tail = delta / f64::from(words.max(1));
+        Self::of_paper(noise_multiplier, delta, words, Contribution::Presence, (formula, tail))
+    }
+
+    /// The word histogram of Ponomareva et al. 2022: each unit counts its words as often as they occur, at most `words`
+    /// in all.
+    ///
+    /// `noise_multiplier` is σ/`words`. Corrected, `delta` is the threshold's; as published, it is that of
+    /// C = m + σ·erf⁻¹(1 − δ/2N) with m = N = `words`, and the event holds the true one.
+    ///
+    /// # Errors
+    /// As [`Self::with_shares`]; `words` must be at least 1.
+    ///
+    /// # References
+    /// Ponomareva, Bastings, Vassilvitskii 2022, "Training Text-to-Text Transformers with Privacy Guarantees", §4.1
+    pub fn ponomareva_2022(
+        noise_multiplier: f64,
+        delta: f64,
+        words: u32,
+        formula: Formula,
+    ) -> Result<Self, ReleaseError> {
+        let tail = delta / (2.0 * f64::from(words.max(1)));
+        Self::of_paper(noise_multiplier, delta, words, Contribution::Counts, (formula, tail))
+    }
+
+    /// One round, no count share. As published, the threshold lies erf⁻¹(1 − tail) σ above the largest weight.
+    fn of_paper(
+        noise_multiplier: f64,
+        delta: f64,
+        words: u32,
+        contribution: Contribution,
+        (formula, tail): (Formula, f64),
+    ) -> Result<Self, ReleaseError> {
+        if !(1..=MAX_ITEMS).contains(&words) {
+            return Err(ReleaseError::OutOfRange {
+                name: "words of a unit",
+                value: f64::from(words),
+                allowed: "1 to 4096, by unit words:N",
+            });
+        }
+        let mut config = Self::with_shares(noise_multiplier, delta, &[1.0], 0.0)?;
+        config.max_items_per_unit = words;
+        config.contribution = contribution;
+        if formula == Formula::AsPublished {
+            // erf⁻¹(1 − x) = Φ⁻¹(1 − x/2)/√2
+            let sigmas = accountant::normal::isf(0.5 * tail) / std::f64::consts::SQRT_2;
+            config.published_sigmas = Some(sigmas);
+            config.threshold_delta = config.round_threshold(0).delta()?;
+        }
+        Ok(config)
+    }
+
+    /// The least noisy count that is released, in the counts of the method (for DP-SIPS that of the first round, in
+    /// contributions of norm 1).
+    ///
+    /// # Errors
+    /// [`ReleaseError::Mechanism`] if the noise is beyond what can be drawn.
+    pub fn threshold(&self) -> Result<f64, ReleaseError> {
+        let fixed = self.round_threshold(0).fixed_point()? as f64 / super::histogram::ONE as f64;
+        Ok(fixed * self.norm())
+    }
+
     /// Lets at most this many items of a unit count in each round; beyond that a random choice counts. A public figure:
-    /// a smaller one lowers the threshold a little. 0 is taken as 1.
+    /// a smaller one lowers the threshold a little. 0 is taken as 1. The papers' methods keep their own cap.
     #[must_use]
     pub fn max_items_per_unit(mut self, cap: u32) -> Self {
-        self.max_items_per_unit = cap.max(1);
+        if self.contribution == Contribution::Even {
+            self.max_items_per_unit = cap.max(1);
+        }
         self
     }
 
@@ -120,15 +229,26 @@ impl ReleaseConfig {
         (self.count_share > 0.0).then(|| self.noise_multiplier / self.count_share.sqrt())
     }
 
-    pub(super) fn cap(&self) -> usize {
-        self.max_items_per_unit as usize
+    pub(super) fn cap(&self) -> u32 {
+        self.max_items_per_unit
     }
 
-    pub(super) fn threshold(&self, round: usize) -> Threshold {
+    pub(super) fn contribution(&self) -> Contribution {
+        self.contribution
+    }
+
+    /// What one in the histogram stands for, in the counts of the method.
+    pub(super) fn norm(&self) -> f64 {
+        self.contribution.norm(self.max_items_per_unit)
+    }
+
+    pub(super) fn round_threshold(&self, round: usize) -> Threshold {
+        let rounds = self.round_shares.len() as f64;
         Threshold {
             noise_multiplier: self.round_noise_multiplier(round),
-            delta: self.threshold_delta / self.round_shares.len() as f64,
             cap: self.max_items_per_unit,
+            contribution: self.contribution,
+            rule: self.published_sigmas.map_or(Rule::Tail(self.threshold_delta / rounds), Rule::Sigmas),
         }
     }
 }

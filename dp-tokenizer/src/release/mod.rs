@@ -4,12 +4,13 @@
 //! the vocabulary included, is post-processing.
 
 mod config;
+mod contribution;
 mod counting;
 mod histogram;
 mod sips;
 mod threshold;
 
-pub use config::{ReleaseConfig, ReleaseError};
+pub use config::{Formula, ReleaseConfig, ReleaseError};
 pub use threshold::threshold_in_sensitivities;
 
 use accountant::DpEvent;
@@ -21,7 +22,8 @@ use crate::unit::{Piece, UnitError};
 /// Items that may be shown to anyone, and what showing them cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Released {
-    /// Items with their noisy counts (in units of one privacy unit's whole contribution), all above 0, by falling
+    /// Items with their noisy counts (in the counts of the method; for DP-SIPS a unit's whole contribution has norm 1),
+    /// all above 0, by falling
     /// count. The order says nothing about the order of the data.
     pub words: Vec<(String, f64)>,
     /// What the release spent.
@@ -90,4 +92,68 @@ pub fn public_counts(
     let mut words: Vec<(String, f64)> = named.map(|(name, count)| (name.to_owned(), count as f64)).collect();
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mechanisms::TestRng;
+
+    #[test]
+    fn released_weights_carry_the_noise_of_the_round_and_a_wrong_sigma_is_rejected() {
+        // 300 units with one word each: its weight is 300 before noise. A quarter of μ² doubles the noise: σ = 4.
+        let config = ReleaseConfig::with_shares(2.0, 1e-6, &[0.25], 0.0).unwrap();
+        let draws: Vec<f64> = (0..3000)
+            .map(|seed| {
+                let units = (0..300).map(|unit| Ok(Piece { unit, text: "fever".into() }));
+                let released = release(units, &config, &TestRng::from_seed(seed)).unwrap();
+                assert_eq!(released.words.len(), 1);
+                released.words[0].1 - 300.0
+            })
+            .collect();
+        let variance = draws.iter().map(|d| d * d).sum::<f64>() / draws.len() as f64;
+        let tolerance = 4.9 * (2.0 / draws.len() as f64).sqrt(); // α = 1e-6
+        assert!((variance / 16.0 - 1.0).abs() < tolerance, "{variance}");
+        assert!((variance / 19.36 - 1.0).abs() > tolerance, "σ wrong by 10 % must be rejected");
+    }
+
+    #[test]
+    fn words_of_one_unit_alone_are_not_released() {
+        let units = || {
+            (0..2000).map(|unit| {
+                let text = if unit == 7 { " fever secretcode".to_owned() } else { " fever cough".to_owned() };
+                Ok(Piece { unit, text })
+            })
+        };
+        let sips = ReleaseConfig::new(3.0, 1e-9).unwrap();
+        let hoory = ReleaseConfig::hoory_2021(3.0, 1e-9, 4, Formula::Corrected).unwrap();
+        let ponomareva = ReleaseConfig::ponomareva_2022(3.0, 1e-9, 4, Formula::Corrected).unwrap();
+        for config in [sips, hoory, ponomareva] {
+            let released = release(units(), &config, &TestRng::from_seed(1)).unwrap();
+            let names: Vec<&str> = released.words.iter().map(|w| w.0.as_str()).collect();
+            assert!(names.contains(&"▁fever") && names.contains(&"▁cough"), "{names:?}");
+            assert!(!names.contains(&"▁secretcode"), "{names:?}");
+            assert_eq!(released.event, config.event());
+        }
+    }
+
+    #[test]
+    fn out_of_range_settings_are_refused() {
+        for (noise, delta, shares, count) in [
+            (0.0, 1e-6, &[1.0][..], 0.0),
+            (f64::NAN, 1e-6, &[1.0], 0.0),
+            (1.0, 0.0, &[1.0], 0.0),
+            (1.0, 1.0, &[1.0], 0.0),
+            (1.0, 1e-6, &[], 0.5),
+            (1.0, 1e-6, &[0.5, f64::NAN], 0.1),
+            (1.0, 1e-6, &[0.8], 0.3),
+            (1.0, 1e-6, &[0.5], -0.1),
+        ] {
+            assert!(
+                ReleaseConfig::with_shares(noise, delta, shares, count).is_err(),
+                "{noise} {delta} {shares:?}"
+            );
+        }
+        assert!(ReleaseConfig::hoory_2021(1.0, 1e-6, 0, Formula::Corrected).is_err());
+    }
 }

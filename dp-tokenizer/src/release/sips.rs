@@ -2,7 +2,8 @@
 
 use mechanisms::{PrivacyRng, Purpose, Stream};
 
-use super::histogram::{ONE, even_weight, noise};
+use super::contribution::Contribution;
+use super::histogram::{ONE, noise};
 use super::{ReleaseConfig, ReleaseError};
 use crate::count::{UnitItems, is_public_item};
 
@@ -27,15 +28,18 @@ pub(super) fn rounds(
     config: &ReleaseConfig,
     rng: &impl PrivacyRng,
 ) -> Result<Found, ReleaseError> {
+    let counted = config.count_noise_multiplier().is_some();
     let mut found = Found {
         weights: vec![None; items.distinct()],
-        public: items.names().into_iter().map(is_public_item).collect(),
+        // Without a count for them, public items take part like the others.
+        public: items.names().into_iter().map(|n| counted && is_public_item(n)).collect(),
     };
     for round in 0..config.rounds() {
-        let histogram =
-            weigh(items, &found, config.cap(), |unit| rng.stream(Purpose::Contribution, unit, round as u32));
+        let histogram = weigh(items, &found, (config.contribution(), config.cap()), |unit| {
+            rng.stream(Purpose::Contribution, unit, round as u32)
+        });
         let noise = noise(config.round_noise_multiplier(round))?;
-        let threshold = config.threshold(round).fixed_point()?;
+        let threshold = config.round_threshold(round).fixed_point()?;
         let mut stream = rng.stream(Purpose::HistogramNoise, round as u64, 0);
         for (weight, slot) in histogram.into_iter().zip(&mut found.weights) {
             if weight == 0 {
@@ -43,41 +47,35 @@ pub(super) fn rounds(
             }
             let noisy = (weight as i64).saturating_add(noise.sample(&mut stream));
             if noisy >= threshold {
-                *slot = Some((noisy as f64 / ONE as f64).max(f64::MIN_POSITIVE));
+                *slot = Some((noisy as f64 / ONE as f64 * config.norm()).max(f64::MIN_POSITIVE));
             }
         }
     }
     Ok(found)
 }
 
-/// The histogram of one round: every unit gives each of its items the same weight, L2 norm at most ONE in all.
-fn weigh(items: &UnitItems, found: &Found, cap: usize, stream: impl Fn(u64) -> Stream) -> Vec<u64> {
+/// The histogram of one round, over the items that are still hidden; each unit adds an L2 norm of at most ONE.
+fn weigh(
+    items: &UnitItems,
+    found: &Found,
+    (contribution, cap): (Contribution, u32),
+    stream: impl Fn(u64) -> Stream,
+) -> Vec<u64> {
     let mut histogram = vec![0_u64; items.distinct()];
-    let mut open: Vec<u32> = Vec::new();
+    let mut open: Vec<(u32, u64)> = Vec::new();
     for (unit, held) in items.units().iter().enumerate() {
         open.clear();
         let hidden = |n: u32| found.weights[n as usize].is_none() && !found.public[n as usize];
-        open.extend(held.iter().map(|h| h.0).filter(|&n| hidden(n)));
-        if open.len() > cap {
-            choose(&mut open, cap, &mut stream(unit as u64));
-        }
-        let weight = even_weight(open.len());
-        open.iter().for_each(|&n| histogram[n as usize] += weight);
+        open.extend(held.iter().filter(|h| hidden(h.0)).map(|&(n, c)| (n, u64::from(c))));
+        contribution.weigh(&mut open, cap, || stream(unit as u64));
+        open.iter().for_each(|&(n, weight)| histogram[n as usize] += weight);
     }
     histogram
 }
 
-/// A uniformly random choice of `cap` items, moved to the front.
-fn choose(items: &mut Vec<u32>, cap: usize, stream: &mut Stream) {
-    for at in 0..cap {
-        let other = at + stream.below((items.len() - at) as u64) as usize;
-        items.swap(at, other);
-    }
-    items.truncate(cap);
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::histogram::even_weight;
     use super::*;
     use crate::unit::Piece;
     use mechanisms::TestRng;
@@ -89,7 +87,11 @@ mod tests {
         .unwrap()
     }
 
-    fn histogram(texts: &[String], released: &[&str], cap: usize) -> std::collections::BTreeMap<String, u64> {
+    fn histogram(
+        texts: &[String],
+        released: &[&str],
+        (contribution, cap): (Contribution, u32),
+    ) -> std::collections::BTreeMap<String, u64> {
         let items = units(texts);
         let names = items.names();
         let weights = names.iter().map(|n| released.contains(n).then_some(1.0)).collect();
@@ -97,16 +99,17 @@ mod tests {
         let rng = TestRng::from_seed(0);
         // The choice depends on the unit alone, as it must: here on its text length, so that it survives renumbering.
         let lengths: Vec<u64> = texts.iter().map(|t| t.len() as u64).collect();
-        let weighed =
-            weigh(&items, &found, cap, |unit| rng.stream(Purpose::Contribution, lengths[unit as usize], 0));
+        let weighed = weigh(&items, &found, (contribution, cap), |unit| {
+            rng.stream(Purpose::Contribution, lengths[unit as usize], 0)
+        });
         names.iter().map(|n| (*n).to_owned()).zip(weighed).filter(|w| w.1 > 0).collect()
     }
 
     #[test]
     fn the_histogram_moves_by_at_most_one_when_a_unit_is_removed() {
-        // 10,000 random neighbouring pairs; the sensitivity is compared in exact integers.
+        // About 10,000 random neighbouring pairs for each way to weigh; the sensitivity is compared in exact integers.
         let mut s = TestRng::from_seed(9).stream(Purpose::Data, 0, 0);
-        for _ in 0..10_000 {
+        for _ in 0..30_000 {
             let texts: Vec<String> = (0..1 + s.below(6))
                 .map(|_| (0..1 + s.below(9)).map(|_| format!(" w{:02}x", s.below(12))).collect())
                 .collect();
@@ -115,7 +118,11 @@ mod tests {
                 texts.iter().enumerate().filter(|(i, _)| *i != removed).map(|(_, t)| t.clone()).collect();
             let released = if s.below(2) == 0 { &["▁w", "x"][..] } else { &["01", "02"][..] };
             // A cap that no unit reaches: the items chosen would otherwise hang on their numbers.
-            let (full, less) = (histogram(&texts, released, 100), histogram(&fewer, released, 100));
+            let method = (
+                [Contribution::Even, Contribution::Presence, Contribution::Counts][s.below(3) as usize],
+                100,
+            );
+            let (full, less) = (histogram(&texts, released, method), histogram(&fewer, released, method));
             let square: u128 = full
                 .iter()
                 .map(|(name, &w)| u128::from(w.abs_diff(less.get(name).copied().unwrap_or(0))))
@@ -131,14 +138,14 @@ mod tests {
         let text: String = (0..50)
             .map(|i| format!(" {}", (b'a' + i % 26) as char).repeat(2) + &"z".repeat(i as usize))
             .collect();
-        let weighed = histogram(&[text], &[], 10);
+        let weighed = histogram(&[text], &[], (Contribution::Even, 10));
         assert_eq!(weighed.len(), 10);
         assert!(weighed.values().all(|&w| w == even_weight(10)));
     }
 
     #[test]
     fn released_and_public_items_get_no_weight() {
-        let weighed = histogram(&[" known hidden x .".to_owned()], &["▁known"], 10);
+        let weighed = histogram(&[" known hidden x .".to_owned()], &["▁known"], (Contribution::Even, 10));
         assert_eq!(weighed.into_iter().collect::<Vec<_>>(), [("▁hidden".to_owned(), ONE)]);
     }
 }

@@ -3,30 +3,60 @@
 use accountant::normal;
 
 use super::ReleaseError;
-use super::histogram::{ONE, even_weight, noise};
+use super::contribution::Contribution;
+use super::histogram::{ONE, noise};
 
 /// The parameters that decide a threshold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threshold {
     pub(super) noise_multiplier: f64,
-    /// Probability that any of one unit's own items passes.
-    pub(super) delta: f64,
-    /// Most items a unit may contribute.
+    /// Most items (or counts) a unit may contribute.
     pub(super) cap: u32,
+    pub(super) contribution: Contribution,
+    pub(super) rule: Rule,
+}
+
+/// How far above a unit's own weight the threshold lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rule {
+    /// So far that no item of a unit alone passes, with this failure probability.
+    Tail(f64),
+    /// This many σ above the largest weight, by a published formula.
+    Sigmas(f64),
 }
 
 impl Threshold {
     /// The least noisy weight that is released, in the fixed-point unit.
     ///
-    /// A unit with k items that nobody else has gives each the weight w(k) = 1/√k. None of them passes T with
+    /// A unit with k items that nobody else has gives each at most the weight w(k). None of them passes T with
     /// probability at least (1 − p)^k ≥ 1 − δ, where p = P(noise ≥ T − w(k)); so T is the largest over k of
     /// w(k) + σ·Φ⁻¹((1−δ)^{1/k}). The noise is discrete: P(X ≥ m) ≤ P(N(0, σ²) ≥ m − 1), hence one more.
     pub(super) fn fixed_point(self) -> Result<i64, ReleaseError> {
         let sigma = noise(self.noise_multiplier)?.sigma() as f64;
-        let highest = (1..=self.cap)
-            .map(|k| even_weight(k as usize) as f64 + round_up(sigma * quantile(self.delta, k)) + 1.0)
-            .fold(f64::NEG_INFINITY, f64::max);
+        let highest = match self.rule {
+            Rule::Tail(delta) => (1..=self.cap)
+                .map(|k| self.weight(k) + round_up(sigma * quantile(delta, k)) + 1.0)
+                .fold(f64::NEG_INFINITY, f64::max),
+            Rule::Sigmas(sigmas) => self.weight(1) + round_up(sigma * sigmas) + 1.0,
+        };
         Ok(highest as i64)
+    }
+
+    /// The probability that any item of a unit alone passes: the stated one, or what a published formula really gives.
+    pub(super) fn delta(self) -> Result<f64, ReleaseError> {
+        if let Rule::Tail(delta) = self.rule {
+            return Ok(delta);
+        }
+        let (threshold, sigma) = (self.fixed_point()? as f64, noise(self.noise_multiplier)?.sigma() as f64);
+        let any_of = |k: u32| {
+            let tail = normal::sf((threshold - 1.0 - self.weight(k)) / sigma);
+            -libm::expm1(f64::from(k) * libm::log1p(-tail))
+        };
+        Ok((1..=self.cap).map(any_of).fold(0.0, f64::max))
+    }
+
+    fn weight(self, k: u32) -> f64 {
+        self.contribution.largest_weight(k, self.cap) as f64
     }
 }
 
@@ -67,12 +97,14 @@ pub fn threshold_in_sensitivities(noise_multiplier: f64, delta: f64, cap: u32) -
             allowed: "0 < value < 2^20",
         });
     }
-    let threshold = Threshold { noise_multiplier, delta, cap: cap.max(1) }.fixed_point()?;
-    Ok(threshold as f64 / ONE as f64)
+    let rule = Rule::Tail(delta);
+    let threshold = Threshold { noise_multiplier, cap: cap.max(1), contribution: Contribution::Even, rule };
+    Ok(threshold.fixed_point()? as f64 / ONE as f64)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::histogram::even_weight;
     use super::*;
     use mechanisms::{PrivacyRng, Purpose, TestRng};
 
@@ -96,7 +128,8 @@ mod tests {
     #[test]
     fn simulated_units_alone_pass_no_more_often_than_delta() {
         let (sigma, delta, cap, rounds) = (2.0, 0.2, 9, 40_000);
-        let threshold = Threshold { noise_multiplier: sigma, delta, cap }.fixed_point().unwrap();
+        let (rule, contribution) = (Rule::Tail(delta), Contribution::Even);
+        let threshold = Threshold { noise_multiplier: sigma, rule, contribution, cap }.fixed_point().unwrap();
         let noise = noise(sigma).unwrap();
         let mut stream = TestRng::from_seed(6).stream(Purpose::HistogramNoise, 0, 0);
         let mut rate = |threshold: i64, k: usize| {

@@ -1,0 +1,139 @@
+//! A release within the ε and δ that the user stated.
+
+use accountant::{Delta, DpEvent, NeighboringRelation, budget, calibrate};
+use dp_tokenizer::corpus::{Source, open};
+use dp_tokenizer::release::{Formula, ReleaseConfig, Released, release};
+use dp_tokenizer::unit::{PrivacyUnit, pieces};
+use mechanisms::{OsRng, TestRng};
+use serde_json::{Value, json};
+
+use super::arguments::{Method, Train};
+use super::failure::refuse;
+
+/// Shares of μ² for the rounds and for the counts.
+type Shares = (&'static [f64], f64);
+const SIPS: Shares = (&[0.0625, 0.1875, 0.5], 0.25);
+const WEIGHTED: Shares = (&[0.75], 0.25);
+const ONE_ROUND: Shares = (&[1.0], 0.0);
+
+/// What the user promised.
+struct Promise {
+    epsilon: f64,
+    delta: Delta,
+    relation: NeighboringRelation,
+}
+
+/// Releases words and says what privacy.json is to say.
+pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
+    let (Some(epsilon), Some(delta)) = (arguments.epsilon, arguments.delta) else {
+        return Err(refuse("private text needs --epsilon and --delta (or --public if it is not private)"));
+    };
+    let delta = Delta::new(delta).map_err(refuse)?;
+    let promise = Promise { epsilon, delta, relation: arguments.relation.into() };
+    let config = if arguments.as_published {
+        as_published(arguments, &promise)?
+    } else {
+        calibrated(arguments, &promise)?
+    };
+    let units = pieces(open(source).map_err(refuse)?, arguments.unit.unit).map_err(refuse)?;
+    let released = match arguments.test_key {
+        Some(key) => release(units, &config, &TestRng::from_seed(key)),
+        None => release(units, &config, &OsRng::new()?),
+    }
+    .map_err(refuse)?;
+    let statement = statement(arguments, &promise, &config, &released)?;
+    Ok((released.words, statement))
+}
+
+/// The least noise whose certified ε meets the promise.
+fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
+    let threshold_delta = budget::threshold_delta(promise.delta);
+    let (rounds, count) = match arguments.method {
+        Method::Sips => SIPS,
+        Method::Weighted => WEIGHTED,
+        Method::Hoory2021 | Method::Ponomareva2022 => ONE_ROUND,
+    };
+    let event_for = |noise| accountant::vocabulary_release_event(noise, threshold_delta, rounds, count);
+    let noise = calibrate::noise_multiplier(promise.epsilon, promise.delta, promise.relation, event_for)
+        .map_err(refuse)?;
+    let corrected = Formula::Corrected;
+    match arguments.method {
+        Method::Sips | Method::Weighted => ReleaseConfig::with_shares(noise, threshold_delta, rounds, count),
+        Method::Hoory2021 => ReleaseConfig::hoory_2021(noise, threshold_delta, words(arguments)?, corrected),
+        Method::Ponomareva2022 => {
+            ReleaseConfig::ponomareva_2022(noise, threshold_delta, words(arguments)?, corrected)
+        }
+    }
+    .map_err(refuse)
+}
+
+/// The papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise multiplier.
+fn as_published(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
+    let delta = promise.delta.get();
+    let noise = |c: f64| (2.0 * (c / delta).ln()).sqrt() / promise.epsilon;
+    match arguments.method {
+        Method::Hoory2021 => {
+            ReleaseConfig::hoory_2021(noise(1.25), delta, words(arguments)?, Formula::AsPublished)
+        }
+        Method::Ponomareva2022 => {
+            ReleaseConfig::ponomareva_2022(noise(2.5), delta, words(arguments)?, Formula::AsPublished)
+        }
+        Method::Sips | Method::Weighted => {
+            return Err(refuse("--as-published goes with --method hoory-2021 or ponomareva-2022"));
+        }
+    }
+    .map_err(refuse)
+}
+
+fn words(arguments: &Train) -> anyhow::Result<u32> {
+    match arguments.unit.unit {
+        PrivacyUnit::Words(n) => Ok(n),
+        _ => Err(refuse("this method counts units of N words: add --unit words:N (the papers use 256)")),
+    }
+}
+
+fn statement(
+    arguments: &Train,
+    promise: &Promise,
+    config: &ReleaseConfig,
+    released: &Released,
+) -> anyhow::Result<Value> {
+    let event = &released.event;
+    let private = released.randomness.is_private();
+    let mut out = json!({
+        "private": private,
+        "reason": if private { "noise under a key from the operating system" } else { "a test key: the noise can be repeated" },
+        "delta": promise.delta,
+        "relation": promise.relation,
+        "unit": arguments.unit.name,
+        "method": match arguments.method {
+            Method::Sips => "sips",
+            Method::Weighted => "weighted",
+            Method::Hoory2021 => "hoory-2021",
+            Method::Ponomareva2022 => "ponomareva-2022",
+        },
+        "event": event,
+        "first_threshold": config.threshold().map_err(refuse)?,
+        "released_words": released.words.len(),
+        "accountant": {"version": accountant::VERSION, "method": accountant::METHOD},
+        "assumptions": ["delta lies below one over the number of units"],
+        "not_protected": ["facts that many units share", "the settings named in this file"],
+    });
+    if arguments.as_published {
+        let really = really(event, promise)?;
+        out["published"] = json!({"epsilon": promise.epsilon, "delta": promise.delta});
+        out["delta"] = really.clone();
+        out["epsilon"] = json!({"upper": promise.epsilon});
+        out["warning"] = json!(format!(
+            "noise and threshold by the printed formulas, which do not give the (ε, δ) they state; δ at that ε is {really}"
+        ));
+    } else {
+        out["epsilon"] = json!(accountant::epsilon(event, promise.delta, promise.relation).map_err(refuse)?);
+    }
+    Ok(out)
+}
+
+/// The certified upper δ at the promised ε.
+fn really(event: &DpEvent, promise: &Promise) -> anyhow::Result<Value> {
+    Ok(json!(accountant::delta(event, promise.epsilon, promise.relation).map_err(refuse)?.upper))
+}

@@ -1,0 +1,101 @@
+//! What a unit gives to a histogram, scaled so that its L2 norm is at most ONE.
+
+use mechanisms::Stream;
+
+use super::histogram::{ONE, even_weight};
+
+/// How a unit's items are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contribution {
+    /// The same weight for each of its items, of norm 1 whatever their number (Gopi et al. 2020; DP-SIPS).
+    Even,
+    /// 1 for each of its items, of norm at most √cap (Hoory et al. 2021).
+    Presence,
+    /// Its counts, cap in all, so of norm at most cap (Ponomareva et al. 2022).
+    Counts,
+}
+
+impl Contribution {
+    /// The largest weight that each of `k` items of one unit can get.
+    pub(super) fn largest_weight(self, k: u32, cap: u32) -> u64 {
+        match self {
+            Self::Even => even_weight(k as usize),
+            Self::Presence => even_weight(cap as usize),
+            Self::Counts => u64::from(cap - k.min(cap) + 1) * (ONE / u64::from(cap)),
+        }
+    }
+
+    /// The norm that ONE stands for, in the counts of the method's paper.
+    pub(super) fn norm(self, cap: u32) -> f64 {
+        match self {
+            Self::Even => 1.0,
+            Self::Presence => f64::from(cap).sqrt(),
+            Self::Counts => f64::from(cap),
+        }
+    }
+
+    /// Turns a unit's (item, count) list into (item, weight), with a random choice where it exceeds the cap.
+    pub(super) fn weigh(self, items: &mut Vec<(u32, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
+        let total: u64 = match self {
+            Self::Counts => items.iter().map(|i| i.1).sum(),
+            Self::Even | Self::Presence => items.len() as u64,
+        };
+        if total > u64::from(cap) {
+            shuffle(items, &mut stream());
+            match self {
+                Self::Counts => keep_counts(items, u64::from(cap)),
+                Self::Even | Self::Presence => items.truncate(cap as usize),
+            }
+        }
+        let weight = match self {
+            Self::Even => even_weight(items.len()),
+            Self::Presence => even_weight(cap as usize),
+            Self::Counts => ONE / u64::from(cap),
+        };
+        for (_, count) in items {
+            *count = if self == Self::Counts { *count * weight } else { weight };
+        }
+    }
+}
+
+fn shuffle(items: &mut [(u32, u64)], stream: &mut Stream) {
+    for at in 0..items.len() {
+        let other = at + stream.below((items.len() - at) as u64) as usize;
+        items.swap(at, other);
+    }
+}
+
+/// Keeps the first items up to a total count of `room`.
+fn keep_counts(items: &mut Vec<(u32, u64)>, mut room: u64) {
+    items.retain_mut(|(_, count)| {
+        *count = (*count).min(room);
+        room -= *count;
+        *count > 0
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+
+    #[test]
+    fn a_unit_has_norm_at_most_one_and_no_item_more_than_the_largest_weight() {
+        let rng = TestRng::from_seed(2);
+        let mut s = rng.stream(Purpose::Data, 0, 0);
+        for round in 0..10_000 {
+            let cap = 1 + s.below(12) as u32;
+            let unit: Vec<(u32, u64)> = (0..1 + s.below(15) as u32).map(|i| (i, 1 + s.below(6))).collect();
+            for contribution in [Contribution::Even, Contribution::Presence, Contribution::Counts] {
+                let mut weighed = unit.clone();
+                contribution.weigh(&mut weighed, cap, || rng.stream(Purpose::Contribution, round, 0));
+                let square: u128 = weighed.iter().map(|i| u128::from(i.1) * u128::from(i.1)).sum();
+                assert!(square <= u128::from(ONE) * u128::from(ONE), "{contribution:?} {cap} {unit:?}");
+                assert!(weighed.len() <= cap as usize);
+                // Those of its items that nobody else has are no more, and weigh no more, than all of them.
+                let largest = contribution.largest_weight(weighed.len() as u32, cap);
+                assert!(weighed.iter().all(|i| i.1 <= largest), "{contribution:?} {cap} {unit:?}");
+            }
+        }
+    }
+}
