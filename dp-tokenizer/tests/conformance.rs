@@ -3,6 +3,8 @@
 //! The full files lie beside the repository; where they do not, these tests say so and pass. Excerpts that need no
 //! such folder are in `pretrained_excerpts.rs`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use std::path::PathBuf;
 
 use dp_tokenizer::Tokenizer;

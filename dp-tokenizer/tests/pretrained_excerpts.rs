@@ -1,5 +1,7 @@
 //! Small vocabularies made by other tools encode here as there; see `fixtures/README.md`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
 use dp_tokenizer::normalize::BertNormalizer;

@@ -25,6 +25,8 @@ pub(super) enum Command {
     Decode(Tokens),
     /// Say what a tokenizer holds.
     Inspect(Inspect),
+    /// Write a tokenizer in another tool's format.
+    Convert(Convert),
 }
 
 /// Learn a vocabulary.
@@ -86,7 +88,7 @@ pub(super) struct Train {
 /// Use a tokenizer.
 #[derive(Args)]
 pub(super) struct Tokens {
-    /// A tokenizer.json.
+    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long, value_name = "PATH")]
     pub(super) tokenizer: PathBuf,
     /// What to read; stdin by default.
@@ -97,7 +99,7 @@ pub(super) struct Tokens {
 /// Look at a tokenizer.
 #[derive(Args)]
 pub(super) struct Inspect {
-    /// A tokenizer.json.
+    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long, value_name = "PATH")]
     pub(super) tokenizer: PathBuf,
     /// PUBLIC text on which to measure tokens a word.
@@ -106,6 +108,17 @@ pub(super) struct Inspect {
     /// As JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Write a tokenizer in another format.
+#[derive(Args)]
+pub(super) struct Convert {
+    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tokenizer: PathBuf,
+    /// The file to write; its name says the format as above.
+    #[arg(long, value_name = "PATH")]
+    pub(super) out: PathBuf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -126,6 +139,14 @@ pub(super) enum Method {
 pub(super) enum Model {
     /// Pieces with probabilities (Kudo 2018).
     Unigram,
+    /// Byte-level merges, as GPT-2's.
+    Bpe,
+    /// Longest match in lower case, as BERT's.
+    Wordpiece,
+    /// Single characters.
+    Char,
+    /// Single bytes: nothing is learnt.
+    Byte,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

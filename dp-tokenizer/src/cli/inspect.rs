@@ -8,8 +8,8 @@ use dp_tokenizer::corpus::{Source, open};
 use serde_json::{Value, json};
 
 use super::arguments::Inspect;
+use super::convert::load;
 use super::failure::refuse;
-use super::tokens::load;
 
 pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;

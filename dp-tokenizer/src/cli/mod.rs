@@ -1,6 +1,7 @@
 //! What the user typed, and what becomes of it.
 
 mod arguments;
+mod convert;
 mod failure;
 mod inspect;
 mod private;
@@ -20,6 +21,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Encode(arguments) => tokens::encode(&arguments),
         Command::Decode(arguments) => tokens::decode(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

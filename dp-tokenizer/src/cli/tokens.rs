@@ -2,12 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::Path;
 
 use anyhow::Context;
-use dp_tokenizer::Tokenizer;
 
 use super::arguments::Tokens;
+use super::convert::load;
 use super::failure::refuse;
 
 /// Lines of text to lines of ids.
@@ -39,13 +38,6 @@ pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
         Ok(writeln!(out, "{}", tokenizer.decode(&ids))?)
     })?;
     Ok(out.flush()?)
-}
-
-/// Reads a tokenizer from a file.
-pub(super) fn load(path: &Path) -> anyhow::Result<Tokenizer> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| refuse(format!("{}: {error}; give a tokenizer.json", path.display())))?;
-    Tokenizer::from_json(&text).map_err(|error| refuse(format!("{}: {error}", path.display())))
 }
 
 fn for_lines(

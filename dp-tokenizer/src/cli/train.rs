@@ -6,7 +6,10 @@ use std::path::Path;
 use anyhow::Context;
 use dp_tokenizer::corpus::{BadUtf8, Files, Format, Source, open};
 use dp_tokenizer::release::public_counts;
-use dp_tokenizer::train::{Trained, UnigramConfig, unigram};
+use dp_tokenizer::train::{
+    BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram,
+    wordpiece,
+};
 use dp_tokenizer::unit::{PrivacyUnit, pieces};
 use serde_json::{Value, json};
 
@@ -43,17 +46,22 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
 }
 
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
-    match arguments.model {
-        Model::Unigram => unigram(
-            words,
-            &UnigramConfig {
-                vocab_size: arguments.vocab_size,
-                byte_fallback: !arguments.no_byte_fallback,
-                ..UnigramConfig::default()
-            },
-        )
-        .map_err(refuse),
-    }
+    let vocab_size = arguments.vocab_size;
+    let byte_fallback = !arguments.no_byte_fallback;
+    let trained = match arguments.model {
+        Model::Unigram => unigram(words, &UnigramConfig { vocab_size, byte_fallback, ..Default::default() }),
+        Model::Bpe => bpe(words, &BpeConfig { vocab_size, ..Default::default() }),
+        Model::Wordpiece => wordpiece(words, &WordPieceTraining { vocab_size, ..Default::default() }),
+        Model::Char => {
+            characters(words, &CharacterConfig { vocab_size, byte_fallback, ..Default::default() })
+        }
+        Model::Byte => {
+            let special = BpeConfig::default().special_tokens;
+            let requested = special.len() + 256;
+            bytes(&special).map(|tokenizer| Trained { tokenizer, requested })
+        }
+    };
+    trained.map_err(refuse)
 }
 
 fn source(arguments: &Train) -> Source {

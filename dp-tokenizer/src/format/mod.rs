@@ -1,6 +1,7 @@
 //! Files that other tools read and write.
 
 mod base64;
+mod export;
 pub mod gpt2;
 mod model_json;
 mod protobuf;

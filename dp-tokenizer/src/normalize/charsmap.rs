@@ -36,7 +36,7 @@ impl Charsmap {
         let (head, rest) =
             blob.split_first_chunk::<4>().ok_or_else(|| refused("shorter than its 4-byte length field"))?;
         let size = u32::from_le_bytes(*head) as usize;
-        if size % 4 != 0 || size > rest.len() {
+        if !size.is_multiple_of(4) || size > rest.len() {
             return Err(refused("the trie's stated length is no multiple of 4 or exceeds the data"));
         }
         let (trie, replacements) = rest.split_at(size);

@@ -1,0 +1,90 @@
+//! The command line reads, trains and writes every format.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dp-tokenizer")).args(arguments).output().unwrap()
+}
+
+fn encode(tokenizer: &Path, text: &Path) -> String {
+    let out = run(&["encode", "--tokenizer", tokenizer.to_str().unwrap(), "--input", text.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn text(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("text.txt");
+    std::fs::write(&path, "The privacy budget isn't spent twice.\n Éclair, ＡＢ 中国 ²\n\n").unwrap();
+    path
+}
+
+#[test]
+fn ids_stay_the_same_through_each_conversion() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(folder.path());
+    for (from, to) in
+        [("small.model", "copy.model"), ("vocab.txt", "tokenizer.json"), ("vocab.json", "tokenizer.json")]
+    {
+        let (from, to) = (Path::new(FIXTURES).join(from), folder.path().join(to));
+        let converted =
+            run(&["convert", "--tokenizer", from.to_str().unwrap(), "--out", to.to_str().unwrap()]);
+        assert!(converted.status.success(), "{}", String::from_utf8_lossy(&converted.stderr));
+        assert_eq!(encode(&from, &text), encode(&to, &text));
+    }
+}
+
+#[test]
+fn every_model_is_trained_and_written_in_its_own_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(folder.path());
+    let formats = [
+        ("unigram", Some("x.model")),
+        ("bpe", Some("vocab.json")),
+        ("wordpiece", Some("vocab.txt")),
+        ("char", Some("y.model")),
+        ("byte", None),
+    ];
+    for (model, native) in formats {
+        let out = folder.path().join(model);
+        let trained = run(&[
+            "train",
+            "--public",
+            "--input",
+            text.to_str().unwrap(),
+            "--model",
+            model,
+            "--vocab-size",
+            "400",
+            "--out",
+            out.to_str().unwrap(),
+        ]);
+        assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+        let json = out.join("tokenizer.json");
+        let ids = encode(&json, &text);
+        assert!(!ids.trim().is_empty());
+        if let Some(native) = native.map(|name| out.join(name)) {
+            let written =
+                run(&["convert", "--tokenizer", json.to_str().unwrap(), "--out", native.to_str().unwrap()]);
+            assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+            assert_eq!(encode(&native, &text), ids, "{model}");
+        }
+    }
+}
+
+#[test]
+fn a_format_that_cannot_hold_the_tokenizer_is_refused_with_what_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = format!("{FIXTURES}/vocab.txt");
+    for (name, word) in [("a.model", "unigram"), ("vocab.json", "BPE"), ("a.bin", "tokenizer.json")] {
+        let out = folder.path().join(name);
+        let refused = run(&["convert", "--tokenizer", &from, "--out", out.to_str().unwrap()]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(word));
+        assert!(!out.exists());
+    }
+}
