@@ -1,5 +1,7 @@
 //! A run that is stopped at any moment goes on to the same weights, and no step goes uncharged.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::process::Stdio;

@@ -1,5 +1,7 @@
 //! What a run shows, and what it must not.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! Wrong input is refused in one line, with exit code 2, before anything is written.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! `verify` accepts what a run wrote and nothing else.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::path::PathBuf;
