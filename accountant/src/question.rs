@@ -105,6 +105,15 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
     if tight(&line) {
         return Ok(line);
     }
+    if most.is_finite() {
+        // No loss is enormous: there is nothing to cut, and nothing rare that only the lattice holds.
+        let lattice = lattice::epsilon(side, delta, start).unwrap_or(simple);
+        let ceiling = if side.mu_squared == 0.0 { most * (1.0 + 1e-12) } else { f64::INFINITY };
+        return Bounds::new(
+            line.lower.max(lattice.lower),
+            line.upper.min(lattice.upper).min(simple.upper).min(ceiling),
+        );
+    }
     let cut = side.cut_at_tail(CUT * delta / side.uses());
     let start = chernoff::epsilon(&cut, delta);
     let short = straight::epsilon(&cut, delta, start).unwrap_or(simple);
@@ -212,7 +221,8 @@ fn worst_delta(event: &DpEvent, epsilon: f64, question: Question) -> Result<Boun
     Ok(worst)
 }
 
-fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
+/// Bounds on the δ of one direction, its plain failures aside.
+pub(crate) fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);
