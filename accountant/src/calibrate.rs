@@ -58,11 +58,14 @@ pub fn noise_multiplier(
     Ok(high.0)
 }
 
+/// A noise multiplier and its certified upper ε.
+type Tried = (f64, f64);
+
 /// A multiplier that misses the target and one that meets it, each with its ε.
 fn bracket(
     target: f64,
     spent: &impl Fn(f64) -> Result<f64, AccountantError>,
-) -> Result<((f64, f64), (f64, f64)), AccountantError> {
+) -> Result<(Tried, Tried), AccountantError> {
     let mut noise = (1.0, spent(1.0)?);
     if noise.1 <= target {
         while noise.0 > 1e-4 {

@@ -2,6 +2,12 @@
 //!
 //! The tables lie beside the repository; where they do not, `vectors.rs` still tests the figures kept in the crate.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skipped"
+)]
+
 use std::path::Path;
 
 use accountant::NeighboringRelation::AddOrRemoveOne;

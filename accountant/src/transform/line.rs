@@ -78,7 +78,7 @@ impl Line {
             let lost = crate::normal::sf((pair.cut() - pair.reach().0) / sigma);
             edge += (1.0 + power + spacing * count as f64) * lost + first_term.unwrap_or(0.0);
         }
-        if !(magnitude < f64::INFINITY) {
+        if !magnitude.is_finite() {
             return None;
         }
         Some(Self::walk(line, power, spacing, count, [magnitude, linear, edge]))
