@@ -252,3 +252,42 @@ pub(crate) fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, Account
     let lattice = lattice::delta(&cut, epsilon, start).unwrap_or(simple);
     Bounds::new(both.lower.max(lattice.lower), both.upper.min(lattice.upper))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::straight;
+
+    #[test]
+    fn the_transform_and_the_lattice_never_contradict_each_other() {
+        // Two engines with nothing in common but the pair: their certified intervals must overlap.
+        let mut compared = 0;
+        for q in [1e-4, 3e-3, 0.05, 0.4] {
+            for sigma in [0.4, 0.7, 1.5, 4.0] {
+                for count in [3, 40, 1000, 20_000] {
+                    for delta in [1e-4, 1e-7, 1e-10] {
+                        let step = DpEvent::PoissonSampledGaussian {
+                            sampling_probability: q,
+                            noise_multiplier: sigma,
+                        };
+                        let event = DpEvent::SelfComposed { event: Box::new(step), count };
+                        let sides =
+                            lower(&event, Question::new(NeighboringRelation::AddOrRemoveOne)).unwrap();
+                        let start = chernoff::epsilon(&sides[0], delta);
+                        let line = straight::epsilon(&sides[0], delta, start);
+                        let lattice = lattice::epsilon(&sides[0], delta, start);
+                        if let (Ok(line), Ok(lattice)) = (line, lattice) {
+                            compared += 1;
+                            let apart = line.lower > lattice.upper || lattice.lower > line.upper;
+                            assert!(
+                                !apart,
+                                "q={q} sigma={sigma} T={count} delta={delta}: {line:?} {lattice:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        assert!(compared > 60, "only {compared} settings were answered by both");
+    }
+}

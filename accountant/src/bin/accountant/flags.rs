@@ -150,7 +150,7 @@ impl Run {
                 count: steps,
             },
             Sampling::Shuffled => {
-                // A part of an epoch reveals no more than the whole of it.
+                // An epoch that is not finished is charged whole; the lower bound then speaks of the whole one.
                 let batches = (1.0 / probability).ceil().max(1.0) as u64;
                 DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs: steps.div_ceil(batches) }
             }
