@@ -114,6 +114,11 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
             line.upper.min(lattice.upper).min(simple.upper).min(ceiling),
         );
     }
+    let quick = lattice::quick_epsilon(side, delta, start).unwrap_or(simple);
+    let line = Bounds::new(line.lower.max(quick.lower), line.upper.min(quick.upper).min(simple.upper))?;
+    if tight(&line) {
+        return Ok(line);
+    }
     let cut = side.cut_at_tail(CUT * delta / side.uses());
     let start = chernoff::epsilon(&cut, delta);
     let short = straight::epsilon(&cut, delta, start).unwrap_or(simple);
