@@ -7,17 +7,22 @@ pub mod budget;
 pub mod calibrate;
 mod chernoff;
 mod event;
+#[cfg(feature = "js")]
+pub mod js;
 mod lattice;
 mod mechanism;
 mod numeric;
 mod question;
 pub mod rdp;
+mod statement;
+pub mod tradeoff;
 mod transform;
 
 pub use bounds::{Bounds, Delta};
 pub use event::{DpEvent, NeighboringRelation, vocabulary_release_event};
 pub use numeric::normal;
 pub use question::{delta, epsilon, group_epsilon};
+pub use statement::statement;
 
 /// The accountant's version, as certificates name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,5 +1,7 @@
 //! The command line as scripts rely on it: outputs, exit codes, refusals.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,7 @@
 //! Every form of file a user may bring, good and bad.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,19 @@
 //!
 //! [`PlanFile`] is what a user wrote, [`Plan`] is what makes sense, [`CertifiedPlan`] is what its privacy
 //! costs. The trainer accepts nothing but the last, and only [`Plan::certify`] makes one.
+//!
+//! ```
+//! use plan::{Plan, PlanFile};
+//! let text = include_str!("../presets/quickstart.json");
+//! let certified = Plan::try_from(PlanFile::parse(text)?)?.certify()?;
+//! assert!(certified.epsilon().upper <= 8.0);
+//!
+//! let slip = text.replace("\"delta\"", "\"delat\"");
+//! let refusal = PlanFile::parse(&slip).unwrap_err().to_string();
+//! assert!(refusal.starts_with("privacy.delat: unknown field"));
+//! assert!(refusal.ends_with("did you mean \"delta\"?"));
+//! # Ok::<(), plan::PlanError>(())
+//! ```
 
 mod canonical;
 mod certified;

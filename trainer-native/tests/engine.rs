@@ -1,5 +1,7 @@
 //! What a run relies on: equal inputs give equal bits, a saved state continues them, bad input changes nothing.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
+
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
 use trainer_native::engine::{DpStep, Engine, EngineError, NamedTensor, PlainStep};

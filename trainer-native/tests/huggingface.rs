@@ -1,5 +1,7 @@
 //! Agreement with `transformers` on a randomly initialised GPT-2 that it wrote (tests/vectors/gpt2_tiny/make.py).
 
+#![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
+
 use std::path::Path;
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};

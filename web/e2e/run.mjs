@@ -9,7 +9,7 @@ import { brotliBytes, serve } from './serve.mjs'
 
 const { PAGE, CHROMIUM, TRAINER, OUT } = process.env
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const DOWNLOAD_LIMIT = 300_000
+const DOWNLOAD_LIMIT = 400_000
 
 const server = await serve(PAGE)
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] })

@@ -26,7 +26,7 @@ pub fn typed(text: &str) -> Result<f64, String> {
 pub fn typed_whole(text: &str) -> Result<u64, String> {
     const MOST: f64 = 9_007_199_254_740_991.0;
     let number = typed(text)?;
-    if number >= 0.0 && number <= MOST && number.fract() == 0.0 {
+    if (0.0..=MOST).contains(&number) && number.fract() == 0.0 {
         Ok(number as u64)
     } else {
         Err(format!("{number} is no whole number from 0 to {MOST}"))

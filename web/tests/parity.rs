@@ -4,11 +4,12 @@
 //! drift; in a browser it compares WASM with native. Floats are written as the shortest digits that give the same
 //! bits back, and compared as bits.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use accountant::{Bounds, Delta, DpEvent, NeighboringRelation};
-use plan::{NoiseMultipliers, PlanFile};
 use serde::{Deserialize, Serialize};
 use web::answer::reply;
-use web::ask::{Axis, Reply, Request, Task, Variation};
+use web::ask::{Reply, Request};
 use web::presets::PRESETS;
 
 #[cfg(target_arch = "wasm32")]
@@ -63,92 +64,101 @@ fn the_worker_answers_as_the_native_build_does() {
     }
 }
 
-/// The file follows the code: what is asked is decided here, what is answered by the accountant.
-#[cfg(not(target_arch = "wasm32"))]
-#[test]
-fn the_vectors_are_those_this_build_would_write() {
-    let vectors = Vectors { events: settings(), replies: exchanges() };
-    let text = format!("{}\n", serde_json::to_string_pretty(&vectors).unwrap());
-    if std::env::var_os("WRITE_VECTORS").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.json");
-        std::fs::write(path, text).unwrap();
-    } else {
-        assert!(text == VECTORS, "the figures moved; if they should, run `cargo xtask web vectors`");
-    }
-}
-
 fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> Setting {
     let Bounds { lower, upper } = accountant::epsilon(&event, Delta::new(delta).unwrap(), relation).unwrap();
     let bits = |value: f64| format!("{:016x}", value.to_bits());
     Setting { event, delta, relation, lower_bits: bits(lower), upper_bits: bits(upper) }
 }
 
-#[cfg_attr(
-    target_arch = "wasm32",
-    expect(dead_code, reason = "the browser compares, the native build decides")
-)]
-fn settings() -> Vec<Setting> {
-    use NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
-    let steps = |q: f64, noise: f64, count: u64| DpEvent::SelfComposed {
-        event: Box::new(DpEvent::PoissonSampledGaussian { sampling_probability: q, noise_multiplier: noise }),
-        count,
-    };
-    let plain = |noise: f64| DpEvent::Gaussian { noise_multiplier: noise };
-    let words = |noise: f64| DpEvent::ThresholdedHistogram { noise_multiplier: noise, threshold_delta: 1e-7 };
-    let joint = |events: Vec<DpEvent>| DpEvent::Composed { events };
-    vec![
-        setting(plain(1.0), 1e-5, AddOrRemoveOne),
-        setting(plain(0.3), 1e-6, ReplaceOne),
-        setting(plain(20.0), 1e-8, ZeroOut),
-        setting(words(2.0), 1e-6, AddOrRemoveOne),
-        setting(steps(0.01, 1.0, 1000), 1e-6, AddOrRemoveOne),
-        setting(steps(0.04, 0.8, 150), 1e-6, AddOrRemoveOne),
-        setting(steps(0.001, 0.6, 20_000), 1e-7, AddOrRemoveOne),
-        setting(steps(1.0, 30.0, 500), 1e-6, AddOrRemoveOne),
-        // σ = 1.168, q = 1024/16300, T = 640, δ = 16300^-1.1: ε = 8.0 in the table of pitfalls.
-        setting(steps(1024.0 / 16_300.0, 1.168, 640), 2.326_205_3e-5, AddOrRemoveOne),
-        setting(joint(vec![steps(0.02, 1.2, 300), steps(0.04, 1.2, 100)]), 1e-6, AddOrRemoveOne),
-        setting(joint(vec![words(3.0), steps(0.02, 1.0, 400)]), 1e-6, AddOrRemoveOne),
-        setting(joint(vec![plain(5.0), words(8.0), steps(0.005, 0.7, 2000)]), 1e-6, AddOrRemoveOne),
-    ]
-}
+/// What is asked: decided here, answered by the native build, compared in the browser.
+#[cfg(not(target_arch = "wasm32"))]
+mod native {
+    use accountant::DpEvent;
+    use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
+    use plan::{NoiseMultipliers, PlanFile};
+    use web::answer::reply;
+    use web::ask::{Axis, Request, Task, Variation};
+    use web::presets::PRESETS;
 
-#[cfg_attr(
-    target_arch = "wasm32",
-    expect(dead_code, reason = "the browser compares, the native build decides")
-)]
-fn exchanges() -> Vec<Exchange> {
-    let mut tasks: Vec<Task> = PRESETS.iter().map(|preset| Task::Certify(preset.text.to_owned())).collect();
-    let fixed = changed(|plan| {
-        plan.privacy.epsilon = None;
-        plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
-    });
-    let vary = |axis, value| Task::Vary(Variation { text: fixed.clone(), axis, value });
-    tasks.extend([
-        Task::Certify(fixed.clone()),
-        vary(Axis::Noise, 0.9),
-        vary(Axis::Noise, 3.3),
-        vary(Axis::Steps, 10.0),
-        Task::Certify(changed(|plan| plan.training.expected_batch_size = Some(10_000))),
-        Task::Certify(changed(|plan| plan.privacy.delta = 0.1)),
-        Task::Certify(changed(|plan| {
-            plan.privacy.epsilon = Some(0.5);
+    use super::{Exchange, Setting, VECTORS, Vectors, setting};
+
+    /// The file follows the code: what is asked is decided here, what is answered by the accountant.
+    #[test]
+    fn the_vectors_are_those_this_build_would_write() {
+        let vectors = Vectors { events: settings(), replies: exchanges() };
+        let text = format!("{}\n", serde_json::to_string_pretty(&vectors).unwrap());
+        if std::env::var_os("WRITE_VECTORS").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.json");
+            std::fs::write(path, text).unwrap();
+        } else {
+            assert!(text == VECTORS, "the figures moved; if they should, run `cargo xtask web vectors`");
+        }
+    }
+
+    fn settings() -> Vec<Setting> {
+        let steps = |q: f64, noise: f64, count: u64| DpEvent::SelfComposed {
+            event: Box::new(DpEvent::PoissonSampledGaussian {
+                sampling_probability: q,
+                noise_multiplier: noise,
+            }),
+            count,
+        };
+        let plain = |noise: f64| DpEvent::Gaussian { noise_multiplier: noise };
+        let words =
+            |noise: f64| DpEvent::ThresholdedHistogram { noise_multiplier: noise, threshold_delta: 1e-7 };
+        let joint = |events: Vec<DpEvent>| DpEvent::Composed { events };
+        vec![
+            setting(plain(1.0), 1e-5, AddOrRemoveOne),
+            setting(plain(0.3), 1e-6, ReplaceOne),
+            setting(plain(20.0), 1e-8, ZeroOut),
+            setting(words(2.0), 1e-6, AddOrRemoveOne),
+            setting(steps(0.01, 1.0, 1000), 1e-6, AddOrRemoveOne),
+            setting(steps(0.04, 0.8, 150), 1e-6, AddOrRemoveOne),
+            setting(steps(0.001, 0.6, 20_000), 1e-7, AddOrRemoveOne),
+            setting(steps(1.0, 30.0, 500), 1e-6, AddOrRemoveOne),
+            // σ = 1.168, q = 1024/16300, T = 640, δ = 16300^-1.1: ε = 8.0 in the table of pitfalls.
+            setting(steps(1024.0 / 16_300.0, 1.168, 640), 2.326_205_3e-5, AddOrRemoveOne),
+            setting(joint(vec![steps(0.02, 1.2, 300), steps(0.04, 1.2, 100)]), 1e-6, AddOrRemoveOne),
+            setting(joint(vec![words(3.0), steps(0.02, 1.0, 400)]), 1e-6, AddOrRemoveOne),
+            setting(joint(vec![plain(5.0), words(8.0), steps(0.005, 0.7, 2000)]), 1e-6, AddOrRemoveOne),
+        ]
+    }
+
+    fn exchanges() -> Vec<Exchange> {
+        let mut tasks: Vec<Task> =
+            PRESETS.iter().map(|preset| Task::Certify(preset.text.to_owned())).collect();
+        let fixed = changed(|plan| {
+            plan.privacy.epsilon = None;
             plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
-        })),
-        Task::Certify(String::new()),
-        Task::Read(PRESETS[0].text.to_owned()),
-        Task::Read("{\"version\": 2}".to_owned()),
-    ]);
-    let exchange = |(id, task)| {
-        let request = Request { id, task };
-        let reply = reply(&request);
-        Exchange { request, reply }
-    };
-    (0..).zip(tasks).map(exchange).collect()
-}
+        });
+        let vary = |axis, value| Task::Vary(Variation { text: fixed.clone(), axis, value });
+        tasks.extend([
+            Task::Certify(fixed.clone()),
+            vary(Axis::Noise, 0.9),
+            vary(Axis::Noise, 3.3),
+            vary(Axis::Steps, 10.0),
+            Task::Certify(changed(|plan| plan.training.expected_batch_size = Some(10_000))),
+            Task::Certify(changed(|plan| plan.privacy.delta = 0.1)),
+            Task::Certify(changed(|plan| {
+                plan.privacy.epsilon = Some(0.5);
+                plan.privacy.noise_multipliers =
+                    Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
+            })),
+            Task::Certify(String::new()),
+            Task::Read(PRESETS[0].text.to_owned()),
+            Task::Read("{\"version\": 2}".to_owned()),
+        ]);
+        let exchange = |(id, task)| {
+            let request = Request { id, task };
+            let reply = reply(&request);
+            Exchange { request, reply }
+        };
+        (0..).zip(tasks).map(exchange).collect()
+    }
 
-fn changed(change: impl FnOnce(&mut PlanFile)) -> String {
-    let mut plan = PRESETS[0].plan().unwrap();
-    change(&mut plan);
-    web::text(&plan)
+    fn changed(change: impl FnOnce(&mut PlanFile)) -> String {
+        let mut plan = PRESETS[0].plan().unwrap();
+        change(&mut plan);
+        web::text(&plan)
+    }
 }

@@ -68,7 +68,8 @@ impl Answer {
 
     /// Bounds on ε at `delta`: where the upper curve has fallen to it, and where the lower one has not yet.
     pub(super) fn epsilon(&self, delta: f64) -> Result<Bounds, AccountantError> {
-        let slack = 1e-14 * (1.0 + libm::fabs(self.origin));
+        // What the body's loss, times its uses, may be off by.
+        let slack = 1e-13 + 1e-12 * libm::fabs(self.origin);
         let met = |loss: f64| {
             let (value, doubt) = self.upper.at(loss);
             value + doubt <= delta

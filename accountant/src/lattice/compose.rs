@@ -101,14 +101,7 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
             }
         }
     }
-    let [upper_spectrum, lower_spectrum] = &spectra;
-    let mut data: Vec<Complex> = (0..length)
-        .map(|j| {
-            let at = |spectrum: &[Complex]| if j <= half { spectrum[j] } else { spectrum[length - j].conj() };
-            // Conjugated in and out, the forward transform is the inverse.
-            at(upper_spectrum).add(at(lower_spectrum).mul(Complex::new(0.0, 1.0))).conj()
-        })
-        .collect();
+    let mut data = packed(&spectra, length);
     fft.forward(&mut data);
     for (which, curve) in curves.iter_mut().enumerate() {
         let spectrum_error: f64 = errors[which].iter().sum();
@@ -119,6 +112,19 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
     }
     let [upper, lower] = curves;
     Ok(Answer::new(upper, lower, origin, window.clone()))
+}
+
+/// Two real signals' half spectra as one full spectrum, conjugated: the forward transform of it is their inverse, one
+/// in the real part and the other, negated, in the imaginary part.
+fn packed([upper, lower]: &[Vec<Complex>; 2], length: usize) -> Vec<Complex> {
+    (0..length)
+        .map(|j| {
+            let at = |spectrum: &[Complex]| {
+                if 2 * j <= length { spectrum[j] } else { spectrum[length - j].conj() }
+            };
+            at(upper).add(at(lower).mul(Complex::new(0.0, 1.0))).conj()
+        })
+        .collect()
 }
 
 /// |(φ + e)^T − computed φ^T| for |e| ≤ `rounding`.

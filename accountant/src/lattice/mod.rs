@@ -24,13 +24,27 @@ const LONGEST: usize = 1 << 18;
 /// The relative gap in ε at which the lattice is fine enough.
 const GAP: f64 = 8e-4;
 
+/// [`epsilon`] on a short lattice only: quick where jumps are rare but plain, an error elsewhere.
+pub(crate) fn quick_epsilon(
+    side: &Lowered,
+    delta: f64,
+    start: (f64, f64),
+) -> Result<Bounds, AccountantError> {
+    epsilon_within(side, delta, start, 1 << 15)
+}
+
 /// Certified bounds on ε at `delta`, given Chernoff's ε and its power; refuses where no lattice of affordable length holds the loss.
-pub(crate) fn epsilon(
+pub(crate) fn epsilon(side: &Lowered, delta: f64, start: (f64, f64)) -> Result<Bounds, AccountantError> {
+    epsilon_within(side, delta, start, LONGEST)
+}
+
+fn epsilon_within(
     side: &Lowered,
     delta: f64,
     (ceiling, tilt): (f64, f64),
+    longest: usize,
 ) -> Result<Bounds, AccountantError> {
-    refine(side, tilt, ceiling, delta, Target::Epsilon, |bounds| {
+    refine(side, tilt, ceiling, delta, Target::Epsilon, longest, |bounds| {
         bounds.upper - bounds.lower <= GAP * bounds.upper
     })
 }
@@ -42,7 +56,7 @@ pub(crate) fn delta(
     (ceiling, tilt): (f64, f64),
 ) -> Result<Bounds, AccountantError> {
     let ceiling = libm::exp(ceiling).min(1.0);
-    refine(side, tilt, epsilon, ceiling, Target::Delta, |bounds| {
+    refine(side, tilt, epsilon, ceiling, Target::Delta, LONGEST, |bounds| {
         bounds.upper - bounds.lower <= GAP * (1.0 + epsilon * tilt) * bounds.upper
     })
 }
@@ -54,6 +68,7 @@ fn refine(
     epsilon: f64,
     delta: f64,
     target: Target,
+    longest: usize,
     tight: impl Fn(&Bounds) -> bool,
 ) -> Result<Bounds, AccountantError> {
     let phases = phases(side);
@@ -61,7 +76,7 @@ fn refine(
     let mut best: Option<Bounds> = None;
     for _ in 0..5 {
         let window = match Window::plan(side, &phases, tilt, near, delta, fineness) {
-            Ok(window) if window.length() <= LONGEST => window,
+            Ok(window) if window.length() <= longest => window,
             _ => break,
         };
         let answer = compose::compose(&phases, &window)?;

@@ -76,7 +76,7 @@ impl Window {
         let added = |step: f64| dither(&sketch, step);
         let mut step = (top - bottom) / 512.0;
         let mut rounds = 0;
-        while !(added(step) <= allowed) && rounds < 60 {
+        while (added(step) > allowed || added(step).is_nan()) && rounds < 60 {
             step *= 0.7;
             rounds += 1;
         }

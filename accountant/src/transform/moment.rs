@@ -3,7 +3,7 @@
 //! # Proof note
 //! The integrand is analytic in a strip |Im x| ≤ a. With θ = a·d/σ² < π (d the largest displacement) the
 //! base (1 + Σ w(e^z−1)) neither vanishes there nor exceeds its value on the real line, and falls below it
-//! by cos(θ/2) at most; the normal weight grows by e^{a²/2σ²}. The trapezoid rule with step h is then off
+//! by cos(θ/2) at most, −log of which is below 0.19·θ² for θ ≤ 2.5; the normal weight grows by e^{a²/2σ²}. The trapezoid rule with step h is then off
 //! by at most 2·A(s)·e^{θ²σ²/2d² + |negative powers|·(−log cos(θ/2))}/(e^{2πa/h}−1) (Trefethen & Weideman
 //! 2014, Theorem 5.1); `step` makes that e^{−38}.
 
@@ -29,7 +29,7 @@ pub(super) fn step(pair: &Pair, power: f64, frequency: f64) -> f64 {
     // Powers that divide: of P when s < 0, of Q when s > 1.
     let negative =
         if p > 0.0 { (-power).max(0.0) } else { 0.0 } + if q > 0.0 { (power - 1.0).max(0.0) } else { 0.0 };
-    let widening = sigma * sigma / (2.0 * far * far) + 0.16 * negative;
+    let widening = sigma * sigma / (2.0 * far * far) + 0.19 * negative;
     let theta = libm::sqrt(38.0 / widening).min(2.5);
     let turning = frequency * theta * if p > 0.0 && q > 0.0 { 2.0 } else { 1.0 };
     2.0 * PI * theta * sigma * sigma / far / (38.0 + turning + widening * theta * theta)

@@ -227,7 +227,7 @@ fn beyond(
             let mut chosen = (from, rest);
             for (start, log_piece) in pieces.iter().rev() {
                 total += libm::exp(log_piece - allowed);
-                if !(total <= 1.0) {
+                if total.is_nan() || total > 1.0 {
                     break;
                 }
                 chosen = (*start, allowed + libm::log(total));
@@ -288,7 +288,7 @@ pub(crate) fn epsilon(
     (ceiling, tilt): (f64, f64),
 ) -> Result<Bounds, AccountantError> {
     let log_delta = libm::log(delta);
-    if !(ceiling > 0.0) {
+    if ceiling.is_nan() || ceiling <= 0.0 {
         return Bounds::new(0.0, 0.0);
     }
     let line = Straight::new(side, tilt, ceiling, log_delta)?;

@@ -1,7 +1,7 @@
 //! Records of the user's files, one file after the other.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
@@ -204,7 +204,7 @@ impl ZstdFrames {
 #[cfg(not(target_arch = "wasm32"))]
 impl Read for ZstdFrames {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        use std::io::Error;
+        use std::io::{BufRead, Error};
         loop {
             if let Some(frame) = &mut self.frame {
                 let n = frame.read(out)?;

@@ -1,5 +1,7 @@
 //! SentencePiece's precompiled character map: a double-array trie of replacements.
 
+use std::borrow::Cow;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::format::FormatError;
@@ -15,6 +17,8 @@ use crate::format::FormatError;
 pub struct Charsmap {
     units: Vec<u32>,
     replacements: Vec<u8>,
+    /// ASCII characters that are no keys of their own.
+    plain: [bool; 128],
 }
 
 impl std::fmt::Debug for Charsmap {
@@ -30,7 +34,7 @@ impl Charsmap {
     /// If the stated length of the trie does not fit the blob.
     pub fn from_bytes(blob: &[u8]) -> Result<Self, FormatError> {
         if blob.is_empty() {
-            return Ok(Self { units: Vec::new(), replacements: Vec::new() });
+            return Ok(Self { units: Vec::new(), replacements: Vec::new(), plain: [true; 128] });
         }
         let refused = |reason| FormatError::malformed("precompiled_charsmap", 0, reason);
         let (head, rest) =
@@ -41,7 +45,12 @@ impl Charsmap {
         }
         let (trie, replacements) = rest.split_at(size);
         let units = trie.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-        Ok(Self { units, replacements: replacements.to_vec() })
+        let mut map = Self { units, replacements: replacements.to_vec(), plain: [true; 128] };
+        for byte in 0..128 {
+            let is_key = map.matches(&[byte]).next().is_some();
+            map.plain[usize::from(byte)] = !is_key;
+        }
+        Ok(map)
     }
 
     /// The blob that [`Charsmap::from_bytes`] reads.
@@ -58,22 +67,18 @@ impl Charsmap {
 
     /// Length and replacement of every key that `text` starts with, shortest first.
     fn matches<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, &'a str)> {
-        let mut node = self.units.first().map_or(0, |root| child_base(0, *root));
-        let mut open = !self.units.is_empty();
-        text.iter().enumerate().filter_map(move |(i, &byte)| {
-            if !open {
-                return None;
-            }
+        let root = self.units.first().map(|root| child_base(0, *root));
+        let mut node = root.unwrap_or(0);
+        let steps = text.iter().enumerate().take(if root.is_some() { text.len() } else { 0 });
+        // Ends at the first byte that no key goes on with, not at the end of the text.
+        let walk = steps.map_while(move |(i, &byte)| {
             node ^= usize::from(byte);
-            let Some(&unit) = self.units.get(node).filter(|u| **u & 0x8000_00FF == u32::from(byte)) else {
-                open = false;
-                return None;
-            };
+            let unit = *self.units.get(node).filter(|u| **u & 0x8000_00FF == u32::from(byte))?;
             node = child_base(node, unit);
-            let is_leaf = unit >> 8 & 1 == 1;
-            let value = self.units.get(node).filter(|_| is_leaf)? & 0x7FFF_FFFF;
-            Some((i + 1, self.replacement(value as usize)?))
-        })
+            let leaf = self.units.get(node).filter(|_| unit >> 8 & 1 == 1);
+            Some(leaf.and_then(|leaf| Some((i + 1, self.replacement((leaf & 0x7FFF_FFFF) as usize)?))))
+        });
+        walk.flatten()
     }
 
     fn replacement(&self, offset: usize) -> Option<&str> {
@@ -112,7 +117,12 @@ impl Charsmap {
     ///
     /// Differs from [`Charsmap::normalize`] where a key spans graphemes or is longer than five bytes, and in that
     /// the *shortest* key at a place is taken: `tokenizer.json` files are to be read the way they are elsewhere.
-    pub fn normalize_graphemes(&self, text: &str) -> String {
+    pub fn normalize_graphemes<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        // In ASCII each character is a grapheme, but for a return with its newline.
+        let is_plain = |b: u8| b != b'\r' && self.plain.get(usize::from(b)) == Some(&true);
+        if text.bytes().all(is_plain) {
+            return Cow::Borrowed(text);
+        }
         let mut out = String::with_capacity(text.len());
         for grapheme in text.graphemes(true) {
             let whole = (grapheme.len() < 6).then(|| self.shortest_match(grapheme)).flatten();
@@ -127,7 +137,7 @@ impl Charsmap {
                 }
             }
         }
-        out
+        Cow::Owned(out)
     }
 
     fn shortest_match<'a>(&'a self, text: &'a str) -> Option<&'a str> {
@@ -138,4 +148,54 @@ impl Charsmap {
 /// Where the children of `node` start: darts-clone's offset, with its switch for far ones.
 fn child_base(node: usize, unit: u32) -> usize {
     node ^ (((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The map of the fixture: its source lies in SentencePiece's own file, 17 rules.
+    fn map() -> Charsmap {
+        let file = include_bytes!("../../tests/fixtures/small.model");
+        let model = crate::format::sentencepiece::SentencePieceModel::from_bytes(file).unwrap();
+        Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).unwrap()
+    }
+
+    #[test]
+    fn the_longest_key_is_replaced_and_the_rest_kept() {
+        // Oracle: the rules the map was compiled from, by SentencePiece.
+        assert_eq!(map().normalize("\u{FF21}e\u{301}\u{FB01}x\u{BD}\u{200B}…e"), "Aéfix1/2...e");
+        assert_eq!(map().normalize(""), "");
+    }
+
+    #[test]
+    fn long_texts_take_time_in_proportion() {
+        // A million characters outside ASCII: a walk to the end of the text at each would take hours.
+        let text = "é…".repeat(500_000);
+        assert_eq!(map().normalize(&text), "é...".repeat(500_000));
+    }
+
+    #[test]
+    fn the_way_for_ascii_equals_the_way_by_graphemes() {
+        for c in (0..128u8).map(char::from) {
+            for text in [format!("a{c}b"), format!("{c}{c}"), format!("\r{c}")] {
+                // A letter outside the map keeps the text from the short way.
+                let long = map().normalize_graphemes(&format!("{text} ø")).into_owned();
+                assert_eq!(long.strip_suffix(" ø").unwrap(), map().normalize_graphemes(&text), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn blobs_survive_the_round_trip_and_damaged_ones_are_refused_or_harmless() {
+        let blob = map().to_bytes();
+        assert_eq!(Charsmap::from_bytes(&blob).unwrap(), map());
+        assert!(Charsmap::from_bytes(&blob[..3]).is_err() && Charsmap::from_bytes(&blob[..9]).is_err());
+        for at in 4..blob.len() {
+            let mut broken = blob.clone();
+            broken[at] ^= 0xA5;
+            let map = Charsmap::from_bytes(&broken).unwrap();
+            let _ = (map.normalize("Aé\u{301}\u{FB01}"), map.normalize_graphemes("Aé\u{301}\u{FB01}"));
+        }
+    }
 }

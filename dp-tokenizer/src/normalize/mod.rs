@@ -45,7 +45,7 @@ impl Normalizer {
     pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self {
             Self::Bert(bert) => bert.normalize(text),
-            Self::Precompiled(map) => Cow::Owned(map.normalize_graphemes(text)),
+            Self::Precompiled(map) => map.normalize_graphemes(text),
             Self::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
             Self::Nfc | Self::Nfd | Self::Nfkc | Self::Nfkd if text.is_ascii() => Cow::Borrowed(text),
             Self::Nfc => Cow::Owned(text.nfc().collect()),

@@ -65,11 +65,10 @@ mod tests {
     use crate::unit::Piece;
     use mechanisms::TestRng;
 
-    fn counted(
-        texts: &[String],
-        released: &[&str],
-        rng: &TestRng,
-    ) -> (Vec<(String, u64)>, Vec<(String, f64)>) {
+    type Counts<T> = Vec<(String, T)>;
+
+    /// Counts without noise, in the fixed-point unit, and with it.
+    fn counted(texts: &[String], released: &[&str], rng: &TestRng) -> (Counts<u64>, Counts<f64>) {
         let pieces = texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() }));
         let items = UnitItems::collect(pieces).unwrap();
         let names = items.names();

@@ -9,10 +9,10 @@ pub const WIDTH: f64 = 560.0;
 /// Height of every scene.
 pub const HEIGHT: f64 = 300.0;
 
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 52.0;
+const BOTTOM: f64 = 58.0;
 
 /// What to draw.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ impl Scene {
             let _ = write!(path, "{}{x:.2} {y:.2}", if at == 0 { "M" } else { "L" });
         }
         let here = spec.here.filter(|(x, y)| x.is_finite() && y.is_finite()).map(mark);
-        Some(Self { marks, path, across: across.ticks(8), upward: upward.ticks(6), here, frame })
+        Some(Self { marks, path, across: across.ticks(6), upward: upward.ticks(6), here, frame })
     }
 
     /// Index of the mark nearest to a pixel from the left.

@@ -20,7 +20,7 @@ pub fn ask(desk: Desk) {
     desk.by_steps.set(Vec::new());
     let Some((plan, certified)) = desk.certified.get_untracked() else { return };
     let here = certified.phases.first().map(|phase| phase.noise_multiplier);
-    let noises = here.map(|centre| around(centre)).unwrap_or_default();
+    let noises = here.map(around).unwrap_or_default();
     let last = plan.training.total_steps();
     let mut steps: Vec<u64> = geometric(1.0_f64.max(last as f64 / 100.0), last as f64, POINTS)
         .into_iter()

@@ -255,5 +255,5 @@ pub fn WordsField(
 /// A number as the plan would hold it.
 fn written(number: f64) -> String {
     let size = number.abs();
-    if number != 0.0 && (size < 1e-3 || size >= 1e15) { format!("{number:e}") } else { number.to_string() }
+    if number != 0.0 && !(1e-3..1e15).contains(&size) { format!("{number:e}") } else { number.to_string() }
 }

@@ -88,13 +88,13 @@ fn drawing(scene: Scene, across: &'static str) -> impl IntoView {
     let columns = scene.across.into_iter().map(|tick| {
         view! {
             <line class="grid" x1=tick.at x2=tick.at y1=top y2=bottom/>
-            <text class="tick" x=tick.at y=bottom + 18.0 text-anchor="middle">{tick.text}</text>
+            <text class="tick" x=tick.at y=bottom + 22.0 text-anchor="middle">{tick.text}</text>
         }
     });
     let rows = scene.upward.into_iter().map(|tick| {
         view! {
             <line class="grid" x1=left x2=right y1=tick.at y2=tick.at/>
-            <text class="tick" x=left - 8.0 y=tick.at + 4.0 text-anchor="end">{tick.text}</text>
+            <text class="tick" x=left - 8.0 y=tick.at + 6.0 text-anchor="end">{tick.text}</text>
         }
     });
     view! {

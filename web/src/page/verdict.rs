@@ -151,6 +151,6 @@ fn rows((plan, certified): &(PlanFile, Certified)) -> Vec<(&'static str, String)
             format!("{} + {}", grouped(plan.training.total_steps()), grouped(plan.privacy.spare_steps))
         }),
         ("Units", grouped(plan.data.units)),
-        ("Plan", format!("{}…", &certified.hash[..certified.hash.len().min(16)])),
+        ("Plan", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
     ]
 }

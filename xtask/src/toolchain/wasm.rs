@@ -15,7 +15,7 @@ const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
 /// The release profile of what a browser downloads. Native builds keep theirs.
 const SMALL: [(&str, &str); 4] =
-    [("OPT_LEVEL", "s"), ("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("STRIP", "symbols")];
+    [("OPT_LEVEL", "z"), ("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("STRIP", "symbols")];
 
 /// How the standard library of the target is had.
 #[derive(Debug, Clone, PartialEq)]

@@ -132,7 +132,7 @@ fn block<S: Simd>(simd: S, left: [&[f32]; ROWS], right: [&[f32]; ROWS]) -> [[f32
 
 /// Rows as vectors and what is left of each.
 #[inline(always)]
-fn split<'a, S: Simd>(rows: [&'a [f32]; ROWS], count: usize) -> ([&'a [S::f32s]; ROWS], [&'a [f32]; ROWS]) {
+fn split<S: Simd>(rows: [&[f32]; ROWS], count: usize) -> ([&[S::f32s]; ROWS], [&[f32]; ROWS]) {
     let mut whole: [&[S::f32s]; ROWS] = [&[]; ROWS];
     let mut rest: [&[f32]; ROWS] = [&[]; ROWS];
     for ((row, whole), rest) in rows.iter().zip(&mut whole).zip(&mut rest) {

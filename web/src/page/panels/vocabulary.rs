@@ -12,11 +12,7 @@ const KIND: Choice = Choice {
     label: "Tokens",
     hint: "Learnt from the private text they cost privacy and fit it; the others cost nothing.",
     path: "tokenizer",
-    options: &[
-        ("train", "Learnt from the private text"),
-        ("public", "A public tokenizer.json"),
-        ("bytes", "Bytes"),
-    ],
+    options: &[("train", "Learnt from the text"), ("public", "A public tokenizer.json"), ("bytes", "Bytes")],
     read: |plan| match plan.tokenizer {
         Tokenizer::Train(_) => "train",
         Tokenizer::Public(_) => "public",

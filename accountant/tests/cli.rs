@@ -1,0 +1,71 @@
+//! The command line's contract: JSON shape, exit codes, one-line errors.
+
+#![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_accountant"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The program may refuse its flags before it reads.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+const A: [&str; 9] = [
+    "epsilon",
+    "--sampling-probability",
+    "0.01",
+    "--noise-multiplier",
+    "1",
+    "--steps",
+    "1000",
+    "--delta",
+    "1e-5",
+];
+
+#[test]
+fn epsilon_in_json_holds_the_exact_figure() {
+    let output = run(&[&A[..], &["--json"]].concat(), "");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // Oracle: contour inversion, query A.
+    assert!(answer["epsilon"]["lower"].as_f64().unwrap() <= 1.828_237);
+    assert!(answer["epsilon"]["upper"].as_f64().unwrap() >= 1.828_236);
+    assert_eq!(answer["delta"].as_f64(), Some(1e-5));
+    assert!(answer["method"].is_string() && answer["version"].is_string());
+}
+
+#[test]
+fn wrong_input_is_refused_in_one_line_with_exit_code_two() {
+    let bad_flag = [
+        "epsilon",
+        "--sampling-probability",
+        "2",
+        "--noise-multiplier",
+        "1",
+        "--steps",
+        "1",
+        "--delta",
+        "1e-5",
+    ];
+    for (arguments, input, word) in [
+        (&bad_flag[..], "", "sampling_probability"),
+        (&["events", "-", "--delta", "1e-5"][..], "{\"type\": \"gausian\"}", "gaussian"),
+        (&["events", "-", "--delta", "2"][..], "[]", "0 < delta < 1"),
+        (&["events", "-", "--delta", "1e-5"][..], "[[[[", "allowed"),
+        (&["events", "/nonexistent", "--delta", "1e-5"][..], "", "readable"),
+    ] {
+        let output = run(arguments, input);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(message.contains(word) && message.trim_end().lines().count() == 1, "{message}");
+        assert!(output.stdout.is_empty());
+    }
+}

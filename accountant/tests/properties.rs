@@ -1,0 +1,98 @@
+//! What must hold for any setting.
+//!
+//! 25 to 30 random settings a property by default; ACCOUNTANT_FULL=1 runs 10,000, as a release should.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
+use accountant::rdp::{self, Conversion};
+use accountant::{Delta, DpEvent, delta, epsilon};
+use proptest::prelude::*;
+
+fn cases(few: u32) -> ProptestConfig {
+    let cases = if std::env::var_os("ACCOUNTANT_FULL").is_some() { 10_000 } else { few };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
+    let step = DpEvent::PoissonSampledGaussian { sampling_probability: q, noise_multiplier: sigma };
+    DpEvent::SelfComposed { event: Box::new(step), count: steps }
+}
+
+/// Log-uniform over what a trainer might ask: q 1e-9…1, σ 0.1…100, T 1…1e7, δ 1e-15…1e-3.
+fn setting() -> impl Strategy<Value = (f64, f64, u64, f64)> {
+    (-9.0..0.0_f64, -1.0..2.0_f64, 0.0..7.0_f64, -15.0..-3.0_f64).prop_map(|(q, sigma, steps, delta)| {
+        (10_f64.powf(q), 10_f64.powf(sigma), 10_f64.powf(steps) as u64, 10_f64.powf(delta))
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(30))]
+
+    #[test]
+    fn bounds_are_ordered_numbers_and_never_above_renyi((q, sigma, steps, at) in setting()) {
+        let (event, at) = (sampled(q, sigma, steps), Delta::new(at).unwrap());
+        let bounds = epsilon(&event, at, AddOrRemoveOne).unwrap();
+        prop_assert!(bounds.lower >= 0.0 && bounds.lower <= bounds.upper && bounds.upper.is_finite(), "{:?}", bounds);
+        let renyi = rdp::epsilon(&event, at, AddOrRemoveOne, Conversion::Improved).unwrap();
+        prop_assert!(bounds.lower <= renyi.max(0.0) * (1.0 + 1e-9), "{:?} {}", bounds, renyi);
+    }
+
+    #[test]
+    fn more_noise_never_has_a_lower_bound_above_less_noise((q, sigma, steps, at) in setting()) {
+        let at = Delta::new(at).unwrap();
+        let less = epsilon(&sampled(q, sigma, steps), at, AddOrRemoveOne).unwrap();
+        let more = epsilon(&sampled(q, 1.1 * sigma, steps), at, AddOrRemoveOne).unwrap();
+        prop_assert!(more.lower <= less.upper, "{:?} {:?}", more, less);
+    }
+
+    #[test]
+    fn more_steps_and_likelier_sampling_never_cost_less((q, sigma, steps, at) in setting()) {
+        let at = Delta::new(at).unwrap();
+        let once = epsilon(&sampled(q, sigma, steps), at, AddOrRemoveOne).unwrap();
+        let longer = epsilon(&sampled(q, sigma, 2 * steps), at, AddOrRemoveOne).unwrap();
+        let denser = epsilon(&sampled((1.2 * q).min(1.0), sigma, steps), at, AddOrRemoveOne).unwrap();
+        prop_assert!(once.lower <= longer.upper && once.lower <= denser.upper, "{:?} {:?} {:?}", once, longer, denser);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(25))]
+
+    #[test]
+    fn delta_at_the_epsilon_of_a_delta_is_that_delta(
+        q in 1e-3..0.3_f64, sigma in 0.6..4.0_f64, steps in 20..3000_u64, power in -9.0..-4.0_f64,
+    ) {
+        let (event, at) = (sampled(q, sigma, steps), 10_f64.powf(power));
+        let spent = epsilon(&event, Delta::new(at).unwrap(), AddOrRemoveOne).unwrap();
+        prop_assert!(delta(&event, spent.upper, AddOrRemoveOne).unwrap().lower <= at * (1.0 + 1e-9));
+        if spent.lower > 0.0 {
+            prop_assert!(delta(&event, spent.lower, AddOrRemoveOne).unwrap().upper >= at * (1.0 - 1e-9));
+        }
+    }
+
+    #[test]
+    fn composition_commutes_and_repetition_is_composition(
+        q in 1e-3..0.3_f64, sigma in 0.6..4.0_f64, mu in 0.05..1.0_f64, steps in 1..500_u64,
+    ) {
+        let (train, count) = (sampled(q, sigma, steps), DpEvent::Gaussian { noise_multiplier: 1.0 / mu });
+        let at = Delta::new(1e-6).unwrap();
+        let ask = |events: Vec<DpEvent>| epsilon(&DpEvent::Composed { events }, at, AddOrRemoveOne).unwrap();
+        let one = ask(vec![train.clone(), count.clone()]);
+        let other = ask(vec![count, train.clone()]);
+        prop_assert_eq!(one, other);
+        let twice = ask(vec![train.clone(), train]);
+        let doubled = epsilon(&sampled(q, sigma, 2 * steps), at, AddOrRemoveOne).unwrap();
+        prop_assert_eq!(twice, doubled);
+    }
+
+    #[test]
+    fn replacing_is_never_cheaper_and_zeroing_out_costs_what_removing_costs(
+        q in 1e-3..0.3_f64, sigma in 0.6..4.0_f64, steps in 1..500_u64,
+    ) {
+        let (event, at) = (sampled(q, sigma, steps), Delta::new(1e-6).unwrap());
+        let removed = epsilon(&event, at, AddOrRemoveOne).unwrap();
+        prop_assert!(epsilon(&event, at, ReplaceOne).unwrap().upper >= removed.lower);
+        prop_assert_eq!(epsilon(&event, at, ZeroOut).unwrap(), removed);
+    }
+}
