@@ -55,10 +55,31 @@ fn twenty_kills_change_no_weight_and_lose_no_charge() {
         assert_eq!(bench.model(&out, &["--test-key", "5", "--resume"]), whole);
         let summary = verify_run(&run).unwrap();
         assert_eq!(summary.steps_done, 150);
-        // Every step that ran is charged: the 150 that count and each one that a kill burned.
         assert!(reservations(&run) >= charged.max(150));
+        assert_every_attempt_is_charged(&run, 150);
         let untouched = verify_run(&bench.path("whole")).unwrap();
         assert!(summary.epsilon.unwrap().upper >= untouched.epsilon.unwrap().upper);
+    }
+}
+
+/// Each process reserves every step from its checkpoint on, those that an earlier process had reserved included.
+fn assert_every_attempt_is_charged(run: &std::path::Path, steps: u64) {
+    let (mut next, mut torn) = (0, false);
+    for entry in ledger(run) {
+        match entry["kind"].as_str().unwrap() {
+            "resume" => {
+                next = entry["steps_done"].as_u64().unwrap();
+                torn = entry["torn_bytes"].as_u64().unwrap() > 0;
+            }
+            // The line after a torn one charges what it would have reserved.
+            "step" if torn => torn = false,
+            "step" => {
+                assert_eq!(entry["step"].as_u64(), Some(next));
+                next += 1;
+            }
+            "completed" => assert_eq!(next, steps),
+            _ => {}
+        }
     }
 }
 
@@ -197,5 +218,8 @@ fn a_torn_last_line_is_charged_and_the_run_goes_on_to_the_same_weights() {
         (entries[at + 1]["kind"].as_str(), entries[at + 1]["step"].as_u64()),
         (Some("step"), Some(before as u64))
     );
+    let charged = |entry: &&serde_json::Value| entry["step"].as_u64() == Some(before as u64);
+    assert_eq!(entries.iter().filter(charged).count(), 2, "once for the torn line, once for the step itself");
+    assert_every_attempt_is_charged(&run, 60);
     verify_run(&run).unwrap();
 }
