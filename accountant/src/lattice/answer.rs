@@ -56,7 +56,8 @@ impl Answer {
     pub(super) fn delta(&self, epsilon: f64) -> Result<Bounds, AccountantError> {
         let loss = epsilon - self.origin;
         let (value, doubt) = self.upper.at(loss);
-        let upper = value + doubt;
+        // What lies between such a loss and the lattice is nowhere counted.
+        let upper = if loss >= self.upper.lowest() { value + doubt } else { 1.0 };
         let (value, doubt) = self.lower.at(loss);
         let lower = value - doubt;
         if upper >= 0.0 {
@@ -80,10 +81,12 @@ impl Answer {
         };
         let zero = -self.origin;
         let top = self.upper.highest();
-        let upper = if met(zero) {
-            0.0
-        } else if top > zero && met(top) {
-            let (_, high) = bisect(zero, top, |loss| !met(loss));
+        // The upper curve is known on the lattice only: what lies below it is nowhere counted.
+        let bottom = self.upper.lowest().max(zero);
+        let upper = if met(bottom) {
+            if bottom > zero { bottom + self.origin + slack } else { 0.0 }
+        } else if top > bottom && met(top) {
+            let (_, high) = bisect(bottom, top, |loss| !met(loss));
             high + self.origin + slack
         } else {
             f64::INFINITY
@@ -146,6 +149,11 @@ impl Sums {
             uncertain: 1.01 * outside * peak + 1.01 * curve.noise * spread + relative * peak,
             lost: curve.lost,
         }
+    }
+
+    /// The lattice's first point.
+    fn lowest(&self) -> f64 {
+        self.lowest * self.step
     }
 
     fn highest(&self) -> f64 {

@@ -103,10 +103,16 @@ impl Cells {
         Some(Self { origin, step, body: mass, under, inner, outer, start: 2.0 * tail, lost: 2.0 * tail })
     }
 
+    /// Lattice points that carry mass, from `origin` − `step`: both curves have as many, or the composition would
+    /// drop the top of the longer one.
+    pub(super) fn points(&self) -> usize {
+        self.outer.len() + 3
+    }
+
     /// Upper masses by splitting cells (index 0 is `origin` − `step`) and the mass that goes to infinity.
     pub(super) fn spread(&self) -> Vec<f64> {
         let (up, down) = (-libm::expm1(-self.step), libm::expm1(self.step));
-        let mut masses = vec![0.0; self.outer.len() + 3];
+        let mut masses = vec![0.0; self.points()];
         let whole = |cell: &Cell| ((cell.above + cell.slack) / up, (cell.below + cell.slack) / down);
         let mut place = |cell: &Cell, index: usize| {
             let (higher, lower) = whole(cell);

@@ -9,7 +9,7 @@ use super::cells::{Cells, ULP};
 /// left of a cell at the bottom is rounded down.
 pub(super) fn contract(cells: &Cells) -> Vec<f64> {
     let count = cells.outer.len();
-    let mut masses = vec![0.0; count + 2];
+    let mut masses = vec![0.0; cells.points()];
     let mut left = vec![1.0; count];
     let mut body = 1.0;
     let grow = |cells_apart: usize| libm::expm1(cells_apart as f64 * cells.step);
