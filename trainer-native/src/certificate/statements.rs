@@ -45,7 +45,8 @@ pub(super) fn guarantee(plan: &CertifiedPlan, epsilon: Option<Bounds>, private: 
     }
 }
 
-fn unit(unit: Unit) -> String {
+/// The unit in words.
+pub(super) fn unit(unit: Unit) -> String {
     match unit {
         Unit::Record => "one record".to_owned(),
         Unit::User => "one user with all their records".to_owned(),
