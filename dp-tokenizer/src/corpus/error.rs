@@ -47,7 +47,7 @@ pub enum CorpusError {
     },
     /// Bytes that are not UTF-8, under [`super::BadUtf8::Refuse`].
     #[error(
-        "{}, line {line}: not valid UTF-8; convert the file (iconv -f LATIN1 -t UTF-8), or let bad bytes be replaced",
+        "{}, line {line}: not valid UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8",
         path.display()
     )]
     NotUtf8 {
