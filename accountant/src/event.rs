@@ -36,6 +36,20 @@ pub enum DpEvent {
         /// σ over the L2 norm one unit can contribute.
         noise_multiplier: f64,
     },
+    /// Gaussian noise on a sum over a Poisson sample that is cut to a largest size by leaving out units at random.
+    ///
+    /// Only where the number of units is public: under `replace_one` and `zero_out`. A cut batch makes units depend
+    /// on each other, hence a displacement of twice the norm; a largest batch that is rarely reached costs little.
+    TruncatedPoissonSampledGaussian {
+        /// Probability with which each unit is sampled, independently.
+        sampling_probability: f64,
+        /// σ over the L2 norm one unit can contribute.
+        noise_multiplier: f64,
+        /// Number of units, public.
+        units: u64,
+        /// Most units that a batch keeps.
+        largest_batch: u64,
+    },
     /// Gaussian noise on a sum over each of the batches into which every epoch cuts the shuffled data set.
     ///
     /// Not Poisson sampling, and never accounted as such: from above it costs what full participation costs, one

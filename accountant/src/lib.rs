@@ -15,6 +15,7 @@ mod numeric;
 mod question;
 pub mod rdp;
 mod statement;
+mod summary;
 pub mod tradeoff;
 mod transform;
 
@@ -23,6 +24,7 @@ pub use event::{DpEvent, NeighboringRelation, vocabulary_release_event};
 pub use numeric::normal;
 pub use question::{delta, epsilon, group_epsilon};
 pub use statement::statement;
+pub use summary::{gaussian_equivalent, zcdp};
 
 /// The accountant's version, as certificates name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
 //! The two questions: ε at δ, δ at ε.
 
-use crate::mechanism::{Lowered, Pair, Question, is_two_sided, lower, single};
+use crate::mechanism::{Lowered, Mixture, Pair, Question, is_two_sided, lower, single};
 use crate::numeric::normal;
 use crate::transform::straight;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
@@ -82,6 +82,9 @@ fn worst_epsilon(event: &DpEvent, delta: Delta, question: Question) -> Result<Bo
 
 /// Bounds for one direction; those of one that stays below `exceeded` need not be tight.
 fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, AccountantError> {
+    if !side.coins.is_empty() {
+        return mixture_epsilon(side, delta);
+    }
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);
@@ -128,6 +131,36 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
     }
     let lattice = lattice::epsilon(&cut, delta, start).unwrap_or(simple);
     Bounds::new(both.lower.max(lattice.lower), both.upper.min(lattice.upper))
+}
+
+/// From above only: where coins fall in too many ways Chernoff's bound stands.
+fn mixture_epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
+    let start = chernoff::epsilon(side, delta).0.max(0.0);
+    let Some(mixture) = Mixture::new(side, 1e-6 * delta) else { return Bounds::new(0.0, start) };
+    let excess = |epsilon: f64| -> Result<f64, AccountantError> {
+        let upper = mixture.delta(|term| Ok(side_delta(term, epsilon)?.upper))?;
+        Ok(libm::log(upper) - libm::log(delta))
+    };
+    let (mut low, mut high) = ((0.0, excess(0.0)?), (start, excess(start)?));
+    if low.1 <= 0.0 {
+        return Bounds::new(0.0, 0.0);
+    }
+    for round in 0..40 {
+        if high.0 - low.0 <= 1e-5 * high.0 || high.1 > 0.0 {
+            break;
+        }
+        // log δ against ε is nearly straight: aim just beyond the crossing, and halve every third time.
+        let crossing = low.0 + low.1 * (high.0 - low.0) / (low.1 - high.1) * (1.0 + 3e-6);
+        let usable = round % 3 != 2 && crossing > low.0 && crossing < high.0;
+        let middle = if usable { crossing } else { 0.5 * (low.0 + high.0) };
+        let tried = (middle, excess(middle)?);
+        if tried.1 <= 0.0 {
+            high = tried;
+        } else {
+            low = tried;
+        }
+    }
+    Bounds::new(0.0, high.0)
 }
 
 /// Part of δ that rare outcomes of enormous loss may cost when they are left out.
@@ -228,6 +261,14 @@ fn worst_delta(event: &DpEvent, epsilon: f64, question: Question) -> Result<Boun
 
 /// Bounds on the δ of one direction, its plain failures aside.
 pub(crate) fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
+    if !side.coins.is_empty() {
+        let simple = libm::exp(chernoff::log_delta(side, epsilon).0).min(1.0);
+        let upper = match Mixture::new(side, 1e-6 * simple) {
+            Some(mixture) => mixture.delta(|term| Ok(side_delta(term, epsilon)?.upper))?.min(simple),
+            None => simple,
+        };
+        return Bounds::new(0.0, upper);
+    }
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);

@@ -43,6 +43,23 @@ fn epsilon_in_json_holds_the_exact_figure() {
 }
 
 #[test]
+fn epsilon_comes_with_its_gaussian_equivalent_and_with_rho_where_there_is_one() {
+    let sampled: serde_json::Value =
+        serde_json::from_slice(&run(&[&A[..], &["--json"]].concat(), "").stdout).unwrap();
+    assert!(sampled["zcdp_rho"].is_null(), "a sampled Gaussian has no rho");
+    let mu = sampled["gaussian_equivalent_mu"]["upper"].as_f64().unwrap();
+    // The central limit of Bu et al. 2020 is q·√(T(e−1)) = 0.415; finite T costs more.
+    assert!(mu > 0.415 && mu < 0.5, "{mu}");
+    let whole = [&A[..1], &["--sampling-probability", "1"], &A[3..], &["--json"]].concat();
+    let plain: serde_json::Value = serde_json::from_slice(&run(&whole, "").stdout).unwrap();
+    // A thousand Gaussians with sigma 1: mu = sqrt(1000), rho = 500.
+    assert!((plain["zcdp_rho"].as_f64().unwrap() - 500.0).abs() < 1e-9);
+    let mu = &plain["gaussian_equivalent_mu"];
+    let root = 1000_f64.sqrt();
+    assert!(mu["lower"].as_f64().unwrap() <= root && mu["upper"].as_f64().unwrap() >= root);
+}
+
+#[test]
 fn wrong_input_is_refused_in_one_line_with_exit_code_two() {
     let bad_flag = [
         "epsilon",

@@ -1,5 +1,6 @@
 //! Events lowered to what the engines compose: mixture pairs, one Gaussian, and a chance of plain failure.
 
+use super::coin::{Coin, Truncation};
 use super::pair::{Component, Pair};
 use crate::{AccountantError, DpEvent, NeighboringRelation};
 
@@ -8,6 +9,8 @@ use crate::{AccountantError, DpEvent, NeighboringRelation};
 pub(crate) struct Lowered {
     /// Pairs and how often each takes place.
     pub(crate) pairs: Vec<(Pair, u64)>,
+    /// Steps that are one of two pairs by a public coin.
+    pub(crate) coins: Vec<Coin>,
     /// Σ μ² of the plain Gaussian mechanisms, which compose to a single one.
     pub(crate) mu_squared: f64,
     /// Probability of a failure that tells the data sets apart for certain.
@@ -26,7 +29,10 @@ impl Lowered {
         Self { pairs, ..self.clone() }
     }
 
-    fn push(&mut self, pair: Pair, count: u64) {
+    pub(super) fn push(&mut self, pair: Pair, count: u64) {
+        if count == 0 {
+            return;
+        }
         if let Some(known) = self.pairs.iter_mut().find(|(known, _)| *known == pair) {
             known.1 = known.1.saturating_add(count);
         } else {
@@ -79,7 +85,7 @@ pub(crate) fn lower(event: &DpEvent, question: Question) -> Result<Vec<Lowered>,
 /// Whether some part of `event` has a cost that is only known to lie between two others.
 pub(crate) fn is_two_sided(event: &DpEvent) -> bool {
     match event {
-        DpEvent::ShuffledGaussian { .. } => true,
+        DpEvent::ShuffledGaussian { .. } | DpEvent::TruncatedPoissonSampledGaussian { .. } => true,
         DpEvent::Composed { events } => events.iter().any(is_two_sided),
         DpEvent::SelfComposed { event, .. } => is_two_sided(event),
         _ => false,
@@ -102,6 +108,12 @@ const DEEPEST: usize = 64;
 
 const LARGEST_GROUP: u32 = 256;
 
+/// Beyond this the binomial's whole numbers and their sums would lose digits.
+const LARGEST_POPULATION: u64 = 1_000_000_000_000;
+
+/// A batch that is nearly always cut is no Poisson batch, and the chance of one that is not would lose its digits.
+const MOST_FULL: f64 = 0.99;
+
 struct Visit {
     side: Side,
     question: Question,
@@ -121,6 +133,15 @@ impl Visit {
             DpEvent::Gaussian { noise_multiplier } => self.gaussian(*noise_multiplier, count as f64),
             DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
                 self.poisson(*sampling_probability, *noise_multiplier, count)
+            }
+            DpEvent::TruncatedPoissonSampledGaussian {
+                sampling_probability,
+                noise_multiplier,
+                units,
+                largest_batch,
+            } => {
+                let sampled = (*sampling_probability, *noise_multiplier);
+                self.truncated(sampled, *units, *largest_batch, count)
             }
             DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs } => {
                 let batches = positive("batches", *batches as f64)?;
@@ -205,14 +226,86 @@ impl Visit {
         if probability == 0.0 || count == 0 {
             return Ok(());
         }
+        self.out.push(self.sampled_pair(probability, sigma), count);
+        Ok(())
+    }
+
+    fn sampled_pair(&self, probability: f64, sigma: f64) -> Pair {
         let moved = binomial(self.question.group, probability);
-        let pair = match self.side {
+        match self.side {
             Side::Remove => Pair::new(sigma, moved, Vec::new()),
             Side::Add => Pair::new(sigma, Vec::new(), moved),
             Side::Replace => Pair::new(sigma, moved.clone(), moved),
-        };
-        self.out.push(pair, count);
+        }
+    }
+
+    /// `coin` has the proof.
+    fn truncated(
+        &mut self,
+        (probability, noise_multiplier): (f64, f64),
+        units: u64,
+        largest: u64,
+        count: u64,
+    ) -> Result<(), AccountantError> {
+        const EVENT: &str = "truncated_poisson_sampled_gaussian";
+        if self.question.relation == NeighboringRelation::AddOrRemoveOne {
+            let question = "add_or_remove_one, under which the number of units is not public";
+            return Err(AccountantError::Unsupported { event: EVENT, question });
+        }
+        if self.question.group > 1 {
+            return Err(AccountantError::Unsupported { event: EVENT, question: "groups of several units" });
+        }
+        let allowed =
+            |name, value: u64, allowed| AccountantError::OutOfRange { name, value: value as f64, allowed };
+        if !(1..=LARGEST_POPULATION).contains(&units) {
+            return Err(allowed("units", units, "1 to 1e12 units"));
+        }
+        if largest == 0 {
+            return Err(allowed("largest_batch", largest, "at least 1"));
+        }
+        let sampled = probability > 0.0 && probability < 1.0;
+        if largest >= units || !sampled && probability != 1.0 {
+            return self.poisson(probability, noise_multiplier, count);
+        }
+        if !sampled {
+            return Err(AccountantError::OutOfRange {
+                name: "sampling_probability",
+                value: probability,
+                allowed: "below 1 where batches are cut to a largest size",
+            });
+        }
+        let sigma = positive("noise_multiplier", noise_multiplier)?;
+        let chances = Truncation::new(units, probability, largest);
+        if self.question.optimistic {
+            return self.poisson(chances.kept, noise_multiplier, count);
+        }
+        if chances.full.is_nan() || chances.full >= MOST_FULL {
+            return Err(AccountantError::OutOfRange {
+                name: "largest_batch",
+                value: largest as f64,
+                allowed: "so large that batches are filled less than 99 times out of 100",
+            });
+        }
+        if count > 0 {
+            self.coin(Coin {
+                probability: chances.full.max(f64::MIN_POSITIVE),
+                whole: self.sampled_pair(probability, sigma),
+                cut: chances.cut_pair(sigma),
+                count,
+            });
+        }
         Ok(())
+    }
+
+    fn coin(&mut self, coin: Coin) {
+        let same = |known: &&mut Coin| {
+            known.probability == coin.probability && known.whole == coin.whole && known.cut == coin.cut
+        };
+        if let Some(known) = self.out.coins.iter_mut().find(same) {
+            known.count = known.count.saturating_add(coin.count);
+        } else {
+            self.out.coins.push(coin);
+        }
     }
 }
 

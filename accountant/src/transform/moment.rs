@@ -9,8 +9,8 @@
 
 use core::f64::consts::PI;
 
-use crate::mechanism::{Lowered, Pair};
-use crate::numeric::legendre;
+use crate::mechanism::{Coin, Lowered, Pair};
+use crate::numeric::{binomial, legendre};
 
 /// How far beyond the outermost peak the line is followed, in σ: the normal tail is below 1e-22 there.
 pub(super) const FOLLOWED: f64 = 9.8;
@@ -170,7 +170,25 @@ impl Sum {
 /// K(t) = log E_P[e^{tL}] of the whole composition, t real.
 pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
     let gaussian = 0.5 * t * (t + 1.0) * lowered.mu_squared;
-    lowered.pairs.iter().fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t))
+    let pairs = lowered
+        .pairs
+        .iter()
+        .fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t));
+    lowered.coins.iter().fold(pairs, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t))
+}
+
+/// log((1−p)·A + p·B) of the two pairs that a public coin chooses from, from above.
+fn coin_moment(coin: &Coin, s: f64) -> f64 {
+    let (whole, cut) = (log_moment(&coin.whole, s), log_moment(&coin.cut, s));
+    let p = coin.probability;
+    // What p may be off by, on either part.
+    let slack = binomial::RELATIVE * p;
+    let most = whole.max(cut);
+    if most > 1.0 {
+        let rest = (1.0 - p + slack) * libm::exp(whole - most) + (p + slack) * libm::exp(cut - most);
+        return most + libm::log(rest);
+    }
+    libm::log1p((1.0 - p) * libm::expm1(whole) + p * libm::expm1(cut) + 8.0 * slack)
 }
 
 /// Losses above the lowest and their weights under the law tilted by (P/Q)^s, for `uses` of `pair`: enough nodes

@@ -78,7 +78,19 @@ fn epsilon(at: &AtDelta) -> Result<(String, Value), String> {
     }
     let bounds =
         accountant::group_epsilon(&event(at), at.group, delta(at)?, relation).map_err(|e| e.to_string())?;
-    Ok(certified(bounds, at.delta))
+    let (mut text, mut json) = certified(bounds, at.delta);
+    if at.group == 1 {
+        if let Ok(mu) = accountant::gaussian_equivalent(&event(at), delta(at)?, relation) {
+            text.push_str(&format!("; as a Gaussian mechanism with μ up to {:.6}", mu.upper));
+            json["gaussian_equivalent_mu"] = json!(mu);
+        }
+        // Only plain Gaussian mechanisms have one.
+        if let Ok(rho) = accountant::zcdp(&event(at), relation) {
+            text.push_str(&format!("; {rho:.6}-zCDP"));
+            json["zcdp_rho"] = json!(rho);
+        }
+    }
+    Ok((text, json))
 }
 
 fn certified(bounds: Bounds, delta: f64) -> (String, Value) {

@@ -1,0 +1,118 @@
+//! Queries A to F and a calibration, ours beside the accountants of the venv whose Python `PEERS_PYTHON` names.
+//!
+//! Medians of one run on one machine; a ratio above 1 says how many times longer the peer takes.
+
+#![allow(clippy::print_stdout, reason = "a bench talks to its user")]
+
+use std::error::Error;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use accountant::NeighboringRelation::AddOrRemoveOne;
+use accountant::{Bounds, Delta, DpEvent, calibrate, epsilon};
+use serde_json::{Value, json};
+
+struct Query {
+    name: &'static str,
+    q: f64,
+    sigma: f64,
+    steps: u64,
+    delta: f64,
+}
+
+const fn query(name: &'static str, q: f64, sigma: f64, steps: u64, delta: f64) -> Query {
+    Query { name, q, sigma, steps, delta }
+}
+
+const QUERIES: [Query; 6] = [
+    query("A", 1e-2, 1.0, 1_000, 1e-5),
+    query("B", 256.0 / 60_000.0, 1.1, 14_062, 1e-5),
+    query("C", 1e-3, 0.6, 100_000, 1e-8),
+    query("D", 1e-4, 1.0, 1_000_000, 1e-8),
+    query("E", 8192.0 / 5_240_387_307.0, 0.3, 100_000, 1.9e-10),
+    query("F", 0.23, 3.0, 109, 1e-8),
+];
+
+fn run_of(sampling_probability: f64, noise_multiplier: f64, count: u64) -> DpEvent {
+    let step = DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier };
+    DpEvent::SelfComposed { event: Box::new(step), count }
+}
+
+/// The answer and the median time in milliseconds of `rounds`.
+fn timed<T>(rounds: usize, answer: impl Fn() -> T) -> (T, f64) {
+    let mut value = answer();
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let start = Instant::now();
+        value = answer();
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    (value, times[rounds / 2])
+}
+
+fn ours() -> Result<Vec<(Bounds, f64)>, Box<dyn Error>> {
+    println!("query  lower        upper        gap      ms");
+    let mut found = Vec::new();
+    for query in &QUERIES {
+        let (event, delta) = (run_of(query.q, query.sigma, query.steps), Delta::new(query.delta)?);
+        let (bounds, ms) = timed(9, || epsilon(&event, delta, AddOrRemoveOne));
+        let bounds = bounds?;
+        let gap = (bounds.upper - bounds.lower) / bounds.upper;
+        println!("{:5}  {:<11.9}  {:<11.9}  {gap:.1e}  {ms:.3}", query.name, bounds.lower, bounds.upper);
+        found.push((bounds, ms));
+    }
+    let delta = Delta::new(1e-8)?;
+    let (noise, ms) = timed(5, || {
+        calibrate::noise_multiplier(1.0, delta, AddOrRemoveOne, |noise| run_of(0.23, noise, 109))
+    });
+    println!("noise for epsilon 1, q 0.23, 109 steps, delta 1e-8: {:.6} in {ms:.3} ms", noise?);
+    Ok(found)
+}
+
+/// What the peers answer to the queries, a JSON object each.
+fn peers(python: &std::ffi::OsStr) -> Result<Vec<Value>, Box<dyn Error>> {
+    let mut child = Command::new(python)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        for Query { name, q, sigma, steps, delta } in &QUERIES {
+            let line = json!({ "name": name, "q": q, "sigma": sigma, "steps": steps, "delta": delta });
+            writeln!(input, "{line}")?;
+        }
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        return Err(
+            format!("the peers' Python ended with {}; give a venv that has them", output.status).into()
+        );
+    }
+    let text = String::from_utf8(output.stdout)?;
+    text.lines().map(|line| serde_json::from_str(line).map_err(Into::into)).collect()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let found = ours()?;
+    let Some(python) = std::env::var_os("PEERS_PYTHON") else {
+        println!("no peers: cargo xtask bench accountant --venv PATH times them too");
+        return Ok(());
+    };
+    println!("\nquery  peer               epsilon      against our upper  ms         times ours");
+    for answer in peers(&python)? {
+        let at = QUERIES.iter().position(|query| answer["query"] == query.name);
+        let (Some(at), Some(value), Some(ms)) = (at, answer["epsilon"].as_f64(), answer["ms"].as_f64())
+        else {
+            println!("{answer}");
+            continue;
+        };
+        let (bounds, own) = &found[at];
+        let off = 100.0 * (value / bounds.upper - 1.0);
+        let tool = answer["tool"].as_str().unwrap_or_default();
+        println!("{:5}  {tool:17}  {value:<11.6}  {off:+.3} %  {ms:.1}  {:.0}", QUERIES[at].name, ms / own);
+    }
+    Ok(())
+}
