@@ -1,6 +1,6 @@
 //! Differentially private vocabularies: text in, released words, a tokenizer out.
 //!
-//! The data's way: [`corpus`] (records) → [`unit`] (whose they are) → [`count`] (their items) → [`release`] (the items
+//! The data's way: [`corpus`] (records) → [`mod@unit`] (whose they are) → [`count`] (their items) → [`release`] (the items
 //! that may be shown) → [`train`] (a vocabulary from released words) →
 //! [`Tokenizer`].
 
