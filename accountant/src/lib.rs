@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O, no randomness, no clock. The same answer natively and in WASM, to the last bit.
 
+pub mod audit;
 mod bounds;
 pub mod budget;
 pub mod calibrate;
