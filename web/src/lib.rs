@@ -6,7 +6,6 @@
 
 pub mod answer;
 pub mod ask;
-pub mod chart;
 pub mod numbers;
 #[cfg(feature = "page")]
 pub mod page;

@@ -1,12 +1,12 @@
 //! ε as the noise or the number of steps changes.
 
+use chart::{Chart, Series, Spacing};
 use leptos::prelude::*;
 
 use super::client;
 use super::desk::Desk;
 use super::plot::Plot;
 use crate::ask::{Axis, Variation};
-use crate::chart::{Spacing, Spec};
 use crate::scale::geometric;
 
 /// Points of a curve: enough to look smooth, few enough to follow a slider.
@@ -53,18 +53,20 @@ fn coarse_first<T: Copy>(values: Vec<T>) -> Vec<T> {
 #[component]
 pub fn Curves() -> impl IntoView {
     let desk = expect_context::<Desk>();
-    let upper = move || desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon.upper));
-    let by_noise = Signal::derive(move || Spec {
-        across: Spacing::Logarithmic,
-        upward: Spacing::Logarithmic,
-        points: desk.by_noise.get(),
-        here: first_noise(desk).zip(upper()),
+    let by_noise = Signal::derive(move || {
+        let here = first_noise(desk).zip(upper(desk));
+        let spacing = Spacing::Logarithmic;
+        curve(
+            "ε against noise",
+            "noise multiplier σ of training",
+            (spacing, spacing),
+            desk.by_noise.get(),
+            here,
+        )
     });
-    let by_steps = Signal::derive(move || Spec {
-        across: Spacing::Linear,
-        upward: Spacing::Linear,
-        points: desk.by_steps.get(),
-        here: None,
+    let by_steps = Signal::derive(move || {
+        let spacing = Spacing::Linear;
+        curve("ε spent as training goes on", "steps", (spacing, spacing), desk.by_steps.get(), None)
     });
     view! {
         <section class="panel charts" aria-labelledby="curves-title">
@@ -72,21 +74,36 @@ pub fn Curves() -> impl IntoView {
             <div class="pair">
                 <Plot
                     id="by-noise"
-                    title="ε against noise"
                     caption="More noise, smaller ε. The ring is this plan."
-                    across="noise multiplier σ of training"
-                    spec=by_noise
+                    chart=by_noise
+                    stale=desk.stale
                 />
                 <Plot
                     id="by-steps"
-                    title="ε spent as training goes on"
                     caption="Vocabulary included, spare steps left out."
-                    across="steps"
-                    spec=by_steps
+                    chart=by_steps
+                    stale=desk.stale
                 />
             </div>
         </section>
     }
+}
+
+/// A chart of one curve of ε.
+fn curve(
+    title: &str,
+    across: &str,
+    (across_spacing, upward_spacing): (Spacing, Spacing),
+    points: Vec<(f64, f64)>,
+    here: Option<(f64, f64)>,
+) -> Chart {
+    let series = vec![Series { name: "ε at most".to_owned(), points }];
+    let (title, across, upward) = (title.to_owned(), across.to_owned(), "ε ≤".to_owned());
+    Chart { title, across, upward, across_spacing, upward_spacing, series, here }
+}
+
+fn upper(desk: Desk) -> Option<f64> {
+    desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon.upper))
 }
 
 fn first_noise(desk: Desk) -> Option<f64> {

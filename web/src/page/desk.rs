@@ -146,6 +146,11 @@ impl Desk {
         self.refusal.get().filter(|refusal| refusal.path == path)
     }
 
+    /// Tells a screen reader.
+    pub fn announce(&self, text: String) {
+        self.notice.set(text);
+    }
+
     fn remember(&self, plan: PlanFile) {
         self.past.update(|past| {
             if past.len() == HISTORY {

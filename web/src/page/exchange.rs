@@ -1,14 +1,15 @@
 //! Plans in and out of the page: files and links.
 
-use js_sys::{Array, decode_uri_component, encode_uri_component};
+use js_sys::{decode_uri_component, encode_uri_component};
 use leptos::prelude::*;
 use plan::{PlanFile, Source};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, BlobPropertyBag, Event, HtmlAnchorElement, HtmlInputElement, Url};
+use web_sys::{Event, HtmlInputElement};
 
 use super::client;
 use super::desk::Desk;
+use super::files;
 
 /// Begins a link's fragment; the number is that of `plan.json`.
 const LINK: &str = "#plan1=";
@@ -18,23 +19,11 @@ const MOST_BYTES: f64 = 1e6;
 /// Saves the plan as `plan.json`, the very text that was certified.
 pub fn export(desk: Desk) {
     let text = desk.plan.with_untracked(crate::text);
-    if save(&text).is_none() {
+    if files::save("plan.json", "application/json", &text).is_none() {
         desk.notice.set("The browser refused to save the file.".to_owned());
     } else {
         desk.notice.set("plan.json is saved".to_owned());
     }
-}
-
-fn save(text: &str) -> Option<()> {
-    let kind = BlobPropertyBag::new();
-    kind.set_type("application/json");
-    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &kind).ok()?;
-    let address = Url::create_object_url_with_blob(&blob).ok()?;
-    let anchor: HtmlAnchorElement = document().create_element("a").ok()?.dyn_into().ok()?;
-    anchor.set_href(&address);
-    anchor.set_download("plan.json");
-    anchor.click();
-    Url::revoke_object_url(&address).ok()
 }
 
 /// Opens the file that was chosen.

@@ -5,11 +5,15 @@ mod curve;
 mod desk;
 mod exchange;
 mod field;
+mod files;
 mod panels;
 mod plot;
 mod verdict;
 
+use std::time::Duration;
+
 use leptos::ev;
+use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use web_sys::KeyboardEvent;
 
@@ -33,6 +37,7 @@ fn Planner() -> impl IntoView {
     exchange::read_link();
     Effect::new(move |_| client::certify(desk.plan.with(crate::text)));
     window_event_listener(ev::keydown, move |event| undo_by_key(desk, &event));
+    let said = spoken(desk.notice.into());
     view! {
         <a class="skip" href="#results">"Skip to the results"</a>
         <Header/>
@@ -57,8 +62,23 @@ fn Planner() -> impl IntoView {
                  policy forbids it."
             </p>
         </footer>
-        <p class="aside" role="status" aria-live="polite">{move || desk.notice.get()}</p>
+        <p class="aside" role="status" aria-live="polite">{move || said.get()}</p>
     }
+}
+
+/// What a screen reader is told: the last notice, once nothing else has happened for half a second.
+fn spoken(notice: Signal<String>) -> ReadSignal<String> {
+    let (said, say) = signal(String::new());
+    let waiting = StoredValue::new(None::<TimeoutHandle>);
+    Effect::new(move |_| {
+        let text = notice.get();
+        if let Some(earlier) = waiting.get_value() {
+            earlier.clear();
+        }
+        let timer = set_timeout_with_handle(move || say.set(text.clone()), Duration::from_millis(500));
+        waiting.set_value(timer.ok());
+    });
+    said
 }
 
 /// Undo and redo of the plan; text fields keep their own.

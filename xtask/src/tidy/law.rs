@@ -8,13 +8,14 @@ use serde_json::Value;
 use crate::process::Job;
 
 /// A member of the workspace and the members it may depend on.
-const LAW: [(&str, &[&str]); 8] = [
+const LAW: [(&str, &[&str]); 9] = [
     ("accountant", &[]),
+    ("chart", &[]),
     ("mechanisms", &["accountant"]),
     ("dp-tokenizer", &["accountant", "mechanisms"]),
     ("plan", &["accountant"]),
-    ("trainer-native", &["accountant", "mechanisms", "dp-tokenizer", "plan"]),
-    ("web", &["accountant", "plan", "dp-tokenizer"]),
+    ("trainer-native", &["accountant", "mechanisms", "dp-tokenizer", "plan", "chart"]),
+    ("web", &["accountant", "plan", "dp-tokenizer", "chart"]),
     ("tests", &["accountant", "mechanisms", "dp-tokenizer", "plan", "trainer-native"]),
     ("xtask", &[]),
 ];

@@ -1,6 +1,6 @@
 //! From values to pixels, and the values worth a label.
 
-use crate::numbers::rounded_up;
+use crate::label::label;
 
 /// How values are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,19 +104,8 @@ impl Axis {
     }
 }
 
-fn label(value: f64) -> String {
-    let text = rounded_up((value * 1e9).round() / 1e9, 4);
-    if value >= 1e6 {
-        return format!("{value:e}");
-    }
-    if text.contains('.') && !text.contains('e') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

@@ -1,0 +1,152 @@
+//! A scene as the text of an SVG file that needs nothing else: light, with its title, axes and legend.
+
+use std::fmt::Write;
+
+use crate::scene::{Chart, HEIGHT, Line, Scene, WIDTH};
+
+/// Colours that stay apart for readers who see few of them (Okabe & Ito 2008), and a dash for each, so that colour is
+/// never all there is.
+const STROKES: [(&str, &str); 6] = [
+    ("#0072b2", ""),
+    ("#d55e00", "8 4"),
+    ("#009e73", "2 4"),
+    ("#cc79a7", "10 3 2 3"),
+    ("#56b4e9", "5 5"),
+    ("#000000", "1 3"),
+];
+const HEAD: f64 = 34.0;
+const LEGEND_LINE: f64 = 22.0;
+const INK: &str = "#171b24";
+
+impl Scene {
+    /// The dash of the curve at `index`, as SVG's `stroke-dasharray`.
+    #[must_use]
+    pub fn dash(index: usize) -> &'static str {
+        STROKES[index % STROKES.len()].1
+    }
+
+    /// The drawing as an SVG file; `chart` is what it was laid out from.
+    #[must_use]
+    pub fn svg(&self, chart: &Chart) -> String {
+        let legend = if self.lines.len() > 1 { LEGEND_LINE * self.lines.len() as f64 } else { 0.0 };
+        let height = HEIGHT + HEAD + legend;
+        let title = escaped(&chart.title);
+        let mut text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"{INK}\" role=\"img\">\
+             <title>{title}</title><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\
+             <text x=\"12\" y=\"22\" font-size=\"16\" font-weight=\"600\">{title}</text>\
+             <g transform=\"translate(0 {HEAD})\">"
+        );
+        self.axes(chart, &mut text);
+        for (index, line) in self.lines.iter().enumerate() {
+            stroke(&mut text, index, &line.path);
+        }
+        if let Some(here) = self.here {
+            put(
+                &mut text,
+                format_args!(
+                    "<circle cx=\"{:.2}\" cy=\"{:.2}\" r=\"5\" fill=\"#ffffff\" stroke=\"{INK}\" stroke-width=\"2\"/>",
+                    here.x, here.y
+                ),
+            );
+        }
+        if legend > 0.0 {
+            key(&self.lines, self.frame[0], &mut text);
+        }
+        text.push_str("</g></svg>");
+        text
+    }
+
+    fn axes(&self, chart: &Chart, text: &mut String) {
+        let [left, top, right, bottom] = self.frame;
+        for tick in &self.across {
+            let (x, below, name) = (tick.at, bottom + 18.0, escaped(&tick.text));
+            put(
+                text,
+                format_args!(
+                    "<path d=\"M{x:.2} {top}V{bottom}\" stroke=\"#d9dde5\"/>\
+                     <text x=\"{x:.2}\" y=\"{below}\" text-anchor=\"middle\">{name}</text>"
+                ),
+            );
+        }
+        for tick in &self.upward {
+            let (y, beside, base, name) = (tick.at, left - 8.0, tick.at + 4.0, escaped(&tick.text));
+            put(
+                text,
+                format_args!(
+                    "<path d=\"M{left} {y:.2}H{right}\" stroke=\"#d9dde5\"/>\
+                     <text x=\"{beside}\" y=\"{base:.2}\" text-anchor=\"end\">{name}</text>"
+                ),
+            );
+        }
+        let (middle, low, side) = (left.midpoint(right), HEIGHT - 14.0, top.midpoint(bottom));
+        put(
+            text,
+            format_args!(
+                "<text x=\"{middle}\" y=\"{low}\" text-anchor=\"middle\">{}</text>\
+                 <text transform=\"translate(16 {side}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                escaped(&chart.across),
+                escaped(&chart.upward)
+            ),
+        );
+    }
+}
+
+/// A line of the legend for each curve.
+fn key(lines: &[Line], left: f64, text: &mut String) {
+    for (index, line) in lines.iter().enumerate() {
+        let y = HEIGHT + LEGEND_LINE * index as f64 + 6.0;
+        stroke(text, index, &format!("M{left} {y}h36"));
+        let name = escaped(&line.name);
+        put(text, format_args!("<text x=\"{}\" y=\"{}\">{name}</text>", left + 46.0, y + 4.0));
+    }
+}
+
+fn stroke(text: &mut String, index: usize, path: &str) {
+    let (colour, dash) = STROKES[index % STROKES.len()];
+    put(
+        text,
+        format_args!(
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/>"
+        ),
+    );
+}
+
+fn put(text: &mut String, part: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(part);
+}
+
+/// Text as XML may hold it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use crate::scene::tests::chart;
+    use crate::{Scene, Series};
+
+    #[test]
+    fn the_file_is_balanced_escaped_and_tells_curves_apart_without_colour() {
+        let mut chart = chart();
+        chart.series[1] = Series { name: "third".into(), points: vec![(1.0, 3.0), (4.0, 3.0)] };
+        let svg = Scene::of(&chart).unwrap().svg(&chart);
+        assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && !svg.contains("a < b"));
+        let opened = svg.matches('<').count() - svg.matches("</").count() - svg.matches("/>").count();
+        assert_eq!(opened, svg.matches("</").count(), "every element is closed");
+        for dash in ["stroke-dasharray=\"\"", "stroke-dasharray=\"8 4\"", "stroke-dasharray=\"2 4\""] {
+            assert_eq!(svg.matches(dash).count(), 2, "curve and legend have {dash}");
+        }
+    }
+
+    #[test]
+    fn one_curve_needs_no_legend() {
+        let mut chart = chart();
+        chart.series.truncate(1);
+        let svg = Scene::of(&chart).unwrap().svg(&chart);
+        assert!(!svg.contains(">own<"));
+    }
+}
