@@ -38,23 +38,28 @@ impl UnitItems {
         self.numbers.len()
     }
 
-    /// The number of an item that some unit holds.
-    pub(crate) fn number(&self, item: &str) -> Option<u32> {
-        self.numbers.get(item).copied()
+    /// Hands over each unit's number and its items with their counts, each item once, none with count 0.
+    ///
+    /// A unit's number depends on nothing but the corpus. The units may come in any order, the same each time.
+    ///
+    /// # Errors
+    /// If what was laid aside on disk cannot be read back.
+    pub(crate) fn each_unit(&self, mut take: impl FnMut(u64, &[(u32, u32)])) -> Result<(), UnitError> {
+        self.units.iter().zip(0..).for_each(|(held, unit)| take(unit, held));
+        Ok(())
     }
 
-    /// Each unit's items with their counts.
-    pub(crate) fn units(&self) -> &[Vec<(u32, u32)>] {
-        &self.units
-    }
-
-    /// The items by number.
-    pub(crate) fn names(&self) -> Vec<&str> {
+    /// Hands over each item's number and name, by rising number.
+    ///
+    /// # Errors
+    /// If what was laid aside on disk cannot be read back.
+    pub(crate) fn each_name(&self, mut take: impl FnMut(u32, &str)) -> Result<(), UnitError> {
         let mut names = vec![""; self.numbers.len()];
         for (item, &number) in &self.numbers {
             names[number as usize] = item;
         }
-        names
+        names.into_iter().zip(0..).for_each(|(name, number)| take(number, name));
+        Ok(())
     }
 }
 
@@ -101,14 +106,17 @@ mod tests {
     fn counts_are_kept_by_unit_wherever_its_pieces_stand() {
         let piece = |unit, text: &str| Ok(Piece { unit, text: text.into() });
         let all = UnitItems::collect([piece(0, "a bb a"), piece(1, "bb"), piece(0, " a cc bb")]).unwrap();
-        let names = all.names();
-        let of = |unit: usize| {
-            let mut items: Vec<_> = all.units()[unit].iter().map(|&(n, c)| (names[n as usize], c)).collect();
+        let mut names = Vec::new();
+        all.each_name(|_, name| names.push(name.to_owned())).unwrap();
+        let mut units = Vec::new();
+        all.each_unit(|unit, held| {
+            let mut items: Vec<_> = held.iter().map(|&(n, c)| (names[n as usize].as_str(), c)).collect();
             items.sort_unstable();
-            items
-        };
-        assert_eq!(of(0), [("a", 1), ("▁a", 2), ("▁bb", 2), ("▁cc", 1)]);
-        assert_eq!(of(1), [("bb", 1)]);
+            units.push((unit, items));
+        })
+        .unwrap();
+        let first = vec![("a", 1), ("▁a", 2), ("▁bb", 2), ("▁cc", 1)];
+        assert_eq!(units, [(0, first), (1, vec![("bb", 1)])]);
         assert_eq!(all.distinct(), 5);
     }
 }

@@ -1,11 +1,14 @@
 //! Counting items that are known already: a plain Gaussian mechanism, no threshold.
 
+use std::collections::HashMap;
+
 use mechanisms::{PrivacyRng, Purpose};
 
 use super::ReleaseError;
 use super::histogram::{ONE, noise, unit_norm};
 use super::sips::Found;
 use crate::count::{UnitItems, public_items};
+use crate::unit::UnitError;
 
 /// Index of the count's noise stream, apart from those of the rounds.
 const COUNT_STREAM: u32 = 1;
@@ -26,36 +29,40 @@ pub(super) fn count(
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
     let noise = noise(noise_multiplier)?;
     let mut stream = rng.stream(Purpose::HistogramNoise, 0, COUNT_STREAM);
-    let histogram = sum(items, found);
+    let histogram = sum(items, found)?;
+    let (mut public, mut released) = (HashMap::new(), Vec::new());
+    items.each_name(|number, name| {
+        if found.weights[number as usize].is_some() {
+            released.push((name.to_owned(), histogram[number as usize]));
+        } else if found.public[number as usize] {
+            public.insert(name.to_owned(), histogram[number as usize]);
+        }
+    })?;
     let sigma = noise.sigma() as i64;
     let mut noisy = |weight: u64| (weight as i64).saturating_add(noise.sample(&mut stream));
     let mut out = Vec::new();
     for item in public_items() {
-        let count = noisy(items.number(&item).map_or(0, |n| histogram[n as usize]));
+        let count = noisy(public.get(&item).copied().unwrap_or(0));
         if count > PUBLIC_SIGMAS * sigma {
             out.push((item, count as f64 / ONE as f64));
         }
     }
-    for (name, (weight, &count)) in items.names().into_iter().zip(found.weights.iter().zip(&histogram)) {
-        if weight.is_some() {
-            out.push((name.to_owned(), noisy(count).max(sigma) as f64 / ONE as f64));
-        }
-    }
+    out.extend(released.into_iter().map(|(name, count)| (name, noisy(count).max(sigma) as f64 / ONE as f64)));
     Ok(out)
 }
 
 /// The sum of the units' scaled counts.
-fn sum(items: &UnitItems, found: &Found) -> Vec<u64> {
+fn sum(items: &UnitItems, found: &Found) -> Result<Vec<u64>, UnitError> {
     let mut histogram = vec![0_u64; items.distinct()];
     let mut counts: Vec<(u32, u64)> = Vec::new();
-    for held in items.units() {
+    items.each_unit(|_, held| {
         counts.clear();
         let known = |n: u32| found.weights[n as usize].is_some() || found.public[n as usize];
         counts.extend(held.iter().filter(|h| known(h.0)).map(|&(n, c)| (n, u64::from(c))));
         unit_norm(&mut counts);
         counts.iter().for_each(|&(n, c)| histogram[n as usize] += c);
-    }
-    histogram
+    })?;
+    Ok(histogram)
 }
 
 #[cfg(test)]
@@ -71,10 +78,11 @@ mod tests {
     fn counted(texts: &[String], released: &[&str], rng: &TestRng) -> (Counts<u64>, Counts<f64>) {
         let pieces = texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() }));
         let items = UnitItems::collect(pieces).unwrap();
-        let names = items.names();
-        let weights = names.iter().map(|n| released.contains(n).then_some(1.0)).collect();
+        let mut names: Vec<String> = Vec::new();
+        items.each_name(|_, name| names.push(name.to_owned())).unwrap();
+        let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
         let found = Found { weights, public: names.iter().map(|n| is_public_item(n)).collect() };
-        let exact = names.iter().map(|n| (*n).to_owned()).zip(sum(&items, &found)).collect();
+        let exact = names.into_iter().zip(sum(&items, &found).unwrap()).collect();
         (exact, count(&items, &found, 2.0, rng).unwrap())
     }
 

@@ -69,7 +69,7 @@ pub fn release(
     let found = sips::rounds(&items, config, rng)?;
     let mut words = match config.count_noise_multiplier() {
         Some(noise_multiplier) => counting::count(&items, &found, noise_multiplier, rng)?,
-        None => found.words(&items),
+        None => found.words(&items)?,
     };
     // The numbering follows the data's order; the list must not.
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -85,11 +85,9 @@ pub fn public_counts(
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
     let items = UnitItems::collect(pieces)?;
     let mut counts = vec![0_u64; items.distinct()];
-    for &(number, count) in items.units().iter().flatten() {
-        counts[number as usize] += u64::from(count);
-    }
-    let named = items.names().into_iter().zip(counts);
-    let mut words: Vec<(String, f64)> = named.map(|(name, count)| (name.to_owned(), count as f64)).collect();
+    items.each_unit(|_, held| held.iter().for_each(|&(n, c)| counts[n as usize] += u64::from(c)))?;
+    let mut words = Vec::with_capacity(counts.len());
+    items.each_name(|number, name| words.push((name.to_owned(), counts[number as usize] as f64)))?;
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(words)
 }

@@ -6,6 +6,7 @@ use super::contribution::Contribution;
 use super::histogram::{ONE, noise};
 use super::{ReleaseConfig, ReleaseError};
 use crate::count::{UnitItems, is_public_item};
+use crate::unit::UnitError;
 
 /// What the rounds released.
 pub(super) struct Found {
@@ -17,9 +18,12 @@ pub(super) struct Found {
 
 impl Found {
     /// The released items with their weights.
-    pub(super) fn words(&self, items: &UnitItems) -> Vec<(String, f64)> {
-        let named = items.names().into_iter().zip(&self.weights);
-        named.filter_map(|(name, weight)| weight.map(|w| (name.to_owned(), w))).collect()
+    pub(super) fn words(&self, items: &UnitItems) -> Result<Vec<(String, f64)>, UnitError> {
+        let mut words = Vec::new();
+        items.each_name(|number, name| {
+            words.extend(self.weights[number as usize].map(|weight| (name.to_owned(), weight)));
+        })?;
+        Ok(words)
     }
 }
 
@@ -29,15 +33,13 @@ pub(super) fn rounds(
     rng: &impl PrivacyRng,
 ) -> Result<Found, ReleaseError> {
     let counted = config.count_noise_multiplier().is_some();
-    let mut found = Found {
-        weights: vec![None; items.distinct()],
-        // Without a count for them, public items take part like the others.
-        public: items.names().into_iter().map(|n| counted && is_public_item(n)).collect(),
-    };
+    let mut found = Found { weights: vec![None; items.distinct()], public: Vec::new() };
+    // Without a count for them, public items take part like the others.
+    items.each_name(|_, name| found.public.push(counted && is_public_item(name)))?;
     for round in 0..config.rounds() {
         let histogram = weigh(items, &found, (config.contribution(), config.cap()), |unit| {
             rng.stream(Purpose::Contribution, unit, round as u32)
-        });
+        })?;
         let noise = noise(config.round_noise_multiplier(round))?;
         let threshold = config.round_threshold(round).fixed_point()?;
         let mut stream = rng.stream(Purpose::HistogramNoise, round as u64, 0);
@@ -60,17 +62,17 @@ fn weigh(
     found: &Found,
     (contribution, cap): (Contribution, u32),
     stream: impl Fn(u64) -> Stream,
-) -> Vec<u64> {
+) -> Result<Vec<u64>, UnitError> {
     let mut histogram = vec![0_u64; items.distinct()];
     let mut open: Vec<(u32, u64)> = Vec::new();
-    for (unit, held) in items.units().iter().enumerate() {
+    items.each_unit(|unit, held| {
         open.clear();
         let hidden = |n: u32| found.weights[n as usize].is_none() && !found.public[n as usize];
         open.extend(held.iter().filter(|h| hidden(h.0)).map(|&(n, c)| (n, u64::from(c))));
-        contribution.weigh(&mut open, cap, || stream(unit as u64));
+        contribution.weigh(&mut open, cap, || stream(unit));
         open.iter().for_each(|&(n, weight)| histogram[n as usize] += weight);
-    }
-    histogram
+    })?;
+    Ok(histogram)
 }
 
 #[cfg(test)]
@@ -87,14 +89,20 @@ mod tests {
         .unwrap()
     }
 
+    fn names(items: &UnitItems) -> Vec<String> {
+        let mut names = Vec::new();
+        items.each_name(|_, name| names.push(name.to_owned())).unwrap();
+        names
+    }
+
     fn histogram(
         texts: &[String],
         released: &[&str],
         (contribution, cap): (Contribution, u32),
     ) -> std::collections::BTreeMap<String, u64> {
         let items = units(texts);
-        let names = items.names();
-        let weights = names.iter().map(|n| released.contains(n).then_some(1.0)).collect();
+        let names = names(&items);
+        let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
         let found = Found { weights, public: names.iter().map(|n| is_public_item(n)).collect() };
         let rng = TestRng::from_seed(0);
         // The choice depends on the unit alone, as it must: here on its text length, so that it survives renumbering.
@@ -102,7 +110,7 @@ mod tests {
         let weighed = weigh(&items, &found, (contribution, cap), |unit| {
             rng.stream(Purpose::Contribution, lengths[unit as usize], 0)
         });
-        names.iter().map(|n| (*n).to_owned()).zip(weighed).filter(|w| w.1 > 0).collect()
+        names.into_iter().zip(weighed.unwrap()).filter(|w| w.1 > 0).collect()
     }
 
     #[test]
