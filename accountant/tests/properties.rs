@@ -6,7 +6,7 @@
 
 use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
 use accountant::rdp::{self, Conversion};
-use accountant::{Delta, DpEvent, delta, epsilon};
+use accountant::{Delta, DpEvent, calibrate, delta, epsilon};
 use proptest::prelude::*;
 
 fn cases(few: u32) -> ProptestConfig {
@@ -104,5 +104,61 @@ proptest! {
         let removed = epsilon(&event, at, AddOrRemoveOne).unwrap();
         prop_assert!(epsilon(&event, at, ReplaceOne).unwrap().upper >= removed.lower);
         prop_assert_eq!(epsilon(&event, at, ZeroOut).unwrap(), removed);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(2))]
+
+    #[test]
+    fn a_calibrated_batch_passes_and_the_next_fails(
+        epsilon_target in 0.3..8.0_f64, sigma in 0.6..3.0_f64, steps in 10..3000_u64, units in 1_000..1_000_000_u64,
+    ) {
+        let at = Delta::new(1e-7).unwrap();
+        let event_for = |batch: u64| sampled(batch as f64 / units as f64, sigma, steps);
+        let spent = |batch| epsilon(&event_for(batch), at, AddOrRemoveOne).unwrap().upper;
+        let batch = calibrate::batch_size(epsilon_target, at, AddOrRemoveOne, units, event_for).unwrap();
+        prop_assert!(batch == 0 || spent(batch) <= epsilon_target);
+        prop_assert!(batch == units || spent(batch + 1) > epsilon_target);
+        // At a given noise-batch ratio it is the smaller batch that costs more.
+        let ratio = sigma / (0.3 * units as f64);
+        let at_ratio = |batch: u64| sampled(batch as f64 / units as f64, ratio * batch as f64, steps);
+        let spent = |batch| epsilon(&at_ratio(batch), at, AddOrRemoveOne).unwrap().upper;
+        match calibrate::smallest_batch_size(epsilon_target, at, AddOrRemoveOne, units, at_ratio) {
+            Ok(batch) => {
+                prop_assert!(spent(batch) <= epsilon_target);
+                prop_assert!(batch == 1 || spent(batch - 1) > epsilon_target);
+            }
+            Err(_) => prop_assert!(spent(units) > epsilon_target),
+        }
+    }
+
+    #[test]
+    fn no_candidate_batch_beats_the_least_noise_batch_ratio(
+        epsilon_target in 0.5..8.0_f64, steps in 20..2000_u64, units in 1_000..100_000_u64, slack in 0.0..0.5_f64,
+    ) {
+        let at = Delta::new(1e-6).unwrap();
+        let event_for =
+            |batch: u64, steps, noise| sampled(batch as f64 / units as f64, noise, steps);
+        let examples = steps * 256;
+        for compute in [calibrate::Compute::Steps(steps), calibrate::Compute::Examples(examples)] {
+            let least = |slack| {
+                calibrate::noise_batch_ratio(epsilon_target, at, AddOrRemoveOne, units, compute, slack, event_for)
+            };
+            let (best, cheap) = (least(0.0).unwrap(), least(slack).unwrap());
+            prop_assert!(cheap.ratio <= best.ratio * (1.0 + slack) && cheap.expected_batch_size <= best.expected_batch_size);
+            let spent = epsilon(
+                &event_for(cheap.expected_batch_size, cheap.steps, cheap.noise_multiplier), at, AddOrRemoveOne,
+            );
+            prop_assert!(spent.unwrap().upper <= epsilon_target);
+            // A batch of 256, which is a candidate, needs at least the least ratio.
+            if units > 256 {
+                let steps = if let calibrate::Compute::Steps(steps) = compute { steps } else { examples / 256 };
+                let noise = calibrate::noise_multiplier(epsilon_target, at, AddOrRemoveOne, |noise| {
+                    event_for(256, steps, noise)
+                });
+                prop_assert!(noise.unwrap() / 256.0 >= best.ratio * (1.0 - 1e-5));
+            }
+        }
     }
 }
