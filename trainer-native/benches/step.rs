@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
-use trainer_native::engine::{DpStep, Engine, PlainStep};
+use trainer_native::engine::{DpStep, Engine, Example, PlainStep};
 use trainer_native::tensor::{Flex, FlexDevice};
 
 struct Setting {
@@ -88,7 +88,7 @@ fn measure(setting: &Setting) -> Result<[f64; 4], Box<dyn std::error::Error>> {
     let mut window = || {
         (0..=setting.context).map(|_| stream.below(setting.vocabulary as u64) as u32).collect::<Vec<u32>>()
     };
-    let lot: Vec<Vec<u32>> = (0..setting.lot).map(|_| window()).collect();
+    let lot: Vec<Example> = (0..setting.lot).map(|_| Example::causal(&window())).collect();
     let expected_batch_size = setting.lot as f64;
     let (mut plain, mut private, mut ratios, mut processor) = (Vec::new(), Vec::new(), Vec::new(), [0.0; 2]);
     for pair in 0..9 {

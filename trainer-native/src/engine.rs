@@ -6,7 +6,8 @@ use thiserror::Error;
 pub use crate::dp::{DpStep, PlainStep};
 use crate::dp::{Lot, dp_gradient, fold_in_order, plain_gradient};
 use crate::layer::{Kernels, ParamSpec, Weights};
-use crate::model::{Gpt2, Gpt2Config, TokenBatch};
+use crate::model::{Batch, Network, Shape};
+pub use crate::model::{Example, ModelError};
 use crate::optim::Optimizer;
 use crate::tensor::{FloatDType, Tensor, from_host, to_host, to_host_f64};
 
@@ -15,15 +16,8 @@ use crate::tensor::{FloatDType, Tensor, from_host, to_host, to_host_f64};
 #[non_exhaustive]
 pub enum EngineError {
     /// A size of the model that cannot be built.
-    #[error("model: {what} = {value}; allowed: {allowed}")]
-    Model {
-        /// Field of the plan's model.
-        what: &'static str,
-        /// What was given.
-        value: usize,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// A figure of a step out of its range.
     #[error("{what} = {value}; allowed: finite and above 0")]
     Figure {
@@ -32,11 +26,11 @@ pub enum EngineError {
         /// What was given.
         value: f64,
     },
-    /// A window that the model cannot take. Its tokens are not shown: they may be private.
+    /// An example that the model cannot take. Its tokens are not shown: they may be private.
     #[error(
-        "window {index} {problem}; cut windows to the model's context and encode them with its tokenizer"
+        "example {index} {problem}; cut windows to the model's context and encode them with its tokenizer"
     )]
-    Window {
+    Example {
         /// Place in the lot.
         index: usize,
         /// What is wrong with it.
@@ -68,7 +62,7 @@ pub struct NamedTensor {
 
 /// A model in training.
 pub struct Engine<B: Kernels> {
-    model: Gpt2,
+    model: Network,
     weights: Weights<B>,
     optimizer: Optimizer<B>,
     physical_batch: usize,
@@ -91,25 +85,24 @@ impl<B: Kernels> Engine<B> {
         physical_batch: usize,
         device: B::Device,
     ) -> Result<Self, EngineError> {
-        let config = config(model, vocab_size)?;
-        positive_size("physical_batch", physical_batch)?;
-        let plan::Family::Gpt2 = model.family;
+        let model = Network::new(model, training, vocab_size)?;
+        if physical_batch == 0 {
+            let error = ModelError { what: "physical_batch", value: 0, allowed: "at least 1" };
+            return Err(error.into());
+        }
         B::warm_up();
-        let model = Gpt2::new(config);
         let weights = Weights::initialize(model.specs(), init, &device);
         let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);
         Ok(Self { model, weights, optimizer, physical_batch, device })
     }
 
-    /// One private step on the sampled windows, one a unit; an empty lot is a step of noise alone.
-    ///
-    /// A window of L tokens trains on its L − 1 successors; up to context + 1 tokens are taken.
+    /// One private step on the sampled examples, one a unit; an empty lot is a step of noise alone.
     ///
     /// # Errors
-    /// On figures out of range and windows the model cannot take; the weights are then unchanged.
+    /// On figures out of range and examples the model cannot take; the weights are then unchanged.
     pub fn dp_step(
         &mut self,
-        lot: &[Vec<u32>],
+        lot: &[Example],
         step: DpStep,
         rng: &impl PrivacyRng,
     ) -> Result<(), EngineError> {
@@ -126,7 +119,7 @@ impl<B: Kernels> Engine<B> {
     ///
     /// # Errors
     /// As [`Engine::dp_step`].
-    pub fn plain_step(&mut self, lot: &[Vec<u32>], step: PlainStep) -> Result<(), EngineError> {
+    pub fn plain_step(&mut self, lot: &[Example], step: PlainStep) -> Result<(), EngineError> {
         positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(lot)?;
         let gradient = plain_gradient(&self.model, &self.weights, &lot, &step);
@@ -137,38 +130,45 @@ impl<B: Kernels> Engine<B> {
     /// Summed negative log-likelihood in nats and number of target tokens. For public text only.
     ///
     /// # Errors
-    /// [`EngineError::Window`].
-    pub fn nll(&self, windows: &[Vec<u32>]) -> Result<(f64, u64), EngineError> {
-        let lot = self.lot(windows)?;
-        let targets = windows.iter().map(|window| window.len().saturating_sub(1) as u64).sum();
-        let pieces: Vec<&[Vec<u32>]> = windows.chunks(lot.physical_batch).collect();
-        let work = |weights: &Weights<B>, piece: &&[Vec<u32>]| {
-            let batch = TokenBatch::new(piece, lot.physical_batch, lot.context, weights.dtype(), lot.device);
-            let counted = batch.target_weights.greater_elem(0.0).float();
-            let rows = [lot.physical_batch * lot.context];
-            let logits = self.model.logits(weights, batch.tokens);
-            let nll = B::token_nll(logits, batch.targets.reshape(rows));
-            to_host_f64(nll * counted.reshape(rows)).into_iter().sum::<f64>()
+    /// [`EngineError::Example`].
+    pub fn nll(&self, examples: &[Example]) -> Result<(f64, u64), EngineError> {
+        let lot = self.lot(examples)?;
+        let targets = examples.iter().map(|example| example.targets.len() as u64).sum();
+        let pieces: Vec<&[Example]> = examples.chunks(lot.physical_batch).collect();
+        let work = |weights: &Weights<B>, piece: &&[Example]| {
+            let batch = Batch::new(piece, lot.physical_batch, lot.shape, weights.dtype(), lot.device);
+            let rows = [lot.physical_batch * lot.shape.targets()];
+            let counted = batch.target_weights.clone().greater_elem(0.0).float().reshape(rows);
+            let targets = batch.targets.clone().reshape(rows);
+            let nll = B::token_nll(self.model.logits(weights, batch), targets);
+            to_host_f64(nll * counted).into_iter().sum::<f64>()
         };
         let contexts = vec![self.weights.clone(); B::workers().min(pieces.len()).max(1)];
         Ok((fold_in_order(&pieces, contexts, work, 0.0, |sum, part| sum + part), targets))
     }
 
-    /// Natural-log probabilities of the token that follows `tokens`, which are cut to the last `context` of them.
+    /// Logits of what follows `input` in a network without a decoder; `input` is cut to its last `context` tokens.
     ///
     /// # Errors
-    /// [`EngineError::Window`] for an empty or unknown token list.
-    pub fn next_token_logits(&self, tokens: &[u32]) -> Result<Vec<f32>, EngineError> {
-        let context = self.model.config().context;
-        let tokens = &tokens[tokens.len().saturating_sub(context)..];
-        if tokens.is_empty() {
-            return Err(EngineError::Window { index: 0, problem: "is empty" });
+    /// [`EngineError::Example`] for an empty or unknown token list.
+    pub fn next_token_logits(&self, input: &[u32]) -> Result<Vec<f32>, EngineError> {
+        let context = self.model.shape().input;
+        let input = input[input.len().saturating_sub(context)..].to_vec();
+        let shape = Shape::causal(input.len());
+        let example = Example { input, ..Example::default() };
+        self.last_logits(example, shape)
+    }
+
+    /// Logits at the last place of an example that fills rows of `shape`.
+    fn last_logits(&self, example: Example, shape: Shape) -> Result<Vec<f32>, EngineError> {
+        if example.input.is_empty() {
+            return Err(EngineError::Example { index: 0, problem: "is empty" });
         }
-        self.lot(&[tokens.to_vec()])?;
-        let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
-        let ids = crate::tensor::TensorData::new(ids, [1, tokens.len()]);
-        let logits = self.model.logits(&self.weights, Tensor::from_data(ids, &self.device));
-        Ok(to_host(logits.narrow(0, tokens.len() - 1, 1)))
+        let example = [example];
+        self.lot(&example)?;
+        let batch = Batch::new(&example, 1, shape, self.weights.dtype(), &self.device);
+        let logits = self.model.logits(&self.weights, batch);
+        Ok(to_host(logits.narrow(0, shape.targets() - 1, 1)))
     }
 
     /// The model's weights under Hugging Face names.
@@ -229,51 +229,15 @@ impl<B: Kernels> Engine<B> {
         Ok(())
     }
 
-    fn lot<'a>(&'a self, windows: &'a [Vec<u32>]) -> Result<Lot<'a, B>, EngineError> {
-        let Gpt2Config { context, vocab_size, .. } = *self.model.config();
-        for (index, window) in windows.iter().enumerate() {
-            if window.len() > context + 1 {
-                return Err(EngineError::Window { index, problem: "is longer than the model's context" });
-            }
-            if window.iter().any(|&token| token as usize >= vocab_size) {
-                return Err(EngineError::Window { index, problem: "has a token outside the vocabulary" });
+    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, EngineError> {
+        let (shape, vocab_size) = (self.model.shape(), self.model.vocab_size());
+        for (index, example) in examples.iter().enumerate() {
+            if let Some(problem) = shape.problem(example, vocab_size) {
+                return Err(EngineError::Example { index, problem });
             }
         }
-        Ok(Lot { windows, physical_batch: self.physical_batch, context, device: &self.device })
+        Ok(Lot { examples, physical_batch: self.physical_batch, shape, device: &self.device })
     }
-}
-
-fn config(model: &plan::Model, vocab_size: usize) -> Result<Gpt2Config, EngineError> {
-    let config = Gpt2Config {
-        vocab_size,
-        context: model.context as usize,
-        d_model: model.d_model as usize,
-        layers: model.layers as usize,
-        heads: model.heads as usize,
-        d_ff: model.d_ff as usize,
-    };
-    let sizes = [
-        ("vocab_size", vocab_size),
-        ("context", config.context),
-        ("d_model", config.d_model),
-        ("heads", config.heads),
-        ("d_ff", config.d_ff),
-    ];
-    for (what, value) in sizes {
-        positive_size(what, value)?;
-    }
-    if !config.d_model.is_multiple_of(config.heads) {
-        return Err(EngineError::Model {
-            what: "heads",
-            value: config.heads,
-            allowed: "a divisor of d_model",
-        });
-    }
-    Ok(config)
-}
-
-fn positive_size(what: &'static str, value: usize) -> Result<(), EngineError> {
-    if value > 0 { Ok(()) } else { Err(EngineError::Model { what, value, allowed: "at least 1" }) }
 }
 
 fn positive(what: &'static str, value: f64) -> Result<(), EngineError> {

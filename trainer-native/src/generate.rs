@@ -12,6 +12,7 @@ use crate::device::{OnDevice, on_device};
 use crate::engine::Engine;
 use crate::folder::PLAN_FILE_NAME;
 use crate::layer::Kernels;
+use crate::objective::Objective;
 use crate::{RunError, durable, eval, vocabulary};
 
 /// How to draw text.
@@ -64,7 +65,7 @@ trait Ask {
         self,
         engine: &Engine<B>,
         tokenizer: &Tokenizer,
-        context: usize,
+        objective: &Objective,
     ) -> Result<Self::Answer, RunError>;
 }
 
@@ -79,7 +80,7 @@ impl Ask for Generate<'_> {
         mut self,
         engine: &Engine<B>,
         tokenizer: &Tokenizer,
-        _: usize,
+        _: &Objective,
     ) -> Result<String, RunError> {
         let eos = vocabulary::end_of_text(tokenizer)?;
         let mut tokens = vec![eos];
@@ -105,12 +106,12 @@ impl Ask for Perplexity<'_> {
         self,
         engine: &Engine<B>,
         tokenizer: &Tokenizer,
-        context: usize,
+        objective: &Objective,
     ) -> Result<(f64, f64), RunError> {
         let parts = read_public_file(self.0)?;
-        let eos = vocabulary::end_of_text(tokenizer)?;
-        let windows = Dataset::encode(&parts, tokenizer, eos, context).all_windows();
-        Ok((eval::mean_nll(engine, &windows)?.exp(), eval::best_unigram_nll(&windows).exp()))
+        let windows = Dataset::encode(&parts, tokenizer, objective.cut()).all_windows();
+        let examples = objective.evaluation(&windows);
+        Ok((eval::mean_nll(engine, &examples)?.exp(), eval::best_unigram_nll(&examples).exp()))
     }
 }
 
@@ -131,7 +132,7 @@ impl<A: Ask> OnDevice for OnModel<'_, A> {
             Engine::<B>::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)
                 .map_err(refused)?;
         engine.load_weights(read_tensors(&folder.join(MODEL_FILE_NAME))?).map_err(refused)?;
-        question.ask(&engine, &tokenizer, plan.model().context as usize)
+        question.ask(&engine, &tokenizer, &Objective::new(&plan, &tokenizer)?)
     }
 }
 

@@ -18,6 +18,7 @@ pub mod generate;
 pub mod layer;
 pub mod ledger;
 pub mod model;
+pub mod objective;
 pub mod optim;
 mod progress;
 pub mod run;

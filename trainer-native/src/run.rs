@@ -13,10 +13,11 @@ pub use request::{Request, read_plan};
 use crate::checkpoint::Checkpoint;
 use crate::data::{self, Dataset};
 use crate::device::{OnDevice, on_device};
-use crate::engine::{DpStep, Engine, PlainStep};
+use crate::engine::{DpStep, Engine, Example, PlainStep};
 use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::ledger::Entry;
+use crate::objective::Objective;
 use crate::optim::learning_rate;
 use crate::progress::{Progress, Tick, note};
 use crate::telemetry::{Metric, Metrics, Released};
@@ -61,15 +62,15 @@ fn carry_out<B: Kernels>(
     }
     job.announce(folder.ledger.record(), folder.steps_done());
     let tokenizer = vocabulary::obtain(plan, &job.base, &units, &mut folder, rng)?;
-    let eos = vocabulary::end_of_text(&tokenizer)?;
-    let context = plan.plan().model().context as usize;
-    let dataset = Dataset::encode(units.parts.for_mechanism(), &tokenizer, eos, context);
+    let objective = Objective::new(plan.plan(), &tokenizer)?;
+    let dataset = Dataset::encode(units.parts.for_mechanism(), &tokenizer, objective.cut());
     let evaluation = evaluation
-        .map(|parts| Dataset::encode(&parts, &tokenizer, eos, context).all_windows())
+        .map(|parts| Dataset::encode(&parts, &tokenizer, objective.cut()).all_windows())
+        .map(|windows| objective.evaluation(&windows))
         .unwrap_or_default();
     let engine = start_engine::<B>(plan, tokenizer.vocab_size(), &folder, device, rng)?;
     let end = affordable_end(plan, &folder)?;
-    let mut training = Training { job, folder, engine, evaluation, end, measured: None };
+    let mut training = Training { job, folder, engine, objective, evaluation, end, measured: None };
     training.go(&dataset, rng)?;
     finish::finish(training, &tokenizer)
 }
@@ -125,8 +126,9 @@ struct Training<'a, B: Kernels> {
     job: &'a request::Job,
     folder: RunFolder,
     engine: Engine<B>,
-    /// Windows of the public evaluation text; none if the plan has no such text.
-    evaluation: Vec<Vec<u32>>,
+    objective: Objective,
+    /// Examples of the public evaluation text; none if the plan has no such text.
+    evaluation: Vec<Example>,
     end: u64,
     /// The last evaluation, and the number of steps done by then.
     measured: Option<(u64, f64)>,
@@ -169,7 +171,8 @@ impl<B: Kernels> Training<'_, B> {
         } else {
             Entry::UnprotectedStep { step, attempt }
         })?;
-        let lot = dataset.sample(phase.sampling_probability, step, rng);
+        let drawn = dataset.sample(phase.sampling_probability, step, rng);
+        let lot = self.objective.lot(&drawn, step, rng);
         let lot = lot.for_mechanism();
         let taken = if protected {
             let (noise_multiplier, l2_clip_norm) = (phase.noise_multiplier, training.l2_clip_norm);

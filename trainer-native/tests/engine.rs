@@ -4,7 +4,7 @@
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
-use trainer_native::engine::{DpStep, Engine, EngineError, NamedTensor, PlainStep};
+use trainer_native::engine::{DpStep, Engine, EngineError, Example, NamedTensor, PlainStep};
 use trainer_native::tensor::{Flex, FlexDevice};
 
 fn engine(optimizer: &serde_json::Value, physical_batch: usize) -> Engine<Flex> {
@@ -20,10 +20,11 @@ fn engine(optimizer: &serde_json::Value, physical_batch: usize) -> Engine<Flex> 
     Engine::new(&model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
 }
 
-fn lot(step: u64) -> Vec<Vec<u32>> {
+fn lot(step: u64) -> Vec<Example> {
     let mut stream = TestRng::from_seed(1).stream(Purpose::Data, step, 0);
     // Sizes 0 to 11 cover the empty lot, full micro-batches and a ragged last one.
-    (0..(step * 5) % 12).map(|_| (0..stream.below(12)).map(|_| stream.below(40) as u32).collect()).collect()
+    let mut window = || (0..stream.below(12)).map(|_| stream.below(40) as u32).collect::<Vec<_>>();
+    (0..(step * 5) % 12).map(|_| Example::causal(&window())).collect()
 }
 
 fn private_step(engine: &mut Engine<Flex>, step: u64) {
@@ -65,7 +66,8 @@ fn a_saved_state_continues_to_the_same_bits() {
 #[test]
 fn training_lowers_the_loss_of_what_it_trains_on() {
     let mut engine = engine(&json!({ "adamw": {} }), 4);
-    let text: Vec<Vec<u32>> = (0..6).map(|row| (0..10).map(|at| (row + 3 * at) % 40).collect()).collect();
+    let row = |row: u32| (0..10).map(|at| (row + 3 * at) % 40).collect::<Vec<_>>();
+    let text: Vec<Example> = (0..6).map(|at| Example::causal(&row(at))).collect();
     let (before, count) = engine.nll(&text).unwrap();
     assert!((before / count as f64 - 40.0_f64.ln()).abs() < 0.1, "the start is near uniform");
     for _ in 0..60 {
@@ -99,13 +101,13 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
         step: 0,
     };
     let rng = TestRng::from_seed(2);
-    let long = vec![vec![1], vec![7; 12]];
+    let long = [Example::causal(&[1]), Example::causal(&[7; 12])];
     assert_eq!(
         engine.dp_step(&long, good, &rng),
-        Err(EngineError::Window { index: 1, problem: "is longer than the model's context" })
+        Err(EngineError::Example { index: 1, problem: "is longer than the model's context" })
     );
-    let unknown = engine.dp_step(&[vec![1, 40]], good, &rng).unwrap_err().to_string();
-    assert!(unknown.contains("window 0") && !unknown.contains("40"), "{unknown}");
+    let unknown = engine.dp_step(&[Example::causal(&[1, 40])], good, &rng).unwrap_err().to_string();
+    assert!(unknown.contains("example 0") && !unknown.contains("40"), "{unknown}");
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for figures in [
             DpStep { noise_multiplier: bad, ..good },

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
-use trainer_native::engine::{Engine, EngineError, NamedTensor};
+use trainer_native::engine::{Engine, EngineError, Example, NamedTensor};
 use trainer_native::tensor::{Flex, FlexDevice};
 
 fn folder() -> std::path::PathBuf {
@@ -71,13 +71,13 @@ fn likelihood_equals_that_of_transformers_in_double_precision() {
         let tokens = tokens(example);
         let count = tokens.len() - 1;
         let mean = example["mean_nll"].as_f64().unwrap();
-        let (sum, counted) = engine.nll(std::slice::from_ref(&tokens)).unwrap();
+        let (sum, counted) = engine.nll(&[Example::causal(&tokens)]).unwrap();
         assert!((sum / count as f64 - mean).abs() < 1e-5 && counted == count as u64);
         want += mean * count as f64;
         targets += count as u64;
-        windows.push(tokens);
+        windows.push(Example::causal(&tokens));
     }
-    windows.extend([vec![3], vec![]]);
+    windows.extend([Example::causal(&[3]), Example::default()]);
     let (sum, counted) = engine.nll(&windows).unwrap();
     assert!((sum / want - 1.0).abs() < 1e-5 && counted == targets, "padding must not count");
 }

@@ -1,8 +1,9 @@
 //! The token dataset: units, the windows each owns, and the sample of a step.
 //!
-//! A unit's text is its tokens in order, with the end-of-text token before and after each whole record. It is cut into
-//! windows of at most `context` targets. A window belongs to one unit, and each token is a target in at most one
-//! window; a window begins with the last token of the one before it, which is the same unit's. A unit that takes part
+//! A unit's text is its tokens in order, with the end-of-text token after each whole record. It is cut into windows as
+//! the objective says ([`Cut`]). A window belongs to one unit. For next-token prediction each token is a target in at
+//! most one window, and a window begins with the last token of the one before it, which is the same unit's, or with
+//! the end-of-text token; for the other objectives windows are disjoint. A unit that takes part
 //! in a step contributes exactly one of its windows, so its gradient is clipped once and the step's sensitivity is the
 //! clip norm, however long the unit is.
 //!
@@ -17,22 +18,33 @@ pub use corpus::{Part, Units, read_evaluation, read_public_file, read_units};
 
 use crate::telemetry::Private;
 
+/// How a unit's tokens are cut into windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The end-of-text token.
+    pub eos: u32,
+    /// Tokens of a window that are its own.
+    pub length: usize,
+    /// Whether a window also has the token before its own, which the first of its own is predicted from.
+    pub carries_over: bool,
+}
+
 /// Windows of tokens by unit.
 pub struct Dataset {
     tokens: Vec<u32>,
     /// Where each unit's tokens begin; one more entry than units.
     starts: Vec<usize>,
-    context: usize,
+    cut: Cut,
 }
 
 impl Dataset {
     /// Encodes parts of units, given in any order of units.
     #[must_use]
-    pub fn encode(parts: &[Part], tokenizer: &Tokenizer, eos: u32, context: usize) -> Self {
+    pub fn encode(parts: &[Part], tokenizer: &Tokenizer, cut: Cut) -> Self {
         let mut order: Vec<&Part> = parts.iter().collect();
         // Stable: a user's records stay in the corpus's order.
         order.sort_by_key(|part| part.piece.unit);
-        let mut dataset = Self { tokens: Vec::new(), starts: Vec::new(), context };
+        let mut dataset = Self { tokens: Vec::new(), starts: Vec::new(), cut };
         let mut unit = None;
         for part in order {
             if unit != Some(part.piece.unit) {
@@ -41,12 +53,12 @@ impl Dataset {
             }
             let at_start = dataset.starts.last() == Some(&dataset.tokens.len());
             // A user's second record follows the end-of-text token of the first.
-            if part.begins_record && at_start {
-                dataset.tokens.push(eos);
+            if part.begins_record && at_start && cut.carries_over {
+                dataset.tokens.push(cut.eos);
             }
             dataset.tokens.extend(tokenizer.encode(&part.piece.text));
             if part.ends_record {
-                dataset.tokens.push(eos);
+                dataset.tokens.push(cut.eos);
             }
         }
         dataset.starts.push(dataset.tokens.len());
@@ -62,16 +74,17 @@ impl Dataset {
     /// Number of windows of a unit.
     #[must_use]
     pub fn windows_of(&self, unit: usize) -> usize {
-        let targets = (self.starts[unit + 1] - self.starts[unit]).saturating_sub(1);
-        targets.div_ceil(self.context)
+        let tokens = self.starts[unit + 1] - self.starts[unit];
+        tokens.saturating_sub(usize::from(self.cut.carries_over)).div_ceil(self.cut.length)
     }
 
-    /// One window of a unit: at most `context + 1` tokens, each but the first a target.
+    /// One window of a unit: at most as many tokens as are its own, and the one carried over.
     #[must_use]
     pub fn window(&self, unit: usize, window: usize) -> &[u32] {
         let tokens = &self.tokens[self.starts[unit]..self.starts[unit + 1]];
-        let begin = window * self.context;
-        &tokens[begin..(begin + self.context + 1).min(tokens.len())]
+        let begin = window * self.cut.length;
+        let end = begin + self.cut.length + usize::from(self.cut.carries_over);
+        &tokens[begin..end.min(tokens.len())]
     }
 
     /// Every window, in order.
@@ -83,24 +96,25 @@ impl Dataset {
     }
 
     /// Draws the lot of a step: each unit takes part with `sampling_probability`, independently, with one of its
-    /// windows, chosen uniformly. The lot may be empty; its size is private.
+    /// windows, chosen uniformly. Gives each drawn unit and its window. The lot may be empty; its size is private.
     #[must_use]
     pub fn sample(
         &self,
         sampling_probability: f64,
         step: u64,
         rng: &impl PrivacyRng,
-    ) -> Private<Vec<Vec<u32>>> {
+    ) -> Private<Vec<(u64, Vec<u32>)>> {
         let mut coins = rng.stream(Purpose::Sampling, step, 0);
         let mut choices = rng.stream(Purpose::Window, step, 0);
         let drawn = poisson_sample(sampling_probability, self.units() as u64, &mut coins);
         let lot = drawn
             .into_iter()
-            .filter_map(|unit| {
-                let unit = unit as usize;
+            .filter_map(|drawn| {
+                let unit = drawn as usize;
                 let windows = self.windows_of(unit);
-                // A unit of a single token has no target and contributes nothing.
-                (windows > 0).then(|| self.window(unit, choices.below(windows as u64) as usize).to_vec())
+                // A unit without a target contributes nothing.
+                let window = (windows > 0).then(|| choices.below(windows as u64) as usize)?;
+                Some((drawn, self.window(unit, window).to_vec()))
             })
             .collect();
         Private::new(lot)

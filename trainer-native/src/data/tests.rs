@@ -15,6 +15,10 @@ fn tokenizer() -> (Tokenizer, u32) {
     (tokenizer, eos)
 }
 
+fn causal(eos: u32, context: usize) -> Cut {
+    Cut { eos, length: context, carries_over: true }
+}
+
 fn parts(texts: &[(u64, &str)]) -> Vec<Part> {
     texts
         .iter()
@@ -33,7 +37,7 @@ fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
     let texts = ["a", "bb", "cccc", "dddddddd", "e e e e e e e e e e e e"];
     let numbered: Vec<(u64, &str)> = texts.iter().enumerate().map(|(i, &text)| (i as u64, text)).collect();
     for context in [2, 3, 4, 100] {
-        let dataset = Dataset::encode(&parts(&numbered), &tokenizer, eos, context);
+        let dataset = Dataset::encode(&parts(&numbered), &tokenizer, causal(eos, context));
         assert_eq!(dataset.units(), texts.len());
         for (unit, text) in texts.iter().enumerate() {
             let mut targets = Vec::new();
@@ -52,7 +56,7 @@ fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
 #[test]
 fn records_of_one_user_are_one_unit_wherever_they_stand() {
     let (tokenizer, eos) = tokenizer();
-    let dataset = Dataset::encode(&parts(&[(0, "a"), (1, "b"), (0, "c")]), &tokenizer, eos, 100);
+    let dataset = Dataset::encode(&parts(&[(0, "a"), (1, "b"), (0, "c")]), &tokenizer, causal(eos, 100));
     let of = |text: &str| tokenizer.encode(text);
     assert_eq!(dataset.units(), 2);
     assert_eq!(dataset.window(0, 0), [vec![eos], of("a"), vec![eos], of("c"), vec![eos]].concat());
@@ -63,14 +67,14 @@ fn records_of_one_user_are_one_unit_wherever_they_stand() {
 fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     let (tokenizer, eos) = tokenizer();
     let long = "abcdefghijklmnopqrstuvwxyz".repeat(4);
-    let dataset = Dataset::encode(&parts(&[(0, &long)]), &tokenizer, eos, 8);
+    let dataset = Dataset::encode(&parts(&[(0, &long)]), &tokenizer, causal(eos, 8));
     let windows = dataset.windows_of(0);
     assert!(windows > 10);
     let mut seen = HashSet::new();
     for step in 0..400 {
         let lot = dataset.sample(1.0, step, &TestRng::from_seed(3));
         assert_eq!(lot.for_mechanism().len(), 1);
-        seen.insert(lot.for_mechanism()[0].clone());
+        seen.insert(lot.for_mechanism()[0].1.clone());
     }
     // Oracle: a window is missed with probability below 14·(13/14)^400 < 2e-12.
     assert_eq!(seen.len(), dataset.all_windows().into_iter().collect::<HashSet<_>>().len());
@@ -81,7 +85,7 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
 fn drawn_sizes_have_the_mean_and_variance_of_poisson_sampling() {
     let (tokenizer, eos) = tokenizer();
     let texts: Vec<(u64, &str)> = (0..400).map(|unit| (unit, "x")).collect();
-    let dataset = Dataset::encode(&parts(&texts), &tokenizer, eos, 8);
+    let dataset = Dataset::encode(&parts(&texts), &tokenizer, causal(eos, 8));
     let (n, q, draws) = (400.0_f64, 0.1_f64, 2000);
     let rng = TestRng::from_seed(11);
     let sizes: Vec<f64> =
@@ -103,8 +107,8 @@ proptest! {
         let all: Vec<(u64, &str)> = texts.iter().enumerate().map(|(i, &text)| (i as u64, text)).collect();
         let mut fewer = all.clone();
         fewer.remove(removed);
-        let whole = Dataset::encode(&parts(&all), &tokenizer, eos, context);
-        let neighbor = Dataset::encode(&parts(&fewer), &tokenizer, eos, context);
+        let whole = Dataset::encode(&parts(&all), &tokenizer, causal(eos, context));
+        let neighbor = Dataset::encode(&parts(&fewer), &tokenizer, causal(eos, context));
         prop_assert_eq!(neighbor.units() + 1, whole.units());
         for unit in (0..texts.len()).filter(|&unit| unit != removed) {
             let place = unit - usize::from(unit > removed);

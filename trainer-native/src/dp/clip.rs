@@ -4,7 +4,7 @@ use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 
 use super::{PerExampleNorms, Record};
 use crate::layer::{Kernels, ParamSpec};
-use crate::tensor::{Bool, FloatDType, IndexingUpdateOp, Tensor, TensorData, from_host};
+use crate::tensor::{Bool, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
 
 /// A sum over examples of gradients of norm at most C. It cannot be read; only [`super::privatize`] opens it.
 pub struct ClippedSum<B: Kernels> {
@@ -91,14 +91,14 @@ fn sums<B: Kernels>(
     for record in records {
         let index = record.param().0;
         assert!(parts[index].is_none(), "{} has two records; its norm would be wrong", specs[index].name);
-        parts[index] = Some(weighted_sum(record, factors));
+        parts[index] = Some(weighted_sum(record, factors, &specs[index]));
     }
     let parts = parts.into_iter().zip(specs);
     parts.map(|(part, spec)| part.unwrap_or_else(|| panic!("{} has no record", spec.name))).collect()
 }
 
 /// Sum over examples of factor × gradient, flat.
-fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>) -> Tensor<B, 1> {
+fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>, spec: &ParamSpec) -> Tensor<B, 1> {
     let device = record.device();
     let scale = |values: Tensor<B, 3>| match factors {
         Some(factors) => {
@@ -118,15 +118,24 @@ fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>) -> Tenso
                 if input.dims()[2] < grad.dims()[2] { (scale(input), grad) } else { (input, scale(grad)) };
             rows(input).transpose().matmul(rows(grad))
         }
+        Record::Lookup { tokens, grad, .. } => {
+            let table = Tensor::zeros([spec.shape[0], spec.shape[1]], (&device, grad.dtype()));
+            scatter(table, tokens, scale(grad))
+        }
         Record::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
             let head = rows(logits_grad).transpose().matmul(rows(scale(hidden)));
-            let lookup = rows(scale(grad));
-            let tokens = tokens.reshape([lookup.dims()[0]]);
-            head.select_assign(0, tokens, lookup, IndexingUpdateOp::Add)
+            scatter(head, tokens, scale(grad))
         }
     };
     let [rows, columns] = sum.dims();
     sum.reshape([rows * columns])
+}
+
+/// Adds the gradients of looked-up rows to a table.
+fn scatter<B: Kernels>(table: Tensor<B, 2>, tokens: Tensor<B, 2, Int>, grad: Tensor<B, 3>) -> Tensor<B, 2> {
+    let lookup = rows(grad);
+    let tokens = tokens.reshape([lookup.dims()[0]]);
+    table.select_assign(0, tokens, lookup, IndexingUpdateOp::Add)
 }
 
 /// `[batch, seq, d]` → `[batch·seq, d]`

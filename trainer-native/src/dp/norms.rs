@@ -26,6 +26,7 @@ fn squared_norms<B: Kernels>(record: &Record<B>) -> Tensor<B, 1> {
     match record {
         Record::Explicit { grads, .. } => B::dots(grads.clone(), grads.clone()),
         Record::Product { input, grad, .. } => B::product_squares(input.clone(), grad.clone()),
+        Record::Lookup { tokens, grad, .. } => B::lookup_squares(tokens.clone(), grad.clone()),
         Record::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
             // ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩, E from the look-up and H from the head.
             let lookup = B::lookup_squares(tokens.clone(), grad.clone());

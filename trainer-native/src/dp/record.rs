@@ -24,17 +24,26 @@ pub enum Record<B: Backend> {
         /// `[batch, seq, d_out]`
         grad: Tensor<B, 3>,
     },
+    /// A table that is looked up by token. Several look-ups of one table are one, side by side along `looked_up`.
+    Lookup {
+        /// `[vocabulary, d]`
+        param: ParamId,
+        /// `[batch, looked_up]`
+        tokens: Tensor<B, 2, Int>,
+        /// Of the looked-up rows. `[batch, looked_up, d]`
+        grad: Tensor<B, 3>,
+    },
     /// A table that is looked up by token and also makes the logits.
     TiedEmbedding {
         /// `[vocabulary, d]`
         param: ParamId,
-        /// `[batch, seq]`
+        /// `[batch, looked_up]`
         tokens: Tensor<B, 2, Int>,
-        /// Of the looked-up rows. `[batch, seq, d]`
+        /// Of the looked-up rows. `[batch, looked_up, d]`
         grad: Tensor<B, 3>,
-        /// The head's input. `[batch, seq, d]`
+        /// The head's input. `[batch, targets, d]`
         hidden: Tensor<B, 3>,
-        /// `[batch, seq, vocabulary]`
+        /// `[batch, targets, vocabulary]`
         logits_grad: Tensor<B, 3>,
     },
 }
@@ -46,6 +55,7 @@ impl<B: Backend> Record<B> {
         match self {
             Self::Explicit { param, .. }
             | Self::Product { param, .. }
+            | Self::Lookup { param, .. }
             | Self::TiedEmbedding { param, .. } => *param,
         }
     }
@@ -55,7 +65,9 @@ impl<B: Backend> Record<B> {
     pub fn device(&self) -> B::Device {
         match self {
             Self::Explicit { grads, .. } => grads.device(),
-            Self::Product { grad, .. } | Self::TiedEmbedding { grad, .. } => grad.device(),
+            Self::Product { grad, .. } | Self::Lookup { grad, .. } | Self::TiedEmbedding { grad, .. } => {
+                grad.device()
+            }
         }
     }
 
@@ -70,6 +82,7 @@ impl<B: Backend> Record<B> {
             Self::Product { param, input, grad } => {
                 Self::Product { param, input: zero(input, blank), grad: zero(grad, blank) }
             }
+            Self::Lookup { param, tokens, grad } => Self::Lookup { param, tokens, grad: zero(grad, blank) },
             Self::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
                 param,
                 tokens,

@@ -2,32 +2,32 @@
 
 use super::{ClippedSum, plain_sum};
 use crate::layer::{Kernels, Weights};
-use crate::model::{Gpt2, TokenBatch};
+use crate::model::{Batch, Example, Network};
 use crate::tensor::to_host_f64;
 
 /// The gradient of one example's loss, all parameters in one vector, from a batch of that example alone.
 pub fn single_gradient<B: Kernels>(
-    model: &Gpt2,
+    model: &Network,
     weights: &Weights<B>,
-    window: &[u32],
+    example: &Example,
     device: &B::Device,
 ) -> Vec<f64> {
-    let seq = model.config().context;
-    let batch = TokenBatch::new(&[window.to_vec()], 1, seq, weights.dtype(), device);
+    let examples = std::slice::from_ref(example);
+    let batch = Batch::new(examples, 1, model.shape(), weights.dtype(), device);
     flatten(plain_sum(model.records(weights, batch), weights.specs()))
 }
 
 /// Clipped sum over a lot by the definition.
 pub fn clipped_sum_by_loop<B: Kernels>(
-    model: &Gpt2,
+    model: &Network,
     weights: &Weights<B>,
-    lot: &[Vec<u32>],
+    lot: &[Example],
     l2_clip_norm: f64,
     device: &B::Device,
 ) -> Vec<f64> {
     let mut sum = Vec::new();
-    for window in lot {
-        let gradient = single_gradient(model, weights, window, device);
+    for example in lot {
+        let gradient = single_gradient(model, weights, example, device);
         let factor = (l2_clip_norm / norm(&gradient)).min(1.0);
         sum.resize(gradient.len(), 0.0);
         sum.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += factor * value);

@@ -4,7 +4,7 @@ use mechanisms::{GaussianMechanism, MechanismError, PrivacyRng};
 
 use super::{BaselineGradient, Lot, PrivateGradient, clip, per_example_norms, plain_sum, privatize};
 use crate::layer::{Kernels, Weights};
-use crate::model::Gpt2;
+use crate::model::Network;
 
 /// What one private step is made of. Every figure comes from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct PlainStep {
 /// # Errors
 /// If the noise multiplier or the clip norm is not a positive number.
 pub fn dp_gradient<B: Kernels>(
-    model: &Gpt2,
+    model: &Network,
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
     step: &DpStep,
@@ -53,7 +53,7 @@ pub fn dp_gradient<B: Kernels>(
 
 /// Mean gradient of a lot without privacy: the same path without norms, clipping and noise.
 pub fn plain_gradient<B: Kernels>(
-    model: &Gpt2,
+    model: &Network,
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
     step: &PlainStep,

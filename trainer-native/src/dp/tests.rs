@@ -5,14 +5,14 @@ use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
 use super::*;
 use crate::layer::{ParamId, Weights};
-use crate::model::{Gpt2, Gpt2Config, TokenBatch};
+use crate::model::{Batch, Example, Gpt2, Gpt2Config, Network};
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
 /// A model with weights far enough from their start that no gradient is small by accident.
-fn model(config: Gpt2Config, seed: u64) -> (Gpt2, Weights<Flex>) {
-    let model = Gpt2::new(config);
+fn model(config: Gpt2Config, seed: u64) -> (Network, Weights<Flex>) {
+    let model = Network::Gpt2(Gpt2::new(config));
     let mut stream = TestRng::from_seed(seed).stream(Purpose::Initialization, 0, 0);
     let mut weights = Weights::<Flex>::initialize(model.specs(), &mut stream, &DEVICE);
     let moved = weights.take().into_iter().map(|value| {
@@ -29,27 +29,33 @@ fn small() -> Gpt2Config {
 }
 
 /// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
-fn ragged_lot() -> Vec<Vec<u32>> {
-    vec![
-        vec![1, 2, 3, 4, 5, 6, 7, 8],
-        vec![4, 4, 4, 4, 4],
-        vec![22, 0],
-        vec![9, 3, 9, 3, 9, 3, 9],
-        vec![5],
-        vec![],
-        vec![0, 1, 0],
-        vec![11, 12, 13, 14, 13, 12, 11],
-        vec![20, 20, 21],
-    ]
+fn ragged_lot() -> Vec<Example> {
+    let windows: [&[u32]; 9] = [
+        &[1, 2, 3, 4, 5, 6, 7, 8],
+        &[4, 4, 4, 4, 4],
+        &[22, 0],
+        &[9, 3, 9, 3, 9, 3, 9],
+        &[5],
+        &[],
+        &[0, 1, 0],
+        &[11, 12, 13, 14, 13, 12, 11],
+        &[20, 20, 21],
+    ];
+    windows.into_iter().map(Example::causal).collect()
 }
 
-fn lot(windows: &[Vec<u32>], physical_batch: usize, context: usize) -> Lot<'_, Flex> {
-    Lot { windows, physical_batch, context, device: &DEVICE }
+fn lot<'a>(model: &Network, examples: &'a [Example], physical_batch: usize) -> Lot<'a, Flex> {
+    Lot { examples, physical_batch, shape: model.shape(), device: &DEVICE }
 }
 
-fn clipped(model: &Gpt2, weights: &Weights<Flex>, windows: &[Vec<u32>], rows: usize, bound: f64) -> Vec<f64> {
-    let lot = lot(windows, rows, model.config().context);
-    flatten(lot.sum(weights, bound, |weights, batch| {
+fn clipped(
+    model: &Network,
+    weights: &Weights<Flex>,
+    examples: &[Example],
+    rows: usize,
+    bound: f64,
+) -> Vec<f64> {
+    flatten(lot(model, examples, rows).sum(weights, bound, |weights, batch| {
         let examples = batch.examples;
         let records = model.records(weights, batch);
         let norms = per_example_norms(&records);
@@ -58,9 +64,9 @@ fn clipped(model: &Gpt2, weights: &Weights<Flex>, windows: &[Vec<u32>], rows: us
 }
 
 /// A bound that clips about half of the lot, so that both branches of the clip are used.
-fn median_norm(model: &Gpt2, weights: &Weights<Flex>, windows: &[Vec<u32>]) -> f64 {
+fn median_norm(model: &Network, weights: &Weights<Flex>, examples: &[Example]) -> f64 {
     let mut norms: Vec<f64> =
-        windows.iter().map(|window| norm(&single_gradient(model, weights, window, &DEVICE))).collect();
+        examples.iter().map(|example| norm(&single_gradient(model, weights, example, &DEVICE))).collect();
     norms.sort_by(f64::total_cmp);
     norms[norms.len() / 2]
 }
@@ -102,7 +108,7 @@ fn norms_equal_those_of_whole_gradients() {
     let (model, weights) = model(small(), 4);
     let weights = weights.cast(FloatDType::F64);
     let windows = ragged_lot();
-    let batch = TokenBatch::new(&windows, windows.len(), 7, FloatDType::F64, &DEVICE);
+    let batch = Batch::new(&windows, windows.len(), model.shape(), FloatDType::F64, &DEVICE);
     let norms = per_example_norms(&model.records(&weights, batch)).0;
     for (window, got) in windows.iter().zip(norms) {
         let want = norm(&single_gradient(&model, &weights, window, &DEVICE));
@@ -114,13 +120,15 @@ fn norms_equal_those_of_whole_gradients() {
 fn gradient_equals_finite_differences_of_the_loss() {
     let (model, weights) = model(small(), 5);
     let weights = weights.cast(FloatDType::F64);
-    let window = vec![3, 4, 4, 9, 0, 22, 3];
+    let window = Example::causal(&[3, 4, 4, 9, 0, 22, 3]);
     let gradient = single_gradient(&model, &weights, &window, &DEVICE);
     let loss = |weights: &Weights<Flex>| {
-        let batch = TokenBatch::new(std::slice::from_ref(&window), 1, 7, FloatDType::F64, &DEVICE);
-        let logits = model.logits(weights, batch.tokens);
-        let nll = <Flex as crate::layer::Kernels>::token_nll(logits, batch.targets.reshape([7]));
-        to_host_f64((nll * batch.target_weights.reshape([7])).sum())[0]
+        let examples = std::slice::from_ref(&window);
+        let batch: Batch<Flex> = Batch::new(examples, 1, model.shape(), FloatDType::F64, &DEVICE);
+        let (targets, target_weights) = (batch.targets.clone(), batch.target_weights.clone());
+        let logits = model.logits(weights, batch);
+        let nll = <Flex as crate::layer::Kernels>::token_nll(logits, targets.reshape([7]));
+        to_host_f64((nll * target_weights.reshape([7])).sum())[0]
     };
     let (h, mut offset, mut worst) = (1e-5, 0, 0.0_f64);
     for (index, spec) in weights.specs().to_vec().iter().enumerate() {
@@ -187,7 +195,7 @@ fn the_physical_batch_does_not_change_the_sum() {
 fn padding_contributes_nothing_even_where_its_rows_hold_gradients() {
     let (model, weights) = model(small(), 8);
     let windows = ragged_lot();
-    let batch = || TokenBatch::new(&windows, windows.len(), 7, FloatDType::F32, &DEVICE);
+    let batch = || Batch::new(&windows, windows.len(), model.shape(), FloatDType::F32, &DEVICE);
     let sum = |examples| {
         let records = model.records(&weights, batch());
         let norms = per_example_norms(&records);
@@ -201,11 +209,12 @@ fn padding_contributes_nothing_even_where_its_rows_hold_gradients() {
 #[test]
 fn a_poisoned_example_contributes_nothing() {
     let (model, weights) = model(small(), 9);
-    let windows = vec![vec![1, 2, 3], vec![4, 5, 6, 7], vec![8, 9]];
-    let healthy = vec![windows[0].clone(), vec![], windows[2].clone()];
+    let windows: [&[u32]; 3] = [&[1, 2, 3], &[4, 5, 6, 7], &[8, 9]];
+    let windows = windows.map(Example::causal);
+    let healthy = [windows[0].clone(), Example::default(), windows[2].clone()];
     let want = clipped(&model, &weights, &healthy, 3, 0.3);
     for poison in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
-        let batch = TokenBatch::new(&windows, 3, 7, FloatDType::F32, &DEVICE);
+        let batch = Batch::new(&windows, 3, model.shape(), FloatDType::F32, &DEVICE);
         let bad = Tensor::<Flex, 1>::from_floats([0.0, poison, 0.0], &DEVICE).reshape([3, 1, 1]);
         let spoil = |record| match record {
             Record::Explicit { param, grads } => {
@@ -213,6 +222,9 @@ fn a_poisoned_example_contributes_nothing() {
             }
             Record::Product { param, input, grad } => {
                 Record::Product { param, input: input + bad.clone(), grad: grad + bad.clone() }
+            }
+            Record::Lookup { param, tokens, grad } => {
+                Record::Lookup { param, tokens, grad: grad + bad.clone() }
             }
             Record::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Record::TiedEmbedding {
                 param,
@@ -269,8 +281,8 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
         step: 3,
     };
     let rng = TestRng::from_seed(2);
-    let gradient = |windows: &[Vec<u32>]| -> Vec<f64> {
-        let gradient = dp_gradient(&model, &weights, &lot(windows, 4, 7), &step, &rng).unwrap();
+    let gradient = |windows: &[Example]| -> Vec<f64> {
+        let gradient = dp_gradient(&model, &weights, &lot(&model, windows, 4), &step, &rng).unwrap();
         gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
     };
     let (empty, full) = (gradient(&[]), gradient(&ragged_lot()));
@@ -296,7 +308,7 @@ fn noise_differs_between_steps_and_between_tensors() {
 #[should_panic(expected = "has two records")]
 fn a_parameter_with_two_records_is_refused() {
     let (model, weights) = model(small(), 13);
-    let batch = TokenBatch::new(&ragged_lot()[..2], 2, 7, FloatDType::F32, &DEVICE);
+    let batch = Batch::new(&ragged_lot()[..2], 2, model.shape(), FloatDType::F32, &DEVICE);
     let mut records = model.records(&weights, batch);
     records.push(records[0].clone());
     let norms = per_example_norms(&records);
@@ -307,7 +319,7 @@ fn a_parameter_with_two_records_is_refused() {
 #[should_panic(expected = "has no record")]
 fn a_parameter_without_a_record_is_refused() {
     let (model, weights) = model(small(), 14);
-    let batch = TokenBatch::new(&ragged_lot()[..2], 2, 7, FloatDType::F32, &DEVICE);
+    let batch = Batch::new(&ragged_lot()[..2], 2, model.shape(), FloatDType::F32, &DEVICE);
     let mut records = model.records(&weights, batch);
     let dropped = records.pop().unwrap();
     assert_eq!(dropped.param(), ParamId(0));
@@ -333,7 +345,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
     let expected: serde_json::Value = serde_json::from_str(&text).unwrap();
     for example in expected["examples"].as_array().unwrap() {
         let window: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
-        let batch = TokenBatch::new(&[window], 2, 12, FloatDType::F32, &DEVICE);
+        let batch = Batch::new(&[Example::causal(&window)], 2, model.shape(), FloatDType::F32, &DEVICE);
         let got = per_example_norms(&model.records(&weights, batch)).0[0];
         let want = example["gradient_norm"].as_f64().unwrap();
         assert!((got / want - 1.0).abs() < 3e-5, "{got} {want}");

@@ -153,7 +153,7 @@ pub trait Kernels: Backend {
     /// Squared norm of each example's gradient of a table from looking tokens up, repeated tokens included.
     ///
     /// # Shapes
-    /// - tokens: `[batch, seq]`, grad: `[batch, seq, d]`
+    /// - tokens: `[batch, looked_up]`, grad: `[batch, looked_up, d]`
     /// - output: `[batch]`
     fn lookup_squares(tokens: Tensor<Self, 2, Int>, grad: Tensor<Self, 3>) -> Tensor<Self, 1> {
         portable::lookup_squares(tokens, grad)
@@ -162,7 +162,8 @@ pub trait Kernels: Backend {
     /// Inner product of each example's two gradients of a tied table: from the look-up and from the head.
     ///
     /// # Shapes
-    /// - tokens: `[batch, seq]`, grad, hidden: `[batch, seq, d]`, logits_grad: `[batch, seq, vocabulary]`
+    /// - tokens: `[batch, looked_up]`, grad: `[batch, looked_up, d]`, hidden: `[batch, targets, d]`,
+    ///   logits_grad: `[batch, targets, vocabulary]`
     /// - output: `[batch]`
     fn lookup_head_dots(
         tokens: Tensor<Self, 2, Int>,

@@ -134,8 +134,9 @@ pub fn lookup_head_dots<B: Backend>(
     hidden: Tensor<B, 3>,
     logits_grad: Tensor<B, 3>,
 ) -> Tensor<B, 1> {
-    let [batch, seq] = tokens.dims();
-    let columns = tokens.reshape([batch, 1, seq]).expand([batch, seq, seq]);
+    let [batch, looked_up] = tokens.dims();
+    let targets = hidden.dims()[1];
+    let columns = tokens.reshape([batch, 1, looked_up]).expand([batch, targets, looked_up]);
     upper_dots(gram(hidden, grad), flat(logits_grad.gather(2, columns)))
 }
 

@@ -1,51 +1,160 @@
-//! Windows of tokens as one batch of fixed shape.
+//! Examples on the host, and several of them as one batch of fixed shape.
 
 use crate::tensor::{Backend, FloatDType, Int, Tensor, TensorData, from_host};
 
-/// Up to `rows` windows, padded to a fixed shape with positions and rows of zero weight.
+/// What an objective makes of one window of one privacy unit: everything the loss of that example depends on.
 ///
-/// A window of L tokens has L − 1 inputs and as many targets. Its loss is the mean over its own targets, so nothing
-/// in it depends on the other windows.
+/// The loss is the mean over the example's own targets, plus the sentence's if there is one, so nothing in it depends
+/// on other examples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Example {
+    /// What the network, or its encoder, reads.
+    pub input: Vec<u32>,
+    /// Which of two sentences each token of `input` belongs to; empty where all belong to the first.
+    pub segments: Vec<u32>,
+    /// What the decoder reads, one token a target; empty for networks without one.
+    pub decoder_input: Vec<u32>,
+    /// Places in `input` at which the targets are predicted; empty where target i is predicted at place i.
+    pub positions: Vec<u32>,
+    /// The tokens to be predicted; none makes an example whose gradient is 0.
+    pub targets: Vec<u32>,
+    /// The class of the pair of sentences, where that is predicted.
+    pub sentence: Option<u32>,
+}
+
+impl Example {
+    /// A window of L tokens as L − 1 inputs, each with the token that follows it as its target.
+    #[must_use]
+    pub fn causal(window: &[u32]) -> Self {
+        let input = window[..window.len().saturating_sub(1)].to_vec();
+        Self { targets: window.iter().skip(1).copied().collect(), input, ..Self::default() }
+    }
+}
+
+/// The fixed physical shape of a batch's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Tokens of input.
+    pub input: usize,
+    /// Tokens of the decoder's input, for networks with one.
+    pub decoder: Option<usize>,
+    /// Most targets a row, where they are predicted at places of their own; else there is one a position.
+    pub gathered: Option<usize>,
+}
+
+impl Shape {
+    /// Of a network that predicts something at each place of its input.
+    #[must_use]
+    pub fn causal(context: usize) -> Self {
+        Self { input: context, decoder: None, gathered: None }
+    }
+
+    /// Targets a row.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        self.gathered.or(self.decoder).unwrap_or(self.input)
+    }
+
+    /// What is wrong with an example for rows of this shape and a vocabulary of this size, if anything is.
+    #[must_use]
+    pub fn problem(&self, example: &Example, vocab_size: usize) -> Option<&'static str> {
+        let Example { input, segments, decoder_input, positions, targets, sentence } = example;
+        let predicted = match (self.gathered, self.decoder) {
+            (Some(_), _) => positions.len(),
+            (None, Some(_)) => decoder_input.len(),
+            (None, None) => input.len(),
+        };
+        let known = |tokens: &[u32]| tokens.iter().all(|&token| (token as usize) < vocab_size);
+        if input.len() > self.input || decoder_input.len() > self.decoder.unwrap_or(0) {
+            Some("is longer than the model's context")
+        } else if targets.len() > self.targets() {
+            Some("has more targets than the model's context allows")
+        } else if ![input, decoder_input, targets].into_iter().all(|tokens| known(tokens)) {
+            Some("has a token outside the vocabulary")
+        } else if targets.len() > predicted || positions.iter().any(|&place| place as usize >= input.len()) {
+            Some("has targets where the model predicts nothing")
+        } else if !segments.is_empty() && segments.len() != input.len()
+            || segments.iter().chain(sentence).any(|&class| class > 1)
+        {
+            Some("has a sentence that is neither the first nor the second")
+        } else {
+            None
+        }
+    }
+}
+
+/// Up to `rows` examples, padded to a fixed shape with positions and rows of zero weight.
 #[derive(Clone, Debug)]
-pub struct TokenBatch<B: Backend> {
-    /// `[rows, seq]`
+pub struct Batch<B: Backend> {
+    /// `[rows, input]`
     pub tokens: Tensor<B, 2, Int>,
-    /// The token that follows each input. `[rows, seq]`
+    /// Tokens of each row that are no padding; at least 1, so that attention has something to see. `[rows]`
+    pub lengths: Tensor<B, 1, Int>,
+    /// `[rows, input]`
+    pub segments: Tensor<B, 2, Int>,
+    /// `[rows, decoder]`
+    pub decoder_tokens: Option<Tensor<B, 2, Int>>,
+    /// Places of the targets. `[rows, targets]`
+    pub positions: Option<Tensor<B, 2, Int>>,
+    /// The token to be predicted at each place. `[rows, targets]`
     pub targets: Tensor<B, 2, Int>,
-    /// 1 / (number of targets) at each target of a window, 0 at padding. `[rows, seq]`
+    /// 1 / (number of targets) at each target of an example, 0 at padding. `[rows, targets]`
     pub target_weights: Tensor<B, 2>,
-    /// How many rows hold a window; the others are padding.
+    /// Class of each row's pair of sentences. `[rows]`
+    pub sentences: Tensor<B, 1, Int>,
+    /// 1 where a row has such a class, else 0. `[rows]`
+    pub sentence_weights: Tensor<B, 1>,
+    /// How many rows hold an example; the others are padding.
     pub examples: usize,
 }
 
-impl<B: Backend> TokenBatch<B> {
-    /// Lays windows out.
+impl<B: Backend> Batch<B> {
+    /// Lays examples out.
     ///
     /// # Panics
-    /// If there are more windows than rows or a window has more than `seq + 1` tokens; the engine checks both.
-    pub fn new(windows: &[Vec<u32>], rows: usize, seq: usize, dtype: FloatDType, device: &B::Device) -> Self {
-        assert!(windows.len() <= rows, "more windows than rows");
-        let mut tokens = vec![0_i32; rows * seq];
-        let mut targets = vec![0_i32; rows * seq];
-        let mut target_weights = vec![0.0_f32; rows * seq];
-        for (row, window) in windows.iter().enumerate() {
-            let count = window.len().saturating_sub(1);
-            assert!(count <= seq, "window longer than the context");
-            let at = row * seq..row * seq + count;
-            for (slot, &token) in tokens[at.clone()].iter_mut().zip(window) {
-                *slot = token as i32;
+    /// If there are more examples than rows, or [`Shape::problem`] finds one; the engine checks both.
+    pub fn new(
+        examples: &[Example],
+        rows: usize,
+        shape: Shape,
+        dtype: FloatDType,
+        device: &B::Device,
+    ) -> Self {
+        assert!(examples.len() <= rows, "more examples than rows");
+        let table = |width: usize, of: fn(&Example) -> &[u32]| {
+            let mut values = vec![0_i32; rows * width];
+            for (row, example) in examples.iter().enumerate() {
+                let tokens = of(example);
+                assert!(tokens.len() <= width, "example longer than the shape");
+                for (slot, &token) in values[row * width..].iter_mut().zip(tokens) {
+                    *slot = token as i32;
+                }
             }
-            for (slot, &token) in targets[at.clone()].iter_mut().zip(window.iter().skip(1)) {
-                *slot = token as i32;
-            }
-            target_weights[at].fill(1.0 / count as f32);
+            Tensor::<B, 2, Int>::from_data(TensorData::new(values, [rows, width]), device)
+        };
+        let column = |of: fn(&Example) -> i32, padding: i32| {
+            let mut values: Vec<i32> = examples.iter().map(of).collect();
+            values.resize(rows, padding);
+            Tensor::<B, 1, Int>::from_data(TensorData::new(values, [rows]), device)
+        };
+        let targets = shape.targets();
+        let (mut target_weights, mut sentence_weights) = (vec![0.0_f32; rows * targets], vec![0.0_f32; rows]);
+        for (row, example) in examples.iter().enumerate() {
+            let count = example.targets.len();
+            target_weights[row * targets..row * targets + count].fill(1.0 / count as f32);
+            sentence_weights[row] = if example.sentence.is_some() { 1.0 } else { 0.0 };
         }
-        let integers = |values| Tensor::from_data(TensorData::new(values, [rows, seq]), device);
         Self {
-            tokens: integers(tokens),
-            targets: integers(targets),
-            target_weights: from_host(target_weights, [rows, seq], dtype, device),
-            examples: windows.len(),
+            tokens: table(shape.input, |example| &example.input),
+            lengths: column(|example| example.input.len().max(1) as i32, 1),
+            segments: table(shape.input, |example| &example.segments),
+            decoder_tokens: shape.decoder.map(|width| table(width, |example| &example.decoder_input)),
+            positions: shape.gathered.map(|width| table(width, |example| &example.positions)),
+            targets: table(targets, |example| &example.targets),
+            target_weights: from_host(target_weights, [rows, targets], dtype, device),
+            sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),
+            sentence_weights: from_host(sentence_weights, [rows], dtype, device),
+            examples: examples.len(),
         }
     }
 }

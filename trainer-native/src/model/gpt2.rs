@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::TokenBatch;
+use super::{Batch, ParamList};
 use crate::dp::Record;
 use crate::layer::{
-    CausalAttention, Gelu, Initial, Kernels, LayerNorm, Linear, ParamId, ParamSpec, PositionEmbedding,
-    SavedAttention, SavedNorm, TiedHead, TokenEmbedding, Weights,
+    CausalAttention, Gelu, Initial, Kernels, LayerNorm, Linear, ParamSpec, PositionEmbedding, SavedAttention,
+    SavedNorm, TiedHead, TokenEmbedding, Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -79,10 +79,12 @@ impl Gpt2 {
         let mut list = ParamList::default();
         let matrix = Initial::Normal { std: INITIAL_STD };
         let d = config.d_model;
-        let tokens = TokenEmbedding { table: list.add("wte.weight", &[config.vocab_size, d], matrix) };
-        let positions = PositionEmbedding { table: list.add("wpe.weight", &[config.context, d], matrix) };
+        let tokens =
+            TokenEmbedding { table: list.add("transformer.wte.weight", &[config.vocab_size, d], matrix) };
+        let positions =
+            PositionEmbedding { table: list.add("transformer.wpe.weight", &[config.context, d], matrix) };
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
-        let norm = list.norm("ln_f", d);
+        let norm = norm(&mut list, "ln_f", d);
         let head = TiedHead { table: tokens.table };
         Self { config, specs: list.0.into(), tokens, positions, blocks, norm, head }
     }
@@ -137,7 +139,7 @@ impl Gpt2 {
     /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
     ///
     /// The losses themselves are never computed: they are private and nothing may depend on them.
-    pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: TokenBatch<B>) -> Vec<Record<B>> {
+    pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<Record<B>> {
         let saved = self.forward(weights, batch.tokens.clone());
         let logits = self.head.forward(weights, saved.hidden.clone());
         let loss = self.head.backward(weights, logits, batch.targets, batch.target_weights);
@@ -177,12 +179,12 @@ impl Block {
         let matrix = Initial::Normal { std: INITIAL_STD };
         // GPT-2 scales what enters the residual stream by the number of such entries.
         let residual = Initial::Normal { std: INITIAL_STD / ((2 * config.layers) as f64).sqrt() };
-        let norm_1 = list.norm(&format!("h.{at}.ln_1"), d);
-        let projection = list.linear(&format!("h.{at}.attn.c_attn"), d, 3 * d, matrix);
-        let output = list.linear(&format!("h.{at}.attn.c_proj"), d, d, residual);
-        let norm_2 = list.norm(&format!("h.{at}.ln_2"), d);
-        let widen = list.linear(&format!("h.{at}.mlp.c_fc"), d, config.d_ff, matrix);
-        let narrow = list.linear(&format!("h.{at}.mlp.c_proj"), config.d_ff, d, residual);
+        let norm_1 = norm(list, &format!("h.{at}.ln_1"), d);
+        let projection = linear(list, &format!("h.{at}.attn.c_attn"), d, 3 * d, matrix);
+        let output = linear(list, &format!("h.{at}.attn.c_proj"), d, d, residual);
+        let norm_2 = norm(list, &format!("h.{at}.ln_2"), d);
+        let widen = linear(list, &format!("h.{at}.mlp.c_fc"), d, config.d_ff, matrix);
+        let narrow = linear(list, &format!("h.{at}.mlp.c_proj"), config.d_ff, d, residual);
         let attention = CausalAttention { projection, output, heads: config.heads };
         Self { norm_1, attention, norm_2, widen, narrow }
     }
@@ -220,25 +222,16 @@ impl Block {
     }
 }
 
-/// The list of parameters while the model is laid out.
-#[derive(Default)]
-struct ParamList(Vec<ParamSpec>);
+/// Lays out a Conv1D of this name.
+fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, initial: Initial) -> Linear {
+    let weight = list.add(format!("transformer.{name}.weight"), &[d_in, d_out], initial);
+    let bias = list.add(format!("transformer.{name}.bias"), &[d_out], Initial::Constant(0.0));
+    Linear { weight, bias }
+}
 
-impl ParamList {
-    fn add(&mut self, name: &str, shape: &[usize], initial: Initial) -> ParamId {
-        self.0.push(ParamSpec { name: format!("transformer.{name}"), shape: shape.to_vec(), initial });
-        ParamId(self.0.len() - 1)
-    }
-
-    fn linear(&mut self, name: &str, d_in: usize, d_out: usize, initial: Initial) -> Linear {
-        let weight = self.add(&format!("{name}.weight"), &[d_in, d_out], initial);
-        let bias = self.add(&format!("{name}.bias"), &[d_out], Initial::Constant(0.0));
-        Linear { weight, bias }
-    }
-
-    fn norm(&mut self, name: &str, d: usize) -> LayerNorm {
-        let gain = self.add(&format!("{name}.weight"), &[d], Initial::Constant(1.0));
-        let bias = self.add(&format!("{name}.bias"), &[d], Initial::Constant(0.0));
-        LayerNorm { gain, bias, epsilon: NORM_EPSILON }
-    }
+/// Lays out a layer norm of this name.
+fn norm(list: &mut ParamList, name: &str, d: usize) -> LayerNorm {
+    let gain = list.add(format!("transformer.{name}.weight"), &[d], Initial::Constant(1.0));
+    let bias = list.add(format!("transformer.{name}.bias"), &[d], Initial::Constant(0.0));
+    LayerNorm { gain, bias, epsilon: NORM_EPSILON }
 }

@@ -59,7 +59,7 @@ pub(super) fn finish<B: Kernels>(
     training: Training<'_, B>,
     tokenizer: &Tokenizer,
 ) -> Result<Summary, RunError> {
-    let Training { job, mut folder, engine, evaluation, end, measured } = training;
+    let Training { job, mut folder, engine, evaluation, end, measured, .. } = training;
     let path = folder.path.clone();
     let mut config = engine.hf_config();
     let eos = vocabulary::end_of_text(tokenizer)?;
@@ -82,7 +82,7 @@ pub(super) fn finish<B: Kernels>(
             _ => eval::mean_nll(&engine, &evaluation)?,
         };
         let figures = Evaluation {
-            tokens: evaluation.iter().map(|window| window.len() as u64 - 1).sum(),
+            tokens: evaluation.iter().map(|example| example.targets.len() as u64).sum(),
             perplexity: Released::from_public_text(nll.exp()),
             best_unigram_perplexity: eval::best_unigram_nll(&evaluation).exp(),
         };

@@ -31,12 +31,14 @@ pub fn lookup_squares(tokens: &[i32], grad: &[f32], seq: usize, out: &mut [f32])
     }
 }
 
-/// Σ_{s,t} logits_grad[s, token_t]·products[s, t] for each example.
-pub fn at_tokens(tokens: &[i32], logits_grad: &[f32], products: &[f32], seq: usize, out: &mut [f32]) {
-    let vocabulary = logits_grad.len() / tokens.len();
-    let examples = tokens.chunks_exact(seq).zip(logits_grad.chunks_exact(seq * vocabulary));
-    for (((tokens, logits_grad), products), out) in examples.zip(products.chunks_exact(seq * seq)).zip(out) {
-        let rows = logits_grad.chunks_exact(vocabulary).zip(products.chunks_exact(seq));
+/// Σ_{s,t} logits_grad[s, token_t]·products[s, t] for each example; s is one of `targets`, t a looked-up token.
+pub fn at_tokens(tokens: &[i32], logits_grad: &[f32], products: &[f32], targets: usize, out: &mut [f32]) {
+    let looked_up = tokens.len() / out.len();
+    let vocabulary = logits_grad.len() / (out.len() * targets);
+    let examples = tokens.chunks_exact(looked_up).zip(logits_grad.chunks_exact(targets * vocabulary));
+    let products = products.chunks_exact(targets * looked_up);
+    for (((tokens, logits_grad), products), out) in examples.zip(products).zip(out) {
+        let rows = logits_grad.chunks_exact(vocabulary).zip(products.chunks_exact(looked_up));
         let total: f64 = rows
             .map(|(row, products)| {
                 tokens

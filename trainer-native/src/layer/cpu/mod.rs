@@ -215,10 +215,11 @@ impl Kernels for Flex {
         if grad.dtype() != DType::F32 {
             return portable::lookup_head_dots(tokens, grad, hidden, logits_grad);
         }
-        let [batch, seq] = tokens.dims();
+        let (batch, targets) = (tokens.dims()[0], hidden.dims()[1]);
         let products = open(hidden.matmul(grad.transpose()));
         let (tokens, logits_grad, mut dots) = (open_int(tokens), open(logits_grad), empty([batch]));
-        gram::at_tokens(tokens.storage(), logits_grad.storage(), products.storage(), seq, dots.storage_mut());
+        let (logits_grad, products) = (logits_grad.storage(), products.storage());
+        gram::at_tokens(tokens.storage(), logits_grad, products, targets, dots.storage_mut());
         close(dots)
     }
 }
