@@ -25,6 +25,6 @@ pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};
 pub use workers::fold_in_order;
 
 #[cfg(test)]
-mod reference;
+pub(crate) mod reference;
 #[cfg(test)]
 mod tests;

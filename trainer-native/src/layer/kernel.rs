@@ -50,6 +50,30 @@ pub trait Kernels: Backend {
         portable::normalize_backward(grad, normalized, reciprocal, gain)
     }
 
+    /// Rows brought to a mean square of 1, then scaled.
+    ///
+    /// # Shapes
+    /// - input: `[batch, seq, d]`, gain: `[d]`
+    /// - output: the output and the normalized input `[batch, seq, d]`, the reciprocal root mean square
+    ///   `[batch, seq, 1]`
+    fn rms_normalize(input: Tensor<Self, 3>, gain: Tensor<Self, 1>, epsilon: f64) -> [Tensor<Self, 3>; 3] {
+        portable::rms_normalize(input, gain, epsilon)
+    }
+
+    /// Gradients of [`Kernels::rms_normalize`]: of the input, and each example's of the gain.
+    ///
+    /// # Shapes
+    /// - grad, normalized: `[batch, seq, d]`, reciprocal: `[batch, seq, 1]`, gain: `[d]`
+    /// - output: `[batch, seq, d]` and `[batch, d]`
+    fn rms_normalize_backward(
+        grad: Tensor<Self, 3>,
+        normalized: Tensor<Self, 3>,
+        reciprocal: Tensor<Self, 3>,
+        gain: Tensor<Self, 1>,
+    ) -> (Tensor<Self, 3>, Tensor<Self, 2>) {
+        portable::rms_normalize_backward(grad, normalized, reciprocal, gain)
+    }
+
     /// GELU in its tanh form ("gelu_new").
     ///
     /// # Shapes
@@ -64,6 +88,52 @@ pub trait Kernels: Backend {
     /// - input, grad, output: `[batch, seq, d]`
     fn gelu_new_backward(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 3> {
         portable::gelu_new_backward(input, grad)
+    }
+
+    /// GELU of one tensor, times another.
+    ///
+    /// # Shapes
+    /// - gate, up, output: `[batch, seq, d]`
+    fn gelu_gate(gate: Tensor<Self, 3>, up: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        portable::gelu_gate(gate, up)
+    }
+
+    /// Gradients of [`Kernels::gelu_gate`]: of `gate` and of `up`.
+    ///
+    /// # Shapes
+    /// - gate, up, grad, output: `[batch, seq, d]`
+    fn gelu_gate_backward(
+        gate: Tensor<Self, 3>,
+        up: Tensor<Self, 3>,
+        grad: Tensor<Self, 3>,
+    ) -> [Tensor<Self, 3>; 2] {
+        portable::gelu_gate_backward(gate, up, grad)
+    }
+
+    /// Pairs of coordinates i and i + d/2 turned by the angles of their position.
+    ///
+    /// # Shapes
+    /// - values, output: `[batch, heads, seq, d]`, cos, sin: `[seq, d/2]`
+    fn rotate(values: Tensor<Self, 4>, cos: Tensor<Self, 2>, sin: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        portable::rotate(values, cos, sin)
+    }
+
+    /// The rows of the last `length` positions side by side, the oldest first; zeros before the first position.
+    ///
+    /// # Shapes
+    /// - values: `[batch, seq, d]`
+    /// - output: `[batch, seq, length·d]`
+    fn history(values: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
+        portable::history(values, length)
+    }
+
+    /// Input gradient of [`Kernels::history`].
+    ///
+    /// # Shapes
+    /// - grad: `[batch, seq, length·d]`
+    /// - output: `[batch, seq, d]`
+    fn history_backward(grad: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
+        portable::history_backward(grad, length)
     }
 
     /// Softmax over the keys up to each query, of scores times `scale`.

@@ -4,19 +4,33 @@
 mod activation;
 mod attention;
 mod cpu;
+mod dense;
 mod embedding;
+mod gated;
+mod grouped_attention;
 mod head;
+mod history;
 mod kernel;
 mod linear;
 mod norm;
 mod portable;
+mod rms_norm;
+mod rotary;
+#[cfg(test)]
+mod tests;
 mod weights;
 
-pub use activation::Gelu;
+pub use activation::{Gelu, Relu};
 pub use attention::{CausalAttention, SavedAttention};
+pub use dense::Dense;
 pub use embedding::{PositionEmbedding, TokenEmbedding};
+pub use gated::{GatedFeedForward, SavedGated};
+pub use grouped_attention::{GroupedAttention, SavedGroupedAttention};
 pub use head::{HeadLoss, TiedHead};
+pub use history::History;
 pub use kernel::Kernels;
 pub use linear::Linear;
 pub use norm::{LayerNorm, SavedNorm};
+pub use rms_norm::{RmsNorm, SavedRmsNorm};
+pub use rotary::{Angles, Rotary};
 pub use weights::{Initial, ParamId, ParamSpec, Weights};

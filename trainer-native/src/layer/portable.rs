@@ -36,6 +36,25 @@ pub fn normalize_backward<B: Backend>(
     ((inner - mean - normalized * along) * reciprocal, params)
 }
 
+pub fn rms_normalize<B: Backend>(input: Tensor<B, 3>, gain: Tensor<B, 1>, epsilon: f64) -> [Tensor<B, 3>; 3] {
+    let reciprocal = (input.clone().square().mean_dim(2) + epsilon).sqrt().recip();
+    let normalized = input * reciprocal.clone();
+    let output = normalized.clone() * gain.unsqueeze();
+    [output, normalized, reciprocal]
+}
+
+pub fn rms_normalize_backward<B: Backend>(
+    grad: Tensor<B, 3>,
+    normalized: Tensor<B, 3>,
+    reciprocal: Tensor<B, 3>,
+    gain: Tensor<B, 1>,
+) -> (Tensor<B, 3>, Tensor<B, 2>) {
+    let gain_grads = sum_positions(normalized.clone() * grad.clone());
+    let inner = grad * gain.unsqueeze();
+    let along = (inner.clone() * normalized.clone()).mean_dim(2);
+    ((inner - normalized * along) * reciprocal, gain_grads)
+}
+
 pub fn gelu_new<B: Backend>(input: Tensor<B, 3>) -> Tensor<B, 3> {
     let inner = (input.clone() + input.clone().powi_scalar(3) * GELU_CUBIC) * SQRT_2_OVER_PI;
     input * (inner.tanh() + 1.0) * 0.5
@@ -48,6 +67,43 @@ pub fn gelu_new_backward<B: Backend>(input: Tensor<B, 3>, grad: Tensor<B, 3>) ->
     let slope = (square * (3.0 * GELU_CUBIC) + 1.0) * SQRT_2_OVER_PI;
     let derivative = (tanh.clone() + 1.0) * 0.5 + input * 0.5 * (tanh.square() * (-1.0) + 1.0) * slope;
     grad * derivative
+}
+
+pub fn gelu_gate<B: Backend>(gate: Tensor<B, 3>, up: Tensor<B, 3>) -> Tensor<B, 3> {
+    gelu_new(gate) * up
+}
+
+pub fn gelu_gate_backward<B: Backend>(
+    gate: Tensor<B, 3>,
+    up: Tensor<B, 3>,
+    grad: Tensor<B, 3>,
+) -> [Tensor<B, 3>; 2] {
+    let up_grad = grad.clone() * gelu_new(gate.clone());
+    [gelu_new_backward(gate, grad * up), up_grad]
+}
+
+pub fn rotate<B: Backend>(values: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+    let half = values.dims()[3] / 2;
+    let (cos, sin) = (cos.unsqueeze::<4>(), sin.unsqueeze::<4>());
+    let (first, second) = (values.clone().narrow(3, 0, half), values.narrow(3, half, half));
+    let turned = first.clone() * cos.clone() - second.clone() * sin.clone();
+    Tensor::cat(vec![turned, second * cos + first * sin], 3)
+}
+
+pub fn history<B: Backend>(values: Tensor<B, 3>, length: usize) -> Tensor<B, 3> {
+    let [batch, seq, d] = values.dims();
+    let zeros = Tensor::zeros([batch, length - 1, d], (&values.device(), values.dtype()));
+    let padded = Tensor::cat(vec![zeros, values], 1);
+    Tensor::cat((0..length).map(|age| padded.clone().narrow(1, age, seq)).collect(), 2)
+}
+
+pub fn history_backward<B: Backend>(grad: Tensor<B, 3>, length: usize) -> Tensor<B, 3> {
+    let [batch, seq, width] = grad.dims();
+    let d = width / length;
+    let padding = Tensor::zeros([batch, length - 1, width], (&grad.device(), grad.dtype()));
+    let padded = Tensor::cat(vec![grad, padding], 1);
+    let used = |place: usize| padded.clone().narrow(2, place * d, d).narrow(1, length - 1 - place, seq);
+    (1..length).fold(used(0), |sum, place| sum + used(place))
 }
 
 pub fn causal_softmax<B: Backend>(scores: Tensor<B, 4>, scale: f64) -> Tensor<B, 4> {

@@ -1,7 +1,9 @@
 //! The CPU backend's fused kernels: tensors are opened as slices, in place where nothing else holds them.
 
+mod decoder;
 mod gram;
 mod math;
+mod rms;
 mod rows;
 
 use super::{Kernels, portable};
@@ -74,6 +76,46 @@ impl Kernels for Flex {
         (close(input_grad), [close(gain_grads), close(bias_grads)])
     }
 
+    fn rms_normalize(input: Tensor<Self, 3>, gain: Tensor<Self, 1>, epsilon: f64) -> [Tensor<Self, 3>; 3] {
+        if input.dtype() != DType::F32 {
+            return portable::rms_normalize(input, gain, epsilon);
+        }
+        let shape @ [batch, seq, _] = input.dims();
+        let (mut normalized, gain) = (open(input), open(gain));
+        let (mut output, mut reciprocal) = (empty(shape), empty([batch, seq, 1]));
+        rms::normalize(
+            normalized.storage_mut(),
+            output.storage_mut(),
+            reciprocal.storage_mut(),
+            gain.storage(),
+            epsilon as f32,
+        );
+        [close(output), close(normalized), close(reciprocal)]
+    }
+
+    fn rms_normalize_backward(
+        grad: Tensor<Self, 3>,
+        normalized: Tensor<Self, 3>,
+        reciprocal: Tensor<Self, 3>,
+        gain: Tensor<Self, 1>,
+    ) -> (Tensor<Self, 3>, Tensor<Self, 2>) {
+        if grad.dtype() != DType::F32 {
+            return portable::rms_normalize_backward(grad, normalized, reciprocal, gain);
+        }
+        let [batch, seq, d] = grad.dims();
+        let (mut grad, normalized, reciprocal, gain) =
+            (open(grad), open(normalized), open(reciprocal), open(gain));
+        let mut gain_grads = empty([batch, d]);
+        let from = rms::Saved {
+            normalized: normalized.storage(),
+            reciprocal: reciprocal.storage(),
+            gain: gain.storage(),
+            seq,
+        };
+        rms::normalize_backward(&from, grad.storage_mut(), gain_grads.storage_mut());
+        (close(grad), close(gain_grads))
+    }
+
     fn gelu_new(input: Tensor<Self, 3>) -> Tensor<Self, 3> {
         if input.dtype() != DType::F32 {
             return portable::gelu_new(input);
@@ -90,6 +132,59 @@ impl Kernels for Flex {
         let mut grad = open(grad);
         rows::gelu_backward(open(input).storage(), grad.storage_mut());
         close(grad)
+    }
+
+    fn gelu_gate(gate: Tensor<Self, 3>, up: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        if gate.dtype() != DType::F32 {
+            return portable::gelu_gate(gate, up);
+        }
+        let mut up = open(up);
+        decoder::gelu_gate(open(gate).storage(), up.storage_mut());
+        close(up)
+    }
+
+    fn gelu_gate_backward(
+        gate: Tensor<Self, 3>,
+        up: Tensor<Self, 3>,
+        grad: Tensor<Self, 3>,
+    ) -> [Tensor<Self, 3>; 2] {
+        if grad.dtype() != DType::F32 {
+            return portable::gelu_gate_backward(gate, up, grad);
+        }
+        let (mut gate, mut up) = (open(gate), open(up));
+        decoder::gelu_gate_backward(gate.storage_mut(), up.storage_mut(), open(grad).storage());
+        [close(gate), close(up)]
+    }
+
+    fn rotate(values: Tensor<Self, 4>, cos: Tensor<Self, 2>, sin: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        if values.dtype() != DType::F32 {
+            return portable::rotate(values, cos, sin);
+        }
+        let pairs = cos.dims()[1];
+        let mut values = open(values);
+        decoder::rotate(values.storage_mut(), open(cos).storage(), open(sin).storage(), pairs);
+        close(values)
+    }
+
+    fn history(values: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
+        if values.dtype() != DType::F32 {
+            return portable::history(values, length);
+        }
+        let [batch, seq, d] = values.dims();
+        let mut output = empty([batch, seq, length * d]);
+        decoder::history(open(values).storage(), output.storage_mut(), [seq, d, length]);
+        close(output)
+    }
+
+    fn history_backward(grad: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
+        if grad.dtype() != DType::F32 {
+            return portable::history_backward(grad, length);
+        }
+        let [batch, seq, width] = grad.dims();
+        let d = width / length;
+        let mut output = empty([batch, seq, d]);
+        decoder::history_backward(open(grad).storage(), output.storage_mut(), [seq, d, length]);
+        close(output)
     }
 
     fn causal_softmax(scores: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4> {

@@ -3,7 +3,8 @@
 use super::math::{dot, exp, exp_row, sum, sum_zip};
 use crate::layer::portable::{GELU_CUBIC, SQRT_2_OVER_PI};
 
-fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+/// Runs `work` under the widest vector instructions of the processor.
+pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
 
@@ -91,18 +92,24 @@ pub fn gelu(input: &[f32], output: &mut [f32]) {
 
 /// Turns the output's gradients into the input's, in place.
 pub fn gelu_backward(input: &[f32], grad: &mut [f32]) {
-    const SLOPE: f32 = (2.0 * SQRT_2_OVER_PI) as f32;
-    const SLOPE_SQUARE: f32 = (6.0 * SQRT_2_OVER_PI * GELU_CUBIC) as f32;
     vectorized(|| {
         for (&x, grad) in input.iter().zip(grad) {
-            let gate = gate(x);
-            *grad *= gate + x * gate * (1.0 - gate) * (SLOPE + SLOPE_SQUARE * x * x);
+            *grad *= gate_slope(x, gate(x));
         }
     });
 }
 
+/// Derivative of gelu(x) = x·gate(x).
 #[inline(always)]
-fn gate(x: f32) -> f32 {
+pub fn gate_slope(x: f32, gate: f32) -> f32 {
+    const SLOPE: f32 = (2.0 * SQRT_2_OVER_PI) as f32;
+    const SLOPE_SQUARE: f32 = (6.0 * SQRT_2_OVER_PI * GELU_CUBIC) as f32;
+    gate + x * gate * (1.0 - gate) * (SLOPE + SLOPE_SQUARE * x * x)
+}
+
+/// gelu(x) / x
+#[inline(always)]
+pub fn gate(x: f32) -> f32 {
     const LINEAR: f32 = (-2.0 * SQRT_2_OVER_PI) as f32;
     const CUBIC: f32 = (-2.0 * SQRT_2_OVER_PI * GELU_CUBIC) as f32;
     1.0 / (1.0 + exp(x * (LINEAR + CUBIC * x * x)))

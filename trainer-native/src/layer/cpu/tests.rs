@@ -61,12 +61,66 @@ fn normalization_and_its_gradients() {
 }
 
 #[test]
+fn root_mean_square_normalization_and_its_gradients() {
+    let mut source = Source::new();
+    let (input, input64) = source.pair([3, SEQ, D]);
+    let (gain, gain64) = source.pair([D]);
+    let (grad, grad64) = source.pair([3, SEQ, D]);
+    let [output, normalized, reciprocal] = Flex::rms_normalize(input, gain.clone(), 1e-6);
+    let [output64, normalized64, reciprocal64] = portable::rms_normalize(input64, gain64.clone(), 1e-6);
+    agree(output, output64);
+    agree(normalized.clone(), normalized64.clone());
+    agree(reciprocal.clone(), reciprocal64.clone());
+    let (input_grad, gains) = Flex::rms_normalize_backward(grad, normalized, reciprocal, gain);
+    let (input_grad64, gains64) =
+        portable::rms_normalize_backward(grad64, normalized64, reciprocal64, gain64);
+    agree(input_grad, input_grad64);
+    agree(gains, gains64);
+}
+
+#[test]
 fn gelu_and_its_gradient() {
     let mut source = Source::new();
     let (input, input64) = source.pair([3, SEQ, D]);
     let (grad, grad64) = source.pair([3, SEQ, D]);
     agree(Flex::gelu_new(input.clone()), portable::gelu_new(input64.clone()));
     agree(Flex::gelu_new_backward(input, grad), portable::gelu_new_backward(input64, grad64));
+}
+
+#[test]
+fn gated_gelu_and_its_gradients() {
+    let mut source = Source::new();
+    let (gate, gate64) = source.pair([3, SEQ, D]);
+    let (up, up64) = source.pair([3, SEQ, D]);
+    let (grad, grad64) = source.pair([3, SEQ, D]);
+    agree(Flex::gelu_gate(gate.clone(), up.clone()), portable::gelu_gate(gate64.clone(), up64.clone()));
+    let fused = Flex::gelu_gate_backward(gate, up, grad);
+    for (fused, portable) in fused.into_iter().zip(portable::gelu_gate_backward(gate64, up64, grad64)) {
+        agree(fused, portable);
+    }
+}
+
+#[test]
+fn turns_by_angles() {
+    let mut source = Source::new();
+    let (values, values64) = source.pair([2, SEQ, 3, 14]);
+    let (cos, cos64) = source.pair([SEQ, 7]);
+    let (sin, sin64) = source.pair([SEQ, 7]);
+    // A view, as heads split off a projection are.
+    let (values, values64) = (values.swap_dims(1, 2), values64.swap_dims(1, 2));
+    agree(Flex::rotate(values, cos, sin), portable::rotate(values64, cos64, sin64));
+}
+
+#[test]
+fn histories_and_their_gradients() {
+    let mut source = Source::new();
+    // Shorter than, as long as and longer than the sequence; and the position alone.
+    for length in [1, 3, SEQ, SEQ + 4] {
+        let (values, values64) = source.pair([2, SEQ, 3]);
+        let (grad, grad64) = source.pair([2, SEQ, 3 * length]);
+        agree(Flex::history(values, length), portable::history(values64, length));
+        agree(Flex::history_backward(grad, length), portable::history_backward(grad64, length));
+    }
 }
 
 #[test]
