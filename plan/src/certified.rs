@@ -24,7 +24,7 @@ pub struct Phase {
     pub expected_batch_size: u64,
     /// Probability with which a unit joins a step.
     pub sampling_probability: f64,
-    /// σ over the L2 clip norm.
+    /// σ over the L2 clip norm; 0 where the training text is public.
     pub noise_multiplier: f64,
 }
 

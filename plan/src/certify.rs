@@ -18,12 +18,16 @@ impl Plan {
     ///
     /// # Guarantee
     /// [`CertifiedPlan::epsilon`] bounds the composed event of release, all steps and all spare steps, and its
-    /// upper end does not exceed the plan's `privacy.epsilon`.
+    /// upper end does not exceed the plan's `privacy.epsilon`. A plan whose text is public has no event, so that what
+    /// it spends is 0; it protects nobody, see [`Plan::is_public`].
     ///
     /// # Errors
     /// [`PlanError::Overstated`] when the plan's noise gives more ε than it promises;
     /// [`PlanError::Accountant`] when the accountant has no certified answer.
     pub fn certify(self) -> Result<CertifiedPlan, PlanError> {
+        if self.is_public() {
+            return Ok(self.certified_public());
+        }
         let noise = match self.privacy().noise_multipliers {
             Some(noise) => noise,
             None => self.calibrated()?,
@@ -34,6 +38,18 @@ impl Plan {
         self.hold_to_promise(epsilon)?;
         let phases = self.phases(noise.training);
         Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
+    }
+
+    /// Public text is used without noise, and without a charge.
+    fn certified_public(self) -> CertifiedPlan {
+        let phases = self.phases(0.0);
+        CertifiedPlan {
+            plan: self,
+            phases,
+            tokenizer_release: None,
+            event: DpEvent::Composed { events: Vec::new() },
+            epsilon: Bounds { lower: 0.0, upper: 0.0 },
+        }
     }
 
     fn calibrated(&self) -> Result<NoiseMultipliers, PlanError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use accountant::Delta;
 
 use crate::memory::least_training_bytes;
-use crate::{Data, Format, PlanError, PlanFile, Source, Tokenizer, Unit, Visibility};
+use crate::{Data, Format, PlanError, PlanFile, Privacy, Source, Tokenizer, Unit, Visibility};
 
 /// More than any one machine this version runs on.
 const MOST_BYTES: u128 = 1 << 40;
@@ -15,12 +15,16 @@ type Checked = Result<(), PlanError>;
 /// Accepts a file whose fields fit one another.
 pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
     check_name(&file.name)?;
-    check_visibility(&file.data)?;
     check_source(&file.data.source, "data.source")?;
     check_unit(file)?;
     check_batches(file)?;
-    check_delta(file, delta)?;
-    check_budget(file)?;
+    match file.data.visibility {
+        Visibility::Private => {
+            check_delta(file, delta)?;
+            check_budget(file)?;
+        }
+        Visibility::Public => check_public(&file.privacy)?,
+    }
     check_model(file)?;
     check_evaluation(file)
 }
@@ -45,16 +49,20 @@ fn check_name(name: &str) -> Checked {
     )
 }
 
-fn check_visibility(data: &Data) -> Checked {
-    match data.visibility {
-        Visibility::Private => Ok(()),
-        Visibility::Public => refuse(
-            "data.visibility",
-            "\"public\"".into(),
-            "\"private\" (this version certifies training on private text)",
-            "keep \"private\"; the trainer's --non-private runs the same plan without protection",
-        ),
-    }
+/// Nothing is noised in a public plan, so it may promise nothing either.
+fn check_public(privacy: &Privacy) -> Checked {
+    let (given, field) = match (&privacy.epsilon, &privacy.noise_multipliers) {
+        (Some(_), _) => ("privacy.epsilon", "privacy.epsilon"),
+        (None, Some(_)) => ("privacy.noise_multipliers", "privacy.noise_multipliers"),
+        (None, None) => return Ok(()),
+    };
+    let fix = format!("remove {field} to train on public text without noise, or set \"private\"");
+    refuse(
+        "data.visibility",
+        format!("\"public\" beside {given}"),
+        "\"private\", or a plan that promises no ε",
+        &fix,
+    )
 }
 
 fn check_source(source: &Source, path: &str) -> Checked {
@@ -229,7 +237,7 @@ fn check_evaluation(file: &PlanFile) -> Checked {
     refuse(
         "evaluation.source",
         "the training text".into(),
-        "public text: its loss is published without noise",
+        "public text other than that of training: its loss is published without noise",
         "name held-out public text (or another seed), or remove evaluation",
     )
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The private text.
+/// The training text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -71,7 +71,8 @@ pub enum Visibility {
     /// Every unit is protected: noise everywhere, every use charged.
     #[default]
     Private,
-    /// Nothing in the text needs protection. Understood, but not yet certified: this version refuses it.
+    /// Nothing in the text needs protection: no noise, no charge, and every figure marked NOT PRIVATE. Such a plan
+    /// promises no ε.
     Public,
 }
 
@@ -79,8 +80,15 @@ pub enum Visibility {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// Where the text comes from; same format and text field as the training text. Declared public.
+    /// Where the text comes from. Declared public.
     pub source: Source,
+    /// How a file is cut into records; the training text's way if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// The JSON field that holds a record's text (JSON lines only); the training text's if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub text_field: Option<String>,
     /// Measure after every so many steps, and at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub every: u64,

@@ -22,7 +22,7 @@ pub struct PlanFile {
     /// A name for the run: letters, digits, `-`, `_` and `.`.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     pub name: String,
-    /// The private text.
+    /// The training text.
     pub data: Data,
     /// What is promised.
     pub privacy: Privacy,

@@ -9,6 +9,13 @@ use crate::{CertifiedPlan, Unit};
 impl fmt::Display for CertifiedPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let privacy = self.plan().privacy();
+        if self.plan().is_public() {
+            let (steps, units) = (self.total_steps(), self.plan().data().units);
+            return write!(
+                f,
+                "NOT PRIVATE: {steps} steps without noise on {units} units of public text; nothing is promised"
+            );
+        }
         let bounds = self.epsilon();
         let unit = match privacy.unit {
             Unit::Record => "one record".to_owned(),

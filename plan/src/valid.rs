@@ -2,7 +2,9 @@
 
 use accountant::Delta;
 
-use crate::{Data, Evaluation, Model, Performance, PlanError, PlanFile, Privacy, Tokenizer, Training};
+use crate::{
+    Data, Evaluation, Model, Performance, PlanError, PlanFile, Privacy, Tokenizer, Training, Visibility,
+};
 use crate::{canonical, check, consistent, memory};
 
 /// A plan that makes sense. Made from a [`PlanFile`] by `TryFrom`; what it costs says [`Plan::certify`].
@@ -59,13 +61,19 @@ impl Plan {
         &self.file.name
     }
 
-    /// The private text.
+    /// The training text.
     #[must_use]
     pub fn data(&self) -> &Data {
         &self.file.data
     }
 
-    /// What is promised.
+    /// Whether the training text is declared public: then nothing is promised, noised or charged.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.file.data.visibility == Visibility::Public
+    }
+
+    /// What is promised. In a public plan only its unit and its sampling have an effect.
     #[must_use]
     pub fn privacy(&self) -> &Privacy {
         &self.file.privacy

@@ -83,7 +83,11 @@ fn a_choice_that_does_not_exist_is_refused_with_the_choices() {
     );
     says("/performance/precision", json!("bf16"), &["performance.precision: \"bf16\"", "use \"f32\""]);
     says("/model/family", json!("gpt-2"), &["model.family: \"gpt-2\"", "did you mean \"gpt2\"?"]);
-    says("/data/visibility", json!("public"), &["data.visibility: \"public\"", "--non-private"]);
+    says(
+        "/data/visibility",
+        json!("public"),
+        &["data.visibility: \"public\" beside privacy.epsilon", "remove"],
+    );
 }
 
 #[test]
@@ -180,6 +184,26 @@ fn sources_that_cannot_be_meant_are_refused() {
     assert_says(&refusal(&altered(&users)), &["data.user_field: missing", "privacy.unit is \"user\""]);
     let text = [users[0].clone(), users[1].clone(), ("/data/format", json!("text"))];
     assert_says(&refusal(&altered(&text)), &["privacy.unit: \"user\"", "JSON lines"]);
+}
+
+/// What is not noised cannot promise anything.
+#[test]
+fn a_public_plan_that_promises_something_is_refused() {
+    let noise = [
+        ("/data/visibility", json!("public")),
+        ("/privacy/epsilon", Value::Null),
+        ("/privacy/noise_multipliers", json!({"training": 1.0, "tokenizer": 1.0})),
+    ];
+    assert_says(
+        &refusal(&altered(&noise)),
+        &["data.visibility: \"public\" beside privacy.noise_multipliers"],
+    );
+    let silent = [noise[0].clone(), noise[1].clone()];
+    let certified = certify(&altered(&silent)).unwrap();
+    assert!(certified.to_string().starts_with("NOT PRIVATE"), "{certified}");
+    assert_eq!(certified.event(), &accountant::DpEvent::Composed { events: Vec::new() });
+    assert!(certified.tokenizer_release().is_none());
+    assert_eq!(certified.phases()[0].noise_multiplier, 0.0);
 }
 
 /// Its loss would be published without noise.

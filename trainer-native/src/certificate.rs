@@ -5,6 +5,8 @@
 mod markdown;
 mod statements;
 
+pub(crate) use statements::mark;
+
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, Unit};
 use serde::Serialize;
@@ -26,6 +28,8 @@ pub struct Certificate {
     pub name: String,
     /// Whether the run protects anybody at all.
     pub private: bool,
+    /// Whether the plan declares the training text public, so that nothing private was used.
+    pub public_data: bool,
     /// Why not, if it does not.
     pub not_private_because: Vec<String>,
     /// What is guaranteed.
@@ -164,6 +168,7 @@ impl Certificate {
             certificate_version: 1,
             name: plan.plan().name().to_owned(),
             private: reasons.is_empty(),
+            public_data: plan.plan().is_public(),
             guarantee: Guarantee {
                 statement: statements::guarantee(plan, epsilon, reasons.is_empty()),
                 epsilon,

@@ -71,12 +71,24 @@ impl Checkpoint {
     }
 }
 
-/// `model.safetensors` as `transformers` reads it.
+/// `model.safetensors` as `transformers` reads it; `privacy` says what the weights promise.
 ///
 /// # Errors
 /// [`RunError::Failed`] if a shape and its data disagree.
-pub fn model_file(weights: &[NamedTensor]) -> Result<Vec<u8>, RunError> {
-    to_safetensors(weights, HashMap::from([("format".to_owned(), "pt".to_owned())]))
+pub fn model_file(weights: &[NamedTensor], privacy: &str) -> Result<Vec<u8>, RunError> {
+    let metadata =
+        [("format", "pt"), ("privacy", privacy)].map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let mut bytes = to_safetensors(weights, HashMap::from(metadata))?;
+    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
+    let quoted = serde_json::Value::from(privacy).to_string();
+    let wrong = format!("{{\"privacy\":{quoted},\"format\":\"pt\"}}");
+    let at = 8 + "{\"__metadata__\":".len();
+    if let Some(place) = bytes.get_mut(at..at + wrong.len())
+        && place == wrong.as_bytes()
+    {
+        place.copy_from_slice(format!("{{\"format\":\"pt\",\"privacy\":{quoted}}}").as_bytes());
+    }
+    Ok(bytes)
 }
 
 /// Reads the tensors of a safetensors file.
@@ -185,8 +197,11 @@ mod tests {
     #[test]
     fn the_same_weights_always_give_the_same_file() {
         let tensors = checkpoint().state;
-        let file = model_file(&tensors).unwrap();
-        assert_eq!(file, model_file(&tensors).unwrap());
-        assert!(String::from_utf8_lossy(&file).contains("\"format\":\"pt\""));
+        let file = model_file(&tensors, "NOT PRIVATE").unwrap();
+        for _ in 0..20 {
+            assert_eq!(file, model_file(&tensors, "NOT PRIVATE").unwrap());
+        }
+        let text = String::from_utf8_lossy(&file);
+        assert!(text.contains("\"format\":\"pt\"") && text.contains("\"privacy\":\"NOT PRIVATE\""));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plan::{CertifiedPlan, Visibility};
+use plan::CertifiedPlan;
 
 use crate::checkpoint::Checkpoint;
 use crate::durable::{self, FolderLock, sha256_hex};
@@ -99,7 +99,8 @@ fn begin(path: &Path, plan: &CertifiedPlan, plan_bytes: &[u8], kind: Kind) -> Re
             accountant_method: accountant::METHOD.to_owned(),
             relation: plan.plan().privacy().relation,
             randomness: kind.randomness,
-            protected: kind.protected && plan.plan().data().visibility == Visibility::Private,
+            protected: kind.protected && !plan.plan().is_public(),
+            public_data: plan.plan().is_public(),
         },
     )
 }
@@ -122,7 +123,7 @@ fn take_up(path: &Path, plan: &CertifiedPlan, kind: Kind) -> Result<(Ledger, Opt
             Randomness::OperatingSystem => refused("without --test-key"),
         });
     }
-    if header.protected != (kind.protected && plan.plan().data().visibility == Visibility::Private) {
+    if header.protected != (kind.protected && !plan.plan().is_public()) {
         return Err(refused(if header.protected { "without --non-private" } else { "with --non-private" }));
     }
     certificate::check_same_plan(plan, ledger.record())?;

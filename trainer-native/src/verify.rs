@@ -17,8 +17,8 @@ use crate::{RunError, run};
 pub struct PlanSummary {
     /// Its name.
     pub name: String,
-    /// Certified bounds on the ε of the whole pipeline.
-    pub epsilon: Bounds,
+    /// Certified bounds on the ε of the whole pipeline; absent where the training text is public.
+    pub epsilon: Option<Bounds>,
     /// Failure probability.
     pub delta: f64,
     /// SHA-256 of the canonical plan.
@@ -33,7 +33,7 @@ pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
     let (plan, _) = read_plan(path)?;
     Ok(PlanSummary {
         name: plan.plan().name().to_owned(),
-        epsilon: plan.epsilon(),
+        epsilon: (!plan.plan().is_public()).then(|| plan.epsilon()),
         delta: plan.delta().get(),
         sha256: plan.hash().to_owned(),
     })
@@ -106,7 +106,14 @@ fn check_tokenizer(record: &Record, certificate: &Certificate) -> Result<(), Run
 impl std::fmt::Display for PlanSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, epsilon, delta, sha256 } = self;
-        let (lower, upper) = (epsilon.lower, epsilon.upper);
-        write!(f, "{name}: certified ε between {lower} and {upper} at δ = {delta}; plan {sha256}")
+        match epsilon {
+            Some(Bounds { lower, upper }) => {
+                write!(f, "{name}: certified ε between {lower} and {upper} at δ = {delta}; plan {sha256}")
+            }
+            None => write!(
+                f,
+                "{name}: NOT PRIVATE: the training text is public, nothing is promised; plan {sha256}"
+            ),
+        }
     }
 }

@@ -44,6 +44,55 @@ fn a_test_key_or_a_baseline_is_marked_not_private_everywhere() {
     assert_eq!(reservations(&plain), 0);
 }
 
+/// Public text is trained on without noise or charge, its words counted as they are, and every result says so.
+#[test]
+fn a_public_corpus_spends_nothing_and_is_marked_everywhere() {
+    let mut plan = tiny_with_vocabulary();
+    plan["data"]["visibility"] = json!("public");
+    plan["privacy"].as_object_mut().unwrap().remove("epsilon");
+    let bench = Bench::new(&plan);
+    let output = bench.run("run", &["--test-key", "4"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("NOT PRIVATE: the plan declares the training text public"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("nothing private was used"));
+    let run = bench.path("run");
+    let summary = verify_run(&run).unwrap();
+    assert_eq!((summary.private, summary.public_data, summary.epsilon), (false, true, None));
+    let entries = ledger(&run);
+    assert_eq!((&entries[0]["protected"], &entries[0]["public_data"]), (&json!(false), &json!(true)));
+    assert!(entries.iter().all(|entry| entry.get("event").is_none()), "an event was charged");
+    for name in ["certificate.md", "certificate.json", "config.json", "model.safetensors"] {
+        let bytes = std::fs::read(run.join(name)).unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains("training text public"), "{name}");
+    }
+    // Neither clipped nor noised: the weights are those of the baseline of the private plan, whose vocabulary differs,
+    // so bytes make them comparable.
+    let mut bytes = tiny();
+    bytes["data"]["visibility"] = json!("public");
+    bytes["privacy"].as_object_mut().unwrap().remove("epsilon");
+    let weights = |bench: &Bench, arguments: &[&str]| {
+        bench.model("run", arguments);
+        trainer_native::checkpoint::read_tensors(&bench.path("run").join("model.safetensors")).unwrap()
+    };
+    let public = weights(&Bench::new(&bytes), &["--test-key", "4"]);
+    assert_eq!(public, weights(&Bench::new(&tiny()), &["--test-key", "4", "--non-private"]));
+}
+
+/// The evaluation text may be of another format than the training text.
+#[test]
+fn evaluation_text_is_read_in_its_own_format() {
+    let mut plan = tiny();
+    plan["evaluation"]["source"] = json!({ "path": "held_out.data" });
+    plan["evaluation"]["format"] = json!("jsonl");
+    plan["evaluation"]["text_field"] = json!("body");
+    plan["training"]["steps"] = json!(5);
+    let bench = Bench::new(&plan);
+    std::fs::write(bench.path("held_out.data"), "{\"body\":\"alpha\"}\n{\"body\":\"beta\"}\n").unwrap();
+    bench.model("run", &["--test-key", "4"]);
+    // 5 and 4 letters, each with its end of text.
+    assert_eq!(verify_run(&bench.path("run")).unwrap().evaluation.unwrap().tokens, 11);
+}
+
 /// PITFALLS 19: the metrics hold public figures alone, and the ledger the plan's alone.
 #[test]
 fn metrics_and_ledger_hold_no_field_beyond_the_public_ones() {

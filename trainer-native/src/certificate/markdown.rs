@@ -49,6 +49,7 @@ fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
     writeln!(out, "| | |\n|---|---|")?;
     match g.epsilon {
         Some(epsilon) => writeln!(out, "| ε spent | between {} and **{}** |", epsilon.lower, epsilon.upper)?,
+        None if c.public_data => writeln!(out, "| ε spent | none: nothing private was used |")?,
         None => writeln!(out, "| ε spent | no bound: no noise was added |")?,
     }
     if let Some(planned) = g.planned_epsilon {

@@ -1,7 +1,7 @@
 //! The certificate's sentences.
 
 use accountant::{Bounds, NeighboringRelation};
-use plan::{CertifiedPlan, Unit, Visibility};
+use plan::{CertifiedPlan, Unit};
 
 use crate::ledger::{Header, Randomness};
 
@@ -11,16 +11,31 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<
     if let Randomness::TestKey { .. } = header.randomness {
         reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
     }
-    if plan.plan().data().visibility == Visibility::Public {
-        reasons.push("the plan declares the training text public: it was used without noise".to_owned());
+    if plan.plan().is_public() {
+        reasons.push(
+            "the plan declares the training text public: it was used without noise or charge".to_owned(),
+        );
     } else if !header.protected {
         reasons.push("a --non-private baseline: gradients were neither clipped nor given noise".to_owned());
     }
     reasons
 }
 
+/// What stands beside the weights themselves, so that a model taken out of its folder still says what it is.
+pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
+    match not_private_because(plan, header).as_slice() {
+        [] => "differentially private; certificate.json says in what sense".to_owned(),
+        reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
+    }
+}
+
 /// The guarantee in a sentence.
 pub(super) fn guarantee(plan: &CertifiedPlan, epsilon: Option<Bounds>, private: bool) -> String {
+    if plan.plan().is_public() {
+        return "NOT PRIVATE. Nothing private was used: the plan declares the training text public, so no noise was added \
+                and no privacy was spent. Nothing is promised to anybody whose text it is."
+            .to_owned();
+    }
     let Some(epsilon) = epsilon else {
         return "NOT PRIVATE: no guarantee of any kind.".to_owned();
     };
@@ -56,7 +71,22 @@ pub(super) fn unit(unit: Unit) -> String {
 
 /// Conditions that the guarantee rests on and the program cannot check, or does not meet.
 pub(super) fn assumptions(plan: &CertifiedPlan) -> Vec<String> {
-    let mut list = vec![
+    let mut list = if plan.plan().is_public() {
+        vec!["The training text is public, as the plan declares: this program cannot check it.".to_owned()]
+    } else {
+        conditions_of_privacy(plan)
+    };
+    if plan.plan().evaluation().is_some() {
+        list.push("The evaluation text is public, as the plan declares.".to_owned());
+    }
+    if matches!(plan.plan().tokenizer(), plan::Tokenizer::Public(_)) {
+        list.push("The tokenizer was made without the private text, as the plan declares.".to_owned());
+    }
+    list
+}
+
+fn conditions_of_privacy(plan: &CertifiedPlan) -> Vec<String> {
+    vec![
         "NOT MET: Gradient noise is a floating-point Gaussian (Box-Muller in f64 on 52 random bits, added and rounded to \
          f32), not an exact one: the gap to the ideal mechanism is not part of ε (Mironov 2012, doi:10.1145/2382196.2382264)."
             .to_owned(),
@@ -72,18 +102,14 @@ pub(super) fn assumptions(plan: &CertifiedPlan) -> Vec<String> {
          private text; trials on it are charged nowhere."
             .to_owned(),
         "The operating system's random generator and ChaCha20 are as good as true randomness to an attacker.".to_owned(),
-    ];
-    if plan.plan().evaluation().is_some() {
-        list.push("The evaluation text is public, as the plan declares.".to_owned());
-    }
-    if matches!(plan.plan().tokenizer(), plan::Tokenizer::Public(_)) {
-        list.push("The tokenizer was made without the private text, as the plan declares.".to_owned());
-    }
-    list
+    ]
 }
 
 /// What the guarantee leaves open.
 pub(super) fn not_protected(plan: &CertifiedPlan) -> Vec<String> {
+    if plan.plan().is_public() {
+        return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
+    }
     let unit_limit = match plan.plan().privacy().unit {
         Unit::Record => {
             "A person with several records: each record is protected by itself, all together by less."

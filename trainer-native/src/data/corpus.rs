@@ -61,7 +61,13 @@ pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
 /// [`RunError::Refused`] if the text cannot be read.
 pub fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<Part>>, RunError> {
     let Some(evaluation) = plan.evaluation() else { return Ok(None) };
-    let source = source(&evaluation.source, plan.data(), base);
+    let own = plan::Data {
+        format: evaluation.format.unwrap_or(plan.data().format),
+        text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
+        user_field: None,
+        ..plan.data().clone()
+    };
+    let source = source(&evaluation.source, &own, base);
     Ok(Some(read_parts(&source, PrivacyUnit::Record, "evaluation.source")?.0))
 }
 

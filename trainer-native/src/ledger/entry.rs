@@ -35,8 +35,11 @@ pub struct Header {
     pub relation: NeighboringRelation,
     /// Where the random figures come from.
     pub randomness: Randomness,
-    /// Whether steps clip and add noise; `false` in a `--non-private` baseline.
+    /// Whether steps clip and add noise; `false` in a `--non-private` baseline and on public text.
     pub protected: bool,
+    /// Whether the plan declares the training text public.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub public_data: bool,
 }
 
 /// A file of the finished run.

@@ -15,6 +15,7 @@ fn header() -> Header {
         relation: NeighboringRelation::AddOrRemoveOne,
         randomness: Randomness::OperatingSystem,
         protected: true,
+        public_data: false,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::ledger::{Entry, FileDigest};
 use crate::telemetry::Released;
-use crate::{RunError, eval, vocabulary};
+use crate::{RunError, certificate, eval, vocabulary};
 
 const CONFIG_FILE_NAME: &str = "config.json";
 const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
@@ -42,6 +42,8 @@ pub struct Summary {
     pub run: PathBuf,
     /// Whether it protects anybody.
     pub private: bool,
+    /// Whether the training text was public.
+    pub public_data: bool,
     /// ε spent; absent without noise.
     pub epsilon: Option<Bounds>,
     /// Failure probability.
@@ -66,7 +68,10 @@ pub(super) fn finish<B: Kernels>(
     config["bos_token_id"] = json!(eos);
     config["eos_token_id"] = json!(eos);
     config["pad_token_id"] = json!(tokenizer.pad_id());
-    durable::write_atomic(&path.join(MODEL_FILE_NAME), &checkpoint::model_file(&engine.weights())?)?;
+    let privacy = certificate::mark(&job.plan, folder.ledger.record().header());
+    config["privacy"] = json!(privacy);
+    let model = checkpoint::model_file(&engine.weights(), &privacy)?;
+    durable::write_atomic(&path.join(MODEL_FILE_NAME), &model)?;
     durable::write_atomic(&path.join(CONFIG_FILE_NAME), pretty(&config)?.as_bytes())?;
     durable::write_atomic(&path.join(TOKENIZER_CONFIG_FILE_NAME), tokenizer.to_config_json().as_bytes())?;
     let mut names = vec![
@@ -110,6 +115,7 @@ pub(crate) fn summary(path: &Path, certificate: &Certificate) -> Summary {
     Summary {
         run: path.to_owned(),
         private: certificate.private,
+        public_data: certificate.public_data,
         epsilon: certificate.guarantee.epsilon,
         delta: certificate.guarantee.delta,
         steps_done: certificate.ledger.steps_done,
@@ -138,6 +144,7 @@ impl std::fmt::Display for Summary {
         write!(f, "{}: {steps_done} of {steps_planned} steps", run.display())?;
         match self.epsilon {
             Some(Bounds { lower, upper }) => writeln!(f, ", ε between {lower} and {upper} at δ = {delta}")?,
+            None if self.public_data => writeln!(f, " on public text: nothing private was used")?,
             None => writeln!(f, ", no bound on ε")?,
         }
         if let Some(evaluation) = &self.evaluation {

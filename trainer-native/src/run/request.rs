@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plan::{CertifiedPlan, Device, Plan, PlanFile, Visibility};
+use plan::{CertifiedPlan, Device, Plan, PlanFile};
 
 use crate::folder::Kind;
 use crate::ledger::{Randomness, Record};
@@ -87,7 +87,7 @@ impl Job {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");
         }
-        if self.plan.plan().data().visibility == Visibility::Public {
+        if self.plan.plan().is_public() {
             note("NOT PRIVATE: the plan declares the training text public; no noise is added");
         } else if !record.header().protected {
             note("NOT PRIVATE: --non-private adds no noise");
