@@ -62,6 +62,32 @@ pub enum DpEvent {
         /// Epochs.
         epochs: u64,
     },
+    /// Gaussian noise on a sum over a batch of exactly `sample_size` units, drawn without replacement.
+    ///
+    /// A unit that is drawn takes the place of another, so that it moves the sum by up to twice the norm: never the
+    /// Poisson figure. Under `add_or_remove_one` the guarantee is for data sets of at least `population` units.
+    /// Reference: Lebeda, Regehr, Kamath & Steinke 2024, <https://arxiv.org/abs/2405.20769>.
+    FixedSizeSampledGaussian {
+        /// Units in every batch.
+        sample_size: u64,
+        /// Number of units in the data set.
+        population: u64,
+        /// σ over the L2 norm one unit can contribute.
+        noise_multiplier: f64,
+    },
+    /// Gaussian noise on the sum over each of `batches` bins, into one of which every unit falls at random, anew each
+    /// epoch and independently of the others.
+    ///
+    /// References: Chua et al. 2024, <https://arxiv.org/abs/2412.16802>; Feldman & Shenfeld 2025,
+    /// <https://arxiv.org/abs/2502.08202>.
+    BallsInBinsGaussian {
+        /// σ over the L2 norm one unit can contribute.
+        noise_multiplier: f64,
+        /// Bins, and steps, an epoch.
+        batches: u64,
+        /// Epochs.
+        epochs: u64,
+    },
     /// Noisy counts or weights of items, of which only those above a threshold are released.
     ThresholdedHistogram {
         /// σ over the L2 norm of one unit's contribution to the histogram.

@@ -1,6 +1,6 @@
 //! The two questions: ε at δ, δ at ε.
 
-use crate::mechanism::{Lowered, Mixture, Pair, Question, is_two_sided, lower, single};
+use crate::mechanism::{Lowered, Mixture, Pair, Question, Tabulated, is_two_sided, lower, single, tabulated};
 use crate::numeric::normal;
 use crate::transform::straight;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
@@ -85,6 +85,9 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
     if !side.coins.is_empty() {
         return mixture_epsilon(side, delta);
     }
+    if !side.tables.is_empty() {
+        return tabulated_epsilon(side, delta);
+    }
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {
             return Bounds::new(0.0, 0.0);
@@ -131,6 +134,38 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
     }
     let lattice = lattice::epsilon(&cut, delta, start).unwrap_or(simple);
     Bounds::new(both.lower.max(lattice.lower), both.upper.min(lattice.upper))
+}
+
+/// Where something has no law on a line: the lattice, or the table itself.
+fn tabulated_epsilon(side: &Lowered, delta: f64) -> Result<Bounds, AccountantError> {
+    if let Some(table) = only_table(side) {
+        return closed_epsilon(|epsilon| table.log_delta(epsilon), delta, tabulated::RELATIVE);
+    }
+    let simple = Bounds::new(0.0, chernoff::epsilon(side, delta).0.max(0.0))?;
+    let cut = side.cut_at_tail(CUT * delta / side.uses());
+    let lattice = lattice::epsilon(&cut, delta, chernoff::epsilon(&cut, delta)).unwrap_or(simple);
+    Bounds::new(lattice.lower.min(simple.upper), lattice.upper.min(simple.upper))
+}
+
+/// As [`tabulated_epsilon`].
+fn tabulated_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, AccountantError> {
+    if let Some(table) = only_table(side) {
+        let value = libm::exp(table.log_delta(epsilon));
+        let relative = tabulated::RELATIVE;
+        return Bounds::new((value * (1.0 - relative)).min(1.0), (value * (1.0 + relative)).min(1.0));
+    }
+    let simple = Bounds::new(0.0, libm::exp(chernoff::log_delta(side, epsilon).0).min(1.0))?;
+    let cut = side.cut_at_tail((1e-3 * CUT * simple.upper / side.uses()).max(1e-300));
+    let lattice = lattice::delta(&cut, epsilon, chernoff::log_delta(&cut, epsilon)).unwrap_or(simple);
+    Bounds::new(lattice.lower.min(simple.upper), lattice.upper.min(simple.upper))
+}
+
+/// The table that is used once and nothing else.
+fn only_table(side: &Lowered) -> Option<&Tabulated> {
+    match side.tables.as_slice() {
+        [(table, 1)] if side.pairs.is_empty() && side.mu_squared == 0.0 => Some(table),
+        _ => None,
+    }
 }
 
 /// From above only: where coins fall in too many ways Chernoff's bound stands.
@@ -268,6 +303,9 @@ pub(crate) fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, Account
             None => simple,
         };
         return Bounds::new(0.0, upper);
+    }
+    if !side.tables.is_empty() {
+        return tabulated_delta(side, epsilon);
     }
     if side.pairs.is_empty() {
         if side.mu_squared == 0.0 {

@@ -2,7 +2,8 @@
 
 use core::f64::consts::PI;
 
-use crate::mechanism::Pair;
+use crate::mechanism::tabulated::Outcome;
+use crate::mechanism::{Pair, Tabulated};
 use crate::numeric::legendre;
 
 /// A unit in the last place of 1.
@@ -22,6 +23,15 @@ pub(super) struct Cell {
 }
 
 impl Cell {
+    /// P-mass at one loss, the mass known to the relative accuracy `relative`.
+    fn of(mass: f64, loss: f64, low: f64, step: f64, relative: f64) -> Self {
+        let above = -mass * libm::expm1(low - loss);
+        let below = mass * libm::expm1(low + step - loss);
+        let rounding = 4.0 * ULP * (libm::fabs(loss) + libm::fabs(low) + step);
+        let slack = mass * rounding + relative * (libm::fabs(above) + libm::fabs(below));
+        Self { mass, above, below, slack }
+    }
+
     fn merge(self, other: Self) -> Self {
         Self {
             mass: self.mass + other.mass,
@@ -103,6 +113,40 @@ impl Cells {
         Some(Self { origin, step, body: mass, under, inner, outer, start: 2.0 * tail, lost: 2.0 * tail })
     }
 
+    /// Gathers the outcomes of `table` at lattice distance `step`; leaves nothing out.
+    pub(super) fn gather(table: &Tabulated, step: f64) -> Option<Self> {
+        let outcomes = table.outcomes();
+        let lowest = outcomes.first()?.loss;
+        let count = libm::ceil((table.highest_loss() - lowest) / step) + 2.0;
+        if !(count < 2e6 && lowest.is_finite()) {
+            return None;
+        }
+        let split = outcomes.partition_point(|at| at.loss <= lowest + 0.9 * step);
+        let mass: f64 = outcomes[..split].iter().map(|at| at.mass).sum();
+        // Relative to the lowest loss, so that nothing cancels.
+        let lack: f64 = outcomes[..split].iter().map(|at| at.mass * libm::expm1(lowest - at.loss)).sum();
+        let origin = lowest - libm::log1p(lack / mass);
+        let below = outcomes[..split].partition_point(|at| at.loss < origin);
+        let mut cells = Self {
+            origin,
+            step,
+            body: mass,
+            under: sum_of(&outcomes[..below], origin - step, step),
+            inner: sum_of(&outcomes[below..split], origin, step),
+            outer: vec![Cell::default(); count as usize],
+            start: 0.0,
+            lost: 0.0,
+        };
+        let mut rest = &outcomes[split..];
+        for (index, cell) in cells.outer.iter_mut().enumerate() {
+            let low = origin + index as f64 * step;
+            let within = rest.partition_point(|at| at.loss < low + step);
+            *cell = sum_of(&rest[..within], low, step);
+            rest = &rest[within..];
+        }
+        rest.is_empty().then_some(cells)
+    }
+
     /// Lattice points that carry mass, from `origin` − `step`: both curves have as many, or the composition would
     /// drop the top of the longer one.
     pub(super) fn points(&self) -> usize {
@@ -130,6 +174,13 @@ impl Cells {
         }
         masses
     }
+}
+
+/// The cell from `low` to `low` + `step` of the outcomes in it.
+fn sum_of(outcomes: &[Outcome], low: f64, step: f64) -> Cell {
+    outcomes
+        .iter()
+        .fold(Cell::default(), |cell, at| cell.merge(Cell::of(at.mass, at.loss, low, step, RELATIVE)))
 }
 
 /// A pair with what its quadrature needs.
@@ -178,16 +229,7 @@ impl Line<'_> {
     fn cell(&self, from: f64, to: f64, low: f64, step: f64) -> Cell {
         let mut cell = Cell::default();
         self.walk(from, to, |loss, p, relative| {
-            let (over, under) = (loss - low, low + step - loss);
-            let above = -p * libm::expm1(-over);
-            let below = p * libm::expm1(under);
-            let rounding = 4.0 * ULP * (libm::fabs(loss) + libm::fabs(low) + step);
-            cell = cell.merge(Cell {
-                mass: p,
-                above,
-                below,
-                slack: p * rounding + relative * (libm::fabs(above) + libm::fabs(below)),
-            });
+            cell = cell.merge(Cell::of(p, loss, low, step, relative));
         });
         cell
     }

@@ -1,9 +1,9 @@
 //! Tilt, transform, raise to the number of uses, transform back.
 
 use crate::AccountantError;
-use crate::mechanism::Pair;
 use crate::numeric::fft::{Complex, Fft};
 
+use super::Phase;
 use super::answer::{Answer, Curve};
 use super::cells::{Cells, ULP};
 use super::contract::contract;
@@ -53,7 +53,7 @@ fn tilt(masses: Vec<f64>, step: f64, window: &Window) -> Option<Tilted> {
 }
 
 /// Both composed curves on the window's lattice.
-pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer, AccountantError> {
+pub(super) fn compose(phases: &[(Phase, u64)], window: &Window) -> Result<Answer, AccountantError> {
     let length = window.length();
     let fft = Fft::new(length);
     let half = length / 2;
@@ -63,9 +63,13 @@ pub(super) fn compose(phases: &[(Pair, u64)], window: &Window) -> Result<Answer,
     let mut origin = 0.0;
     // Of each output of a transform, over the sum of the magnitudes that went in.
     let rounding = 6.0 * ULP * libm::log2(length as f64) + 4.0 * ULP;
-    for (pair, count) in phases {
+    for (phase, count) in phases {
         let uses = *count as f64;
-        let cells = Cells::cut(pair, window.step, window.tail).ok_or(TOO_LONG)?;
+        let cells = match phase {
+            Phase::Line(pair) => Cells::cut(pair, window.step, window.tail),
+            Phase::Table(table) => Cells::gather(table, window.step),
+        }
+        .ok_or(TOO_LONG)?;
         origin += uses * cells.origin;
         let upper = tilt(cells.spread(), window.step, window).ok_or(TOO_LONG)?;
         let lower = tilt(contract(&cells), window.step, window).ok_or(TOO_LONG)?;

@@ -14,7 +14,7 @@ mod compose;
 mod contract;
 mod window;
 
-use crate::mechanism::{Lowered, Pair};
+use crate::mechanism::{Lowered, Pair, Tabulated};
 use crate::{AccountantError, Bounds, chernoff};
 use window::Window;
 
@@ -112,11 +112,20 @@ enum Target {
     Delta,
 }
 
-/// The mixture pairs and, as one more pair, the Gaussian.
-fn phases(side: &Lowered) -> Vec<(Pair, u64)> {
-    let mut phases = side.pairs.clone();
+/// What is cut into cells.
+#[derive(Clone)]
+enum Phase {
+    Line(Pair),
+    Table(Tabulated),
+}
+
+/// The mixture pairs and tables and, as one more pair, the Gaussian.
+fn phases(side: &Lowered) -> Vec<(Phase, u64)> {
+    let pairs = side.pairs.iter().map(|(pair, count)| (Phase::Line(pair.clone()), *count));
+    let tables = side.tables.iter().map(|(table, count)| (Phase::Table(table.clone()), *count));
+    let mut phases: Vec<(Phase, u64)> = pairs.chain(tables).collect();
     if side.mu_squared > 0.0 {
-        phases.push((Pair::gaussian(libm::sqrt(side.mu_squared)), 1));
+        phases.push((Phase::Line(Pair::gaussian(libm::sqrt(side.mu_squared))), 1));
     }
     phases
 }

@@ -1,20 +1,35 @@
 //! Which losses the lattice covers and how finely: choices that cost time or tightness, never validity.
 
 use crate::AccountantError;
-use crate::mechanism::{Lowered, Pair};
+use crate::mechanism::{Lowered, Tabulated};
 use crate::transform::moment::{cumulant, dither, sketch};
+
+use super::Phase;
 
 /// log of how much of δ what falls off either end may amount to.
 const LOG_TOLERANCE: f64 = -12.0;
 
 /// log of how many times δ the tilted total may be, round-off being relative to the total and to the uses.
 fn most_cancelled(side: &Lowered) -> f64 {
-    let uses: f64 = side.pairs.iter().map(|(_, count)| *count as f64).sum();
-    (-9.0 - libm::log((uses + 100.0) * 2e-14)).clamp(5.0, 13.0)
+    (-9.0 - libm::log((side.uses() + 100.0) * 2e-14)).clamp(5.0, 13.0)
 }
 
 const NO_WINDOW: AccountantError =
     AccountantError::NotConverged { what: "the privacy loss has no finite window" };
+
+/// Losses above the lowest and their tilted weights.
+fn outline(phase: &Phase, saddle: f64, uses: f64) -> Vec<(f64, f64)> {
+    match phase {
+        Phase::Line(pair) => sketch(pair, 1.0 + saddle, uses),
+        Phase::Table(table) => outline_of_table(table, saddle, uses),
+    }
+}
+
+fn outline_of_table(table: &Tabulated, saddle: f64, uses: f64) -> Vec<(f64, f64)> {
+    let lowest = table.outcomes().first().map_or(0.0, |outcome| outcome.loss);
+    let weight = |mass: f64, loss: f64| uses * mass * libm::exp(saddle * loss);
+    table.outcomes().iter().map(|at| (at.loss - lowest, weight(at.mass, at.loss))).collect()
+}
 
 /// A tilt and what it has to cover.
 struct Span {
@@ -49,7 +64,7 @@ impl Window {
     /// multiplies the distance of lattice points that should do.
     pub(super) fn plan(
         side: &Lowered,
-        phases: &[(Pair, u64)],
+        phases: &[(Phase, u64)],
         saddle: f64,
         epsilon: f64,
         delta: f64,
@@ -72,7 +87,7 @@ impl Window {
         // Spread by splitting cells raises log δ by about tilt·(tilt+1)/2 times the added variance.
         let allowed = 4e-4 * libm::fabs(epsilon).max(1e-3 * (top - bottom)) / (1.0 + saddle);
         let sketch: Vec<(f64, f64)> =
-            phases.iter().flat_map(|(pair, count)| sketch(pair, 1.0 + saddle, *count as f64)).collect();
+            phases.iter().flat_map(|(phase, count)| outline(phase, saddle, *count as f64)).collect();
         let added = |step: f64| dither(&sketch, step);
         let mut step = (top - bottom) / 512.0;
         let mut rounds = 0;

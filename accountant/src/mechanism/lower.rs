@@ -2,6 +2,8 @@
 
 use super::coin::{Coin, Truncation};
 use super::pair::{Component, Pair};
+use super::tabulated::Tabulated;
+use super::{allocation, fixed};
 use crate::{AccountantError, DpEvent, NeighboringRelation};
 
 /// One direction of a composed event.
@@ -9,6 +11,8 @@ use crate::{AccountantError, DpEvent, NeighboringRelation};
 pub(crate) struct Lowered {
     /// Pairs and how often each takes place.
     pub(crate) pairs: Vec<(Pair, u64)>,
+    /// Pairs on finitely many outcomes and how often each takes place.
+    pub(crate) tables: Vec<(Tabulated, u64)>,
     /// Steps that are one of two pairs by a public coin.
     pub(crate) coins: Vec<Coin>,
     /// Σ μ² of the plain Gaussian mechanisms, which compose to a single one.
@@ -20,13 +24,25 @@ pub(crate) struct Lowered {
 impl Lowered {
     /// Uses of all pairs together.
     pub(crate) fn uses(&self) -> f64 {
-        self.pairs.iter().map(|(_, count)| *count as f64).sum()
+        let pairs: f64 = self.pairs.iter().map(|(_, count)| *count as f64).sum();
+        pairs + self.tables.iter().map(|(_, count)| *count as f64).sum::<f64>()
     }
 
     /// The same with each use cut where P leaves out at most `tail`.
     pub(crate) fn cut_at_tail(&self, tail: f64) -> Self {
         let pairs = self.pairs.iter().map(|(pair, count)| (pair.cut_at_tail(tail), *count)).collect();
         Self { pairs, ..self.clone() }
+    }
+
+    pub(super) fn push_table(&mut self, table: Tabulated, count: u64) {
+        if count == 0 || table.outcomes().is_empty() {
+            return;
+        }
+        if let Some(known) = self.tables.iter_mut().find(|(known, _)| *known == table) {
+            known.1 = known.1.saturating_add(count);
+        } else {
+            self.tables.push((table, count));
+        }
     }
 
     pub(super) fn push(&mut self, pair: Pair, count: u64) {
@@ -72,10 +88,11 @@ pub(crate) fn lower(event: &DpEvent, question: Question) -> Result<Vec<Lowered>,
         NeighboringRelation::AddOrRemoveOne | NeighboringRelation::ZeroOut => &[Side::Remove, Side::Add],
         NeighboringRelation::ReplaceOne => &[Side::Replace],
     };
+    let mut memory = allocation::Memory::default();
     directions
         .iter()
         .map(|&side| {
-            let mut visit = Visit { side, question, out: Lowered::default() };
+            let mut visit = Visit { memory: &mut memory, side, question, out: Lowered::default() };
             visit.descend(event, 1, 0)?;
             Ok(visit.out)
         })
@@ -85,7 +102,10 @@ pub(crate) fn lower(event: &DpEvent, question: Question) -> Result<Vec<Lowered>,
 /// Whether some part of `event` has a cost that is only known to lie between two others.
 pub(crate) fn is_two_sided(event: &DpEvent) -> bool {
     match event {
-        DpEvent::ShuffledGaussian { .. } | DpEvent::TruncatedPoissonSampledGaussian { .. } => true,
+        DpEvent::ShuffledGaussian { .. }
+        | DpEvent::TruncatedPoissonSampledGaussian { .. }
+        | DpEvent::FixedSizeSampledGaussian { .. }
+        | DpEvent::BallsInBinsGaussian { .. } => true,
         DpEvent::Composed { events } => events.iter().any(is_two_sided),
         DpEvent::SelfComposed { event, .. } => is_two_sided(event),
         _ => false,
@@ -94,7 +114,7 @@ pub(crate) fn is_two_sided(event: &DpEvent) -> bool {
 
 /// Which data set the attacker's hypothesis P comes from.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+pub(super) enum Side {
     /// P has the unit, Q has not.
     Remove,
     /// Q has the unit, P has not.
@@ -109,18 +129,19 @@ const DEEPEST: usize = 64;
 const LARGEST_GROUP: u32 = 256;
 
 /// Beyond this the binomial's whole numbers and their sums would lose digits.
-const LARGEST_POPULATION: u64 = 1_000_000_000_000;
+pub(super) const LARGEST_POPULATION: u64 = 1_000_000_000_000;
 
 /// A batch that is nearly always cut is no Poisson batch, and the chance of one that is not would lose its digits.
 const MOST_FULL: f64 = 0.99;
 
-struct Visit {
+struct Visit<'a> {
+    memory: &'a mut allocation::Memory,
     side: Side,
     question: Question,
     out: Lowered,
 }
 
-impl Visit {
+impl Visit<'_> {
     fn descend(&mut self, event: &DpEvent, count: u64, depth: usize) -> Result<(), AccountantError> {
         if depth > DEEPEST {
             return Err(AccountantError::OutOfRange {
@@ -143,6 +164,15 @@ impl Visit {
                 let sampled = (*sampling_probability, *noise_multiplier);
                 self.truncated(sampled, *units, *largest_batch, count)
             }
+            DpEvent::FixedSizeSampledGaussian { sample_size, population, noise_multiplier } => {
+                let at = (self.side, self.question);
+                fixed::push(&mut self.out, at, (*sample_size, *population), *noise_multiplier, count)
+            }
+            DpEvent::BallsInBinsGaussian { noise_multiplier, batches, epochs } => {
+                let at = (self.side, self.question);
+                let count = times(count, *epochs)?;
+                allocation::push((&mut self.out, &mut *self.memory), at, *noise_multiplier, *batches, count)
+            }
             DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs } => {
                 let batches = positive("batches", *batches as f64)?;
                 // The sum of an epoch's outputs has σ²·batches of noise, whatever batch a unit fell into.
@@ -159,15 +189,8 @@ impl Visit {
                 }
                 Ok(())
             }
-            DpEvent::SelfComposed { event, count: times } => {
-                let Some(product) = count.checked_mul(*times) else {
-                    return Err(AccountantError::OutOfRange {
-                        name: "count",
-                        value: count as f64 * *times as f64,
-                        allowed: "fewer than 2^64 repetitions in all",
-                    });
-                };
-                self.descend(event, product, depth + 1)
+            DpEvent::SelfComposed { event, count: more } => {
+                self.descend(event, times(count, *more)?, depth + 1)
             }
         }
     }
@@ -326,7 +349,15 @@ fn binomial(units: u32, probability: f64) -> Vec<Component> {
     parts
 }
 
-fn positive(name: &'static str, value: f64) -> Result<f64, AccountantError> {
+fn times(count: u64, more: u64) -> Result<u64, AccountantError> {
+    count.checked_mul(more).ok_or(AccountantError::OutOfRange {
+        name: "count",
+        value: count as f64 * more as f64,
+        allowed: "fewer than 2^64 repetitions in all",
+    })
+}
+
+pub(super) fn positive(name: &'static str, value: f64) -> Result<f64, AccountantError> {
     if value > 0.0 && value < f64::INFINITY {
         Ok(value)
     } else {

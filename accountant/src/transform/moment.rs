@@ -174,7 +174,11 @@ pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
         .pairs
         .iter()
         .fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t));
-    lowered.coins.iter().fold(pairs, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t))
+    // What a sum over a table may be off by comes on top.
+    let tables = lowered.tables.iter().fold(pairs, |sum, (table, count)| {
+        sum + *count as f64 * (table.log_moment(t) + 1e-15 * (1.0 + libm::fabs(t)))
+    });
+    lowered.coins.iter().fold(tables, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t))
 }
 
 /// log((1−p)·A + p·B) of the two pairs that a public coin chooses from, from above.

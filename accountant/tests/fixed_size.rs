@@ -1,0 +1,136 @@
+//! Batches of a fixed size: bounds against data sets written out, and against the reference table.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
+use accountant::{Delta, DpEvent, NeighboringRelation, delta, epsilon, group_epsilon};
+
+fn fixed(sample_size: u64, population: u64, noise_multiplier: f64, count: u64) -> DpEvent {
+    let step = DpEvent::FixedSizeSampledGaussian { sample_size, population, noise_multiplier };
+    DpEvent::SelfComposed { event: Box::new(step), count }
+}
+
+/// δ of one draw of two units, noise 1.5: the worse direction of two data sets on a line, by the rectangle rule.
+fn written_out(one: &[f64], other: &[f64], epsilon: f64) -> f64 {
+    let sums = |units: &[f64]| -> Vec<f64> {
+        (0..units.len()).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| units[i] + units[j]).collect()
+    };
+    let density = |sums: &[f64], x: f64| {
+        let total: f64 = sums.iter().map(|sum| (-0.5 * ((x - sum) / 1.5).powi(2)).exp()).sum();
+        total / (sums.len() as f64 * 1.5 * (2.0 * std::f64::consts::PI).sqrt())
+    };
+    let (left, right) = (sums(one), sums(other));
+    let (mut forth, mut back) = (0.0, 0.0);
+    for index in 0..6000 {
+        let x = -15.0 + 30.0 * f64::from(index) / 6000.0;
+        let (p, q) = (density(&left, x), density(&right, x));
+        forth += (p - epsilon.exp() * q).max(0.0) * 30.0 / 6000.0;
+        back += (q - epsilon.exp() * p).max(0.0) * 30.0 / 6000.0;
+    }
+    forth.max(back)
+}
+
+#[test]
+fn no_neighbours_written_out_cost_more_and_the_worst_cost_as_much_as_the_lower_bound() {
+    let event = fixed(2, 4, 1.5, 1);
+    let contributions = [-1.0, 0.0, 1.0];
+    for at in [0.25, 1.0, 2.0] {
+        for relation in [AddOrRemoveOne, ZeroOut, ReplaceOne] {
+            let bounds = delta(&event, at, relation).unwrap();
+            let mut worst = 0.0_f64;
+            for others in 0..27_usize {
+                let others: Vec<f64> =
+                    [1, 3, 9].iter().map(|place| contributions[others / place % 3]).collect();
+                for unit in contributions {
+                    let with = [&others[..], &[unit]].concat();
+                    let without: Vec<Vec<f64>> = match relation {
+                        AddOrRemoveOne => vec![others.clone()],
+                        ZeroOut => vec![[&others[..], &[0.0]].concat()],
+                        _ => contributions.iter().map(|other| [&others[..], &[*other]].concat()).collect(),
+                    };
+                    for without in without {
+                        worst = worst.max(written_out(&with, &without, at));
+                    }
+                }
+            }
+            // The rectangle rule on an analytic density is exact but for the kinks of the positive part.
+            assert!(worst <= bounds.upper * (1.0 + 1e-4), "{relation:?} {at}: {worst} {bounds:?}");
+            assert!(worst >= bounds.lower * (1.0 - 1e-4), "{relation:?} {at}: {worst} {bounds:?}");
+        }
+    }
+}
+
+#[test]
+fn removal_costs_the_pair_of_twice_the_displacement_to_the_reference() {
+    // Oracle: dp_accounting 0.6.0, PLD at 1e-4 of the sampled Gaussian of sensitivity 2, to its accuracy of 1e-3.
+    for (sample, units, noise, steps, figures) in [
+        (100, 10_000, 2.0, 1000, [1.828_243_645_591_767, 2.124_522_525_675_990_5, 2.697_875_497_367_453]),
+        (256, 60_000, 2.2, 2000, [0.847_257_751_699_110_7, 0.984_584_524_071_31, 1.235_621_912_132_417_5]),
+        (256, 1065, 8.0, 104, [2.631_936_065_820_021, 2.979_118_975_293_879_6, 3.591_214_905_943_289]),
+    ] {
+        for (at, figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {
+            let event = fixed(sample, units, noise, steps);
+            let bounds = epsilon(&event, Delta::new(at).unwrap(), AddOrRemoveOne).unwrap();
+            assert!(bounds.lower <= figure * 1.001 && bounds.upper >= figure * 0.999, "{bounds:?} {figure}");
+            assert!(bounds.upper - bounds.lower <= 1e-3 * bounds.upper, "{bounds:?}");
+        }
+    }
+}
+
+#[test]
+fn exchange_stays_below_the_published_renyi_bound_of_the_reference_table() {
+    // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ is
+    // relative to the exchange: half of our noise multiplier, which is relative to one unit's norm.
+    for (sample, units, sigma, steps, figures) in [
+        (100, 10_000, 1.0, 1000, [3.576_111_482_350_549, 4.021_208_091_777_972, 4.788_736_456_109_321]),
+        (500, 50_000, 1.0, 500, [2.538_897_891_218_763, 2.885_132_401_760_579, 3.543_013_856_901_735]),
+        (256, 1065, 4.0, 104, [6.298_108_372_575_053, 6.880_668_519_696_102, 8.018_448_905_132_228]),
+        (2048, 22_051, 2.0, 269, [8.717_824_913_023_787, 9.485_353_277_355_134, 11.020_410_006_017_832]),
+        (256, 60_000, 1.1, 2000, [1.798_274_362_565_43, 2.028_532_871_864_835, 2.451_535_448_682_572]),
+    ] {
+        for (at, figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {
+            let event = fixed(sample, units, 2.0 * sigma, steps);
+            let bounds = epsilon(&event, Delta::new(at).unwrap(), ReplaceOne).unwrap();
+            assert!(bounds.upper <= figure && bounds.lower > 0.4 * figure, "{bounds:?} {figure}");
+        }
+    }
+}
+
+#[test]
+fn it_never_gets_the_poisson_figure() {
+    let step = DpEvent::PoissonSampledGaussian { sampling_probability: 0.01, noise_multiplier: 1.0 };
+    let poisson = DpEvent::SelfComposed { event: Box::new(step), count: 1000 };
+    for relation in [AddOrRemoveOne, ZeroOut, ReplaceOne] {
+        let at = Delta::new(1e-5).unwrap();
+        let ours = epsilon(&fixed(100, 10_000, 1.0, 1000), at, relation).unwrap();
+        assert!(ours.upper > 2.0 * epsilon(&poisson, at, relation).unwrap().upper, "{relation:?} {ours:?}");
+    }
+}
+
+#[test]
+fn a_batch_of_everyone_is_the_gaussian_where_the_number_of_units_is_public() {
+    let whole =
+        DpEvent::SelfComposed { event: Box::new(DpEvent::Gaussian { noise_multiplier: 2.0 }), count: 5 };
+    let at = Delta::new(1e-6).unwrap();
+    for relation in [ZeroOut, ReplaceOne] {
+        assert_eq!(epsilon(&fixed(10, 10, 2.0, 5), at, relation), epsilon(&whole, at, relation));
+    }
+}
+
+#[test]
+fn what_has_no_proof_or_no_meaning_is_refused_by_name() {
+    let at = Delta::new(1e-6).unwrap();
+    let group = group_epsilon(&fixed(10, 100, 1.0, 1), 2, at, ReplaceOne).unwrap_err().to_string();
+    assert!(group.contains("fixed_size_sampled_gaussian"), "{group}");
+    let refused = |event: DpEvent, relation: NeighboringRelation| {
+        assert!(epsilon(&event, at, relation).is_err(), "{event:?} {relation:?}");
+    };
+    refused(fixed(10, 10, 1.0, 1), AddOrRemoveOne);
+    for relation in [AddOrRemoveOne, ZeroOut, ReplaceOne] {
+        refused(fixed(0, 10, 1.0, 1), relation);
+        refused(fixed(11, 10, 1.0, 1), relation);
+        refused(fixed(1, 0, 1.0, 1), relation);
+        refused(fixed(1, 10, 0.0, 1), relation);
+        refused(fixed(1, u64::MAX, 1.0, 1), relation);
+    }
+}
