@@ -2,7 +2,7 @@
 //!
 //! The data's way: [`corpus`] (records) → [`mod@unit`] (whose they are) → [`count`] (their items) → [`release`] (the items
 //! that may be shown) → [`train`] (a vocabulary from released words) →
-//! [`Tokenizer`].
+//! [`Tokenizer`] → `tokens` (an encoded corpus on disk).
 
 mod character;
 pub mod corpus;
@@ -14,7 +14,10 @@ pub mod normalize;
 pub mod pretokenize;
 mod pretrained;
 pub mod release;
+mod short;
 mod tokenizer;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod tokens;
 pub mod train;
 pub mod unit;
 mod vocabulary;

@@ -8,6 +8,7 @@ use crate::format::FormatError;
 use crate::format::sentencepiece::SentencePieceModel;
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
+use crate::short::SHORT_BYTES;
 
 /// Stands for a blank inside tokens, as in SentencePiece.
 pub(crate) const BLANK: char = '\u{2581}';
@@ -18,6 +19,9 @@ pub const PAD: &str = "<pad>";
 pub const EOS: &str = "</s>";
 /// The token for what the vocabulary lacks.
 pub const UNK: &str = "<unk>";
+
+/// Texts of a batch that a thread takes at a time.
+const TEXTS_AT_ONCE: usize = 64;
 
 /// Text to token ids and back.
 ///
@@ -58,25 +62,39 @@ pub(crate) struct SpecialTokens {
     pub(crate) tokens: Vec<(u32, String)>,
     trie: DoubleArray,
     /// Bytes that a token starts with: most of a text is passed over by these alone.
-    opens: [bool; 256],
+    opens: Vec<u8>,
 }
 
 impl SpecialTokens {
     pub(crate) fn new(tokens: Vec<(u32, String)>) -> Self {
         let names: Vec<&str> = tokens.iter().map(|t| t.1.as_str()).collect();
-        let mut opens = [false; 256];
-        names.iter().filter_map(|name| name.bytes().next()).for_each(|b| opens[usize::from(b)] = true);
+        let mut opens: Vec<u8> = names.iter().filter_map(|name| name.bytes().next()).collect();
+        opens.sort_unstable();
+        opens.dedup();
         Self { trie: DoubleArray::new(&names), tokens, opens }
     }
 
     /// The first special token in `text`: where it starts, where it ends, its id.
     fn find(&self, text: &str) -> Option<(usize, usize, u32)> {
-        let mut candidates = text.bytes().enumerate().filter(|(_, byte)| self.opens[usize::from(*byte)]);
-        candidates.find_map(|(at, _)| {
+        let bytes = text.as_bytes();
+        let mut from = 0;
+        loop {
+            let rest = &bytes[from..];
+            let next = match *self.opens.as_slice() {
+                [] => None,
+                [a] => memchr::memchr(a, rest),
+                [a, b] => memchr::memchr2(a, b, rest),
+                [a, b, c] => memchr::memchr3(a, b, c, rest),
+                _ => rest.iter().position(|byte| self.opens.contains(byte)),
+            };
+            let at = from + next?;
             let mut longest = None;
-            self.trie.prefixes(&text.as_bytes()[at..], |length, index| longest = Some((length, index)));
-            longest.map(|(length, index)| (at, at + length, self.tokens[index as usize].0))
-        })
+            self.trie.prefixes(&bytes[at..], |length, index| longest = Some((length, index)));
+            if let Some((length, index)) = longest {
+                return Some((at, at + length, self.tokens[index as usize].0));
+            }
+            from = at + 1;
+        }
     }
 
     pub(crate) fn name(&self, id: u32) -> Option<&str> {
@@ -136,6 +154,24 @@ impl Tokenizer {
     #[must_use]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.encoder().encode(text)
+    }
+
+    /// The ids of many texts, in their order, on several threads.
+    ///
+    /// ```
+    /// # use dp_tokenizer::train::{UnigramConfig, unigram};
+    /// # let words = [("▁the".to_owned(), 50.0), ("▁then".to_owned(), 9.0)];
+    /// # let tokenizer = unigram(&words, &UnigramConfig { vocab_size: 400, ..Default::default() })?.tokenizer;
+    /// let ids = tokenizer.encode_batch(&["then the café", "the"], 2);
+    /// assert_eq!(ids, [tokenizer.encode("then the café"), tokenizer.encode("the")]);
+    /// # Ok::<(), dp_tokenizer::train::TrainError>(())
+    /// ```
+    #[must_use]
+    pub fn encode_batch<S: AsRef<str> + Sync>(&self, texts: &[S], threads: usize) -> Vec<Vec<u32>> {
+        crate::encode::batch(texts, TEXTS_AT_ONCE, threads, || {
+            let mut encoder = self.encoder();
+            move |text: &S| encoder.encode(text.as_ref())
+        })
     }
 
     /// An encoder that remembers words, for many texts in a row on one thread.
@@ -247,19 +283,62 @@ impl Encoder<'_> {
 
     /// Metaspace without prepending: cut before each blank (or literal `▁`), no copy of the text as a whole.
     fn encode_blanks(&mut self, text: &str, ids: &mut Vec<u32>) {
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            let blank = first == ' ' || first == BLANK;
-            let skip = if blank { first.len_utf8() } else { 0 };
-            let end = rest[skip..].find([' ', BLANK]).map_or(rest.len(), |at| skip + at);
-            self.word.clear();
-            if blank {
-                self.word.push(BLANK);
+        let bytes = text.as_bytes();
+        let Self { cache, word, tokenizer } = self;
+        let mut from = 0;
+        while from < bytes.len() {
+            let opens_with_mark = bytes[from] == 0xE2 && text[from..].starts_with(BLANK);
+            let skip = if opens_with_mark { BLANK.len_utf8() } else { 1 };
+            let end = next_blank(text, from + skip);
+            let body = match bytes[from] {
+                b' ' => Some(from + 1),
+                _ if opens_with_mark => Some(from + skip),
+                _ => None,
+            };
+            let mut encode = |out: &mut Vec<u32>| match body {
+                Some(body) => {
+                    word.clear();
+                    word.push(BLANK);
+                    word.push_str(&text[body..end]);
+                    tokenizer.model.encode(word, out);
+                }
+                None => tokenizer.model.encode(&text[from..end], out),
+            };
+            if end - from <= SHORT_BYTES {
+                cache.extend_short((bytes, from, end - from), ids, encode);
+            } else if bytes[from] == b' ' || !opens_with_mark {
+                cache.extend(&bytes[from..end], ids, encode);
+            } else {
+                encode(ids);
             }
-            self.word.push_str(&rest[skip..end]);
-            let (word, model) = (&self.word, &self.tokenizer.model);
-            self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
-            rest = &rest[end..];
+            from = end;
+        }
+    }
+}
+
+/// Where the next blank or literal `▁` stands from `at` on.
+#[inline]
+fn next_blank(text: &str, mut at: usize) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let bytes = text.as_bytes();
+    loop {
+        // Eight bytes at a time, up to the first that is a space or may begin a mark.
+        while let Some(eight) = bytes.get(at..at + 8) {
+            let mut word = [0; 8];
+            word.copy_from_slice(eight);
+            let word = u64::from_le_bytes(word);
+            let is_zero = |x: u64| x.wrapping_sub(EACH) & !x & (0x80 * EACH);
+            let found = is_zero(word ^ u64::from(b' ') * EACH) | is_zero(word ^ 0xE2 * EACH);
+            if found != 0 {
+                at += (found.trailing_zeros() / 8) as usize;
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            None | Some(b' ') => return at.min(bytes.len()),
+            Some(0xE2) if text[at..].starts_with(BLANK) => return at,
+            Some(_) => at += 1,
         }
     }
 }

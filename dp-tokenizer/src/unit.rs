@@ -1,6 +1,7 @@
 //! Whose presence is protected: the privacy unit, and the cutting of records into units.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use crate::corpus::{CorpusError, Record};
 
@@ -42,6 +43,14 @@ pub enum UnitError {
     /// The corpus could not be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
+    /// What exceeds the memory cannot be laid aside on disk, or not be read back.
+    #[error("temporary files in {}: {reason}; name a folder with room (spill folder), or allow more memory", folder.display())]
+    Spill {
+        /// The folder of the temporary files.
+        folder: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
 }
 
 /// Cuts records into units as they stream by.
@@ -69,24 +78,29 @@ impl UnitAssigner {
     /// # Errors
     /// [`UnitError::NoUser`] if users are the unit and the record names none.
     pub fn assign(&mut self, record: Record) -> Result<Vec<Piece>, UnitError> {
+        let texts: Vec<String> = match self.unit {
+            PrivacyUnit::Record | PrivacyUnit::User => vec![record.text],
+            PrivacyUnit::Words(n) => cut_words(&record.text, n as usize).map(str::to_owned).collect(),
+        };
+        let first = self.assign_pieces(record.user, texts.len() as u64)?;
+        Ok((first..).zip(texts).map(|(unit, text)| Piece { unit, text }).collect())
+    }
+
+    /// The unit of the first piece of a record that was cut already; the others follow by number.
+    pub(crate) fn assign_pieces(&mut self, user: Option<String>, pieces: u64) -> Result<u64, UnitError> {
         self.records += 1;
         match self.unit {
-            PrivacyUnit::Record => Ok(vec![Piece { unit: self.fresh(), text: record.text }]),
-            PrivacyUnit::User => {
-                let Some(user) = record.user else { return Err(UnitError::NoUser { record: self.records }) };
-                let unit = match self.users.get(&user) {
-                    Some(&known) => known,
-                    None => {
-                        let unit = self.fresh();
-                        self.users.insert(user, unit);
-                        unit
-                    }
-                };
-                Ok(vec![Piece { unit, text: record.text }])
+            PrivacyUnit::Record | PrivacyUnit::Words(_) => {
+                self.units += pieces;
+                Ok(self.units - pieces)
             }
-            PrivacyUnit::Words(n) => Ok(cut_words(&record.text, n as usize)
-                .map(|text| Piece { unit: self.fresh(), text: text.to_owned() })
-                .collect()),
+            PrivacyUnit::User => {
+                let Some(user) = user else { return Err(UnitError::NoUser { record: self.records }) };
+                let next = self.units;
+                let unit = *self.users.entry(user).or_insert(next);
+                self.units += u64::from(unit == next);
+                Ok(unit)
+            }
         }
     }
 
@@ -94,11 +108,6 @@ impl UnitAssigner {
     #[must_use]
     pub fn units(&self) -> u64 {
         self.units
-    }
-
-    fn fresh(&mut self) -> u64 {
-        self.units += 1;
-        self.units - 1
     }
 }
 
@@ -135,34 +144,15 @@ where
 }
 
 /// Cuts before the white space that precedes each n-th word, so that the pieces put together are the text.
-fn cut_words(text: &str, n: usize) -> impl Iterator<Item = &str> {
+pub(crate) fn cut_words(text: &str, n: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let mut words = 0;
-        let mut in_word = false;
-        let mut gap = 0;
-        for (at, c) in rest.char_indices() {
-            if c.is_whitespace() {
-                if in_word {
-                    gap = at;
-                }
-                in_word = false;
-            } else {
-                if !in_word {
-                    words += 1;
-                }
-                in_word = true;
-                if words > n {
-                    let (piece, tail) = rest.split_at(gap);
-                    rest = tail;
-                    return Some(piece);
-                }
-            }
-        }
-        Some(std::mem::take(&mut rest))
+        let (piece, tail) = rest.split_at(crate::count::words_end(rest, n));
+        rest = tail;
+        Some(piece)
     })
 }
 
@@ -193,6 +183,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn words_of_any_text_are_told_apart_as_the_standard_library_does(text in "([!-~é中]{0,20}[ \t\n\u{1c}\u{85}\u{2003}]{0,3}){0,12}", n in 1_usize..5) {
+            let cut: Vec<&str> = cut_words(&text, n).collect();
+            prop_assert_eq!(cut.concat(), text.clone());
+            let by_words: Vec<Vec<&str>> = cut.iter().map(|piece| piece.split_whitespace().collect()).collect();
+            let all: Vec<&str> = text.split_whitespace().collect();
+            let want: Vec<Vec<&str>> = if all.is_empty() && !text.is_empty() { vec![vec![]] } else { all.chunks(n).map(<[&str]>::to_vec).collect() };
+            prop_assert_eq!(by_words, want);
+        }
+
         #[test]
         fn word_pieces_are_disjoint_complete_and_of_n_words(text in "[a-c \t\u{a0}\u{3000}]{0,60}", n in 1_usize..5) {
             let cut: Vec<&str> = cut_words(&text, n).collect();

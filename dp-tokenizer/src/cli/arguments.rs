@@ -7,6 +7,8 @@ use accountant::NeighboringRelation;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dp_tokenizer::unit::PrivacyUnit;
 
+use super::corpus::{Corpus, Machine};
+
 /// Learn a tokenizer from private text with a stated (ε, δ), and use it.
 #[derive(Parser)]
 #[command(version, max_term_width = 110)]
@@ -19,8 +21,8 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Learn a vocabulary; writes tokenizer.json, tokenizer_config.json and privacy.json.
     Train(Train),
-    /// Text lines in, lines of ids out.
-    Encode(Tokens),
+    /// Text lines in, lines of ids out; or a corpus into a token file.
+    Encode(Encode),
     /// Lines of ids in, text lines out.
     Decode(Tokens),
     /// Say what a tokenizer holds.
@@ -29,21 +31,14 @@ pub(super) enum Command {
     Convert(Convert),
 }
 
-/// Learn a vocabulary.
+/// Learn a vocabulary; from invented clinical notes where neither files nor counts are named.
 #[derive(Args)]
 pub(super) struct Train {
-    /// Text or JSON-lines files, also as .gz or .zst; without any, invented clinical notes.
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    pub(super) input: Vec<PathBuf>,
-    /// JSON field that holds the text.
-    #[arg(long, default_value = "text", value_name = "NAME")]
-    pub(super) text_field: String,
-    /// JSON field that names the user.
-    #[arg(long, value_name = "NAME")]
-    pub(super) user_field: Option<String>,
-    /// Refuse files that are not UTF-8 instead of replacing bad bytes.
-    #[arg(long)]
-    pub(super) strict_utf8: bool,
+    #[command(flatten)]
+    pub(super) corpus: Corpus,
+    /// Public counts of words instead of text: a word, a tab and its count a line.
+    #[arg(long, num_args = 1.., value_name = "FILE", requires = "public", conflicts_with = "input")]
+    pub(super) counts: Vec<PathBuf>,
     /// Whose presence is hidden: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT")]
     pub(super) unit: Unit,
@@ -80,9 +75,30 @@ pub(super) struct Train {
     /// Repeatable noise from this key. The result is NOT private and says so.
     #[arg(long, value_name = "N", conflicts_with = "public")]
     pub(super) test_key: Option<u64>,
+    #[command(flatten)]
+    pub(super) machine: Machine,
     /// A summary as JSON on stdout.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Encode a text for reading, or a corpus for a trainer.
+#[derive(Args)]
+pub(super) struct Encode {
+    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tokenizer: PathBuf,
+    /// Write a token file of all records, by unit, instead of lines of ids. It holds private text if the files do.
+    #[arg(long, value_name = "FILE", requires = "input")]
+    pub(super) out: Option<PathBuf>,
+    /// What the units of the token file are: record, user, or words:N.
+    #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
+    pub(super) unit: Unit,
+    #[command(flatten)]
+    pub(super) corpus: Corpus,
+    /// Threads for a token file; all cores unless stated.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
+    pub(super) threads: Option<u16>,
 }
 
 /// Use a tokenizer.

@@ -2,9 +2,11 @@
 
 mod arguments;
 mod convert;
+mod corpus;
 mod failure;
 mod inspect;
 mod private;
+mod progress;
 mod tokens;
 mod train;
 

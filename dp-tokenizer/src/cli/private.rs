@@ -1,14 +1,16 @@
 //! A release within the ε and δ that the user stated.
 
 use accountant::{Delta, DpEvent, NeighboringRelation, budget, calibrate};
-use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::release::{Formula, ReleaseConfig, Released, release};
-use dp_tokenizer::unit::{PrivacyUnit, pieces};
+use dp_tokenizer::corpus::Source;
+use dp_tokenizer::count::UnitItems;
+use dp_tokenizer::release::{Formula, ReleaseConfig, Released, release_items};
+use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{OsRng, TestRng};
 use serde_json::{Value, json};
 
 use super::arguments::{Method, Train};
 use super::failure::refuse;
+use super::progress::Progress;
 
 /// Shares of μ² for the rounds and for the counts.
 type Shares = (&'static [f64], f64);
@@ -35,10 +37,12 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
     } else {
         calibrated(arguments, &promise)?
     };
-    let units = pieces(open(source).map_err(refuse)?, arguments.unit.unit).map_err(refuse)?;
+    let shown = Progress::of("counting", source);
+    let items = UnitItems::read(source, arguments.unit.unit, &arguments.machine.options()).map_err(refuse)?;
+    drop(shown);
     let released = match arguments.test_key {
-        Some(key) => release(units, &config, &TestRng::from_seed(key)),
-        None => release(units, &config, &OsRng::new()?),
+        Some(key) => release_items(&items, &config, &TestRng::from_seed(key)),
+        None => release_items(&items, &config, &OsRng::new()?),
     }
     .map_err(refuse)?;
     let statement = statement(arguments, &promise, &config, &released)?;

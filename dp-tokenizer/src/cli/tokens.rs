@@ -2,19 +2,42 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
 
 use anyhow::Context;
+use dp_tokenizer::Tokenizer;
+use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::tokens::encode_corpus;
+use sha2::{Digest, Sha256};
 
-use super::arguments::Tokens;
+use super::arguments::{Encode, Tokens};
 use super::convert::load;
 use super::failure::refuse;
+use super::progress::Progress;
 
-/// Lines of text to lines of ids.
-pub(super) fn encode(arguments: &Tokens) -> anyhow::Result<()> {
+/// Lines of text to lines of ids, or a corpus to a token file.
+pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
+    if let Some(out) = &arguments.out {
+        return encode_to_file(arguments, &tokenizer, out);
+    }
+    if arguments.corpus.has_rules() {
+        return Err(refuse(
+            "--format, --text-field, --user-field and --invalid-utf8 go with --out: without it, a line is a text",
+        ));
+    }
     let mut encoder = tokenizer.encoder();
     let mut out = BufWriter::new(io::stdout().lock());
-    for_lines(arguments, |_, line| {
+    let input = match arguments.corpus.input.as_slice() {
+        [] => None,
+        [one] => Some(one.as_path()),
+        _ => {
+            return Err(refuse(
+                "lines of several files would run into one another; allowed: one --input, or --out",
+            ));
+        }
+    };
+    for_lines(input, |_, line| {
         for (number, id) in encoder.encode(line).into_iter().enumerate() {
             let blank = if number == 0 { "" } else { " " };
             write!(out, "{blank}{id}")?;
@@ -24,12 +47,26 @@ pub(super) fn encode(arguments: &Tokens) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
+fn encode_to_file(arguments: &Encode, tokenizer: &Tokenizer, out: &Path) -> anyhow::Result<()> {
+    let source = arguments.corpus.source()?;
+    let file =
+        std::fs::read(&arguments.tokenizer).with_context(|| arguments.tokenizer.display().to_string())?;
+    let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
+    let shown = Progress::of("encoding", &source);
+    let with = (tokenizer, Sha256::digest(&file).into());
+    let done = encode_corpus(&source, arguments.unit.unit, with, out, threads);
+    drop(shown);
+    done.map_err(refuse)?;
+    // Neither records nor tokens are counted here: their number is private if the text is.
+    Ok(writeln!(io::stdout(), "{}", out.display())?)
+}
+
 /// Lines of ids to lines of text.
 pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let size = tokenizer.vocab_size();
     let mut out = BufWriter::new(io::stdout().lock());
-    for_lines(arguments, |number, line| {
+    for_lines(arguments.input.as_deref(), |number, line| {
         let ids: Option<Vec<u32>> =
             line.split_whitespace().map(|id| id.parse().ok().filter(|&id| (id as usize) < size)).collect();
         let ids = ids.ok_or_else(|| {
@@ -41,15 +78,15 @@ pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
 }
 
 fn for_lines(
-    arguments: &Tokens,
+    input: Option<&Path>,
     mut each: impl FnMut(u64, &str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let (name, mut reader): (String, Box<dyn BufRead>) = match &arguments.input {
-        Some(path) => {
+    let (name, mut reader): (String, Box<dyn BufRead>) = match input {
+        Some(path) if path.as_os_str() != "-" => {
             let file = File::open(path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
             (path.display().to_string(), Box::new(BufReader::with_capacity(1 << 20, file)))
         }
-        None => ("stdin".to_owned(), Box::new(io::stdin().lock())),
+        _ => ("stdin".to_owned(), Box::new(io::stdin().lock())),
     };
     let mut bytes = Vec::new();
     let mut number = 0;

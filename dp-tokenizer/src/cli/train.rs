@@ -4,17 +4,17 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use dp_tokenizer::corpus::{BadUtf8, Files, Format, Source, open};
-use dp_tokenizer::release::public_counts;
+use dp_tokenizer::corpus::{Source, expand, read_counts};
+use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram,
     wordpiece,
 };
-use dp_tokenizer::unit::{PrivacyUnit, pieces};
 use serde_json::{Value, json};
 
 use super::arguments::{Model, Train};
 use super::failure::refuse;
+use super::progress::Progress;
 
 /// Notes of the embedded corpus, where no file is named.
 const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
         )
     } else {
         progress("counting and releasing words");
-        super::private::run(arguments, &source(arguments))?
+        super::private::run(arguments, &source(arguments)?)?
     };
     progress(&format!("training on {} released words", words.len()));
     if let Some(warning) = privacy["warning"].as_str() {
@@ -64,22 +64,17 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> 
     trained.map_err(refuse)
 }
 
-fn source(arguments: &Train) -> Source {
-    if arguments.input.is_empty() {
-        return EMBEDDED;
-    }
-    Source::Files(Files {
-        paths: arguments.input.clone(),
-        format: Format::Auto,
-        text_field: arguments.text_field.clone(),
-        user_field: arguments.user_field.clone(),
-        bad_utf8: if arguments.strict_utf8 { BadUtf8::Refuse } else { BadUtf8::Replace },
-    })
+fn source(arguments: &Train) -> anyhow::Result<Source> {
+    if arguments.corpus.input.is_empty() { Ok(EMBEDDED) } else { arguments.corpus.source() }
 }
 
 fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
-    let records = open(&source(arguments)).map_err(refuse)?;
-    public_counts(pieces(records, PrivacyUnit::Record).map_err(refuse)?).map_err(refuse)
+    if !arguments.counts.is_empty() {
+        return read_counts(&expand(&arguments.counts).map_err(refuse)?).map_err(refuse);
+    }
+    let source = source(arguments)?;
+    let _shown = Progress::of("counting", &source);
+    public_corpus_counts(&source, &arguments.machine.options()).map_err(refuse)
 }
 
 fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {

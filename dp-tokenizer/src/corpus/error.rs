@@ -66,6 +66,14 @@ pub enum CorpusError {
         /// What is wrong and how to mend it.
         reason: String,
     },
+    /// A line of a file of counts that is none.
+    #[error("{}, line {line}: no count; allowed: a word, a tab, and a number above 0", path.display())]
+    BadCount {
+        /// The file.
+        path: PathBuf,
+        /// Its line.
+        line: u64,
+    },
     /// No record at all.
     #[error("{source_name}: no record found; give at least one line that is not blank")]
     Empty {

@@ -1,7 +1,8 @@
 //! Records of the user's files, one file after the other.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
@@ -39,19 +40,17 @@ pub(super) struct FileRecords {
     failed: bool,
 }
 
-struct OpenFile {
-    path: PathBuf,
-    format: Format,
-    reader: BufReader<Box<dyn Read + Send>>,
-    line: u64,
+pub(super) struct OpenFile {
+    pub(super) path: PathBuf,
+    pub(super) format: Format,
+    pub(super) reader: BufReader<Box<dyn Read + Send>>,
+    pub(super) line: u64,
 }
 
 impl FileRecords {
     pub(super) fn open(files: Files) -> Result<Self, CorpusError> {
         // A missing last file should not come to light hours into a run.
-        for path in &files.paths {
-            open_file(path, files.format)?;
-        }
+        check_files(&files)?;
         Ok(Self { files, next_file: 0, current: None, buffer: Vec::new(), replaced_lines: 0, failed: false })
     }
 
@@ -63,7 +62,7 @@ impl FileRecords {
         loop {
             let Some(file) = &mut self.current else {
                 let Some(path) = self.files.paths.get(self.next_file) else { return Ok(None) };
-                self.current = Some(open_file(path, self.files.format)?);
+                self.current = Some(open_file(path, &self.files)?);
                 self.next_file += 1;
                 continue;
             };
@@ -95,32 +94,55 @@ impl FileRecords {
 
     /// The record of the line in the buffer; none for a blank line.
     fn record(&mut self) -> Result<Option<Record>, CorpusError> {
-        const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
         let Some(file) = &self.current else { return Ok(None) };
-        let bytes = if file.line == 1 {
-            self.buffer.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.buffer)
-        } else {
-            &self.buffer
-        };
-        let text = match (std::str::from_utf8(bytes), self.files.bad_utf8) {
-            (Ok(text), _) => text.to_owned(),
-            (Err(_), BadUtf8::Replace) => {
-                self.replaced_lines += 1;
-                String::from_utf8_lossy(bytes).into_owned()
+        match parse_line(&self.buffer, file.line == 1, file.format, &self.files) {
+            Ok((record, replaced)) => {
+                self.replaced_lines += u64::from(replaced);
+                Ok(record)
             }
-            (Err(_), BadUtf8::Refuse) => {
-                return Err(CorpusError::NotUtf8 { path: file.path.clone(), line: file.line });
-            }
-        };
-        if text.trim().is_empty() {
-            return Ok(None);
+            Err(fault) => Err(fault.at(&file.path, file.line)),
         }
-        if file.format == Format::Text {
-            return Ok(Some(Record { text, user: None }));
+    }
+}
+
+/// Why a line gives no record.
+pub(super) enum LineFault {
+    NotUtf8,
+    BadJson(String),
+}
+
+impl LineFault {
+    pub(super) fn at(self, path: &Path, line: u64) -> CorpusError {
+        match self {
+            Self::NotUtf8 => CorpusError::NotUtf8 { path: path.to_owned(), line },
+            Self::BadJson(reason) => CorpusError::BadJson { path: path.to_owned(), line, reason },
         }
-        json_line::parse(&text, &self.files.text_field, self.files.user_field.as_deref())
-            .map(Some)
-            .map_err(|reason| CorpusError::BadJson { path: file.path.clone(), line: file.line, reason })
+    }
+}
+
+/// The record of a line, none for a blank one; and whether bad UTF-8 was replaced.
+pub(super) fn parse_line(
+    bytes: &[u8],
+    is_first: bool,
+    format: Format,
+    files: &Files,
+) -> Result<(Option<Record>, bool), LineFault> {
+    const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(bytes);
+    let (text, replaced) = match (std::str::from_utf8(bytes), files.bad_utf8) {
+        (Ok(text), _) => (Cow::Borrowed(text), false),
+        (Err(_), BadUtf8::Replace) => (String::from_utf8_lossy(bytes), true),
+        (Err(_), BadUtf8::Refuse) => return Err(LineFault::NotUtf8),
+    };
+    if text.trim_start().is_empty() {
+        return Ok((None, replaced));
+    }
+    if format == Format::Text {
+        return Ok((Some(Record { text: text.into_owned(), user: None }), replaced));
+    }
+    match json_line::parse(&text, &files.text_field, files.user_field.as_deref()) {
+        Ok(record) => Ok((Some(record), replaced)),
+        Err(reason) => Err(LineFault::BadJson(reason)),
     }
 }
 
@@ -136,8 +158,36 @@ impl Iterator for FileRecords {
     }
 }
 
-fn open_file(path: &Path, format: Format) -> Result<OpenFile, CorpusError> {
+/// Whether all files can be opened, before any is read.
+pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
+    let mut is_taken = false;
+    for path in &files.paths {
+        if path.as_os_str() != STDIN {
+            open_file(path, files)?;
+        } else if std::mem::replace(&mut is_taken, true) {
+            let reason = "standard input is named twice".to_owned();
+            return Err(CorpusError::Unreadable { path: path.clone(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// The path that stands for standard input.
+const STDIN: &str = "-";
+
+pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
+    if path.as_os_str() == STDIN {
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, files.metered(std::io::stdin()));
+        let compression = match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
+            [0x1F, 0x8B, ..] => Compression::Gzip,
+            [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
+            _ => Compression::None,
+        };
+        let reader = decompress(input, compression).map_err(unreadable)?;
+        let format = if files.format == Format::JsonLines { Format::JsonLines } else { Format::Text };
+        return Ok(opened(path, format, reader));
+    }
     let lower = path.to_string_lossy().to_lowercase();
     let (stem, compression) = match (lower.strip_suffix(".gz"), lower.strip_suffix(".zst")) {
         (Some(stem), _) => (stem, Compression::Gzip),
@@ -145,7 +195,7 @@ fn open_file(path: &Path, format: Format) -> Result<OpenFile, CorpusError> {
         _ => (lower.as_str(), Compression::None),
     };
     let extension = Path::new(stem).extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
-    let format = match format {
+    let format = match files.format {
         Format::Auto if NOT_TEXT.contains(&extension.as_str()) => {
             return Err(CorpusError::UnknownFormat { path: path.to_owned(), extension });
         }
@@ -158,9 +208,17 @@ fn open_file(path: &Path, format: Format) -> Result<OpenFile, CorpusError> {
     if is_dir {
         return Err(unreadable("is a folder".to_owned()));
     }
-    let reader = BufReader::with_capacity(BUFFER_BYTES, decompress(file, compression).map_err(unreadable)?);
-    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0 })
+    let input = BufReader::with_capacity(BUFFER_BYTES, files.metered(file));
+    Ok(opened(path, format, decompress(input, compression).map_err(unreadable)?))
 }
+
+fn opened(path: &Path, format: Format, reader: Box<dyn Read + Send>) -> OpenFile {
+    let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+    OpenFile { path: path.to_owned(), format, reader, line: 0 }
+}
+
+/// Bytes as they lie on disk.
+type Input = BufReader<Box<dyn Read + Send>>;
 
 enum Compression {
     None,
@@ -169,20 +227,18 @@ enum Compression {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn decompress(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
+fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
     Ok(match compression {
-        Compression::None => Box::new(file),
-        Compression::Gzip => {
-            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, file)))
-        }
-        Compression::Zstd => Box::new(ZstdFrames::new(BufReader::with_capacity(BUFFER_BYTES, file))),
+        Compression::None => Box::new(input),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+        Compression::Zstd => Box::new(ZstdFrames::new(input)),
     })
 }
 
 #[cfg(target_arch = "wasm32")]
-fn decompress(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
+fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
     match compression {
-        Compression::None => Ok(Box::new(file)),
+        Compression::None => Ok(Box::new(input)),
         _ => Err("compressed files are not read in the browser; decompress it first".to_owned()),
     }
 }
@@ -190,13 +246,13 @@ fn decompress(file: File, compression: Compression) -> Result<Box<dyn Read + Sen
 /// All frames of a zstd file: the decoder itself stops after the first.
 #[cfg(not(target_arch = "wasm32"))]
 struct ZstdFrames {
-    input: Option<BufReader<File>>,
-    frame: Option<Box<ruzstd::decoding::StreamingDecoder<BufReader<File>, ruzstd::decoding::FrameDecoder>>>,
+    input: Option<Input>,
+    frame: Option<Box<ruzstd::decoding::StreamingDecoder<Input, ruzstd::decoding::FrameDecoder>>>,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
 impl ZstdFrames {
-    fn new(input: BufReader<File>) -> Self {
+    fn new(input: Input) -> Self {
         Self { input: Some(input), frame: None }
     }
 }
@@ -204,7 +260,7 @@ impl ZstdFrames {
 #[cfg(not(target_arch = "wasm32"))]
 impl Read for ZstdFrames {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        use std::io::{BufRead, Error};
+        use std::io::Error;
         loop {
             if let Some(frame) = &mut self.frame {
                 let n = frame.read(out)?;

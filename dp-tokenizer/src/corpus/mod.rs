@@ -2,16 +2,24 @@
 //!
 //! Everything streams: memory is bounded by the longest line, which is capped.
 
+mod blocks;
 pub mod clinical;
+mod counts;
 mod error;
+mod expand;
 mod files;
 mod json_line;
 mod lines;
+mod meter;
 
 use std::path::PathBuf;
 
+pub(crate) use blocks::{Block, Blocks};
+pub use counts::read_counts;
 pub use error::CorpusError;
+pub use expand::expand;
 pub use lines::MAX_LINE_BYTES;
+pub use meter::Meter;
 
 /// One piece of text, and who it belongs to where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +55,7 @@ pub enum BadUtf8 {
 /// Files of the user's and how to read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// Read in this order.
+    /// Read in this order; `-` is standard input, which can be read once.
     pub paths: Vec<PathBuf>,
     /// How each is cut into records.
     pub format: Format,
@@ -57,6 +65,8 @@ pub struct Files {
     pub user_field: Option<String>,
     /// What to do with bytes that are not UTF-8.
     pub bad_utf8: BadUtf8,
+    /// Told how far reading has come.
+    pub meter: Meter,
 }
 
 /// A corpus that can be opened any number of times, with the same records in the same order.
@@ -78,13 +88,21 @@ impl Source {
     /// Files with the defaults: format by name, text in the field `text`, no user, bad UTF-8 replaced.
     #[must_use]
     pub fn files(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self::Files(Files {
+        Self::Files(Files::of(paths))
+    }
+}
+
+impl Files {
+    /// These files with the defaults of [`Source::files`].
+    pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
             paths: paths.into_iter().collect(),
             format: Format::Auto,
             text_field: "text".to_owned(),
             user_field: None,
             bad_utf8: BadUtf8::Replace,
-        })
+            meter: Meter::default(),
+        }
     }
 }
 
@@ -151,7 +169,7 @@ pub fn open(source: &Source) -> Result<Records, CorpusError> {
     }
 }
 
-fn source_name(source: &Source) -> String {
+pub(crate) fn source_name(source: &Source) -> String {
     match source {
         Source::Files(files) => match files.paths.as_slice() {
             [] => "the list of files".to_owned(),

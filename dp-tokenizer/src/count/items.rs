@@ -1,12 +1,13 @@
 //! Items: the parts of words over which no learnt piece reaches.
 
+use super::scan::scan;
 use crate::tokenizer::BLANK;
 
 /// Longer items are not counted: they are keys, sequences and rubbish, never worth a token.
 pub const MAX_ITEM_CHARS: usize = 64;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
     Letter,
     Number,
     Space,
@@ -22,32 +23,23 @@ enum Class {
 /// assert_eq!(found, ["No", "▁fever", "▁(", "37", ".", "2", "▁C", ")."]);
 /// ```
 pub fn items(text: &str, mut found: impl FnMut(&str)) {
-    let mut item = String::new();
-    let mut class = None;
-    let mut emit = |item: &mut String| {
-        if !item.is_empty() && item.chars().count() <= MAX_ITEM_CHARS {
-            found(item);
+    let mut marked = String::new();
+    scan(text, |bytes, range| {
+        // An item's bounds are those of characters.
+        let Ok(item) = std::str::from_utf8(&bytes[range]) else { return };
+        match item.strip_prefix(' ') {
+            Some(rest) => {
+                marked.clear();
+                marked.push(BLANK);
+                marked.push_str(rest);
+                found(&marked);
+            }
+            None => found(item),
         }
-        item.clear();
-    };
-    for c in text.chars() {
-        if c == ' ' || c == BLANK {
-            emit(&mut item);
-            item.push(BLANK);
-            class = None;
-            continue;
-        }
-        let here = classify(c);
-        if class.is_some_and(|before| before != here) {
-            emit(&mut item);
-        }
-        class = Some(here);
-        item.push(c);
-    }
-    emit(&mut item);
+    });
 }
 
-fn classify(c: char) -> Class {
+pub(super) fn classify(c: char) -> Class {
     if c.is_ascii() {
         return match c {
             'a'..='z' | 'A'..='Z' => Class::Letter,
@@ -111,7 +103,34 @@ mod tests {
         }
     }
 
+    /// The definition, character by character.
+    fn by_definition(text: &str) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        let mut class = None;
+        for c in text.chars() {
+            let is_blank = c == ' ' || c == BLANK;
+            let here = (!is_blank).then(|| classify(c));
+            match found.last_mut() {
+                Some(open) if !is_blank && (class.is_none() || class == here) => open.push(c),
+                _ => found.push(String::from(if is_blank { BLANK } else { c })),
+            }
+            class = here;
+        }
+        found.retain(|item| item.chars().count() <= MAX_ITEM_CHARS);
+        found
+    }
+
     proptest! {
+        #[test]
+        fn the_fast_scan_equals_the_definition(text in "([a-zA-Z]{0,12}[ -~▁é中\t\u{300}Ⅻ\u{a0}😀]{0,3}){0,30}|[xé]{50,90}.{0,20}") {
+            prop_assert_eq!(all(&text), by_definition(&text));
+        }
+
+        #[test]
+        fn any_text_is_scanned_as_defined(text in ".{0,60}") {
+            prop_assert_eq!(all(&text), by_definition(&text));
+        }
+
         #[test]
         fn items_put_together_are_the_text_with_marked_blanks(text in "[a-c1é,. \n▁]{0,40}") {
             prop_assert_eq!(all(&text).concat(), text.replace(' ', "▁"));

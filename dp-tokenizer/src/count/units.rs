@@ -1,51 +1,184 @@
 //! Which items each unit holds, and how often.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::path::PathBuf;
 
-use crate::encode::WordHasher;
-use crate::unit::{Piece, UnitError};
+use super::group::{Address, group, read_items};
+use super::intern::short_bytes;
+use super::merge::{Merged, merge, numbers_of, read_long};
+use super::run::{Builder, Names, Run, owner_hash};
+use super::tape::{Spill, Tape, TapeReader, damaged};
+use crate::corpus::Source;
+use crate::tokenizer::BLANK;
+use crate::unit::{Piece, PrivacyUnit, UnitError};
 
-/// The items of all units, numbered in order of appearance. Private: nothing here may leave but through a mechanism.
-pub(crate) struct UnitItems {
-    numbers: HashMap<Box<str>, u32, BuildHasherDefault<WordHasher>>,
-    /// Of each unit: its distinct items with their counts, in the order of the numbers.
-    units: Vec<Vec<(u32, u32)>>,
+/// How counting may use the machine. The result is the same whatever is chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountOptions {
+    /// Threads that take the text apart, beside one that reads it; with one, there is no other.
+    pub threads: usize,
+    /// Bytes of memory to stay within, as far as the longest line and the largest unit allow; what exceeds them goes to
+    /// a temporary file without a name, which only this process can open and which ends with it. Below 64 KiB as 64 KiB.
+    pub memory: usize,
+    /// Folder of that file; the system's for temporary files if none is named.
+    pub spill_folder: Option<PathBuf>,
+}
+
+impl Default for CountOptions {
+    /// All cores, 2 GiB.
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { threads, memory: i32::MAX as usize, spill_folder: None }
+    }
+}
+
+/// The items of all units. Private: nothing here may leave but through a mechanism.
+pub struct UnitItems {
+    names: Names,
+    units: Units,
+    spill: Spill,
+}
+
+/// Where the units lie.
+enum Units {
+    /// In blocks, as they stand in the corpus.
+    InBlocks {
+        /// Of each thread: its blocks, in order.
+        threads: Vec<Vec<Segment>>,
+        /// Of each block, in order: its number, and that of its first unit.
+        first_units: Vec<(u64, u64)>,
+    },
+    /// With their addresses, in the order of these, under the common numbers for items.
+    Addressed(Tape),
+}
+
+/// Blocks of units under a run's own numbers for the items.
+struct Segment {
+    list: Tape,
+    order: Tape,
+    numbers: Tape,
+    count: u32,
+}
+
+/// What was gathered, before it is one.
+pub(super) struct Gathered {
+    /// Of each thread.
+    pub(super) runs: Vec<Vec<Run>>,
+    /// Of each block: its number, and how many units it holds.
+    pub(super) blocks: Vec<(u64, u64)>,
 }
 
 impl UnitItems {
-    /// Reads all pieces.
+    /// Counts a corpus's items by unit, on several threads and within the given memory.
+    ///
+    /// ```
+    /// use dp_tokenizer::corpus::Source;
+    /// use dp_tokenizer::count::{CountOptions, UnitItems};
+    /// use dp_tokenizer::release::{ReleaseConfig, release_items};
+    /// use dp_tokenizer::unit::PrivacyUnit;
+    /// let notes = Source::Embedded { records: 2000, seed: 7 };
+    /// let items = UnitItems::read(&notes, PrivacyUnit::Record, &CountOptions::default()).map_err(|e| e.to_string())?;
+    /// let config = ReleaseConfig::new(1.0, 1e-7).map_err(|e| e.to_string())?;
+    /// let released = release_items(&items, &config, &mechanisms::TestRng::from_seed(1)).map_err(|e| e.to_string())?;
+    /// assert!(released.words.iter().any(|w| w.0 == "▁daily"));
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`UnitError`] where the corpus cannot be read or cut into units, or the temporary file not be written.
+    pub fn read(source: &Source, unit: PrivacyUnit, options: &CountOptions) -> Result<Self, UnitError> {
+        let spill = Spill::new(options.spill_folder.clone());
+        let gathered = super::parallel::gather(source, Some(unit), options, &spill)?;
+        Self::of_gathered(gathered, unit == PrivacyUnit::User, owner_hash, (spill, room(options)))
+    }
+
+    /// Counts without units: those here are arbitrary stretches of the text.
+    pub(crate) fn read_public(source: &Source, options: &CountOptions) -> Result<Self, UnitError> {
+        let spill = Spill::new(options.spill_folder.clone());
+        let gathered = super::parallel::gather(source, None, options, &spill)?;
+        Self::of_gathered(gathered, false, owner_hash, (spill, room(options)))
+    }
+
+    /// Reads all pieces into memory.
     pub(crate) fn collect(
         pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
     ) -> Result<Self, UnitError> {
-        let mut out = Self { numbers: HashMap::default(), units: Vec::new() };
-        let mut open: Vec<u32> = Vec::new();
+        let mut builder = Builder::new(1);
         for piece in pieces {
             let piece = piece?;
-            let unit = piece.unit as usize;
-            if unit >= out.units.len() {
-                out.units.resize_with(unit + 1, Vec::new);
-            }
-            open.clear();
-            crate::count::items(&piece.text, |item| open.push(number(&mut out.numbers, item)));
-            add(&mut out.units[unit], &mut open);
+            builder.part(&piece.unit.to_be_bytes(), &piece.text);
         }
-        Ok(out)
+        let gathered = Gathered { runs: vec![vec![builder.finish()]], blocks: Vec::new() };
+        let number: Address = |owner| owner.try_into().map_or(0, u64::from_be_bytes);
+        Self::of_gathered(gathered, true, number, (Spill::new(None), usize::MAX))
+    }
+
+    fn of_gathered(
+        gathered: Gathered,
+        grouped: bool,
+        address: Address,
+        (spill, room): (Spill, usize),
+    ) -> Result<Self, UnitError> {
+        let Gathered { runs, mut blocks } = gathered;
+        let all: Vec<&Run> = runs.iter().flatten().collect();
+        let Merged { names, numbers } = merge(&all, &spill, room / 2)?;
+        if grouped {
+            let runs = runs.into_iter().flatten().collect();
+            let units = Units::Addressed(group(runs, &numbers, address, &spill, room / 2)?);
+            return Ok(Self { names, units, spill });
+        }
+        let mut numbers = numbers.into_iter();
+        let mut segment = |run: Run| Segment {
+            count: run.names.count(),
+            list: run.lists.into_iter().next().unwrap_or_default(),
+            order: run.order,
+            numbers: numbers.next().unwrap_or_default(),
+        };
+        let threads = runs.into_iter().map(|runs| runs.into_iter().map(&mut segment).collect()).collect();
+        blocks.sort_unstable();
+        let mut units = 0;
+        let numbered = blocks.into_iter().map(|(block, count)| {
+            units += count;
+            (block, units - count)
+        });
+        let units = Units::InBlocks { threads, first_units: numbered.collect() };
+        Ok(Self { names, units, spill })
     }
 
     /// How many different items there are.
     pub(crate) fn distinct(&self) -> usize {
-        self.numbers.len()
+        self.names.count() as usize
     }
 
     /// Hands over each unit's number and its items with their counts, each item once, none with count 0.
     ///
-    /// A unit's number depends on nothing but the corpus. The units may come in any order, the same each time.
+    /// Numbers and order of the units depend on the corpus alone; items come by rising number.
     ///
     /// # Errors
     /// If what was laid aside on disk cannot be read back.
     pub(crate) fn each_unit(&self, mut take: impl FnMut(u64, &[(u32, u32)])) -> Result<(), UnitError> {
-        self.units.iter().zip(0..).for_each(|(held, unit)| take(unit, held));
+        let mut held = Vec::new();
+        match &self.units {
+            Units::InBlocks { threads, first_units } => {
+                let mut cursors: Vec<Cursor<'_>> =
+                    threads.iter().map(|segments| Cursor::new(segments, &self.spill)).collect();
+                cursors.iter_mut().try_for_each(Cursor::advance)?;
+                for &(block, first) in first_units {
+                    let here = cursors.iter_mut().find(|cursor| cursor.block == Some(block));
+                    here.ok_or_else(damaged)?.units(first, &mut held, &mut take)?;
+                }
+            }
+            Units::Addressed(list) => {
+                let mut reader = list.reader(&self.spill, usize::MAX);
+                while let Some(unit) = read_address(&mut reader)? {
+                    let count = reader.expect()?;
+                    read_items(&mut reader, count, &mut held)?;
+                    if held.iter().any(|h| h.0 >= self.names.count()) {
+                        return Err(damaged());
+                    }
+                    take(unit, &held);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -54,48 +187,109 @@ impl UnitItems {
     /// # Errors
     /// If what was laid aside on disk cannot be read back.
     pub(crate) fn each_name(&self, mut take: impl FnMut(u32, &str)) -> Result<(), UnitError> {
-        let mut names = vec![""; self.numbers.len()];
-        for (item, &number) in &self.numbers {
-            names[number as usize] = item;
+        let mut reader = self.names.tape.reader(&self.spill, usize::MAX);
+        let mut name = String::new();
+        let mut named = |number: u32, bytes: &[u8]| -> Result<(), UnitError> {
+            let item = std::str::from_utf8(bytes).map_err(|_| damaged())?;
+            name.clear();
+            match item.strip_prefix(' ') {
+                Some(rest) => {
+                    name.push(BLANK);
+                    name.push_str(rest);
+                }
+                None => name.push_str(item),
+            }
+            take(number, &name);
+            Ok(())
+        };
+        for number in 0..self.names.short {
+            let mut key = [0; 16];
+            reader.fill(&mut key)?;
+            let (bytes, length) = short_bytes(u128::from_be_bytes(key));
+            named(number, &bytes[..length])?;
         }
-        names.into_iter().zip(0..).for_each(|(name, number)| take(number, name));
+        for number in self.names.short..self.names.count() {
+            named(number, &read_long(&mut reader)?)?;
+        }
         Ok(())
     }
+
+    #[cfg(test)]
+    pub(super) fn is_spilled(&self) -> bool {
+        self.spill.is_used()
+    }
 }
 
-fn number(numbers: &mut HashMap<Box<str>, u32, BuildHasherDefault<WordHasher>>, item: &str) -> u32 {
-    if let Some(&known) = numbers.get(item) {
-        return known;
-    }
-    let fresh = numbers.len() as u32;
-    numbers.insert(item.into(), fresh);
-    fresh
+/// Goes through the blocks of one thread.
+struct Cursor<'a> {
+    segments: std::slice::Iter<'a, Segment>,
+    spill: &'a Spill,
+    open: Option<(TapeReader<'a>, Vec<u32>)>,
+    /// The block it stands before.
+    block: Option<u64>,
 }
 
-/// Merges the items of one more piece, in any order, into a unit's list.
-fn add(unit: &mut Vec<(u32, u32)>, items: &mut [u32]) {
-    items.sort_unstable();
-    let mut counted: Vec<(u32, u32)> = Vec::with_capacity(items.len());
-    for &item in items.iter() {
-        match counted.last_mut() {
-            Some((last, count)) if *last == item => *count += 1,
-            _ => counted.push((item, 1)),
-        }
+impl<'a> Cursor<'a> {
+    fn new(segments: &'a [Segment], spill: &'a Spill) -> Self {
+        Self { segments: segments.iter(), spill, open: None, block: None }
     }
-    if unit.is_empty() {
-        counted.shrink_to_fit();
-        *unit = counted;
-        return;
-    }
-    unit.extend(counted);
-    unit.sort_unstable();
-    unit.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 = kept.1.saturating_add(next.1);
+
+    /// Moves to the first block of the next segment that has one.
+    fn advance(&mut self) -> Result<(), UnitError> {
+        (self.open, self.block) = (None, None);
+        for segment in self.segments.by_ref() {
+            let mut reader = segment.list.reader(self.spill, usize::MAX);
+            if let Some(head) = reader.number()? {
+                let of = numbers_of(segment.count, (&segment.order, &segment.numbers), self.spill)?;
+                (self.open, self.block) = (Some((reader, of)), Some(head >> 1));
+                return Ok(());
+            }
         }
-        same
-    });
+        Ok(())
+    }
+
+    /// Hands over the units of the block it stands before, and moves on to the next.
+    fn units(
+        &mut self,
+        first: u64,
+        held: &mut Vec<(u32, u32)>,
+        take: &mut impl FnMut(u64, &[(u32, u32)]),
+    ) -> Result<(), UnitError> {
+        let (reader, of) = self.open.as_mut().ok_or_else(damaged)?;
+        for unit in first.. {
+            match reader.number()? {
+                Some(head) if head & 1 == 1 => {
+                    self.block = Some(head >> 1);
+                    return Ok(());
+                }
+                Some(head) => {
+                    read_items(reader, head >> 1, held)?;
+                    for item in &mut *held {
+                        item.0 = *of.get(item.0 as usize).ok_or_else(damaged)?;
+                    }
+                    // The order must not tell in which way the text was read.
+                    held.sort_unstable();
+                    take(unit, held);
+                }
+                None => break,
+            }
+        }
+        self.advance()
+    }
+}
+
+/// Bytes in all.
+fn room(options: &CountOptions) -> usize {
+    options.memory.max(1 << 16)
+}
+
+fn read_address(reader: &mut TapeReader<'_>) -> Result<Option<u64>, UnitError> {
+    if reader.is_at_end()? {
+        return Ok(None);
+    }
+    let mut address = [0; 8];
+    reader.fill(&mut address)?;
+    Ok(Some(u64::from_le_bytes(address)))
 }
 
 #[cfg(test)]
@@ -115,6 +309,7 @@ mod tests {
             units.push((unit, items));
         })
         .unwrap();
+        units.sort_unstable();
         let first = vec![("a", 1), ("▁a", 2), ("▁bb", 2), ("▁cc", 1)];
         assert_eq!(units, [(0, first), (1, vec![("bb", 1)])]);
         assert_eq!(all.distinct(), 5);

@@ -3,14 +3,32 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Words kept; when the cache is full it is emptied, so memory stays bounded whatever the text.
-const WORDS: usize = 1 << 16;
-/// Longer words are rare and would fill the memory.
+use crate::short::{SHORT_BYTES, short_hash, short_key};
+
+/// Sets of two slots for short words; a third word of a set pushes the older one out.
+const SETS: usize = 1 << 15;
+/// Ids that a slot holds itself. A short word of more is searched each time.
+const SLOT_IDS: usize = 3;
+/// Longer words kept; when they are so many, all are dropped.
+const WORDS: usize = 1 << 14;
+/// Still longer words are rare and would fill the memory.
 const WORD_BYTES: usize = 64;
 
-/// Remembers the token ids of words.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// The word and, in the two highest bits, the number of its ids; 0 for a free slot.
+    key: u128,
+    ids: [u32; SLOT_IDS],
+}
+
+/// A short key leaves the bits above its length free.
+const COUNT_SHIFT: u32 = 126;
+const KEY_BITS: u128 = (1 << COUNT_SHIFT) - 1;
+
+/// Remembers the token ids of words, in a bounded memory: 2 MiB for short words, a few for longer ones.
 #[derive(Default)]
 pub(crate) struct WordCache {
+    short: Vec<[Slot; 2]>,
     words: HashMap<Box<[u8]>, (u32, u32), BuildHasherDefault<WordHasher>>,
     ids: Vec<u32>,
 }
@@ -18,6 +36,9 @@ pub(crate) struct WordCache {
 impl WordCache {
     /// Appends the ids of `word` to `out`, by memory or else by `encode`.
     pub(crate) fn extend(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
+        if word.len() <= SHORT_BYTES {
+            return self.extend_short((word, 0, word.len()), out, encode);
+        }
         if let Some(&(from, to)) = self.words.get(word) {
             out.extend_from_slice(&self.ids[from as usize..to as usize]);
             return;
@@ -32,6 +53,37 @@ impl WordCache {
             let from = self.ids.len() as u32;
             self.ids.extend_from_slice(&out[start..]);
             self.words.insert(word.into(), (from, self.ids.len() as u32));
+        }
+    }
+
+    /// The same for the word of at most [`SHORT_BYTES`] bytes that lies in `text` at `from`; the bytes around it make
+    /// reading it quicker.
+    #[inline]
+    pub(crate) fn extend_short(
+        &mut self,
+        (text, from, length): (&[u8], usize, usize),
+        out: &mut Vec<u32>,
+        encode: impl FnOnce(&mut Vec<u32>),
+    ) {
+        if self.short.is_empty() {
+            self.short.resize(SETS, [Slot::default(); 2]);
+        }
+        let key = short_key(text, from, length);
+        let set = &mut self.short[short_hash(key) as usize & (SETS - 1)];
+        for slot in &*set {
+            if slot.key & KEY_BITS == key {
+                let count = (slot.key >> COUNT_SHIFT) as usize;
+                out.extend_from_slice(&slot.ids[..count]);
+                return;
+            }
+        }
+        let start = out.len();
+        encode(out);
+        let ids = &out[start..];
+        if ids.len() <= SLOT_IDS && length > 0 {
+            let mut slot = Slot { key: key | (ids.len() as u128) << COUNT_SHIFT, ids: [0; SLOT_IDS] };
+            slot.ids[..ids.len()].copy_from_slice(ids);
+            *set = [slot, set[0]];
         }
     }
 }
@@ -76,27 +128,38 @@ impl Hasher for WordHasher {
 mod tests {
     use super::*;
 
+    fn cached(cache: &mut WordCache, word: &[u8], ids: &[u32]) -> (Vec<u32>, bool) {
+        let (mut out, mut searched) = (vec![7], false);
+        cache.extend(word, &mut out, |out| {
+            searched = true;
+            out.extend(ids);
+        });
+        (out.split_off(1), searched)
+    }
+
     #[test]
-    fn a_word_is_searched_once_and_a_full_cache_starts_anew() {
+    fn what_is_remembered_is_what_was_found_whatever_is_pushed_out() {
         let mut cache = WordCache::default();
-        let mut searched = 0;
         for round in 0..2 {
-            for n in 0..=WORDS as u32 {
-                let mut out = vec![7];
-                cache.extend(&n.to_le_bytes(), &mut out, |out| {
-                    searched += 1;
-                    out.extend([n, n + 1]);
-                });
-                assert_eq!(out, [7, n, n + 1], "{round}");
+            for n in 0..200_000_u32 {
+                // Words of 4 to 24 bytes with 0 to 4 ids.
+                let word = n.to_le_bytes().repeat(1 + n as usize % 6);
+                let ids: Vec<u32> = (0..n % 5).map(|i| n + i).collect();
+                assert_eq!(cached(&mut cache, &word, &ids).0, ids, "{round} {n}");
             }
         }
-        // One word more than fits: by the time a word comes again, the cache has been emptied.
-        assert_eq!(searched, 2 * (WORDS + 1));
-        cache.extend(&(WORDS as u32).to_le_bytes(), &mut Vec::new(), |_| unreachable!("it was just seen"));
-        assert!(cache.words.len() <= WORDS && cache.ids.len() <= 2 * WORDS);
-        let mut out = Vec::new();
-        cache.extend(&[b'x'; WORD_BYTES + 1], &mut out, |out| out.push(1));
-        cache.extend(&[b'x'; WORD_BYTES + 1], &mut out, |out| out.push(2));
-        assert_eq!(out, [1, 2]);
+        assert!(cache.short.len() == SETS && cache.words.len() <= WORDS && cache.ids.len() <= 4 * WORDS);
+    }
+
+    #[test]
+    fn a_word_is_searched_once_unless_it_is_very_long_or_in_many_tokens() {
+        let mut cache = WordCache::default();
+        for (length, ids, again) in
+            [(15, 3, false), (15, 4, true), (16, 9, false), (64, 2, false), (65, 1, true)]
+        {
+            let (word, ids) = (vec![b'a' + ids as u8; length], vec![5; ids]);
+            assert!(cached(&mut cache, &word, &ids).1);
+            assert_eq!(cached(&mut cache, &word, &ids), (ids, again), "{length}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Text to token ids: the tries and searches behind [`crate::Tokenizer`].
 
+mod batch;
 mod bpe;
 mod cache;
 mod double_array;
@@ -8,6 +9,7 @@ mod sentencepiece;
 mod unigram;
 mod wordpiece;
 
+pub(crate) use batch::batch;
 pub use bpe::{Alphabet, Bpe, BpeError};
 pub(crate) use cache::{WordCache, WordHasher};
 pub(crate) use double_array::DoubleArray;

@@ -16,7 +16,8 @@ pub use threshold::threshold_in_sensitivities;
 use accountant::DpEvent;
 use mechanisms::{PrivacyRng, RandomnessSource};
 
-use crate::count::UnitItems;
+use crate::corpus::Source;
+use crate::count::{CountOptions, UnitItems};
 use crate::unit::{Piece, UnitError};
 
 /// Items that may be shown to anyone, and what showing them cost.
@@ -65,11 +66,23 @@ pub fn release(
     config: &ReleaseConfig,
     rng: &impl PrivacyRng,
 ) -> Result<Released, ReleaseError> {
-    let items = UnitItems::collect(units)?;
-    let found = sips::rounds(&items, config, rng)?;
+    release_items(&UnitItems::collect(units)?, config, rng)
+}
+
+/// The same of items already counted by unit, on several threads and within a bound on the memory: see
+/// [`UnitItems::read`].
+///
+/// # Errors
+/// As [`release`].
+pub fn release_items(
+    items: &UnitItems,
+    config: &ReleaseConfig,
+    rng: &impl PrivacyRng,
+) -> Result<Released, ReleaseError> {
+    let found = sips::rounds(items, config, rng)?;
     let mut words = match config.count_noise_multiplier() {
-        Some(noise_multiplier) => counting::count(&items, &found, noise_multiplier, rng)?,
-        None => found.words(&items)?,
+        Some(noise_multiplier) => counting::count(items, &found, noise_multiplier, rng)?,
+        None => found.words(items)?,
     };
     // The numbering follows the data's order; the list must not.
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -83,7 +96,29 @@ pub fn release(
 pub fn public_counts(
     pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
-    let items = UnitItems::collect(pieces)?;
+    all_counts(&UnitItems::collect(pieces)?)
+}
+
+/// The same of a whole corpus, on several threads. The counts are held in memory, whatever the options say.
+///
+/// ```
+/// use dp_tokenizer::{corpus::Source, count::CountOptions, release::public_corpus_counts};
+/// let notes = Source::Embedded { records: 100, seed: 7 };
+/// let counts = public_corpus_counts(&notes, &CountOptions::default()).map_err(|e| e.to_string())?;
+/// assert!(counts[0].1 >= counts[1].1);
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// [`ReleaseError::Units`] where the text cannot be read.
+pub fn public_corpus_counts(
+    source: &Source,
+    options: &CountOptions,
+) -> Result<Vec<(String, f64)>, ReleaseError> {
+    all_counts(&UnitItems::read_public(source, options)?)
+}
+
+fn all_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, ReleaseError> {
     let mut counts = vec![0_u64; items.distinct()];
     items.each_unit(|_, held| held.iter().for_each(|&(n, c)| counts[n as usize] += u64::from(c)))?;
     let mut words = Vec::with_capacity(counts.len());

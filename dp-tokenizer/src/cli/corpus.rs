@@ -1,0 +1,125 @@
+//! What the user typed about a corpus, and about the machine that reads it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use dp_tokenizer::corpus::{self, BadUtf8, Files, Meter, Source};
+use dp_tokenizer::count::CountOptions;
+
+use super::failure::refuse;
+
+/// Files and how to read them.
+#[derive(Args)]
+pub(super) struct Corpus {
+    /// Text or JSON-lines files, also as .gz or .zst; `*`, `?` and `**` stand for names, `-` for standard input.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    pub(super) input: Vec<PathBuf>,
+    /// How the files are cut into records.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(super) format: Format,
+    /// JSON field that holds the text.
+    #[arg(long, default_value = "text", value_name = "NAME")]
+    pub(super) text_field: String,
+    /// JSON field that names the user.
+    #[arg(long, value_name = "NAME")]
+    pub(super) user_field: Option<String>,
+    /// What to do with bytes that are not UTF-8.
+    #[arg(long, value_enum, default_value = "replace")]
+    pub(super) invalid_utf8: InvalidUtf8,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Format {
+    /// By the file's name.
+    Auto,
+    /// A line is a record.
+    Text,
+    /// A line is a JSON object.
+    Jsonl,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum InvalidUtf8 {
+    /// Put U+FFFD in their place.
+    Replace,
+    /// Refuse the file, naming the line.
+    Refuse,
+}
+
+/// How to use the machine. Changes no result.
+#[derive(Args)]
+pub(super) struct Machine {
+    /// Threads; all cores unless stated.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) threads: Option<u16>,
+    /// Memory for counting, such as 500M or 4G; what exceeds it goes to a temporary file only this process can open.
+    #[arg(long, default_value = "2G", value_name = "SIZE", value_parser = bytes)]
+    pub(super) memory: usize,
+    /// Folder of that file; it holds private text.
+    #[arg(long, value_name = "DIR")]
+    pub(super) spill_folder: Option<PathBuf>,
+}
+
+impl Corpus {
+    /// Whether anything but the files was stated.
+    pub(super) fn has_rules(&self) -> bool {
+        let is_plain = matches!((self.format, self.invalid_utf8), (Format::Auto, InvalidUtf8::Replace));
+        !is_plain || self.text_field != "text" || self.user_field.is_some()
+    }
+
+    /// The files, with names completed.
+    pub(super) fn source(&self) -> anyhow::Result<Source> {
+        Ok(Source::Files(Files {
+            paths: corpus::expand(&self.input).map_err(refuse)?,
+            format: match self.format {
+                Format::Auto => corpus::Format::Auto,
+                Format::Text => corpus::Format::Text,
+                Format::Jsonl => corpus::Format::JsonLines,
+            },
+            text_field: self.text_field.clone(),
+            user_field: self.user_field.clone(),
+            bad_utf8: match self.invalid_utf8 {
+                InvalidUtf8::Replace => BadUtf8::Replace,
+                InvalidUtf8::Refuse => BadUtf8::Refuse,
+            },
+            meter: Meter::default(),
+        }))
+    }
+}
+
+impl Machine {
+    pub(super) fn options(&self) -> CountOptions {
+        let mut options = CountOptions { memory: self.memory, ..CountOptions::default() };
+        options.threads = self.threads.map_or(options.threads, usize::from);
+        options.spill_folder.clone_from(&self.spill_folder);
+        options
+    }
+}
+
+/// Least memory that means something beside the program itself.
+const LEAST_MEMORY: usize = 32 << 20;
+
+fn bytes(text: &str) -> Result<usize, String> {
+    let (digits, factor) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(digits) => (digits, 1_usize << (10 * (1 + "KMGT".find(&text[digits.len()..]).unwrap_or(0)))),
+        None => (text, 1),
+    };
+    let size =
+        digits.parse::<usize>().ok().and_then(|n| n.checked_mul(factor)).filter(|&n| n >= LEAST_MEMORY);
+    size.ok_or_else(|| "allowed: 32M or more, as whole number with K, M, G or T (powers of 1024)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_read_with_their_units_and_small_or_absurd_ones_refused() {
+        assert_eq!(bytes("500M"), Ok(500 << 20));
+        assert_eq!(bytes("4G"), Ok(4 << 30));
+        assert_eq!(bytes("33554432"), Ok(32 << 20));
+        for refused in ["", "31M", "M", "-1G", "1.5G", "99999999999T", "4g", "4 G"] {
+            assert!(bytes(refused).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A corpus in blocks of whole lines, which threads can take apart side by side.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use super::files::{OpenFile, check_files, open_file, parse_line};
+use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
+
+/// Bytes of a block, but for a line that is longer.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Records of a block of invented notes.
+const BLOCK_NOTES: usize = 512;
+
+/// Some records in a row.
+pub(crate) struct Block {
+    /// Counted from 0 through the corpus.
+    pub(crate) number: u64,
+    content: Content,
+}
+
+enum Content {
+    Lines { bytes: Vec<u8>, first_line: u64, path: Arc<PathBuf>, format: Format, files: Arc<Files> },
+    Records(Vec<Record>),
+}
+
+/// What taking a block apart came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) records: u64,
+    /// Lines in which bad UTF-8 was replaced. Private if the corpus is.
+    pub(crate) replaced_lines: u64,
+}
+
+impl Block {
+    /// Hands over the records in order.
+    pub(crate) fn each_record<E: From<CorpusError>>(
+        &self,
+        mut take: impl FnMut(Record) -> Result<(), E>,
+    ) -> Result<Taken, E> {
+        let mut taken = Taken::default();
+        match &self.content {
+            Content::Records(records) => {
+                for record in records {
+                    taken.records += 1;
+                    take(record.clone())?;
+                }
+            }
+            Content::Lines { bytes, first_line, path, format, files } => {
+                let mut rest = bytes.as_slice();
+                let mut line = *first_line;
+                while !rest.is_empty() {
+                    let end = memchr(b'\n', rest);
+                    let bytes = &rest[..end.unwrap_or(rest.len())];
+                    let bytes = bytes.strip_suffix(b"\r").filter(|_| end.is_some()).unwrap_or(bytes);
+                    let parsed = parse_line(bytes, line == 1, *format, files);
+                    let (record, replaced) = parsed.map_err(|fault| fault.at(path, line))?;
+                    taken.replaced_lines += u64::from(replaced);
+                    if let Some(record) = record {
+                        taken.records += 1;
+                        take(record)?;
+                    }
+                    rest = end.map_or(&[], |at| &rest[at + 1..]);
+                    line += 1;
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// The blocks of a corpus in order. Where they are cut depends on the corpus alone.
+pub(crate) struct Blocks {
+    inner: Inner,
+    number: u64,
+}
+
+enum Inner {
+    Files(Box<FileBlocks>),
+    Notes(clinical::Notes),
+    Done,
+}
+
+struct FileBlocks {
+    files: Arc<Files>,
+    next_file: usize,
+    current: Option<(OpenFile, Arc<PathBuf>)>,
+    /// The beginning of a line whose end has not been read.
+    begun: Vec<u8>,
+}
+
+impl Blocks {
+    pub(crate) fn open(source: &Source) -> Result<Self, CorpusError> {
+        let inner = match source {
+            Source::Files(files) => {
+                check_files(files)?;
+                let files = Arc::new(files.clone());
+                Inner::Files(Box::new(FileBlocks { files, next_file: 0, current: None, begun: Vec::new() }))
+            }
+            Source::Embedded { records, seed } => Inner::Notes(clinical::Notes::new(*records, *seed)),
+        };
+        Ok(Self { inner, number: 0 })
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = Result<Block, CorpusError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let content = match &mut self.inner {
+            Inner::Files(files) => files.advance().transpose(),
+            Inner::Notes(notes) => {
+                let records: Vec<Record> = notes.take(BLOCK_NOTES).collect();
+                (!records.is_empty()).then(|| Ok(Content::Records(records)))
+            }
+            Inner::Done => None,
+        };
+        if !matches!(content, Some(Ok(_))) {
+            self.inner = Inner::Done;
+        }
+        self.number += 1;
+        content.map(|content| content.map(|content| Block { number: self.number - 1, content }))
+    }
+}
+
+impl FileBlocks {
+    fn advance(&mut self) -> Result<Option<Content>, CorpusError> {
+        loop {
+            let Some((file, path)) = &mut self.current else {
+                let Some(path) = self.files.paths.get(self.next_file) else { return Ok(None) };
+                let mut file = open_file(path, &self.files)?;
+                file.line = 1;
+                self.current = Some((file, Arc::new(path.clone())));
+                self.next_file += 1;
+                continue;
+            };
+            let bytes = read_block(file, &mut self.begun)?;
+            if bytes.is_empty() {
+                self.current = None;
+                continue;
+            }
+            let first_line = file.line;
+            file.line += memchr_iter(b'\n', &bytes).count() as u64;
+            let (path, format, files) = (path.clone(), file.format, self.files.clone());
+            return Ok(Some(Content::Lines { bytes, first_line, path, format, files }));
+        }
+    }
+}
+
+/// The next whole lines; empty at the end of the file.
+fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, CorpusError> {
+    let mut bytes = Vec::with_capacity(begun.len() + BLOCK_BYTES);
+    bytes.append(begun);
+    loop {
+        let before = bytes.len();
+        let read =
+            file.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes).map_err(|error| {
+                // As when lines are read one by one: the last line that came whole.
+                let whole = memchr_iter(b'\n', &bytes).count() as u64;
+                let line = file.line - 1 + whole;
+                CorpusError::Interrupted { path: file.path.clone(), line, reason: error.to_string() }
+            })?;
+        let last_end = memrchr(b'\n', &bytes[before..]).map(|at| before + at + 1);
+        let first_line = match last_end {
+            Some(_) => memchr(b'\n', &bytes).unwrap_or(bytes.len()),
+            None => bytes.len(),
+        };
+        if first_line > MAX_LINE_BYTES {
+            return Err(CorpusError::LineTooLong {
+                path: file.path.clone(),
+                line: file.line,
+                cap: MAX_LINE_BYTES,
+            });
+        }
+        if let Some(end) = last_end {
+            begun.extend_from_slice(&bytes[end..]);
+            bytes.truncate(end);
+            return Ok(bytes);
+        }
+        if read == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open;
+    use super::*;
+
+    #[test]
+    fn blocks_hold_the_records_that_lines_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        // Lines of all lengths around the size of a block; the last has no end.
+        let mut text = String::from("\u{FEFF}first\r\n\n");
+        for length in [1, 300, BLOCK_BYTES - 1, BLOCK_BYTES, 3 * BLOCK_BYTES + 1, 7, 0, 100_000, 200_000] {
+            text.push_str(&"é".repeat(length / 2));
+            text.push_str("x\r\n");
+        }
+        text.push_str("last\r");
+        std::fs::write(&path, &text).unwrap();
+        for source in [
+            Source::files([path.clone()]),
+            Source::files([path.clone(), path]),
+            Source::Embedded { records: 1300, seed: 3 },
+        ] {
+            let want: Vec<Record> = open(&source).unwrap().map(Result::unwrap).collect();
+            let mut got = Vec::new();
+            let mut records = 0;
+            for (place, block) in Blocks::open(&source).unwrap().enumerate() {
+                let block = block.unwrap();
+                assert_eq!(block.number, place as u64);
+                let taken = block.each_record(|record| -> Result<(), CorpusError> {
+                    got.push(record);
+                    Ok(())
+                });
+                records += taken.unwrap().records;
+            }
+            assert!(got == want && records == want.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Distinct items with numbers: a table in which a short item is its own key.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::encode::WordHasher;
+use crate::short::{SHORT_BYTES, short_hash, short_key};
+
+/// Marks the key of a longer item, which holds its place among them instead of its bytes.
+const LONG: u128 = 0xFF << 120;
+
+/// An item's number, and where the open unit lists it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
+    /// 0 for a free slot.
+    key: u128,
+    pub(super) number: u32,
+    /// The unit that last held the item.
+    pub(super) serial: u32,
+    /// Where in that unit's list.
+    pub(super) place: u32,
+}
+
+/// Numbers items in order of appearance.
+pub(super) struct Interner {
+    slots: Vec<Slot>,
+    count: u32,
+    long: HashMap<Box<[u8]>, u32, BuildHasherDefault<WordHasher>>,
+    long_bytes: usize,
+}
+
+const FIRST_SLOTS: usize = 1 << 8;
+
+impl Default for Interner {
+    fn default() -> Self {
+        let slots = vec![Slot::default(); FIRST_SLOTS];
+        Self { slots, count: 0, long: HashMap::default(), long_bytes: 0 }
+    }
+}
+
+/// The distinct items in their order: short ones by their bytes, then longer ones by theirs.
+pub(super) struct Sorted {
+    /// Keys in order of bytes, with the items' numbers.
+    pub(super) short: Vec<(u128, u32)>,
+    pub(super) long: Vec<(Box<[u8]>, u32)>,
+}
+
+impl Interner {
+    /// The slot of the item at `from..to` of `bytes`.
+    #[inline]
+    pub(super) fn slot(&mut self, bytes: &[u8], from: usize, to: usize) -> &mut Slot {
+        let key = match to - from {
+            length if length <= SHORT_BYTES => short_key(bytes, from, length),
+            _ => self.long_key(&bytes[from..to]),
+        };
+        if (self.count as usize + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = short_hash(key) as usize & mask;
+        while self.slots[at].key != key && self.slots[at].key != 0 {
+            at = (at + 1) & mask;
+        }
+        let slot = &mut self.slots[at];
+        if slot.key == 0 {
+            *slot = Slot { key, number: self.count, serial: 0, place: 0 };
+            self.count += 1;
+        }
+        slot
+    }
+
+    #[cold]
+    fn long_key(&mut self, item: &[u8]) -> u128 {
+        let place = match self.long.get(item) {
+            Some(&known) => known,
+            None => {
+                let place = self.long.len() as u32;
+                self.long_bytes += item.len() + 48;
+                self.long.insert(item.into(), place);
+                place
+            }
+        };
+        LONG | u128::from(place)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let wider = vec![Slot::default(); self.slots.len() * 2];
+        let mask = wider.len() - 1;
+        for slot in std::mem::replace(&mut self.slots, wider) {
+            if slot.key != 0 {
+                let mut at = short_hash(slot.key) as usize & mask;
+                while self.slots[at].key != 0 {
+                    at = (at + 1) & mask;
+                }
+                self.slots[at] = slot;
+            }
+        }
+    }
+
+    /// Forgets which units held the items.
+    pub(super) fn clear_serials(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.serial = 0);
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>() + self.long_bytes
+    }
+
+    /// Whether the table is about to double.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.count as usize * 16 > self.slots.len() * 7
+    }
+
+    pub(super) fn sorted(self) -> Sorted {
+        let mut numbers = vec![0; self.long.len()];
+        let mut short = Vec::with_capacity(self.count as usize - self.long.len());
+        for slot in self.slots.iter().filter(|slot| slot.key != 0) {
+            if slot.key >= LONG {
+                numbers[(slot.key & 0xFFFF_FFFF) as usize] = slot.number;
+            } else {
+                short.push((slot.key.swap_bytes(), slot.number));
+            }
+        }
+        short.sort_unstable();
+        let mut long: Vec<_> =
+            self.long.into_iter().map(|(item, place)| (item, numbers[place as usize])).collect();
+        long.sort_unstable();
+        Sorted { short, long }
+    }
+}
+
+/// The bytes of a short key in the order of [`Sorted::short`], and how many count.
+pub(super) fn short_bytes(sorted_key: u128) -> ([u8; 16], usize) {
+    let bytes = sorted_key.to_be_bytes();
+    (bytes, usize::from(bytes[SHORT_BYTES]).min(SHORT_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_distinct_item_has_one_number_and_the_order_is_by_length_class_and_bytes(
+            items in prop::collection::vec(prop::collection::vec(0_u8..3, 1..20), 1..400),
+        ) {
+            let mut interner = Interner::default();
+            let mut known: HashMap<Vec<u8>, u32> = HashMap::new();
+            for item in &items {
+                // Among other bytes, so that the key must not take more than the item.
+                let text = [&[9, 9], item.as_slice(), &[7; 3]].concat();
+                let number = interner.slot(&text, 2, 2 + item.len()).number;
+                let fresh = known.len() as u32;
+                prop_assert_eq!(number, *known.entry(item.clone()).or_insert(fresh));
+            }
+            prop_assert_eq!(interner.count as usize, known.len());
+            let sorted = interner.sorted();
+            let short = sorted.short.iter().map(|&(key, number)| {
+                let (bytes, length) = short_bytes(key);
+                (bytes[..length].to_vec(), number)
+            });
+            let got: Vec<_> = short.chain(sorted.long.iter().map(|(b, n)| (b.to_vec(), *n))).collect();
+            let mut want: Vec<_> = known.into_iter().collect();
+            want.sort_unstable_by_key(|(item, _)| (item.len() > SHORT_BYTES, item.clone()));
+            prop_assert_eq!(got, want);
+        }
+    }
+
+    #[test]
+    fn the_table_grows() {
+        let mut interner = Interner::default();
+        for round in 0..2 {
+            for n in 0..20_000_u32 {
+                let slot = interner.slot(&n.to_le_bytes(), 0, 4);
+                assert_eq!(slot.number, n, "{round}");
+            }
+        }
+        assert_eq!(interner.count, 20_000);
+    }
+}

@@ -1,0 +1,212 @@
+//! Blocks of the corpus dealt to threads.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use super::run::{Builder, PARTS, Run};
+use super::tape::Spill;
+use super::units::{CountOptions, Gathered};
+use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
+use crate::unit::{PrivacyUnit, UnitError, cut_words};
+
+/// Reads the whole corpus. Without a unit, each block is one.
+pub(super) fn gather(
+    source: &Source,
+    unit: Option<PrivacyUnit>,
+    options: &CountOptions,
+    spill: &Spill,
+) -> Result<Gathered, UnitError> {
+    if unit == Some(PrivacyUnit::Words(0)) {
+        return Err(UnitError::NoWords);
+    }
+    let threads = options.threads.clamp(1, 256);
+    // Half of the memory: the other half is for what is being read, merged and grown.
+    let limit = options.memory.max(1 << 16) / 2 / threads;
+    let worker = || Worker::of(unit, limit, spill);
+    let blocks = Blocks::open(source)?;
+    let (workers, stopped) =
+        if threads == 1 { one_by_one(blocks, worker()) } else { side_by_side(blocks, threads, worker) };
+    finish(source, workers, stopped)
+}
+
+/// Why reading stopped early.
+type Stopped = Option<CorpusError>;
+
+fn one_by_one(blocks: Blocks, mut worker: Worker<'_>) -> (Vec<Worker<'_>>, Stopped) {
+    for block in blocks {
+        match block {
+            Ok(block) => worker.take(block),
+            Err(error) => return (vec![worker], Some(error)),
+        }
+        if worker.fault.is_some() {
+            break;
+        }
+    }
+    (vec![worker], None)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn side_by_side<'a>(
+    blocks: Blocks,
+    threads: usize,
+    worker: impl Fn() -> Worker<'a>,
+) -> (Vec<Worker<'a>>, Stopped) {
+    let failed = AtomicBool::new(false);
+    let (sender, receiver) = sync_channel(2 * threads);
+    let receiver = Mutex::new(receiver);
+    let mut workers: Vec<Worker<'a>> = (0..threads).map(|_| worker()).collect();
+    let mut stopped = None;
+    std::thread::scope(|scope| {
+        for worker in &mut workers {
+            let (receiver, failed) = (&receiver, &failed);
+            scope.spawn(move || worker.run(receiver, failed));
+        }
+        for block in blocks {
+            match block {
+                // Blocks are taken in the order of sending, so those before a bad one are finished all the same.
+                Ok(block) if !failed.load(Ordering::Relaxed) => {
+                    if sender.send(block).is_err() {
+                        break;
+                    }
+                }
+                Ok(_) => break,
+                Err(error) => {
+                    stopped = Some(error);
+                    break;
+                }
+            }
+        }
+        drop(sender);
+    });
+    (workers, stopped)
+}
+
+/// A page has no threads here.
+#[cfg(target_arch = "wasm32")]
+fn side_by_side<'a>(blocks: Blocks, _: usize, worker: impl Fn() -> Worker<'a>) -> (Vec<Worker<'a>>, Stopped) {
+    one_by_one(blocks, worker())
+}
+
+/// The first error in the order of the corpus, or everything.
+fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result<Gathered, UnitError> {
+    let mut gathered = Gathered { runs: Vec::new(), blocks: Vec::new() };
+    let mut records = Vec::new();
+    let mut first: Option<(u64, UnitError)> = None;
+    for worker in workers {
+        if let Some((block, error)) = worker.fault
+            && first.as_ref().is_none_or(|known| block < known.0)
+        {
+            first = Some((block, error));
+        }
+        gathered.blocks.extend(worker.units);
+        let mut runs = worker.runs;
+        runs.push(worker.builder.finish());
+        gathered.runs.push(runs);
+        records.extend(worker.records);
+    }
+    match (first, stopped) {
+        (Some((block, UnitError::NoUser { record })), _) => {
+            let before = records.iter().filter(|r| r.0 < block).map(|r| r.1).sum::<u64>();
+            Err(UnitError::NoUser { record: before + record })
+        }
+        (Some((_, error)), _) => Err(error),
+        (None, Some(error)) => Err(error.into()),
+        (None, None) if records.iter().all(|r| r.1 == 0) => {
+            Err(CorpusError::Empty { source_name: source_name(source) }.into())
+        }
+        (None, None) => Ok(gathered),
+    }
+}
+
+struct Worker<'a> {
+    unit: Option<PrivacyUnit>,
+    limit: usize,
+    spill: &'a Spill,
+    builder: Builder,
+    runs: Vec<Run>,
+    /// Of each block: its number and its units, or records.
+    units: Vec<(u64, u64)>,
+    records: Vec<(u64, u64)>,
+    fault: Option<(u64, UnitError)>,
+}
+
+impl<'a> Worker<'a> {
+    fn of(unit: Option<PrivacyUnit>, limit: usize, spill: &'a Spill) -> Self {
+        let lists = if unit == Some(PrivacyUnit::User) { PARTS } else { 1 };
+        Self {
+            unit,
+            limit,
+            spill,
+            builder: Builder::new(lists),
+            runs: Vec::new(),
+            units: Vec::new(),
+            records: Vec::new(),
+            fault: None,
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn run(&mut self, receiver: &Mutex<Receiver<Block>>, failed: &AtomicBool) {
+        loop {
+            // The lock is held while waiting: the others wait for the same block.
+            let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(block) = next else { return };
+            if self.fault.is_none() {
+                self.take(block);
+            }
+            if self.fault.is_some() {
+                failed.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn take(&mut self, block: Block) {
+        let number = block.number;
+        if let Err(error) = self.try_take(block) {
+            self.fault = Some((number, error));
+        }
+    }
+
+    fn try_take(&mut self, block: Block) -> Result<(), UnitError> {
+        let number = block.number;
+        let (mut units, mut records) = (0, 0);
+        let builder = &mut self.builder;
+        if self.unit != Some(PrivacyUnit::User) {
+            builder.begin_block(number);
+        }
+        if self.unit.is_none() {
+            builder.begin_unit();
+        }
+        let taken = block.each_record(|record| -> Result<(), UnitError> {
+            records += 1;
+            match self.unit {
+                None => builder.add(&record.text),
+                Some(PrivacyUnit::Record) => {
+                    builder.unit(&record.text);
+                    units += 1;
+                }
+                Some(PrivacyUnit::Words(n)) => {
+                    for piece in cut_words(&record.text, n as usize) {
+                        builder.unit(piece);
+                        units += 1;
+                    }
+                }
+                Some(PrivacyUnit::User) => {
+                    let user = record.user.ok_or(UnitError::NoUser { record: records })?;
+                    builder.part(user.as_bytes(), &record.text);
+                }
+            }
+            Ok(())
+        })?;
+        if self.unit.is_none() {
+            builder.end_unit();
+            units = 1;
+        }
+        self.units.push((number, units));
+        self.records.push((number, taken.records));
+        self.runs.extend(self.builder.relieve(self.limit, self.spill)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! What one thread gathers: its own numbers for the items, and the units' items under these numbers.
+
+use super::intern::{Interner, Sorted};
+use super::scan::scan;
+use super::tape::{Spill, Tape, push_number};
+use crate::short::SHORT_BYTES;
+use crate::unit::UnitError;
+
+/// Lists into which units with a name are dealt, so that all of a unit's parts lie in the same list.
+pub(super) const PARTS: usize = 64;
+
+/// Gathers until it is finished.
+pub(super) struct Builder {
+    interner: Interner,
+    lists: Vec<Tape>,
+    /// The open unit's items with their counts, in order of appearance.
+    open: Vec<(u32, u32)>,
+    serial: u32,
+    entry: Vec<u8>,
+}
+
+/// What was gathered under one numbering.
+pub(super) struct Run {
+    pub(super) names: Names,
+    /// The run's own number of each item, in the order of the names.
+    pub(super) order: Tape,
+    pub(super) lists: Vec<Tape>,
+}
+
+/// Distinct items in order: short ones by their bytes, then longer ones by theirs.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) tape: Tape,
+    pub(super) short: u32,
+    pub(super) long: u32,
+}
+
+impl Names {
+    pub(super) fn count(&self) -> u32 {
+        self.short + self.long
+    }
+
+    pub(super) fn push_short(&mut self, key: u128) {
+        self.tape.push(&key.to_be_bytes());
+        self.short += 1;
+    }
+
+    pub(super) fn push_long(&mut self, item: &[u8]) {
+        debug_assert!(item.len() > SHORT_BYTES);
+        self.tape.push(&(item.len() as u16).to_le_bytes());
+        self.tape.push(item);
+        self.long += 1;
+    }
+}
+
+impl Builder {
+    pub(super) fn new(lists: usize) -> Self {
+        Self {
+            interner: Interner::default(),
+            lists: (0..lists).map(|_| Tape::default()).collect(),
+            open: Vec::new(),
+            serial: 0,
+            entry: Vec::new(),
+        }
+    }
+
+    /// Says which block the units that follow belong to.
+    pub(super) fn begin_block(&mut self, block: u64) {
+        self.entry.clear();
+        push_number(&mut self.entry, block << 1 | 1);
+        self.lists[0].push(&self.entry);
+    }
+
+    /// Adds a whole unit.
+    pub(super) fn unit(&mut self, text: &str) {
+        self.begin_unit();
+        self.add(text);
+        self.end_unit();
+    }
+
+    pub(super) fn begin_unit(&mut self) {
+        if self.serial == u32::MAX {
+            self.interner.clear_serials();
+            self.serial = 0;
+        }
+        self.serial += 1;
+        self.open.clear();
+    }
+
+    pub(super) fn end_unit(&mut self) {
+        self.entry.clear();
+        push_number(&mut self.entry, (self.open.len() as u64) << 1);
+        self.write_open(0);
+    }
+
+    /// Adds a part of a unit with a name.
+    pub(super) fn part(&mut self, owner: &[u8], text: &str) {
+        self.begin_unit();
+        self.add(text);
+        self.entry.clear();
+        push_number(&mut self.entry, owner.len() as u64);
+        self.entry.extend_from_slice(owner);
+        push_number(&mut self.entry, self.open.len() as u64);
+        // By the highest bits, so that the lists one after the other rise by hash.
+        let list = u128::from(owner_hash(owner)) * self.lists.len() as u128 >> 64;
+        self.write_open(list as usize);
+    }
+
+    /// Adds text to the open unit.
+    pub(super) fn add(&mut self, text: &str) {
+        let Self { interner, open, serial, .. } = self;
+        scan(text, |bytes, range| {
+            let slot = interner.slot(bytes, range.start, range.end);
+            if slot.serial == *serial {
+                let count = &mut open[slot.place as usize].1;
+                *count = count.saturating_add(1);
+            } else {
+                (slot.serial, slot.place) = (*serial, open.len() as u32);
+                open.push((slot.number, 1));
+            }
+        });
+    }
+
+    fn write_open(&mut self, list: usize) {
+        for &(item, count) in &self.open {
+            push_item(&mut self.entry, item, count);
+        }
+        self.lists[list].push(&self.entry);
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.interner.bytes() + self.lists.iter().map(Tape::held).sum::<usize>()
+    }
+
+    /// Keeps the memory below `limit` bytes or so: the units' items go to disk; the run as a whole, where its numbering
+    /// takes a large part.
+    pub(super) fn relieve(&mut self, limit: usize, spill: &Spill) -> Result<Option<Run>, UnitError> {
+        if self.bytes() > limit {
+            for list in &mut self.lists {
+                list.store(spill)?;
+            }
+        }
+        let numbering = self.interner.bytes();
+        if numbering > limit / 2 || (self.interner.is_nearly_full() && numbering > limit / 4) {
+            let mut run = std::mem::replace(self, Self::new(self.lists.len())).finish();
+            run.store(spill)?;
+            return Ok(Some(run));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn finish(self) -> Run {
+        let Sorted { short, long } = self.interner.sorted();
+        let mut run = Run { names: Names::default(), order: Tape::default(), lists: self.lists };
+        for (key, number) in short {
+            run.names.push_short(key);
+            run.order.push(&number.to_le_bytes());
+        }
+        for (item, number) in long {
+            run.names.push_long(&item);
+            run.order.push(&number.to_le_bytes());
+        }
+        run
+    }
+}
+
+impl Run {
+    fn store(&mut self, spill: &Spill) -> Result<(), UnitError> {
+        self.names.tape.store(spill)?;
+        self.order.store(spill)?;
+        self.lists.iter_mut().try_for_each(|list| list.store(spill))
+    }
+}
+
+/// Appends an item and its count, 1 for nearly all.
+pub(super) fn push_item(entry: &mut Vec<u8>, item: u32, count: u32) {
+    push_number(entry, u64::from(item) << 1 | u64::from(count > 1));
+    if count > 1 {
+        push_number(entry, u64::from(count));
+    }
+}
+
+/// The same on every machine and in every run: it addresses a unit's random choices.
+pub(super) fn owner_hash(owner: &[u8]) -> u64 {
+    use std::hash::Hasher;
+    let mut hasher = crate::encode::WordHasher::default();
+    hasher.write(owner);
+    hasher.finish()
+}

@@ -1,0 +1,174 @@
+//! Items of a text found eight bytes at a time, without copying them.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::items::{Class, MAX_ITEM_CHARS, classify};
+use crate::tokenizer::BLANK;
+
+const EACH: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x80 * EACH;
+
+/// Calls `found` for each item: the bytes it lies in, and where. A blank in front of an item is one space there.
+#[inline]
+pub(super) fn scan(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
+    let bytes = text.as_bytes();
+    let mut marked = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let from = at;
+        let is_mark = match bytes[at] {
+            b' ' => {
+                at += 1;
+                false
+            }
+            0xE2 if text[at..].starts_with(BLANK) => {
+                at += BLANK.len_utf8();
+                true
+            }
+            _ => false,
+        };
+        let body = at;
+        at = run_end(text, at);
+        if at - from > MAX_ITEM_CHARS && text[from..at].chars().count() > MAX_ITEM_CHARS {
+            continue;
+        }
+        if is_mark {
+            marked.clear();
+            marked.push(b' ');
+            marked.extend_from_slice(&bytes[body..at]);
+            found(&marked, 0..marked.len());
+        } else {
+            found(bytes, from..at);
+        }
+    }
+}
+
+/// Where the run of one class ends that starts at `at`; there, if a blank or nothing follows.
+#[inline]
+fn run_end(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    let Some((class, width)) = class_at(text, at) else { return at };
+    at += width;
+    loop {
+        if class == Class::Letter {
+            at += letters_at(bytes, at);
+        }
+        match class_at(text, at) {
+            Some((same, width)) if same == class => at += width,
+            _ => return at,
+        }
+    }
+}
+
+/// Class and width of the character at `at`; none for a blank and at the end.
+#[inline]
+fn class_at(text: &str, at: usize) -> Option<(Class, usize)> {
+    let byte = *text.as_bytes().get(at)?;
+    if byte < 0x80 {
+        return (byte != b' ').then(|| (ASCII[usize::from(byte)], 1));
+    }
+    let c = text[at..].chars().next().filter(|&c| c != BLANK)?;
+    Some((class_of(c), c.len_utf8()))
+}
+
+static ASCII: [Class; 128] = {
+    let mut classes = [Class::Other; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'0'..=b'9' => Class::Number,
+            b'\t'..=b'\r' => Class::Space,
+            _ => Class::Other,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// The class of a character outside ASCII, by a table for the plane in daily use: the search by category is slow.
+fn class_of(c: char) -> Class {
+    static PLANE: OnceLock<Vec<Class>> = OnceLock::new();
+    let of = |code: u32| char::from_u32(code).map_or(Class::Other, classify);
+    match u16::try_from(u32::from(c)) {
+        Ok(code) => PLANE.get_or_init(|| (0..=0xFFFF).map(of).collect())[usize::from(code)],
+        Err(_) => classify(c),
+    }
+}
+
+/// How many ASCII letters follow each other at `at`.
+#[inline]
+fn letters_at(bytes: &[u8], at: usize) -> usize {
+    let mut end = at;
+    while let Some(eight) = bytes.get(end..end + 8) {
+        let mut word = [0; 8];
+        word.copy_from_slice(eight);
+        let word = u64::from_le_bytes(word);
+        // Lower case without the high bits, which are looked at apart so that no addition carries over.
+        let low = (word | 0x20 * EACH) & !HIGH;
+        let from_a = low + (0x80 - u64::from(b'a')) * EACH;
+        let beyond_z = low + (0x7F - u64::from(b'z')) * EACH;
+        let others = !(from_a & !beyond_z & !word) & HIGH;
+        if others != 0 {
+            return end + (others.trailing_zeros() / 8) as usize - at;
+        }
+        end += 8;
+    }
+    end += bytes[end.min(bytes.len())..].iter().take_while(|b| b.is_ascii_alphabetic()).count();
+    end - at
+}
+
+/// Where the piece ends that holds the first `n` words of a text and the white space before them; the text's end where
+/// it has no more words.
+pub(crate) fn words_end(text: &str, n: usize) -> usize {
+    let mut at = 0;
+    for _ in 0..n {
+        at = skip_space(text, at);
+        if at == text.len() {
+            break;
+        }
+        at = skip_word(text, at);
+    }
+    if skip_space(text, at) == text.len() { text.len() } else { at }
+}
+
+fn skip_space(text: &str, mut at: usize) -> usize {
+    while let Some(width) = space_at(text, at) {
+        at += width;
+    }
+    at
+}
+
+fn skip_word(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    loop {
+        // Eight bytes at a time, up to the first that may belong to white space.
+        while let Some(eight) = bytes.get(at..at + 8) {
+            let mut word = [0; 8];
+            word.copy_from_slice(eight);
+            let word = u64::from_le_bytes(word);
+            let doubtful = (word.wrapping_sub(0x21 * EACH) & !word | word) & HIGH;
+            if doubtful != 0 {
+                at += (doubtful.trailing_zeros() / 8) as usize;
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            None => return at,
+            Some(_) if space_at(text, at).is_some() => return at,
+            Some(0..0x80) => at += 1,
+            Some(_) => at += text[at..].chars().next().map_or(1, char::len_utf8),
+        }
+    }
+}
+
+/// Width of the white space at `at`, if there is some.
+fn space_at(text: &str, at: usize) -> Option<usize> {
+    match *text.as_bytes().get(at)? {
+        b' ' | b'\t'..=b'\r' => Some(1),
+        0..0x80 => None,
+        _ => text[at..].chars().next().filter(|c| c.is_whitespace()).map(char::len_utf8),
+    }
+}

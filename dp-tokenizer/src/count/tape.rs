@@ -1,0 +1,315 @@
+//! Bytes laid aside: in memory while there is room, then in a temporary file that nobody else can open.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::unit::UnitError;
+
+/// Bytes written at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Room on disk for what exceeds the memory. It holds private text.
+///
+/// The file has no name and mode 0600: the system frees it when the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct Spill {
+    folder: PathBuf,
+    file: Mutex<Option<(File, u64)>>,
+}
+
+impl Spill {
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder: folder.unwrap_or_else(default_folder), file: Mutex::new(None) }
+    }
+
+    /// Appends bytes and says where they lie.
+    fn store(&self, bytes: &[u8]) -> Result<u64, UnitError> {
+        let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, end) = match &mut *guard {
+            Some(open) => open,
+            none => none.insert((unnamed_file(&self.folder).map_err(|e| self.failed(&e))?, 0)),
+        };
+        let at = *end;
+        file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(bytes)).map_err(|e| self.failed(&e))?;
+        *end += bytes.len() as u64;
+        Ok(at)
+    }
+
+    fn load(&self, at: u64, bytes: &mut [u8]) -> Result<(), UnitError> {
+        let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((file, _)) = &mut *guard else { return Err(damaged()) };
+        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes)).map_err(|e| self.failed(&e))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> UnitError {
+        UnitError::Spill { folder: self.folder.clone(), reason: error.to_string() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_used(&self) -> bool {
+        self.file.lock().unwrap().is_some()
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn default_folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn default_folder() -> PathBuf {
+    PathBuf::new()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn unnamed_file(folder: &std::path::Path) -> std::io::Result<File> {
+    // Unlike a file that never had a name, one that had is made for its owner alone; here it loses the name at once.
+    tempfile::NamedTempFile::new_in(folder).map(tempfile::NamedTempFile::into_file)
+}
+
+#[cfg(target_arch = "wasm32")]
+fn unnamed_file(_: &std::path::Path) -> std::io::Result<File> {
+    Err(std::io::Error::other("a page has no temporary files"))
+}
+
+/// What was read back is not what was written.
+pub(super) fn damaged() -> UnitError {
+    UnitError::Spill { folder: PathBuf::new(), reason: "what was laid aside came back damaged".to_owned() }
+}
+
+/// A list of bytes, written once from front to back and then read any number of times.
+#[derive(Debug)]
+pub(super) struct Tape {
+    chunks: Vec<Chunk>,
+    open: Vec<u8>,
+    chunk_bytes: usize,
+    held: usize,
+    length: u64,
+}
+
+#[derive(Debug)]
+enum Chunk {
+    Held(Vec<u8>),
+    Stored { at: u64, length: usize },
+}
+
+impl Default for Tape {
+    fn default() -> Self {
+        Self::of_chunks(CHUNK_BYTES)
+    }
+}
+
+impl Tape {
+    /// A tape that is written in chunks of this many bytes.
+    pub(super) fn of_chunks(chunk_bytes: usize) -> Self {
+        let chunk_bytes = chunk_bytes.clamp(1 << 10, CHUNK_BYTES);
+        Self { chunks: Vec::new(), open: Vec::new(), chunk_bytes, held: 0, length: 0 }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.open.len() + bytes.len() > self.chunk_bytes && !self.open.is_empty() {
+            self.held += self.open.len();
+            self.chunks.push(Chunk::Held(std::mem::take(&mut self.open)));
+        }
+        if self.open.capacity() == 0 && !self.chunks.is_empty() {
+            self.open.reserve_exact(self.chunk_bytes.max(bytes.len()));
+        }
+        self.open.extend_from_slice(bytes);
+        self.length += bytes.len() as u64;
+    }
+
+    /// Bytes in memory.
+    pub(super) fn held(&self) -> usize {
+        self.held + self.open.capacity()
+    }
+
+    /// Bytes in all.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Moves what is in memory to disk.
+    pub(super) fn store(&mut self, spill: &Spill) -> Result<(), UnitError> {
+        if !self.open.is_empty() {
+            self.chunks.push(Chunk::Held(std::mem::take(&mut self.open)));
+        }
+        for chunk in &mut self.chunks {
+            if let Chunk::Held(bytes) = chunk {
+                *chunk = Chunk::Stored { at: spill.store(bytes)?, length: bytes.len() };
+            }
+        }
+        self.held = 0;
+        Ok(())
+    }
+
+    /// Reads from the front, with a buffer of at most `buffer` bytes for what is on disk.
+    pub(super) fn reader<'a>(&'a self, spill: &'a Spill, buffer: usize) -> TapeReader<'a> {
+        let buffer_bytes = buffer.clamp(1 << 10, CHUNK_BYTES);
+        TapeReader { tape: self, spill, chunk: 0, offset: 0, loaded: Vec::new(), at: 0, buffer_bytes }
+    }
+}
+
+/// Reads a tape from front to back.
+pub(super) struct TapeReader<'a> {
+    tape: &'a Tape,
+    spill: &'a Spill,
+    /// Chunk and place in it of what is to be loaded next; for a held chunk, of what is to be read next.
+    chunk: usize,
+    offset: usize,
+    loaded: Vec<u8>,
+    at: usize,
+    buffer_bytes: usize,
+}
+
+impl TapeReader<'_> {
+    /// What can be read without moving on; empty at the end.
+    fn available(&mut self) -> Result<&[u8], UnitError> {
+        while self.at == self.loaded.len() {
+            match self.tape.chunks.get(self.chunk) {
+                Some(Chunk::Held(bytes)) if self.offset < bytes.len() => return Ok(&bytes[self.offset..]),
+                Some(&Chunk::Stored { at, length }) if self.offset < length => {
+                    let size = self.buffer_bytes.min(length - self.offset);
+                    self.loaded.resize(size, 0);
+                    self.spill.load(at + self.offset as u64, &mut self.loaded)?;
+                    self.offset += size;
+                    self.at = 0;
+                }
+                Some(_) => (self.chunk, self.offset) = (self.chunk + 1, 0),
+                None => return Ok(self.tape.open.get(self.offset..).unwrap_or(&[])),
+            }
+        }
+        Ok(&self.loaded[self.at..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        if self.at < self.loaded.len() { self.at += count } else { self.offset += count }
+    }
+
+    /// The next byte; none at the end.
+    fn byte(&mut self) -> Result<Option<u8>, UnitError> {
+        let byte = self.available()?.first().copied();
+        self.consume(usize::from(byte.is_some()));
+        Ok(byte)
+    }
+
+    pub(super) fn is_at_end(&mut self) -> Result<bool, UnitError> {
+        Ok(self.available()?.is_empty())
+    }
+
+    /// Fills `bytes`.
+    pub(super) fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), UnitError> {
+        while !bytes.is_empty() {
+            let available = self.available()?;
+            if available.is_empty() {
+                return Err(damaged());
+            }
+            let count = available.len().min(bytes.len());
+            bytes[..count].copy_from_slice(&available[..count]);
+            self.consume(count);
+            bytes = &mut bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// The next number; none at the end of the tape.
+    pub(super) fn number(&mut self) -> Result<Option<u64>, UnitError> {
+        // Nearly always the whole number lies in what is loaded.
+        if let Some((value, length)) = read_number(self.available()?) {
+            self.consume(length);
+            return Ok(Some(value));
+        }
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let Some(byte) = self.byte()? else { return if shift == 0 { Ok(None) } else { Err(damaged()) } };
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Ok(Some(value));
+            }
+        }
+        Err(damaged())
+    }
+
+    /// A number that has to be there.
+    pub(super) fn expect(&mut self) -> Result<u64, UnitError> {
+        self.number()?.ok_or_else(damaged)
+    }
+}
+
+fn read_number(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (at, &byte) in bytes.iter().take(9).enumerate() {
+        value |= u64::from(byte & 0x7F) << (7 * at);
+        if byte < 0x80 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+/// Appends a number, seven bits a byte, low ones first.
+#[inline]
+pub(super) fn push_number(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read_back_from_memory_and_from_disk(
+            numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 0..2000),
+            stored_after in 0_usize..2000,
+            buffer in 1_usize..5000,
+        ) {
+            let numbers: Vec<u64> = numbers.into_iter().map(|(n, shift)| n >> shift).collect();
+            let spill = Spill::new(None);
+            let mut tape = Tape::of_chunks(1 << 10);
+            let mut bytes = Vec::new();
+            for (place, &n) in numbers.iter().enumerate() {
+                bytes.clear();
+                push_number(&mut bytes, n);
+                tape.push(&bytes);
+                if place == stored_after {
+                    tape.store(&spill).unwrap();
+                    prop_assert!(tape.held() == 0);
+                }
+            }
+            for _ in 0..2 {
+                let mut reader = tape.reader(&spill, buffer);
+                for &n in &numbers {
+                    prop_assert_eq!(reader.expect().unwrap(), n);
+                }
+                prop_assert_eq!(reader.number().unwrap(), None);
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_has_no_name_and_is_open_to_its_owner_alone() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::new(Some(folder.path().to_owned()));
+        spill.store(b"private").unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let guard = spill.file.lock().unwrap();
+        let metadata = guard.as_ref().unwrap().0.metadata().unwrap();
+        assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o600, 0));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_refused_by_name() {
+        let spill = Spill::new(Some(PathBuf::from("no-such-folder")));
+        let error = spill.store(b"x").unwrap_err().to_string();
+        assert!(error.contains("no-such-folder"), "{error}");
+    }
+}

@@ -1,0 +1,233 @@
+//! One corpus counted in many ways, all of which must agree.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+
+use super::{CountOptions, UnitItems, items};
+use crate::corpus::{Files, Format, Meter, Source, open};
+use crate::release::{ReleaseConfig, release, release_items};
+use crate::unit::{PrivacyUnit, pieces};
+
+/// Words common and rare, short and long, of several scripts; users heavy and light; two files of several blocks.
+fn corpus(folder: &Path) -> Source {
+    let mut s = TestRng::from_seed(5).stream(Purpose::Data, 0, 0);
+    let paths = ["a.jsonl", "b.jsonl"].map(|name| folder.join(name));
+    for path in &paths {
+        let mut lines = String::new();
+        for _ in 0..1500 {
+            let most = 1 + s.below(200);
+            let user = s.below(most);
+            let text: String = (0..1 + s.below(80))
+                .map(|_| match s.below(12) {
+                    0 => format!(" {}", s.below(5000)),
+                    1 => format!(" überlang{}überlang", "é".repeat(s.below(12) as usize)),
+                    2 => format!(" слово{}", (b'a' + s.below(26) as u8) as char),
+                    3 => "\\n▁mark, ".to_owned(),
+                    _ => format!(
+                        " w{}",
+                        ["fever", "cough", "the", "aaaaaaaaaaaaaaaaaaaa"][s.below(4) as usize]
+                    ),
+                })
+                .collect();
+            lines.push_str(&format!("{{\"who\":\"user {user}\",\"text\":\"{text}\"}}\n"));
+        }
+        std::fs::write(path, lines).unwrap();
+    }
+    Source::Files(Files {
+        paths: paths.into(),
+        format: Format::Auto,
+        text_field: "text".to_owned(),
+        user_field: Some("who".to_owned()),
+        bad_utf8: Default::default(),
+        meter: Meter::default(),
+    })
+}
+
+/// Everything that can be learnt from counted items: names by number, and the units' items in the order of the units.
+type Everything = (Vec<String>, Vec<(u64, Vec<(u32, u32)>)>);
+
+fn everything(items: &UnitItems) -> Everything {
+    let (mut names, mut units) = (Vec::new(), Vec::new());
+    items
+        .each_name(|number, name| {
+            assert_eq!(number as usize, names.len());
+            names.push(name.to_owned());
+        })
+        .unwrap();
+    items.each_unit(|unit, held| units.push((unit, held.to_vec()))).unwrap();
+    assert!(units.windows(2).all(|two| two[0].0 < two[1].0), "a unit comes twice, or too late");
+    (names, units)
+}
+
+fn ways() -> impl Iterator<Item = CountOptions> {
+    let memory = [0, 3 << 20, usize::MAX];
+    let all = [1, 2, 3].into_iter().flat_map(move |threads| memory.map(|memory| (threads, memory)));
+    all.map(|(threads, memory)| CountOptions { threads, memory, spill_folder: None })
+}
+
+const UNITS: [PrivacyUnit; 3] = [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(7)];
+
+#[test]
+fn threads_and_memory_change_nothing_of_what_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = corpus(folder.path());
+    for unit in UNITS {
+        let mut first: Option<Everything> = None;
+        for options in ways() {
+            let read = UnitItems::read(&source, unit, &options).unwrap();
+            assert!(options.memory != 0 || read.is_spilled(), "{options:?}");
+            assert!(options.memory != usize::MAX || !read.is_spilled(), "{options:?}");
+            let got = everything(&read);
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{unit:?} {options:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_counted_is_what_the_definition_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = corpus(folder.path());
+    for unit in UNITS {
+        let mut want: BTreeMap<u64, BTreeMap<String, u32>> = BTreeMap::new();
+        for piece in pieces(open(&source).unwrap(), unit).unwrap() {
+            let piece = piece.unwrap();
+            let held = want.entry(piece.unit).or_default();
+            items(&piece.text, |item| *held.entry(item.to_owned()).or_default() += 1);
+        }
+        let tight = CountOptions { threads: 2, memory: 0, spill_folder: Some(folder.path().to_owned()) };
+        let (names, units) = everything(&UnitItems::read(&source, unit, &tight).unwrap());
+        let named = units.into_iter().map(|(unit, held)| {
+            (unit, held.iter().map(|h| (names[h.0 as usize].clone(), h.1)).collect::<BTreeMap<_, _>>())
+        });
+        if unit == PrivacyUnit::User {
+            // Users are not numbered in the order in which they appear, but by their names.
+            let (mut got, mut all): (Vec<_>, Vec<_>) =
+                (named.map(|u| u.1).collect(), want.into_values().collect());
+            (got.sort_unstable(), all.sort_unstable());
+            assert!(got == all);
+        } else {
+            assert!(named.collect::<BTreeMap<_, _>>() == want, "{unit:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_memory_change_nothing_of_what_is_released() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = corpus(folder.path());
+    // A cap that many units exceed, so that their random choices are compared too.
+    let config = ReleaseConfig::new(0.5, 1e-3).unwrap().max_items_per_unit(8);
+    let rng = TestRng::from_seed(11);
+    for unit in UNITS {
+        let mut first = None;
+        for options in ways() {
+            let read = UnitItems::read(&source, unit, &options).unwrap();
+            let released = release_items(&read, &config, &rng).unwrap();
+            assert!(released.words.len() > 10);
+            assert!(*first.get_or_insert_with(|| released.clone()) == released, "{unit:?} {options:?}");
+        }
+        if unit != PrivacyUnit::User {
+            let piecewise = release(pieces(open(&source).unwrap(), unit).unwrap(), &config, &rng).unwrap();
+            assert!(first.unwrap() == piecewise, "{unit:?}");
+        }
+    }
+}
+
+#[test]
+fn removing_a_unit_removes_its_items_and_no_others_from_what_threads_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let (full, less) = (folder.path().join("full.jsonl"), folder.path().join("less.jsonl"));
+    let mut s = TestRng::from_seed(6).stream(Purpose::Data, 0, 0);
+    for round in 0..20 {
+        let line = |user: u64, s: &mut mechanisms::Stream| {
+            let words: String = (0..1 + s.below(9)).map(|_| format!(" w{}", s.below(30))).collect();
+            (user, format!("{{\"who\":{user},\"text\":\"{words}\"}}\n"))
+        };
+        let lines: Vec<(u64, String)> = (0..3000).map(|_| line(s.below(40), &mut s)).collect();
+        let gone = lines[s.below(3000) as usize].0;
+        std::fs::write(&full, lines.iter().map(|l| l.1.as_str()).collect::<String>()).unwrap();
+        let rest = lines.iter().filter(|l| l.0 != gone).map(|l| l.1.as_str());
+        std::fs::write(&less, rest.collect::<String>()).unwrap();
+        let options = CountOptions { threads: 3, memory: [0, usize::MAX][round % 2], spill_folder: None };
+        let counted = |path: &Path| {
+            let mut files = Source::files([path.to_owned()]);
+            if let Source::Files(files) = &mut files {
+                files.user_field = Some("who".to_owned());
+            }
+            let (names, units) = everything(&UnitItems::read(&files, PrivacyUnit::User, &options).unwrap());
+            let held = |held: Vec<(u32, u32)>| -> BTreeMap<String, u32> {
+                held.iter().map(|h| (names[h.0 as usize].clone(), h.1)).collect()
+            };
+            units.into_iter().map(|(unit, items)| (unit, held(items))).collect::<BTreeMap<_, _>>()
+        };
+        let (with, without) = (counted(&full), counted(&less));
+        assert_eq!(with.len(), without.len() + 1);
+        assert!(without.iter().all(|(unit, held)| with.get(unit) == Some(held)));
+    }
+}
+
+#[test]
+fn the_first_error_of_the_corpus_is_the_one_reported_whatever_the_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let good = "{\"who\":1,\"text\":\"a b c\"}\n".repeat(30_000);
+    let (bad, worse) = ("{\"text\":\"no user\"}\n", "no JSON\n");
+    for (text, unit, want) in [
+        (format!("{good}\n{good}{worse}{good}{bad}"), PrivacyUnit::Record, "line 60002: not JSON"),
+        (format!("{good}{bad}{good}{worse}"), PrivacyUnit::Record, "line 30001: no field \"who\""),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let mut source = Source::files([path.clone()]);
+        if let Source::Files(files) = &mut source {
+            files.user_field = Some("who".to_owned());
+        }
+        for threads in 1..=3 {
+            let options = CountOptions { threads, ..CountOptions::default() };
+            let Err(error) = UnitItems::read(&source, unit, &options) else { panic!("{want}") };
+            assert!(error.to_string().contains(want), "{threads}: {error}");
+        }
+    }
+    std::fs::write(&path, "some text\n".repeat(40_000) + "\n").unwrap();
+    let mut source = Source::files([path]);
+    if let Source::Files(files) = &mut source {
+        files.format = Format::Text;
+    }
+    for threads in 1..=3 {
+        let options = CountOptions { threads, ..CountOptions::default() };
+        let Err(error) = UnitItems::read(&source, PrivacyUnit::User, &options) else {
+            panic!("text has no user")
+        };
+        assert!(error.to_string().starts_with("record 1 has no user"), "{error}");
+    }
+}
+
+#[test]
+fn extreme_texts_are_counted_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |bytes: &[u8]| {
+        let path = folder.path().join("x.txt");
+        std::fs::write(&path, bytes).unwrap();
+        UnitItems::read(
+            &Source::files([path]),
+            PrivacyUnit::Record,
+            &CountOptions { threads: 2, ..Default::default() },
+        )
+    };
+    for nothing in [&b""[..], b"\n", b"\n\r\n\n \t\n"] {
+        assert!(read(nothing).is_err_and(|e| e.to_string().contains("no record found")));
+    }
+    let newlines = vec![b'\n'; 3 << 20];
+    assert!(read(&newlines).is_err());
+    // One line of many blocks, of one character too long to be an item, and of many distinct words.
+    assert_eq!(read(&vec![b'x'; 3 << 20]).unwrap().distinct(), 0);
+    let mut words = String::new();
+    (0..200_000)
+        .for_each(|n| words.push_str(&format!(" w{}x", char::from_u32(0x4E00 + n % 20_000).unwrap())));
+    assert_eq!(read(words.as_bytes()).unwrap().distinct(), 20_000);
+    // Bytes that are no text at all.
+    let mut s = TestRng::from_seed(8).stream(Purpose::Data, 0, 0);
+    let noise: Vec<u8> = (0..1_000_000).map(|_| s.below(256) as u8).collect();
+    assert!(read(&noise).unwrap().distinct() > 1000);
+}

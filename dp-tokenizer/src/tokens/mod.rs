@@ -1,0 +1,177 @@
+//! Token files: an encoded corpus on disk, from which a trainer takes windows without reading the rest.
+//!
+//! All numbers are little endian. `P` parts, `U` units, `T` tokens of `W` bytes (2 where all ids fit, else 4):
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | `DPTOKENS` |
+//! | 4 + 4 | version (1), `W` |
+//! | 8 × 4 | `P`, `U`, `T`, size of the vocabulary |
+//! | 32 | SHA-256 of the tokenizer's file |
+//! | `W` × `T` | the tokens of all parts in the corpus's order, then zeros up to a multiple of 8 |
+//! | 16 × `P` | of each part: where its tokens begin (8), and unit × 4 + 2 if it begins a record + 1 if it ends one (8) |
+//! | 8 × `U` | where each unit's parts begin in the list below |
+//! | 8 × `P` | the parts' numbers, unit by unit |
+//!
+//! A part is what [`crate::unit`] calls a piece: text of one unit within one record. The file holds private text if the
+//! corpus does: it is made readable for its owner alone, and appears under its name only when it is complete.
+
+mod encode;
+mod read;
+mod write;
+
+use std::path::PathBuf;
+
+pub use encode::{EncodeError, encode_corpus};
+pub use read::{TokenDataset, TokenPart};
+pub use write::TokenWriter;
+
+const MAGIC: [u8; 8] = *b"DPTOKENS";
+const VERSION: u32 = 1;
+const HEADER_BYTES: u64 = 80;
+
+/// Why a token file cannot be written or read. No message quotes tokens.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// The system refused.
+    #[error("{}: {reason}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The file is not what its form demands.
+    #[error("{}: {reason}; it is no token file of version 1, or damaged: write it again with `encode --out`", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// An id that the vocabulary lacks.
+    #[error("token id {id} is not below the vocabulary's size, {vocab_size}")]
+    IdOutOfRange {
+        /// The id.
+        id: u32,
+        /// Ids are below this.
+        vocab_size: u64,
+    },
+    /// Tokens beyond the end.
+    #[error("tokens {from}..{to} lie beyond the {tokens} of the file")]
+    RangeOutOfBounds {
+        /// The first token asked for.
+        from: u64,
+        /// One beyond the last.
+        to: u64,
+        /// How many there are.
+        tokens: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Part = (u64, bool, bool, Vec<u32>);
+
+    fn write(path: &std::path::Path, vocab_size: u64, parts: &[Part]) {
+        let mut writer = TokenWriter::create(path, [7; 32], vocab_size).unwrap();
+        for (unit, begins, ends, tokens) in parts {
+            writer.push(*unit, (*begins, *ends), tokens).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn what_was_written_is_read_back_by_part_and_by_unit(
+            wide: bool,
+            parts in prop::collection::vec((0_u64..9, any::<bool>(), any::<bool>(), prop::collection::vec(0_u32..60_000, 0..40)), 0..60),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.tokens");
+            write(&path, if wide { 100_000 } else { 60_000 }, &parts);
+            let data = TokenDataset::open(&path).unwrap();
+            prop_assert_eq!(data.tokenizer_sha256(), &[7; 32]);
+            prop_assert_eq!(data.parts(), parts.len() as u64);
+            prop_assert_eq!(data.tokens(), parts.iter().map(|p| p.3.len() as u64).sum::<u64>());
+            let mut tokens = Vec::new();
+            for (number, (unit, begins, ends, want)) in parts.iter().enumerate() {
+                let part = data.part(number as u64).unwrap();
+                prop_assert_eq!((part.unit, part.begins_record, part.ends_record), (*unit, *begins, *ends));
+                data.read(part.tokens, &mut tokens).unwrap();
+                prop_assert_eq!(&tokens, want);
+            }
+            prop_assert!(data.part(parts.len() as u64).is_none());
+            for unit in 0..data.units() {
+                let want: Vec<u64> = (0..).zip(&parts).filter(|p| p.1.0 == unit).map(|p| p.0).collect();
+                prop_assert_eq!(data.parts_of(unit).unwrap(), want.as_slice());
+            }
+            prop_assert!(data.read(0..data.tokens() + 1, &mut tokens).is_err());
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_read_within_its_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tokens");
+        let parts: Vec<Part> =
+            (0..12).map(|n| (n % 5, n % 2 == 0, true, vec![n as u32; n as usize])).collect();
+        write(&path, 50, &parts);
+        let good = std::fs::read(&path).unwrap();
+        let mut refused = 0;
+        let mut attempt = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let Ok(data) = TokenDataset::open(&path) else {
+                refused += 1;
+                return;
+            };
+            let mut tokens = Vec::new();
+            for part in (0..data.parts()).filter_map(|n| data.part(n)) {
+                assert!(part.unit < data.units());
+                if data.read(part.tokens, &mut tokens).is_ok() {
+                    assert!(tokens.iter().all(|&id| u64::from(id) < data.vocab_size()));
+                }
+            }
+            assert!((0..data.units()).all(|u| data.parts_of(u).unwrap().iter().all(|&p| p < data.parts())));
+        };
+        for cut in 0..good.len() {
+            attempt(&good[..cut]);
+        }
+        for at in 0..good.len() {
+            for change in [0x01, 0x80, 0xFF] {
+                let mut bytes = good.clone();
+                bytes[at] ^= change;
+                attempt(&bytes);
+            }
+        }
+        attempt(&[good.as_slice(), &[0]].concat());
+        // Every cut, and nearly every change outside the tokens and the tokenizer's hash.
+        assert!(refused > good.len() + 300, "{refused}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_its_owners_alone_and_appears_only_when_complete() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tokens");
+        let mut writer = TokenWriter::create(&path, [0; 32], 9).unwrap();
+        writer.push(0, (true, true), &[1, 2]).unwrap();
+        assert!(!path.exists());
+        assert!(matches!(
+            writer.push(0, (true, true), &[9]),
+            Err(TokenFileError::IdOutOfRange { id: 9, .. })
+        ));
+        drop(writer);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        write(&path, 9, &[(0, true, true, vec![1])]);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,219 @@
+//! Reading a token file at any place.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::write::io_error;
+use super::{HEADER_BYTES, MAGIC, TokenFileError, VERSION};
+
+/// A token file, open. Its tables are in memory, 24 bytes a part and 8 a unit; tokens are read where they lie, by several
+/// threads at once if need be.
+pub struct TokenDataset {
+    path: PathBuf,
+    file: File,
+    token_bytes: u64,
+    tokens: u64,
+    vocab_size: u64,
+    tokenizer_sha256: [u8; 32],
+    /// Of each part: where its tokens begin; its unit and marks.
+    parts: Vec<(u64, u64)>,
+    unit_starts: Vec<u64>,
+    parts_by_unit: Vec<u64>,
+}
+
+/// Text of one unit within one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPart {
+    /// The unit it belongs to.
+    pub unit: u64,
+    /// Where its tokens lie in the file.
+    pub tokens: Range<u64>,
+    /// Whether the record begins here.
+    pub begins_record: bool,
+    /// Whether the record ends here.
+    pub ends_record: bool,
+}
+
+impl TokenDataset {
+    /// Opens a file and checks its tables.
+    ///
+    /// # Errors
+    /// [`TokenFileError::Malformed`] where header and tables do not fit each other or the file's size.
+    pub fn open(path: &Path) -> Result<Self, TokenFileError> {
+        let io = |error: std::io::Error| io_error(path, &error);
+        let malformed = |reason| TokenFileError::Malformed { path: path.to_owned(), reason };
+        let file = File::open(path).map_err(io)?;
+        let size = file.metadata().map_err(io)?.len();
+        if size < HEADER_BYTES {
+            return Err(malformed("shorter than a header"));
+        }
+        let mut header = [0; HEADER_BYTES as usize];
+        read_at(&file, 0, &mut header).map_err(io)?;
+        let word = |at: usize| header[at..at + 8].iter().rev().fold(0_u64, |sum, b| sum << 8 | u64::from(*b));
+        if header[..8] != MAGIC || word(8) as u32 != VERSION {
+            return Err(malformed("another magic number or version"));
+        }
+        let token_bytes = word(8) >> 32;
+        let (parts, units, tokens, vocab_size) = (word(16), word(24), word(32), word(40));
+        if !matches!(token_bytes, 2 | 4) || vocab_size > 1 << 32 {
+            return Err(malformed("tokens of neither 2 nor 4 bytes"));
+        }
+        let tables = (|| {
+            let start =
+                HEADER_BYTES.checked_add(tokens.checked_mul(token_bytes)?.checked_next_multiple_of(8)?)?;
+            let length = parts.checked_mul(24)?.checked_add(units.checked_mul(8)?)?;
+            (start.checked_add(length)? == size).then_some(start)
+        })();
+        let start = tables.ok_or_else(|| malformed("its size is not the one its header states"))?;
+        let mut tokenizer_sha256 = [0; 32];
+        tokenizer_sha256.copy_from_slice(&header[48..]);
+        let mut data = Self {
+            path: path.to_owned(),
+            file,
+            token_bytes,
+            tokens,
+            vocab_size,
+            tokenizer_sha256,
+            parts: Vec::new(),
+            unit_starts: Vec::new(),
+            parts_by_unit: Vec::new(),
+        };
+        data.read_tables(start, (parts, units)).map_err(io)?;
+        data.check().map_err(malformed)?;
+        Ok(data)
+    }
+
+    /// The numbers fit the file's size, so no table is larger than the file.
+    fn read_tables(&mut self, start: u64, (parts, units): (u64, u64)) -> std::io::Result<()> {
+        let mut file = BufReader::with_capacity(1 << 20, &self.file);
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start))?;
+        let mut next = || {
+            let mut word = [0; 8];
+            file.read_exact(&mut word).map(|()| u64::from_le_bytes(word))
+        };
+        self.parts = (0..parts).map(|_| Ok((next()?, next()?))).collect::<std::io::Result<_>>()?;
+        self.unit_starts = (0..units).map(|_| next()).collect::<std::io::Result<_>>()?;
+        self.parts_by_unit = (0..parts).map(|_| next()).collect::<std::io::Result<_>>()?;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let starts = self.parts.iter().map(|p| p.0).chain([self.tokens]);
+        if !starts.is_sorted() || self.parts.first().is_some_and(|p| p.0 != 0) {
+            return Err("the parts do not follow each other");
+        }
+        let starts = self.unit_starts.iter().copied().chain([self.parts.len() as u64]);
+        if !starts.is_sorted() || self.unit_starts.first().is_some_and(|s| *s != 0) {
+            return Err("the units do not follow each other");
+        }
+        // Each unit lists parts of its own, by rising number: then each part is listed once.
+        let mut listed = 0;
+        for unit in 0..self.units() {
+            let parts = self.parts_of(unit).ok_or("a unit's parts are not there")?;
+            let own = |part: &u64| self.parts.get(*part as usize).is_some_and(|p| p.1 >> 2 == unit);
+            if !parts.iter().all(own) || !parts.is_sorted_by(|a, b| a < b) {
+                return Err("a unit lists parts of another");
+            }
+            listed += parts.len();
+        }
+        if listed == self.parts.len() { Ok(()) } else { Err("a part belongs to no unit") }
+    }
+
+    /// SHA-256 of the file of the tokenizer that encoded the corpus.
+    #[must_use]
+    pub fn tokenizer_sha256(&self) -> &[u8; 32] {
+        &self.tokenizer_sha256
+    }
+
+    /// Ids are below this.
+    #[must_use]
+    pub fn vocab_size(&self) -> u64 {
+        self.vocab_size
+    }
+
+    /// Number of parts. Private where the text is, as are the next two.
+    #[must_use]
+    pub fn parts(&self) -> u64 {
+        self.parts.len() as u64
+    }
+
+    /// Number of units.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.unit_starts.len() as u64
+    }
+
+    /// Number of tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// A part, counted from 0 in the corpus's order.
+    #[must_use]
+    pub fn part(&self, number: u64) -> Option<TokenPart> {
+        let at = usize::try_from(number).ok()?;
+        let &(start, marks) = self.parts.get(at)?;
+        let end = self.parts.get(at + 1).map_or(self.tokens, |next| next.0);
+        Some(TokenPart {
+            unit: marks >> 2,
+            tokens: start..end,
+            begins_record: marks & 2 != 0,
+            ends_record: marks & 1 != 0,
+        })
+    }
+
+    /// The numbers of a unit's parts, in the corpus's order.
+    #[must_use]
+    pub fn parts_of(&self, unit: u64) -> Option<&[u64]> {
+        let at = usize::try_from(unit).ok()?;
+        let start = *self.unit_starts.get(at)?;
+        let end = self.unit_starts.get(at + 1).copied().unwrap_or(self.parts());
+        self.parts_by_unit.get(start as usize..end as usize)
+    }
+
+    /// Replaces `out` by these tokens: a part's, or a window of them.
+    ///
+    /// # Errors
+    /// [`TokenFileError`] for a range beyond the end, an id beyond the vocabulary, or a file that cannot be read.
+    pub fn read(&self, tokens: Range<u64>, out: &mut Vec<u32>) -> Result<(), TokenFileError> {
+        out.clear();
+        if !(tokens.start <= tokens.end && tokens.end <= self.tokens) {
+            let Range { start: from, end: to } = tokens;
+            return Err(TokenFileError::RangeOutOfBounds { from, to, tokens: self.tokens });
+        }
+        let mut bytes = vec![0; ((tokens.end - tokens.start) * self.token_bytes) as usize];
+        let at = HEADER_BYTES + tokens.start * self.token_bytes;
+        read_at(&self.file, at, &mut bytes).map_err(|error| io_error(&self.path, &error))?;
+        if self.token_bytes == 2 {
+            out.extend(bytes.chunks_exact(2).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]]))));
+        } else {
+            out.extend(bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+        }
+        match out.iter().find(|id| u64::from(**id) >= self.vocab_size) {
+            Some(&id) => Err(TokenFileError::IdOutOfRange { id, vocab_size: self.vocab_size }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The file's own place is neither used nor moved, so that threads do not meet.
+#[cfg(unix)]
+fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, mut at: u64, mut bytes: &mut [u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let count = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        at += count as u64;
+        bytes = &mut bytes[count..];
+    }
+    Ok(())
+}
