@@ -52,7 +52,8 @@ fn an_endless_line_is_refused_by_each_reader_without_being_held() {
     out.set_len(1 << 30).unwrap();
     for path in [gzip, json] {
         let by_line = open(&Source::files([path.clone()])).map(|records| records.map(Result::unwrap).count());
-        let in_blocks = public_corpus_counts(&Source::files([path]), &CountOptions::default()).map(|c| c.len());
+        let in_blocks =
+            public_corpus_counts(&Source::files([path]), &CountOptions::default()).map(|c| c.len());
         for error in [by_line.unwrap_err().to_string(), in_blocks.unwrap_err().to_string()] {
             assert!(error.contains("line 1: longer than 67108864 bytes"), "{error}");
         }
@@ -78,7 +79,9 @@ fn the_unicode_test_files_are_counted_encoded_and_decoded() {
     std::fs::write(&path, texts.join("\n")).unwrap();
     let counts = public_corpus_counts(&Source::files([path]), &CountOptions::default()).unwrap();
     assert!(counts.len() > 10_000);
-    let tokenizer = unigram(&counts[..2000], &UnigramConfig { vocab_size: 1500, ..Default::default() }).unwrap().tokenizer;
+    let tokenizer = unigram(&counts[..2000], &UnigramConfig { vocab_size: 1500, ..Default::default() })
+        .unwrap()
+        .tokenizer;
     let ids = tokenizer.encode_batch(&texts, 2);
     for (text, ids) in texts.iter().zip(ids) {
         assert_eq!(tokenizer.decode(&ids), text.replace('\u{2581}', " "), "{text:?}");

@@ -46,13 +46,27 @@ pub(super) struct Sorted {
 }
 
 impl Interner {
-    /// The slot of the item at `from..to` of `bytes`.
+    /// What stands for the item at `from..to` of `bytes` in the table.
     #[inline]
-    pub(super) fn slot(&mut self, bytes: &[u8], from: usize, to: usize) -> &mut Slot {
-        let key = match to - from {
+    pub(super) fn key(&mut self, bytes: &[u8], from: usize, to: usize) -> u128 {
+        match to - from {
             length if length <= SHORT_BYTES => short_key(bytes, from, length),
             _ => self.long_key(&bytes[from..to]),
-        };
+        }
+    }
+
+    /// Brings the slots of these keys near. Their loads do not wait for each other, as those of [`Self::slot`] do, and
+    /// waiting for memory is most of the work.
+    pub(super) fn touch(&self, keys: &[u128]) {
+        let mask = self.slots.len() - 1;
+        let loaded =
+            keys.iter().fold(0, |sum, &key| sum ^ self.slots[short_hash(key) as usize & mask].number);
+        std::hint::black_box(loaded);
+    }
+
+    /// The slot of a key.
+    #[inline]
+    pub(super) fn slot(&mut self, key: u128) -> &mut Slot {
         if (self.count as usize + 1) * 2 > self.slots.len() {
             self.grow();
         }
@@ -152,7 +166,8 @@ mod tests {
             for item in &items {
                 // Among other bytes, so that the key must not take more than the item.
                 let text = [&[9, 9], item.as_slice(), &[7; 3]].concat();
-                let number = interner.slot(&text, 2, 2 + item.len()).number;
+                let key = interner.key(&text, 2, 2 + item.len());
+                let number = interner.slot(key).number;
                 let fresh = known.len() as u32;
                 prop_assert_eq!(number, *known.entry(item.clone()).or_insert(fresh));
             }
@@ -174,8 +189,8 @@ mod tests {
         let mut interner = Interner::default();
         for round in 0..2 {
             for n in 0..20_000_u32 {
-                let slot = interner.slot(&n.to_le_bytes(), 0, 4);
-                assert_eq!(slot.number, n, "{round}");
+                let key = interner.key(&n.to_le_bytes(), 0, 4);
+                assert_eq!(interner.slot(key).number, n, "{round}");
             }
         }
         assert_eq!(interner.count, 20_000);

@@ -16,8 +16,13 @@ pub(super) struct Builder {
     /// The open unit's items with their counts, in order of appearance.
     open: Vec<(u32, u32)>,
     serial: u32,
+    /// Of the items that are being added.
+    keys: Vec<u128>,
     entry: Vec<u8>,
 }
+
+/// Keys whose slots are brought near together: their lines fill a part of the nearest cache.
+const KEYS_AT_ONCE: usize = 128;
 
 /// What was gathered under one numbering.
 pub(super) struct Run {
@@ -60,6 +65,7 @@ impl Builder {
             lists: (0..lists).map(|_| Tape::default()).collect(),
             open: Vec::new(),
             serial: 0,
+            keys: Vec::new(),
             entry: Vec::new(),
         }
     }
@@ -108,17 +114,14 @@ impl Builder {
 
     /// Adds text to the open unit.
     pub(super) fn add(&mut self, text: &str) {
-        let Self { interner, open, serial, .. } = self;
+        let Self { interner, open, serial, keys, .. } = self;
         scan(text, |bytes, range| {
-            let slot = interner.slot(bytes, range.start, range.end);
-            if slot.serial == *serial {
-                let count = &mut open[slot.place as usize].1;
-                *count = count.saturating_add(1);
-            } else {
-                (slot.serial, slot.place) = (*serial, open.len() as u32);
-                open.push((slot.number, 1));
+            keys.push(interner.key(bytes, range.start, range.end));
+            if keys.len() == KEYS_AT_ONCE {
+                note(interner, open, *serial, keys);
             }
         });
+        note(interner, open, *serial, keys);
     }
 
     fn write_open(&mut self, list: usize) {
@@ -162,6 +165,21 @@ impl Builder {
             run.order.push(&number.to_le_bytes());
         }
         run
+    }
+}
+
+/// Adds the items of these keys to the open unit.
+fn note(interner: &mut Interner, open: &mut Vec<(u32, u32)>, serial: u32, keys: &mut Vec<u128>) {
+    interner.touch(keys);
+    for key in keys.drain(..) {
+        let slot = interner.slot(key);
+        if slot.serial == serial {
+            let count = &mut open[slot.place as usize].1;
+            *count = count.saturating_add(1);
+        } else {
+            (slot.serial, slot.place) = (serial, open.len() as u32);
+            open.push((slot.number, 1));
+        }
     }
 }
 
