@@ -137,6 +137,34 @@ impl Tokenizer {
         }
     }
 
+    /// The same tokenizer with more special tokens, as training objectives need them: those it lacks get the ids after
+    /// its last one, those that were ordinary tokens keep theirs.
+    ///
+    /// ```
+    /// use dp_tokenizer::train::{UnigramConfig, unigram};
+    /// let words = [("▁a".to_owned(), 1.0)];
+    /// let tokenizer = unigram(&words, &UnigramConfig { vocab_size: 400, ..Default::default() })?.tokenizer;
+    /// let (size, plain) = (tokenizer.vocab_size() as u32, tokenizer.encode(" [MASK]"));
+    /// let tokenizer = tokenizer.with_special_tokens(&["[CLS]", "[MASK]"]);
+    /// assert_eq!(tokenizer.id("[MASK]"), Some(size + 1));
+    /// assert_eq!(tokenizer.encode("[MASK]"), [size + 1]);
+    /// assert!(plain.len() > 1);
+    /// # Ok::<(), dp_tokenizer::train::TrainError>(())
+    /// ```
+    #[must_use]
+    pub fn with_special_tokens(mut self, names: &[impl AsRef<str>]) -> Self {
+        let mut tokens = std::mem::take(&mut self.special.tokens);
+        for name in names.iter().map(AsRef::as_ref) {
+            if !tokens.iter().any(|token| token.1 == name) {
+                let after = tokens.iter().map(|token| token.0 as usize + 1).max().unwrap_or(0);
+                let next = self.model.len().max(after) as u32;
+                tokens.push((self.model.id(name).unwrap_or(next), name.to_owned()));
+            }
+        }
+        self.special = SpecialTokens::new(tokens);
+        self
+    }
+
     /// The tokenizer of a SentencePiece `.model`, id for id.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use accountant::Delta;
 
 use crate::memory::least_training_bytes;
-use crate::{Data, Format, PlanError, PlanFile, Privacy, Source, Tokenizer, Unit, Visibility};
+use crate::{
+    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, Source, Tokenizer, Unit, Visibility,
+};
 
 /// More than any one machine this version runs on.
 const MOST_BYTES: u128 = 1 << 40;
@@ -25,6 +27,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
         }
         Visibility::Public => check_public(&file.privacy)?,
     }
+    check_objective(file)?;
     check_model(file)?;
     check_evaluation(file)
 }
@@ -204,6 +207,44 @@ fn check_budget(file: &PlanFile) -> Checked {
     }
 }
 
+/// Each architecture can learn some objectives only.
+fn check_objective(file: &PlanFile) -> Checked {
+    let (objective, context) = (file.training.objective, file.model.context);
+    let (able, allowed) = match file.model.family {
+        Family::Gpt2 => (matches!(objective, Objective::CausalLm), "\"causal_lm\" with this model.family"),
+        Family::T5 | Family::T5V1_1 => (
+            matches!(objective, Objective::SpanCorruption | Objective::PrefixLm),
+            "\"span_corruption\" or \"prefix_lm\" with this model.family",
+        ),
+        Family::Bert => (
+            matches!(objective, Objective::MaskedLm | Objective::MaskedLmNextSentence),
+            "\"masked_lm\" or \"masked_lm_next_sentence\" with this model.family",
+        ),
+    };
+    let (given, family) = (written(&objective), written(&file.model.family));
+    if !able {
+        let fitting = match objective {
+            Objective::CausalLm => "\"gpt2\"",
+            Objective::SpanCorruption | Objective::PrefixLm => "\"t5\" or \"t5_v1_1\"",
+            Objective::MaskedLm | Objective::MaskedLmNextSentence => "\"bert\"",
+        };
+        let fix = format!("choose one of these, or set model.family to {fitting}");
+        return refuse("training.objective", format!("{given} with model.family {family}"), allowed, &fix);
+    }
+    /// The shortest window with something to read and something to predict beside the special tokens.
+    const SHORTEST: u32 = 8;
+    if objective == Objective::CausalLm || context >= SHORTEST {
+        return Ok(());
+    }
+    let given = format!("{context} with training.objective {given}");
+    refuse("model.context", given, &format!("at least {SHORTEST}"), &format!("set it to {SHORTEST} or more"))
+}
+
+/// A value as the plan writes it.
+fn written(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
 fn check_model(file: &PlanFile) -> Checked {
     let model = &file.model;
     if !model.d_model.is_multiple_of(model.heads) {
@@ -211,7 +252,12 @@ fn check_model(file: &PlanFile) -> Checked {
         let fix = format!("set d_model to a multiple of {}, or change heads", model.heads);
         return refuse("model.d_model", given, "a multiple of model.heads", &fix);
     }
-    let bytes = least_training_bytes(model, &file.tokenizer, file.performance.physical_batch);
+    let bytes = least_training_bytes(
+        model,
+        file.training.objective,
+        &file.tokenizer,
+        file.performance.physical_batch,
+    );
     if bytes <= MOST_BYTES {
         return Ok(());
     }

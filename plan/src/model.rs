@@ -32,4 +32,12 @@ pub struct Model {
 pub enum Family {
     /// GPT-2: decoder only, learnt positions, layer norm first, embedding and head tied.
     Gpt2,
+    /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, one table for embeddings
+    /// and head. `context` is the encoder's.
+    T5,
+    /// T5 version 1.1, as mT5: the same with a gated GELU and a head of its own.
+    #[serde(rename = "t5_v1_1")]
+    T5V1_1,
+    /// BERT: encoder only, learnt positions, layer norm last, exact GELU.
+    Bert,
 }

@@ -66,6 +66,14 @@ pub struct BatchPhase {
 pub enum Objective {
     /// The next token.
     CausalLm,
+    /// Runs of tokens cut out of a text, 15 % of it in runs of 3 on average (T5).
+    SpanCorruption,
+    /// The rest of a text after a cut at a random place (T5).
+    PrefixLm,
+    /// Masked tokens: 15 % of a text, of which 80 % are hidden, 10 % exchanged and 10 % left (BERT).
+    MaskedLm,
+    /// The same, and whether the second half of the text follows the first or the halves are exchanged (BERT).
+    MaskedLmNextSentence,
 }
 
 /// How weights follow the noisy gradient.

@@ -112,13 +112,18 @@ impl Plan {
     /// Trainable numbers of the model. A public tokenizer's size is unknown to the plan; it counts as that of bytes.
     #[must_use]
     pub fn parameters(&self) -> u128 {
-        memory::parameters(self.model(), self.tokenizer())
+        memory::parameters(self.model(), self.training().objective, self.tokenizer())
     }
 
     /// Bytes that training takes at the least: weights, gradient sum, moments, one physical batch.
     #[must_use]
     pub fn least_training_bytes(&self) -> u128 {
-        memory::least_training_bytes(self.model(), self.tokenizer(), self.performance().physical_batch)
+        memory::least_training_bytes(
+            self.model(),
+            self.training().objective,
+            self.tokenizer(),
+            self.performance().physical_batch,
+        )
     }
 
     /// Knobs of speed.

@@ -269,3 +269,32 @@ fn a_promise_below_what_the_noise_gives_is_refused_with_both_figures() {
     assert_says(&error.to_string(), &[&stated.to_string(), &upper.to_string(), "raise privacy.epsilon"]);
     assert!(certify(&altered(&[noise, ("/privacy/epsilon", json!(upper))])).is_ok());
 }
+
+/// What an architecture cannot learn is refused with the ones that can, and what it can learn is accepted.
+#[test]
+fn an_objective_that_does_not_fit_the_architecture_is_refused_with_one_that_does() {
+    let with = |family: &str, objective: &str, context: u32| {
+        altered(&[
+            ("/model/family", json!(family)),
+            ("/training/objective", json!(objective)),
+            ("/model/context", json!(context)),
+        ])
+    };
+    let wrong = [
+        ("gpt2", "masked_lm", "\"causal_lm\"", "set model.family to \"bert\""),
+        ("gpt2", "span_corruption", "\"causal_lm\"", "set model.family to \"t5\" or \"t5_v1_1\""),
+        ("t5", "causal_lm", "\"span_corruption\" or \"prefix_lm\"", "set model.family to \"gpt2\""),
+        ("t5_v1_1", "masked_lm_next_sentence", "\"prefix_lm\"", "set model.family to \"bert\""),
+        ("bert", "prefix_lm", "\"masked_lm\" or \"masked_lm_next_sentence\"", "\"t5\""),
+    ];
+    for (family, objective, allowed, fix) in wrong {
+        let message = refusal(&with(family, objective, 64));
+        let given = format!("training.objective: \"{objective}\" with model.family \"{family}\"");
+        assert_says(&message, &[&given, allowed, fix]);
+    }
+    let right = [("t5", "prefix_lm"), ("t5_v1_1", "span_corruption"), ("bert", "masked_lm_next_sentence")];
+    for (family, objective) in right {
+        certify(&with(family, objective, 64)).unwrap();
+        assert_says(&refusal(&with(family, objective, 7)), &["model.context: 7", "at least 8"]);
+    }
+}

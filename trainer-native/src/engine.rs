@@ -147,28 +147,51 @@ impl<B: Kernels> Engine<B> {
         Ok((fold_in_order(&pieces, contexts, work, 0.0, |sum, part| sum + part), targets))
     }
 
-    /// Logits of what follows `input` in a network without a decoder; `input` is cut to its last `context` tokens.
+    /// Logits at each place of an example where the network predicts: each place of the input, or of the decoder's
+    /// input, or the example's own positions. One row a place.
     ///
     /// # Errors
-    /// [`EngineError::Example`] for an empty or unknown token list.
-    pub fn next_token_logits(&self, input: &[u32]) -> Result<Vec<f32>, EngineError> {
-        let context = self.model.shape().input;
-        let input = input[input.len().saturating_sub(context)..].to_vec();
-        let shape = Shape::causal(input.len());
-        let example = Example { input, ..Example::default() };
-        self.last_logits(example, shape)
+    /// [`EngineError::Example`] for an example that is empty or does not fit the network.
+    pub fn logits(&self, example: &Example) -> Result<Vec<Vec<f32>>, EngineError> {
+        let flat = to_host(self.logits_of(example)?);
+        Ok(flat.chunks_exact(self.model.vocab_size()).map(<[f32]>::to_vec).collect())
     }
 
-    /// Logits at the last place of an example that fills rows of `shape`.
-    fn last_logits(&self, example: Example, shape: Shape) -> Result<Vec<f32>, EngineError> {
-        if example.input.is_empty() {
+    /// Logits of the next token: what follows the decoder's input, if there is one, else the input. The input is cut
+    /// to its last `context` tokens.
+    ///
+    /// # Errors
+    /// As [`Engine::logits`].
+    pub fn next_token_logits(&self, input: &[u32], decoder_input: &[u32]) -> Result<Vec<f32>, EngineError> {
+        let context = self.model.shape().input;
+        let input = input[input.len().saturating_sub(context)..].to_vec();
+        let example = Example { input, decoder_input: decoder_input.to_vec(), ..Example::default() };
+        let logits = self.logits_of(&example)?;
+        let last = logits.dims()[0] - 1;
+        Ok(to_host(logits.narrow(0, last, 1)))
+    }
+
+    /// Most tokens that the network can write in one answer; none if it has no decoder.
+    #[must_use]
+    pub fn decoder_context(&self) -> Option<usize> {
+        self.model.shape().decoder
+    }
+
+    /// `[places, vocabulary]`
+    fn logits_of(&self, example: &Example) -> Result<Tensor<B, 2>, EngineError> {
+        let examples = std::slice::from_ref(example);
+        let shape = self.model.shape();
+        let shape = Shape {
+            input: example.input.len(),
+            decoder: shape.decoder.map(|_| example.decoder_input.len()),
+            gathered: shape.gathered.map(|_| example.positions.len()),
+        };
+        self.lot(examples)?;
+        if shape.input == 0 || shape.targets() == 0 {
             return Err(EngineError::Example { index: 0, problem: "is empty" });
         }
-        let example = [example];
-        self.lot(&example)?;
-        let batch = Batch::new(&example, 1, shape, self.weights.dtype(), &self.device);
-        let logits = self.model.logits(&self.weights, batch);
-        Ok(to_host(logits.narrow(0, shape.targets() - 1, 1)))
+        let batch = Batch::new(examples, 1, shape, self.weights.dtype(), &self.device);
+        Ok(self.model.logits(&self.weights, batch))
     }
 
     /// The model's weights under Hugging Face names.

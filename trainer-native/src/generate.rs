@@ -9,10 +9,10 @@ use plan::{Device, Plan, PlanFile};
 use crate::checkpoint::{MODEL_FILE_NAME, read_tensors};
 use crate::data::{Dataset, read_public_file};
 use crate::device::{OnDevice, on_device};
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::folder::PLAN_FILE_NAME;
 use crate::layer::Kernels;
-use crate::objective::Objective;
+use crate::objective::{Objective, Writing};
 use crate::{RunError, durable, eval, vocabulary};
 
 /// How to draw text.
@@ -28,7 +28,8 @@ pub struct Sampling {
     pub seed: Option<u64>,
 }
 
-/// Continues the prompt with the run's model.
+/// Continues the prompt with the run's model, or has an encoder–decoder answer it: a prompt with sentinels
+/// (`<extra_id_0>` …) gets what stands for each.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the folder holds no finished model or the temperature is not a number of at least 0.
@@ -80,21 +81,51 @@ impl Ask for Generate<'_> {
         mut self,
         engine: &Engine<B>,
         tokenizer: &Tokenizer,
-        _: &Objective,
+        objective: &Objective,
     ) -> Result<String, RunError> {
         let eos = vocabulary::end_of_text(tokenizer)?;
-        let mut tokens = vec![eos];
-        tokens.extend(tokenizer.encode(&self.sampling.prompt));
+        let prompt = tokenizer.encode(&self.sampling.prompt);
+        match objective.writing() {
+            Writing::Continues => {
+                let tokens = [vec![eos], prompt].concat();
+                let written = self.write(eos, tokens, usize::MAX, |read| engine.next_token_logits(read, &[]))?;
+                Ok(tokenizer.decode(&written[1..]))
+            }
+            Writing::Answers { start } => {
+                let (read, longest) = ([prompt, vec![eos]].concat(), engine.decoder_context().unwrap_or(0));
+                let answer = |written: &[u32]| engine.next_token_logits(&read, written);
+                Ok(tokenizer.decode(&self.write(eos, vec![start], longest, answer)?[1..]))
+            }
+            Writing::FillsMasks => Err(RunError::Refused(
+                "generate: this model fills masked places and does not write text; use eval, or load the run with \
+                 transformers' fill-mask pipeline"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+impl Generate<'_> {
+    /// Adds tokens to `written` until the end-of-text token, the wanted number or `longest` in all.
+    fn write(
+        &mut self,
+        eos: u32,
+        mut written: Vec<u32>,
+        longest: usize,
+        logits: impl Fn(&[u32]) -> Result<Vec<f32>, EngineError>,
+    ) -> Result<Vec<u32>, RunError> {
         for _ in 0..self.sampling.tokens {
-            let logits =
-                engine.next_token_logits(&tokens).map_err(|error| RunError::Failed(error.to_string()))?;
+            if written.len() > longest {
+                break;
+            }
+            let logits = logits(&written).map_err(|error| RunError::Failed(error.to_string()))?;
             let next = draw(&logits, self.sampling.temperature, self.stream.uniform());
             if next == eos {
                 break;
             }
-            tokens.push(next);
+            written.push(next);
         }
-        Ok(tokenizer.decode(&tokens[1..]))
+        Ok(written)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::data::Units;
 use crate::durable::{self, sha256_hex};
 use crate::folder::{RunFolder, release_lost};
 use crate::ledger::Entry;
+use crate::objective::{Objective, special_tokens};
 use crate::progress::note;
 
 /// Name of the tokenizer in a run folder.
@@ -57,7 +58,7 @@ pub(crate) fn obtain(
 pub(crate) fn check_public(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     if let plan::Tokenizer::Public(public) = plan.plan().tokenizer() {
         let path = base.join(&public.path);
-        end_of_text(&parse(&durable::read(&path)?, &path)?)?;
+        Objective::new(plan.plan(), &parse(&durable::read(&path)?, &path)?)?;
     }
     Ok(())
 }
@@ -91,19 +92,21 @@ fn make(
     folder: &mut RunFolder,
     rng: &impl PrivacyRng,
 ) -> Result<String, RunError> {
+    // What the objective needs stands after what is learnt, and within the plan's limit.
+    let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => {
             let path = base.join(&public.path);
             Ok(parse(&durable::read(&path)?, &path)?.to_json())
         }
-        plan::Tokenizer::Bytes => bytes_only(),
+        plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
         plan::Tokenizer::Train(settings) => {
             let words = match plan.tokenizer_release() {
                 Some(planned) => release_words(planned, units, folder, rng)?,
                 None => count_public_words(units),
             };
             let config = UnigramConfig {
-                vocab_size: settings.vocab_size as usize,
+                vocab_size: (settings.vocab_size as usize).saturating_sub(special.len()),
                 byte_fallback: settings.byte_fallback,
                 ..UnigramConfig::default()
             };
@@ -112,7 +115,7 @@ fn make(
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
-            Ok(trained.tokenizer.to_json())
+            Ok(trained.tokenizer.with_special_tokens(&special).to_json())
         }
     }
 }
@@ -162,12 +165,12 @@ fn count_public_words(units: &Units) -> Vec<(String, f64)> {
 }
 
 /// One token a printable ASCII character or byte, beside the special tokens and the blank.
-fn bytes_only() -> Result<String, RunError> {
+fn bytes_only() -> Result<Tokenizer, RunError> {
     let words = [(BLANK.to_owned(), 1.0)];
     let smallest = |vocab_size| unigram(&words, &UnigramConfig { vocab_size, ..UnigramConfig::default() });
     let trained = match smallest(1) {
         Err(TrainError::TooSmall { needed, .. }) => smallest(needed),
         other => other,
     };
-    trained.map(|trained| trained.tokenizer.to_json()).map_err(|error| RunError::Failed(error.to_string()))
+    trained.map(|trained| trained.tokenizer).map_err(|error| RunError::Failed(error.to_string()))
 }

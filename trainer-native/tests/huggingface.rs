@@ -53,7 +53,7 @@ fn logits_equal_those_of_transformers() {
         let tokens = tokens(example);
         let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
         for (length, want) in (1..).zip(want) {
-            let got = engine.next_token_logits(&tokens[..length]).unwrap();
+            let got = engine.next_token_logits(&tokens[..length], &[]).unwrap();
             let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             // Logits of order 1 in f32, sums of up to 61 products in another order.
             assert!(worst < 1e-5, "{tokens:?} at {length}: {worst}");

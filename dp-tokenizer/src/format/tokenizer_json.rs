@@ -35,13 +35,27 @@ impl Tokenizer {
     #[must_use]
     pub fn to_config_json(&self) -> String {
         let name = |wanted: &'static str| self.special.id(wanted).map(|_| wanted);
-        let file = json!({
+        let mut file = json!({
             "tokenizer_class": "PreTrainedTokenizerFast",
             "pad_token": name(PAD),
             "eos_token": name(EOS),
             "unk_token": name(UNK),
             "clean_up_tokenization_spaces": false,
         });
+        // Tokens of BERT's and T5's objectives, where the vocabulary has them.
+        for (role, token) in [("cls_token", "[CLS]"), ("sep_token", "[SEP]"), ("mask_token", "[MASK]")] {
+            if let Some(token) = name(token) {
+                file[role] = json!(token);
+            }
+        }
+        let sentinels: Vec<&str> = (0..)
+            .map(|at| format!("<extra_id_{at}>"))
+            .map_while(|sentinel| self.special.tokens.iter().find(|token| token.1 == sentinel))
+            .map(|token| token.1.as_str())
+            .collect();
+        if !sentinels.is_empty() {
+            file["additional_special_tokens"] = json!(sentinels);
+        }
         format!("{file:#}\n")
     }
 

@@ -119,3 +119,19 @@ proptest! {
         }
     }
 }
+
+/// PITFALLS 17: without a token carried over, windows share nothing at all.
+#[test]
+fn windows_that_carry_nothing_over_are_disjoint_and_cover_the_unit() {
+    let (tokenizer, eos) = tokenizer();
+    for length in [1, 3, 8, 100] {
+        let cut = Cut { eos, length, carries_over: false };
+        let dataset = Dataset::encode(&parts(&[(0, "abcdefgh abc"), (1, "x")]), &tokenizer, cut);
+        for (unit, text) in ["abcdefgh abc", "x"].into_iter().enumerate() {
+            let windows: Vec<&[u32]> =
+                (0..dataset.windows_of(unit)).map(|window| dataset.window(unit, window)).collect();
+            assert!(windows.iter().all(|window| !window.is_empty() && window.len() <= length));
+            assert_eq!(windows.concat(), [tokenizer.encode(text), vec![eos]].concat());
+        }
+    }
+}

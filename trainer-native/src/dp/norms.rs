@@ -7,6 +7,14 @@ use crate::tensor::{Tensor, to_host_f64};
 /// The L2 norm of each example's whole gradient. Private: it has no way out but [`super::clip`].
 pub struct PerExampleNorms(pub(super) Vec<f64>);
 
+#[cfg(test)]
+impl PerExampleNorms {
+    /// The norms themselves.
+    pub(crate) fn for_tests(&self) -> &[f64] {
+        &self.0
+    }
+}
+
 /// Squares of single-precision sums may come out a little low; this factor covers it, so that a clipped gradient is
 /// never longer than the bound.
 const ROUND_UP: f64 = 1.0 + 1e-5;

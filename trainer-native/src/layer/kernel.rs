@@ -144,7 +144,47 @@ pub trait Kernels: Backend {
         portable::causal_softmax(scores, scale)
     }
 
-    /// Gradient of the scores of [`Kernels::causal_softmax`].
+    /// GELU with the normal distribution function itself: x·Φ(x).
+    ///
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    fn gelu_erf(input: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        portable::gelu_erf(input)
+    }
+
+    /// Input gradient of [`Kernels::gelu_erf`].
+    ///
+    /// # Shapes
+    /// - input, grad, output: `[batch, seq, d]`
+    fn gelu_erf_backward(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        portable::gelu_erf_backward(input, grad)
+    }
+
+    /// Softmax of scores times `scale` plus `bias`, over the keys before each example's `length` and, where `causal`,
+    /// up to each query.
+    ///
+    /// # Shapes
+    /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`, lengths: `[batch]`, at least 1
+    fn masked_softmax(
+        scores: Tensor<Self, 4>,
+        bias: Option<Tensor<Self, 3>>,
+        lengths: Option<Tensor<Self, 1, Int>>,
+        causal: bool,
+        scale: f64,
+    ) -> Tensor<Self, 4> {
+        portable::masked_softmax(scores, bias, lengths, causal, scale)
+    }
+
+    /// Sums along the diagonals: over all pairs of places that are key − query apart.
+    ///
+    /// # Shapes
+    /// - values: `[batch, heads, queries, keys]`
+    /// - output: `[batch, heads, queries + keys − 1]`, from −(queries − 1) to keys − 1
+    fn diagonal_sums(values: Tensor<Self, 4>) -> Tensor<Self, 3> {
+        portable::diagonal_sums(values)
+    }
+
+    /// Gradient of the scores of [`Kernels::causal_softmax`] and [`Kernels::masked_softmax`].
     ///
     /// # Shapes
     /// - probabilities, grad, output: `[batch, heads, queries, keys]`

@@ -4,6 +4,8 @@ use crate::tensor::{Backend, IndexingUpdateOp, Int, Tensor, activation};
 
 pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 pub const GELU_CUBIC: f64 = 0.044_715;
+/// 1/√(2π)
+pub const NORMAL_DENSITY_AT_0: f64 = 0.398_942_280_401_432_7;
 
 pub fn affine<B: Backend>(input: Tensor<B, 2>, weight: Tensor<B, 2>, bias: Tensor<B, 1>) -> Tensor<B, 2> {
     input.matmul(weight) + bias.unsqueeze()
@@ -112,6 +114,58 @@ pub fn causal_softmax<B: Backend>(scores: Tensor<B, 4>, scale: f64) -> Tensor<B,
     let future = Tensor::<B, 2, Int>::ones([queries, keys], &device).triu(1).equal_elem(1);
     let masked = (scores * scale).mask_fill(future.unsqueeze(), f32::NEG_INFINITY);
     activation::softmax(masked, 3)
+}
+
+pub fn gelu_erf<B: Backend>(input: Tensor<B, 3>) -> Tensor<B, 3> {
+    input.clone() * normal_distribution(input)
+}
+
+pub fn gelu_erf_backward<B: Backend>(input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 3> {
+    let density = (input.clone().square() * (-0.5)).exp() * NORMAL_DENSITY_AT_0;
+    grad * (normal_distribution(input.clone()) + input * density)
+}
+
+/// Φ(x)
+fn normal_distribution<B: Backend>(input: Tensor<B, 3>) -> Tensor<B, 3> {
+    ((input * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
+}
+
+pub fn masked_softmax<B: Backend>(
+    scores: Tensor<B, 4>,
+    bias: Option<Tensor<B, 3>>,
+    lengths: Option<Tensor<B, 1, Int>>,
+    causal: bool,
+    scale: f64,
+) -> Tensor<B, 4> {
+    let shape @ [batch, _, queries, keys] = scores.dims();
+    let device = scores.device();
+    let mut scores = scores * scale;
+    if let Some(bias) = bias {
+        scores = scores + bias.unsqueeze();
+    }
+    if let Some(lengths) = lengths {
+        let places = Tensor::<B, 1, Int>::arange(0..keys as i64, &device).reshape([1, keys]);
+        let padding =
+            places.expand([batch, keys]).greater_equal(lengths.reshape([batch, 1]).expand([batch, keys]));
+        let padding = padding.reshape([batch, 1, 1, keys]).expand(shape);
+        scores = scores.mask_fill(padding, f32::NEG_INFINITY);
+    }
+    if causal {
+        let future = Tensor::<B, 2, Int>::ones([queries, keys], &device).triu(1).equal_elem(1);
+        scores = scores.mask_fill(future.unsqueeze(), f32::NEG_INFINITY);
+    }
+    activation::softmax(scores, 3)
+}
+
+/// With the queries in reverse order, element (query, key) belongs to column query + key. Rows padded to a width of
+/// queries + keys and read again with one column less are shifted by one each, which brings it there.
+pub fn diagonal_sums<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 3> {
+    let [batch, heads, queries, keys] = values.dims();
+    let padding = Tensor::zeros([batch, heads, queries, queries], (&values.device(), values.dtype()));
+    let wide = Tensor::cat(vec![values.flip([2]), padding], 3);
+    let columns = queries + keys - 1;
+    let shifted = wide.reshape([batch, heads, queries * (columns + 1)]).narrow(2, 0, queries * columns);
+    shifted.reshape([batch, heads, queries, columns]).sum_dim(2).reshape([batch, heads, columns])
 }
 
 pub fn softmax_backward<B: Backend>(

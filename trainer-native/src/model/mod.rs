@@ -1,15 +1,22 @@
 //! Models as compositions of layers, with the names of Hugging Face checkpoints.
 
 mod batch;
+mod bert;
+mod bert_heads;
 mod gpt2;
+mod t5;
+mod t5_stack;
 
 use std::sync::Arc;
 
 pub use batch::{Batch, Example, Shape};
+pub use bert::{Bert, BertConfig};
 pub use gpt2::{Gpt2, Gpt2Config};
+pub use t5::{T5, T5Config};
 
 use crate::dp::Record;
 use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::objective;
 use crate::tensor::Tensor;
 
 /// A size of a model that cannot be built.
@@ -29,6 +36,10 @@ pub struct ModelError {
 pub enum Network {
     /// GPT-2.
     Gpt2(Gpt2),
+    /// T5, of both versions.
+    T5(T5),
+    /// BERT.
+    Bert(Bert),
 }
 
 impl Network {
@@ -38,7 +49,7 @@ impl Network {
     /// [`ModelError`] for sizes that do not fit together.
     pub fn new(
         model: &plan::Model,
-        _training: &plan::Training,
+        training: &plan::Training,
         vocab_size: usize,
     ) -> Result<Self, ModelError> {
         let at_least_one = [("vocab_size", vocab_size), ("context", model.context as usize)];
@@ -52,15 +63,35 @@ impl Network {
             let value = model.heads as usize;
             return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
         }
+        let objective = training.objective;
+        let [context, d_model, layers, heads, d_ff] =
+            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
         Ok(match model.family {
-            plan::Family::Gpt2 => Self::Gpt2(Gpt2::new(Gpt2Config {
-                vocab_size,
-                context: model.context as usize,
-                d_model: model.d_model as usize,
-                layers: model.layers as usize,
-                heads: model.heads as usize,
-                d_ff: model.d_ff as usize,
-            })),
+            plan::Family::Gpt2 => {
+                Self::Gpt2(Gpt2::new(Gpt2Config { vocab_size, context, d_model, layers, heads, d_ff }))
+            }
+            plan::Family::T5 | plan::Family::T5V1_1 => {
+                let decoder_context = objective::decoder_context(objective, context);
+                let v1_1 = model.family == plan::Family::T5V1_1;
+                let config =
+                    T5Config { vocab_size, context, decoder_context, d_model, layers, heads, d_ff, v1_1 };
+                Self::T5(T5::new(config))
+            }
+            plan::Family::Bert => {
+                let predictions = objective::predictions(context);
+                let next_sentence = objective == plan::Objective::MaskedLmNextSentence;
+                let config = BertConfig {
+                    vocab_size,
+                    context,
+                    predictions,
+                    d_model,
+                    layers,
+                    heads,
+                    d_ff,
+                    next_sentence,
+                };
+                Self::Bert(Bert::new(config))
+            }
         })
     }
 
@@ -69,6 +100,8 @@ impl Network {
     pub fn specs(&self) -> Arc<[ParamSpec]> {
         match self {
             Self::Gpt2(model) => model.specs(),
+            Self::T5(model) => model.specs(),
+            Self::Bert(model) => model.specs(),
         }
     }
 
@@ -77,6 +110,8 @@ impl Network {
     pub fn vocab_size(&self) -> usize {
         match self {
             Self::Gpt2(model) => model.config().vocab_size,
+            Self::T5(model) => model.config().vocab_size,
+            Self::Bert(model) => model.config().vocab_size,
         }
     }
 
@@ -85,6 +120,8 @@ impl Network {
     pub fn shape(&self) -> Shape {
         match self {
             Self::Gpt2(model) => Shape::causal(model.config().context),
+            Self::T5(model) => model.shape(),
+            Self::Bert(model) => model.shape(),
         }
     }
 
@@ -93,6 +130,8 @@ impl Network {
     pub fn hf_config(&self) -> serde_json::Value {
         match self {
             Self::Gpt2(model) => model.hf_config(),
+            Self::T5(model) => model.hf_config(),
+            Self::Bert(model) => model.hf_config(),
         }
     }
 
@@ -103,6 +142,8 @@ impl Network {
     pub fn logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Tensor<B, 2> {
         match self {
             Self::Gpt2(model) => model.logits(weights, batch.tokens),
+            Self::T5(model) => model.logits(weights, batch),
+            Self::Bert(model) => model.logits(weights, batch),
         }
     }
 
@@ -112,6 +153,8 @@ impl Network {
     pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<Record<B>> {
         match self {
             Self::Gpt2(model) => model.records(weights, batch),
+            Self::T5(model) => model.records(weights, batch),
+            Self::Bert(model) => model.records(weights, batch),
         }
     }
 }
@@ -132,3 +175,6 @@ impl ParamList {
         crate::layer::ParamId(self.0.len() - 1)
     }
 }
+
+#[cfg(test)]
+mod tests;

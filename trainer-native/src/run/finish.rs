@@ -16,6 +16,7 @@ use crate::durable::{self, sha256_hex};
 use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::ledger::{Entry, FileDigest};
+use crate::objective::Writing;
 use crate::telemetry::Released;
 use crate::{RunError, certificate, eval, vocabulary};
 
@@ -61,13 +62,17 @@ pub(super) fn finish<B: Kernels>(
     training: Training<'_, B>,
     tokenizer: &Tokenizer,
 ) -> Result<Summary, RunError> {
-    let Training { job, mut folder, engine, evaluation, end, measured, .. } = training;
+    let Training { job, mut folder, engine, objective, evaluation, end, measured } = training;
     let path = folder.path.clone();
     let mut config = engine.hf_config();
     let eos = vocabulary::end_of_text(tokenizer)?;
-    config["bos_token_id"] = json!(eos);
     config["eos_token_id"] = json!(eos);
     config["pad_token_id"] = json!(tokenizer.pad_id());
+    match objective.writing() {
+        Writing::Continues => config["bos_token_id"] = json!(eos),
+        Writing::Answers { start } => config["decoder_start_token_id"] = json!(start),
+        Writing::FillsMasks => {}
+    }
     let privacy = certificate::mark(&job.plan, folder.ledger.record().header());
     config["privacy"] = json!(privacy);
     let model = checkpoint::model_file(&engine.weights(), &privacy)?;

@@ -45,7 +45,8 @@ pub fn history(values: &[f32], output: &mut [f32], [seq, d, length]: [usize; 3])
     for (example, output) in values.chunks_exact(seq * d).zip(output.chunks_exact_mut(seq * length * d)) {
         for (position, history) in output.chunks_exact_mut(length * d).enumerate() {
             let known = length.min(position + 1);
-            history[(length - known) * d..].copy_from_slice(&example[(position + 1 - known) * d..(position + 1) * d]);
+            history[(length - known) * d..]
+                .copy_from_slice(&example[(position + 1 - known) * d..(position + 1) * d]);
         }
     }
 }

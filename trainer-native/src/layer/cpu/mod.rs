@@ -1,5 +1,6 @@
 //! The CPU backend's fused kernels: tensors are opened as slices, in place where nothing else holds them.
 
+mod attention;
 mod decoder;
 mod gram;
 mod math;
@@ -195,6 +196,59 @@ impl Kernels for Flex {
         let mut scores = open(scores);
         rows::causal_softmax(scores.storage_mut(), seq, scale as f32);
         close(scores)
+    }
+
+    fn gelu_erf(input: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        if input.dtype() != DType::F32 {
+            return portable::gelu_erf(input);
+        }
+        let mut output = empty(input.dims());
+        attention::gelu(open(input).storage(), output.storage_mut());
+        close(output)
+    }
+
+    fn gelu_erf_backward(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        if input.dtype() != DType::F32 {
+            return portable::gelu_erf_backward(input, grad);
+        }
+        let mut grad = open(grad);
+        attention::gelu_backward(open(input).storage(), grad.storage_mut());
+        close(grad)
+    }
+
+    fn masked_softmax(
+        scores: Tensor<Self, 4>,
+        bias: Option<Tensor<Self, 3>>,
+        lengths: Option<Tensor<Self, 1, Int>>,
+        causal: bool,
+        scale: f64,
+    ) -> Tensor<Self, 4> {
+        if scores.dtype() != DType::F32 {
+            return portable::masked_softmax(scores, bias, lengths, causal, scale);
+        }
+        let [_, heads, queries, keys] = scores.dims();
+        let (mut scores, bias, lengths) = (open(scores), bias.map(open), lengths.map(open_int));
+        let sight = attention::Sight {
+            bias: bias.as_ref().map(FlexTensor::storage),
+            lengths: lengths.as_ref().map(FlexTensor::storage),
+            causal,
+            scale: scale as f32,
+            heads,
+            queries,
+            keys,
+        };
+        attention::masked_softmax(scores.storage_mut(), &sight);
+        close(scores)
+    }
+
+    fn diagonal_sums(values: Tensor<Self, 4>) -> Tensor<Self, 3> {
+        if values.dtype() != DType::F32 {
+            return portable::diagonal_sums(values);
+        }
+        let [batch, heads, queries, keys] = values.dims();
+        let mut sums = empty([batch, heads, queries + keys - 1]);
+        attention::diagonal_sums(open(values).storage(), queries, keys, sums.storage_mut());
+        close(sums)
     }
 
     fn softmax_backward(

@@ -230,3 +230,74 @@ fn norms_of_gradients_that_nearly_cancel_are_not_too_low() {
         }
     }
 }
+
+#[test]
+fn exact_gelu_and_its_gradient() {
+    let mut source = Source::new();
+    let (input, input64) = source.pair([3, SEQ, D]);
+    let (grad, grad64) = source.pair([3, SEQ, D]);
+    agree(Flex::gelu_erf(input.clone()), portable::gelu_erf(input64.clone()));
+    agree(Flex::gelu_erf_backward(input, grad), portable::gelu_erf_backward(input64, grad64));
+}
+
+/// Rows with padding, future and bias in all combinations; what is not seen has probability 0.
+#[test]
+fn masked_softmax_sees_what_it_may() {
+    let mut source = Source::new();
+    let lengths: Tensor<Flex, 1, Int> = Tensor::from_data(TensorData::from([1_i32, 17, 19]), &FlexDevice);
+    for (with_lengths, with_bias, causal) in [
+        (false, false, true),
+        (true, false, false),
+        (true, true, false),
+        (false, true, true),
+        (true, true, true),
+    ] {
+        let (scores, scores64) = source.pair([3, 2, SEQ, D]);
+        let (bias, bias64) = source.pair([2, SEQ, D]);
+        let (bias, bias64) = (with_bias.then_some(bias), with_bias.then_some(bias64));
+        let lengths = with_lengths.then(|| lengths.clone());
+        let fused = Flex::masked_softmax(scores, bias, lengths.clone(), causal, 0.6);
+        let portable = portable::masked_softmax(scores64, bias64, lengths, causal, 0.6);
+        agree(fused.clone(), portable);
+        let probabilities = to_host_f64(fused);
+        for (row, probabilities) in probabilities.chunks_exact(D).enumerate() {
+            let length = if with_lengths { [1, 17, 19][row / SEQ / 2] } else { D };
+            let seen = if causal { length.min(row % SEQ + 1) } else { length };
+            assert!(probabilities[seen..].iter().all(|&probability| probability == 0.0));
+            assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn sums_along_diagonals_are_by_distance() {
+    let mut source = Source::new();
+    for keys in [D, 3] {
+        let (values, values64) = source.pair([2, 3, SEQ, keys]);
+        let portable = portable::diagonal_sums(values64.clone());
+        agree(Flex::diagonal_sums(values), portable.clone());
+        let (values, sums) = (to_host_f64(values64), to_host_f64(portable));
+        let distances = SEQ + keys - 1;
+        // By the definition, for the last example and head.
+        let (values, sums) = (&values[values.len() - SEQ * keys..], &sums[sums.len() - distances..]);
+        for (at, sum) in sums.iter().enumerate() {
+            let pairs = (0..SEQ).filter_map(|query| Some((query, (at + query).checked_sub(SEQ - 1)?)));
+            let on = pairs.filter(|&(_, key)| key < keys).map(|(query, key)| values[query * keys + key]);
+            assert!((on.sum::<f64>() - sum).abs() < 1e-9, "{at}");
+        }
+    }
+}
+
+/// The look-ups of an encoder and a decoder are more than the places with logits, or fewer.
+#[test]
+fn cross_terms_of_a_tied_table_take_any_number_of_look_ups() {
+    let mut source = Source::new();
+    for (looked_up, targets) in [(9, 4), (3, 8)] {
+        let tokens = source.targets(2 * looked_up, 7).reshape([2, looked_up]);
+        let (grad, grad64) = source.pair([2, looked_up, D]);
+        let (hidden, hidden64) = source.pair([2, targets, D]);
+        let (logits, logits64) = source.pair([2, targets, 7]);
+        let fused = Flex::lookup_head_dots(tokens.clone(), grad, hidden, logits);
+        agree(fused, portable::lookup_head_dots(tokens, grad64, hidden64, logits64));
+    }
+}

@@ -1,0 +1,92 @@
+//! The plain feed-forward part of a block.
+
+use super::{Dense, Kernels, Relu, Weights};
+use crate::dp::Record;
+use crate::tensor::Tensor;
+
+/// `W_narrow·f(W_widen·x)`
+#[derive(Clone, Copy, Debug)]
+pub struct FeedForward {
+    /// `[d_ff, d]`
+    pub widen: Dense,
+    /// `[d, d_ff]`
+    pub narrow: Dense,
+    /// What stands between them.
+    pub activation: Activation,
+}
+
+/// A function of each element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// max(x, 0)
+    Relu,
+    /// x·Φ(x), with the normal distribution function itself.
+    Gelu,
+}
+
+/// What [`FeedForward::backward`] needs.
+pub struct SavedFeedForward<B: Kernels> {
+    /// `[batch, seq, d]`
+    input: Tensor<B, 3>,
+    /// `[batch, seq, d_ff]`
+    widened: Tensor<B, 3>,
+    /// `[batch, seq, d_ff]`
+    activated: Tensor<B, 3>,
+}
+
+impl Activation {
+    /// The output; backward needs the input itself.
+    ///
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, input: Tensor<B, 3>) -> Tensor<B, 3> {
+        match self {
+            Self::Relu => Relu.forward(input),
+            Self::Gelu => B::gelu_erf(input),
+        }
+    }
+
+    /// Input gradient.
+    ///
+    /// # Shapes
+    /// - input, grad, output: `[batch, seq, d]`
+    pub fn backward<B: Kernels>(self, input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 3> {
+        match self {
+            Self::Relu => Relu.backward(input, grad),
+            Self::Gelu => B::gelu_erf_backward(input, grad),
+        }
+    }
+}
+
+impl FeedForward {
+    /// The output.
+    ///
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        input: Tensor<B, 3>,
+    ) -> (Tensor<B, 3>, SavedFeedForward<B>) {
+        let widened = self.widen.forward(weights, input.clone());
+        let activated = self.activation.forward(widened.clone());
+        let output = self.narrow.forward(weights, activated.clone());
+        (output, SavedFeedForward { input, widened, activated })
+    }
+
+    /// Input gradient; leaves the records of both projections.
+    ///
+    /// # Shapes
+    /// - grad, output: `[batch, seq, d]`
+    pub fn backward<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        saved: SavedFeedForward<B>,
+        grad: Tensor<B, 3>,
+        records: &mut Vec<Record<B>>,
+    ) -> Tensor<B, 3> {
+        let inner = self.narrow.backward(weights, saved.activated, grad, records);
+        let inner = self.activation.backward(saved.widened, inner);
+        self.widen.backward(weights, saved.input, inner, records)
+    }
+}

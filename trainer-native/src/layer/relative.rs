@@ -1,0 +1,123 @@
+//! T5's relative position bias: one number a head and a bucket of distances, shared by all layers of a stack.
+//!
+//! # References
+//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging Face's `T5Attention`.
+
+use super::{Kernels, ParamId, Weights};
+use crate::dp::Record;
+use crate::tensor::{Int, Tensor, TensorData, from_host};
+
+/// The table of a stack's bias.
+#[derive(Clone, Copy, Debug)]
+pub struct RelativeBias {
+    /// `[buckets, heads]`
+    pub table: ParamId,
+    /// Number of buckets.
+    pub buckets: usize,
+    /// Distances from here on share the last bucket.
+    pub max_distance: usize,
+    /// Whether keys after the query have buckets of their own; else they are never seen.
+    pub bidirectional: bool,
+}
+
+/// Each example's gradient of the bias by distance, summed over the layers that used it.
+///
+/// The norm of the sum over layers is what counts: layers are added before anything is squared.
+pub struct RelativeGrads<B: Kernels> {
+    /// `[batch, heads, queries + keys − 1]`
+    sums: Option<Tensor<B, 3>>,
+    queries: usize,
+}
+
+impl<B: Kernels> RelativeGrads<B> {
+    /// Of no layer yet, for sequences of so many queries.
+    #[must_use]
+    pub fn new(queries: usize) -> Self {
+        Self { sums: None, queries }
+    }
+
+    /// Adds a layer's gradient of the scores.
+    ///
+    /// # Shapes
+    /// - scores: `[batch, heads, queries, keys]`
+    pub fn add(&mut self, scores: Tensor<B, 4>) {
+        let layer = B::diagonal_sums(scores);
+        self.sums = Some(match self.sums.take() {
+            Some(sums) => sums + layer,
+            None => layer,
+        });
+    }
+}
+
+impl RelativeBias {
+    /// The bias of every pair of places, to be added to the scores of each example.
+    ///
+    /// # Shapes
+    /// - output: `[heads, queries, keys]`
+    pub fn forward<B: Kernels>(&self, weights: &Weights<B>, queries: usize, keys: usize) -> Tensor<B, 3> {
+        let table = weights.matrix(self.table);
+        let buckets = self.by_distance(queries, keys);
+        let pair = |query: usize| (0..keys).map(move |key| key + queries - 1 - query);
+        let places: Vec<i32> = (0..queries).flat_map(pair).map(|at| buckets[at] as i32).collect();
+        let places: Tensor<B, 1, Int> =
+            Tensor::from_data(TensorData::new(places, [queries * keys]), &table.device());
+        let heads = table.dims()[1];
+        table.select(0, places).transpose().reshape([heads, queries, keys])
+    }
+
+    /// The record of the table; none if no layer used it.
+    pub fn record<B: Kernels>(&self, grads: RelativeGrads<B>) -> Option<Record<B>> {
+        let RelativeGrads { sums, queries } = grads;
+        let sums = sums?;
+        let [batch, heads, distances] = sums.dims();
+        let mut member = vec![0.0; distances * self.buckets];
+        for (at, bucket) in self.by_distance(queries, distances + 1 - queries).into_iter().enumerate() {
+            member[at * self.buckets + bucket] = 1.0;
+        }
+        let member: Tensor<B, 2> =
+            from_host(member, [distances, self.buckets], sums.dtype().into(), &sums.device());
+        let by_bucket = sums.reshape([batch * heads, distances]).matmul(member);
+        let grads = by_bucket.reshape([batch, heads, self.buckets]).swap_dims(1, 2);
+        Some(Record::Explicit { param: self.table, grads: grads.reshape([batch, self.buckets * heads]) })
+    }
+
+    /// Buckets of the distances key − query from −(queries − 1) to keys − 1.
+    fn by_distance(&self, queries: usize, keys: usize) -> Vec<usize> {
+        (0..queries + keys - 1).map(|at| self.bucket(at as i64 - (queries as i64 - 1))).collect()
+    }
+
+    /// The bucket of key − query: exact for small distances, logarithmic beyond, in single precision as the original.
+    fn bucket(&self, distance: i64) -> usize {
+        let (buckets, first) = match self.bidirectional {
+            true => (self.buckets / 2, if distance > 0 { self.buckets / 2 } else { 0 }),
+            false => (self.buckets, 0),
+        };
+        let distance = match self.bidirectional {
+            true => distance.unsigned_abs() as usize,
+            false => (-distance).max(0) as usize,
+        };
+        let exact = buckets / 2;
+        if distance < exact {
+            return first + distance;
+        }
+        let scale = (self.max_distance as f64 / exact as f64).ln() as f32;
+        let beyond = (distance as f32 / exact as f32).ln() / scale * (buckets - exact) as f32;
+        first + (exact + beyond as usize).min(buckets - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: `T5Attention._relative_position_bucket` of transformers, by hand for the small ones.
+    #[test]
+    fn buckets_are_exact_near_by_and_logarithmic_far_away() {
+        let both = RelativeBias { table: ParamId(0), buckets: 32, max_distance: 128, bidirectional: true };
+        let got = [0, -1, -7, -8, -12, -16, -127, -500, 1, 7, 8, 500].map(|distance| both.bucket(distance));
+        assert_eq!(got, [0, 1, 7, 8, 9, 10, 15, 15, 17, 23, 24, 31]);
+        let past = RelativeBias { bidirectional: false, ..both };
+        let got = [5, 0, -1, -15, -16, -32, -128, -1000].map(|distance| past.bucket(distance));
+        assert_eq!(got, [0, 0, 1, 15, 16, 21, 31, 31]);
+    }
+}

@@ -1,0 +1,185 @@
+use super::masks::MaskedLm;
+use super::spans::SpanCorruption;
+use super::*;
+
+const EOS: u32 = 1;
+
+fn stream(index: u32) -> Stream {
+    TestRng::from_seed(5).stream(Purpose::Masking, 0, index)
+}
+
+fn spans() -> SpanCorruption {
+    SpanCorruption { sentinels: (900..1000).collect(), start: 0 }
+}
+
+fn masked(next_sentence: bool) -> MaskedLm {
+    MaskedLm { classify: 2, separate: 3, mask: 4, vocab_size: 1000, next_sentence }
+}
+
+fn objective(kind: Kind, context: usize) -> Objective {
+    Objective { kind, eos: EOS, context }
+}
+
+/// Oracle: T5's 512 and 114; and the published 28 sentinels of such a window.
+#[test]
+fn lengths_of_span_corruption_are_those_of_the_paper() {
+    let lengths = corruption_lengths(512);
+    assert_eq!([lengths.window, lengths.input, lengths.targets, lengths.spans], [568, 512, 114, 28]);
+    for context in 8..600 {
+        let lengths = corruption_lengths(context);
+        assert!(lengths.input <= context && decoder_context(plan::Objective::SpanCorruption, context) > 2);
+    }
+}
+
+/// Putting each run back in place of its sentinel gives the window: nothing is lost, nothing comes from elsewhere.
+#[test]
+fn the_runs_put_back_give_the_window() {
+    let lengths = corruption_lengths(64);
+    let shape = [64, lengths.targets];
+    for length in 2..=lengths.window {
+        let text: Vec<u32> = (0..length as u32).map(|token| 10 + token % 7).collect();
+        let objective = objective(Kind::SpanCorruption(spans()), 64);
+        let Example { input, decoder_input, targets, .. } =
+            objective.example(&text, &mut stream(length as u32));
+        assert!(input.len() <= shape[0] && targets.len() <= shape[1], "{length}");
+        assert_eq!(decoder_input[1..], targets[..targets.len() - 1]);
+        assert_eq!((decoder_input[0], input.last(), targets.last()), (0, Some(&EOS), Some(&EOS)));
+        let runs: Vec<&[u32]> = targets[..targets.len() - 1].split(|&token| token >= 900).skip(1).collect();
+        let mut restored = Vec::new();
+        for &token in &input[..input.len() - 1] {
+            match token {
+                900.. => restored.extend_from_slice(runs[token as usize - 900]),
+                _ => restored.push(token),
+            }
+        }
+        assert_eq!(restored, text);
+        assert!(runs.iter().all(|run| !run.is_empty()));
+    }
+}
+
+/// Oracle: 15 % in runs of 3. Rounding makes it 85 of 568 in 28 runs for every window of that length.
+#[test]
+fn a_seventh_is_cut_out_and_every_place_about_equally_often() {
+    let text: Vec<u32> = (10..578).collect();
+    let objective = objective(Kind::SpanCorruption(spans()), 512);
+    let mut cut = vec![0_u32; text.len()];
+    let draws = 2000;
+    for draw in 0..draws {
+        let example = objective.example(&text, &mut stream(draw));
+        assert_eq!((example.input.len(), example.targets.len()), (512, 114));
+        example
+            .targets
+            .iter()
+            .filter(|&&token| token < 900 && token > 9)
+            .for_each(|&t| cut[t as usize - 10] += 1);
+    }
+    assert_eq!(cut.iter().sum::<u32>(), 85 * draws);
+    // The first place is always kept and the last always cut; in the middle the share is close to 85/568 ± 5 %.
+    assert_eq!((cut[0], cut[567]), (0, draws));
+    let middle = cut[100..468].iter().sum::<u32>() as f64 / f64::from(draws) / 368.0;
+    assert!((middle / (85.0 / 568.0) - 1.0).abs() < 0.05, "{middle}");
+}
+
+#[test]
+fn a_prefix_and_its_rest_are_the_window_and_every_cut_occurs() {
+    let text: Vec<u32> = (10..30).collect();
+    let objective = objective(Kind::PrefixLm { start: 0 }, 20);
+    let mut seen = std::collections::BTreeSet::new();
+    for index in 0..600 {
+        let example = objective.example(&text, &mut stream(index));
+        let (input, targets) = (&example.input[..], &example.targets[..]);
+        assert!(input.len() <= 20 && targets.len() <= 20 && input.len() > 1 && targets.len() > 1);
+        assert_eq!([&input[..input.len() - 1], &targets[..targets.len() - 1]].concat(), text);
+        seen.insert(input.len());
+    }
+    // Missed with probability 19·(18/19)^600 < 2e-13.
+    assert_eq!(seen.len(), 19);
+}
+
+/// Oracle: 15 % of 126 tokens are 19; of them 80 % masked, 10 % random, 10 % kept, each within 4.9 standard errors
+/// (α = 1e-6), which also rejects 77 %.
+#[test]
+fn masks_have_the_stated_shares() {
+    let text: Vec<u32> = (10..136).collect();
+    let objective = objective(Kind::MaskedLm(masked(false)), 128);
+    let (mut hidden, mut kept, draws) = (0.0, 0.0, 2000);
+    for draw in 0..draws {
+        let example = objective.example(&text, &mut stream(draw));
+        assert_eq!((example.input.len(), example.positions.len(), example.targets.len()), (128, 19, 19));
+        assert_eq!((example.input[0], example.input[127], example.sentence), (2, 3, None));
+        for (&place, &target) in example.positions.iter().zip(&example.targets) {
+            assert_eq!(target, text[place as usize - 1], "a target is what stood there");
+            hidden += f64::from(u8::from(example.input[place as usize] == 4));
+            kept += f64::from(u8::from(example.input[place as usize] == target));
+        }
+    }
+    let n = 19.0 * f64::from(draws);
+    let off = |count: f64, share: f64| (count / n - share).abs() / (share * (1.0 - share) / n).sqrt();
+    // A random token is the hidden one or the mask itself once in 1000.
+    assert!(off(hidden, 0.8 + 1e-4) < 4.9 && off(kept, 0.1 + 1e-4) < 4.9, "{hidden} {kept} of {n}");
+    assert!(off(hidden, 0.77) > 4.9, "a wrong share must be rejected");
+    assert_eq!(predictions(128), 20);
+}
+
+/// PITFALLS 16 and 17: both sentences are halves of the one window, in either order.
+#[test]
+fn pairs_of_sentences_are_halves_of_one_window() {
+    let text: Vec<u32> = (10..60).collect();
+    let objective = objective(Kind::MaskedLm(masked(true)), 53);
+    let mut labels = [0; 2];
+    for index in 0..400 {
+        let Example { mut input, segments, positions, targets, sentence, .. } =
+            objective.example(&text, &mut stream(index));
+        positions.iter().zip(targets).for_each(|(&place, target)| input[place as usize] = target);
+        let mut halves = input[1..].split(|&token| token == 3);
+        let (first, second) = (halves.next().unwrap(), halves.next().unwrap());
+        assert_eq!(segments.iter().filter(|&&segment| segment == 1).count(), second.len() + 1);
+        let in_order = if sentence == Some(0) { [first, second] } else { [second, first] };
+        assert_eq!(in_order.concat(), text);
+        labels[sentence.unwrap() as usize] += 1;
+    }
+    // Binomial(400, ½): 4.9 standard deviations are 49.
+    assert!((151..=249).contains(&labels[0]), "{labels:?}");
+}
+
+/// PITFALLS 8: what is masked follows from the key, the step and the unit, so a resumed run masks alike; and what is
+/// masked in a unit does not change when another is removed.
+#[test]
+fn masks_depend_on_step_and_unit_alone() {
+    let text: Vec<u32> = (10..60).collect();
+    let objective = objective(Kind::MaskedLm(masked(false)), 52);
+    let rng = TestRng::from_seed(8);
+    let lot = |units: &[u64], step| {
+        let drawn = Private::new(units.iter().map(|&unit| (unit, text.clone())).collect());
+        objective.lot(&drawn, step, &rng).for_mechanism().clone()
+    };
+    let whole = lot(&[3, 4, 9], 7);
+    assert_eq!(whole, lot(&[3, 4, 9], 7));
+    assert_eq!([whole[0].clone(), whole[2].clone()].to_vec(), lot(&[3, 9], 7));
+    assert!(whole[0] != whole[1] && whole[0] != lot(&[3], 8)[0], "masks change with unit and step");
+}
+
+#[test]
+fn windows_too_short_to_predict_anything_give_empty_examples() {
+    for kind in [Kind::SpanCorruption(spans()), Kind::PrefixLm { start: 0 }, Kind::MaskedLm(masked(true))] {
+        let objective = objective(kind, 16);
+        for window in [vec![], vec![EOS], vec![7, EOS], vec![7, 8, EOS], vec![7, 8, 9]] {
+            let example = objective.example(&window, &mut stream(0));
+            assert!(example.input.len() <= 16 && example.targets.len() <= window.len() + 2, "{window:?}");
+            assert!(!window.is_empty() && window != [EOS] || example == Example::default());
+        }
+    }
+}
+
+#[test]
+fn a_choice_has_the_wanted_size_and_every_place_is_chosen_equally_often() {
+    let mut counts = [0_u32; 10];
+    for index in 0..4000 {
+        let chosen = choose(3, 10, &mut stream(index));
+        assert!(chosen.len() == 3 && chosen.is_sorted());
+        chosen.into_iter().for_each(|place| counts[place] += 1);
+    }
+    // Binomial(4000, 0.3): 5.3 standard deviations are 154 (α = 1e-6 over ten places).
+    assert!(counts.iter().all(|&count| count.abs_diff(1200) < 154), "{counts:?}");
+    assert_eq!(choose(5, 3, &mut stream(0)), [0, 1, 2]);
+}

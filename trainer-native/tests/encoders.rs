@@ -1,0 +1,257 @@
+//! T5 and BERT as a user has them: agreement with `transformers` (tests/vectors/make_encoders.py), and whole runs.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Bench, stderr, tiny, tiny_with_vocabulary};
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use serde_json::{Value, json};
+use trainer_native::engine::{Engine, Example, NamedTensor};
+use trainer_native::tensor::{Flex, FlexDevice};
+use trainer_native::verify::verify_run;
+
+/// Folder, family, objective, context.
+const MODELS: [(&str, &str, &str, usize); 4] = [
+    ("t5_tiny", "t5", "span_corruption", 40),
+    ("t5_v1_1_tiny", "t5_v1_1", "span_corruption", 40),
+    ("bert_tiny", "bert", "masked_lm_next_sentence", 16),
+    ("bert_masked_tiny", "bert", "masked_lm", 16),
+];
+
+fn vectors(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn tensors(path: &Path) -> Vec<NamedTensor> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let tensor = |(name, view): (String, safetensors::tensor::TensorView<'_>)| NamedTensor {
+        name,
+        shape: view.shape().to_vec(),
+        data: view.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect(),
+    };
+    file.tensors().into_iter().map(tensor).collect()
+}
+
+fn engine(family: &str, objective: &str, context: usize) -> Engine<Flex> {
+    let model =
+        json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
+    let training = json!({
+        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+    });
+    let (model, training) =
+        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+    let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+    Engine::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
+}
+
+fn example(value: &Value) -> Example {
+    let read = |field: &str| serde_json::from_value::<Vec<u32>>(value[field].clone()).unwrap_or_default();
+    Example {
+        input: read("input"),
+        segments: read("segments"),
+        decoder_input: read("decoder_input"),
+        positions: read("positions"),
+        targets: read("targets"),
+        sentence: value["sentence"].as_u64().map(|class| class as u32),
+    }
+}
+
+#[test]
+fn logits_and_likelihoods_equal_those_of_transformers() {
+    for (name, family, objective, context) in MODELS {
+        let mut engine = engine(family, objective, context);
+        engine.load_weights(tensors(&vectors(name).join("model.safetensors"))).unwrap();
+        let (mut examples, mut total) = (Vec::new(), 0.0);
+        for case in read_json(&vectors(name).join("expected.json"))["examples"].as_array().unwrap() {
+            let example = example(case);
+            let want: Vec<Vec<f32>> = serde_json::from_value(case["logits"].clone()).unwrap();
+            let got = engine.logits(&example).unwrap();
+            assert_eq!(got.len(), want.len());
+            let worst = got.iter().flatten().zip(want.iter().flatten()).map(|(a, b)| (a - b).abs());
+            let worst = worst.fold(0.0, f32::max);
+            // Logits of order 10 in f32, sums of up to 61 products in another order.
+            assert!(worst < 1e-4, "{name}: {worst}");
+            total += case["mean_nll"].as_f64().unwrap() * example.targets.len() as f64;
+            examples.push(example);
+        }
+        // In one batch, padded to its full shape, in another precision.
+        let (sum, _) = engine.nll(&examples).unwrap();
+        assert!((sum / total - 1.0).abs() < 1e-5, "{name}: {sum} {total}");
+    }
+}
+
+#[test]
+fn names_shapes_and_config_are_those_of_transformers() {
+    for (name, family, objective, context) in MODELS {
+        let engine = engine(family, objective, context);
+        let names = |tensors: Vec<NamedTensor>| {
+            let mut names: Vec<_> = tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(
+            names(engine.weights()),
+            names(tensors(&vectors(name).join("model.safetensors"))),
+            "{name}"
+        );
+        let (ours, theirs) = (engine.hf_config(), read_json(&vectors(name).join("config.json")));
+        let told = ["torch_dtype", "n_positions", "tie_word_embeddings", "initializer_factor"];
+        for (field, value) in
+            ours.as_object().unwrap().iter().filter(|(field, _)| !told.contains(&field.as_str()))
+        {
+            assert_eq!(value, &theirs[field], "{name}: {field}");
+        }
+    }
+}
+
+fn plan(family: &str, objective: &str, mut plan: Value) -> Value {
+    plan["model"] =
+        json!({ "family": family, "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 24 });
+    plan["training"]["objective"] = json!(objective);
+    plan["training"]["steps"] = json!(6);
+    plan["evaluation"]["every"] = json!(3);
+    plan
+}
+
+const RUNS: [(&str, &str); 5] = [
+    ("t5", "span_corruption"),
+    ("t5_v1_1", "prefix_lm"),
+    ("t5_v1_1", "span_corruption"),
+    ("bert", "masked_lm"),
+    ("bert", "masked_lm_next_sentence"),
+];
+
+/// A run of each objective ends, verifies, repeats bit for bit under a known key, and goes on after a stop alike.
+#[test]
+fn every_objective_trains_verifies_and_repeats() {
+    for (family, objective) in RUNS {
+        let bench = Bench::new(&plan(family, objective, tiny()));
+        assert_eq!(
+            bench.model("a", &["--test-key", "3"]),
+            bench.model("b", &["--test-key", "3"]),
+            "{objective}"
+        );
+        bench.model("private", &[]);
+        assert!(verify_run(&bench.path("private")).unwrap().private);
+        let evaluation = read_json(&bench.path("private").join("evaluation.json"));
+        let perplexity = evaluation["perplexity"].as_f64().unwrap();
+        assert!(perplexity.is_finite() && perplexity > 1.0, "{family} {objective}: {perplexity}");
+    }
+}
+
+/// The vocabulary that is trained has what the objective needs, and says so to other tools.
+#[test]
+fn trained_vocabularies_have_the_tokens_of_their_objective() {
+    let read = |family, objective| {
+        let bench = Bench::new(&plan(family, objective, tiny_with_vocabulary()));
+        bench.model("run", &[]);
+        let config = read_json(&bench.path("run").join("tokenizer_config.json"));
+        (config, read_json(&bench.path("run").join("config.json")), bench)
+    };
+    let (tokens, config, bench) = read("bert", "masked_lm");
+    let roles = ["mask_token", "cls_token", "sep_token", "pad_token"].map(|role| tokens[role].clone());
+    assert_eq!(roles, ["[MASK]", "[CLS]", "[SEP]", "<pad>"]);
+    let limit = 420;
+    assert!(config["vocab_size"].as_u64().unwrap() <= limit, "special tokens count within the limit");
+    let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .args(["generate", bench.path("run").to_str().unwrap(), "--prompt", "a"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("fills masked places"), "{}", stderr(&output));
+    let (tokens, config, bench) = read("t5", "span_corruption");
+    assert!(tokens["additional_special_tokens"].as_array().unwrap().contains(&json!("<extra_id_0>")));
+    assert_eq!(config["decoder_start_token_id"], config["pad_token_id"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .args(["generate", bench.path("run").to_str().unwrap(), "--tokens", "5", "--seed", "1"])
+        .args(["--prompt", "Patient <extra_id_0> with pain"])
+        .output()
+        .unwrap();
+    assert!(output.status.success() && !output.stdout.is_empty(), "{}", stderr(&output));
+}
+
+/// What a run leaves loads in `transformers`, special tokens and all, and has the logits that the engine has. Without a
+/// Python the names and shapes are held against those that `transformers` wrote (above).
+#[test]
+fn what_a_run_leaves_computes_the_same_in_transformers() {
+    let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {
+        eprintln!("TRANSFORMERS_PYTHON names no Python with transformers: models are not loaded with it");
+        return;
+    };
+    for (family, objective) in RUNS {
+        let bench = Bench::new(&plan(family, objective, tiny()));
+        bench.model("run", &[]);
+        let (run, file) = (bench.path("run"), std::fs::read_to_string(bench.path("plan.json")).unwrap());
+        let plan = plan::Plan::try_from(plan::PlanFile::parse(&file).unwrap()).unwrap();
+        let config = read_json(&run.join("config.json"));
+        let vocab_size = config["vocab_size"].as_u64().unwrap() as usize;
+        let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+        let mut engine =
+            Engine::<Flex>::new(plan.model(), plan.training(), vocab_size, &mut init, 2, FlexDevice).unwrap();
+        engine.load_weights(tensors(&run.join("model.safetensors"))).unwrap();
+        let mut example = Example { input: (50..60).collect(), ..Example::default() };
+        if family == "bert" {
+            example.positions = vec![2, 7];
+            example.segments = vec![0; 10];
+            example.targets = vec![1, 2];
+        } else {
+            example.decoder_input = vec![0, 60, 61];
+            example.targets = vec![60, 61, 62];
+        }
+        let sent = json!([{
+            "input": example.input, "decoder_input": example.decoder_input, "segments": example.segments,
+            "positions": example.positions
+        }]);
+        let mut child = Command::new(&python)
+            .arg(vectors("check_written.py"))
+            .arg(&run)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(sent.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&read["missing"], &read["unexpected"]), (&json!([]), &json!([])), "{family} {objective}");
+        let theirs: Vec<Vec<f32>> = serde_json::from_value(read["logits"][0].clone()).unwrap();
+        let ours = engine.logits(&example).unwrap();
+        let pairs = ours.iter().flatten().zip(theirs.iter().flatten());
+        let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4 && ours.len() == theirs.len(), "{family} {objective}: {worst}");
+        match family {
+            "bert" => assert_eq!([&read["mask"], &read["cls"], &read["sep"]], ["[MASK]", "[CLS]", "[SEP]"]),
+            _ => assert!(objective == "prefix_lm" || read["sentinel"].as_u64() > Some(2)),
+        }
+    }
+}
+
+/// A public tokenizer without the objective's tokens is refused before anything is written.
+#[test]
+fn a_tokenizer_without_the_tokens_of_the_objective_is_refused() {
+    let source = Bench::new(&tiny());
+    source.model("run", &[]);
+    let tokenizer = std::fs::read(source.path("run").join("tokenizer.json")).unwrap();
+    for (family, objective, lacks) in
+        [("t5", "span_corruption", "<extra_id_0>"), ("bert", "masked_lm", "[CLS]")]
+    {
+        let mut plan = plan(family, objective, tiny());
+        plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
+        let bench = Bench::new(&plan);
+        std::fs::write(bench.path("tokenizer.json"), &tokenizer).unwrap();
+        let output = bench.run("run", &[]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(lacks) && stderr(&output).contains("have one trained"));
+        assert!(!bench.path("run").exists());
+    }
+}
