@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use mechanisms::{DiscreteGaussian, PrivacyRng, Purpose, TestRng, poisson_sample};
+use mechanisms::{
+    DiscreteGaussian, PrivacyRng, Purpose, ShuffledGaussian, TestRng, fixed_size_sample, poisson_sample,
+};
 
 #[allow(clippy::print_stdout, reason = "a measurement for a person to read")]
 fn main() {
@@ -16,6 +18,16 @@ fn main() {
     let lot =
         poisson_sample(8192.0 / 5_240_387_307.0, 5_240_387_307, &mut rng.stream(Purpose::Sampling, 0, 0));
     println!("Poisson sample of {}: {:.4} s", lot.len(), start.elapsed().as_secs_f64());
+
+    let start = Instant::now();
+    let lot = fixed_size_sample(8192, 5_240_387_307, &mut rng.stream(Purpose::Sampling, 0, 0));
+    println!("Fixed-size sample of {}: {:.4} s", lot.len(), start.elapsed().as_secs_f64());
+
+    if let Ok(mechanism) = ShuffledGaussian::new(5_240_387_307, 639_696, 1.0) {
+        let start = Instant::now();
+        let lot = mechanism.pass(0, &rng).batch(300_000);
+        println!("Batch of {} of a shuffled pass: {:.4} s", lot.len(), start.elapsed().as_secs_f64());
+    }
 
     let mut stream = rng.stream(Purpose::HistogramNoise, 0, 0);
     let noise = DiscreteGaussian::new(1 << 24);

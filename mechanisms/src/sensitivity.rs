@@ -81,6 +81,43 @@ impl GaussianMechanism {
         Ok(Self { noise_multiplier })
     }
 
+    /// Standard deviation of the noise, in sensitivities.
+    #[must_use]
+    pub fn noise_multiplier(&self) -> f64 {
+        self.noise_multiplier
+    }
+
+    /// What is left of this mechanism beside `part`: both together, each on a value of its own, cost what this one
+    /// costs alone, as 1/σ² = 1/σ₁² + 1/σ₂². The noise multiplier given is rounded up.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] if `part` alone costs as much or more.
+    ///
+    /// # References
+    /// Two Gaussians on (x, y) are one Gaussian on (x/σ₁, y/σ₂); Andrew et al. 2019, Theorem 1,
+    /// <https://arxiv.org/abs/1905.03871>.
+    ///
+    /// ```
+    /// use mechanisms::GaussianMechanism;
+    /// let whole = GaussianMechanism::new(3.0)?;
+    /// let rest = whole.beside(&GaussianMechanism::new(5.0)?)?;
+    /// assert!((rest.noise_multiplier() - 3.75).abs() < 1e-9);
+    /// # Ok::<(), mechanisms::MechanismError>(())
+    /// ```
+    pub fn beside(&self, part: &Self) -> Result<Self, MechanismError> {
+        // (1 − (σ/σ₁)²) by its factors loses no digits where the two are near; the last factor covers the rounding.
+        let ratio = self.noise_multiplier / part.noise_multiplier;
+        let left = (1.0 - ratio) * (1.0 + ratio);
+        if left > 0.0 {
+            return Self::new(self.noise_multiplier / left.sqrt() * (1.0 + 1e-12));
+        }
+        Err(MechanismError::OutOfRange {
+            name: "noise multiplier of a part",
+            value: part.noise_multiplier,
+            allowed: "above that of the whole",
+        })
+    }
+
     /// What one use costs.
     #[must_use]
     pub fn event(&self) -> DpEvent {
@@ -193,6 +230,22 @@ mod tests {
         let tolerance = 4.9 * (2.0 / n).sqrt();
         assert!((ratio - 1.0).abs() < tolerance, "{ratio}");
         assert!((ratio / (1.02_f64 * 1.02) - 1.0).abs() > tolerance, "σ wrong by 2 % must be rejected");
+    }
+
+    /// Oracle: 1/σ² = 1/σ₁² + 1/σ₂², which is what the accountant composes.
+    #[test]
+    fn two_parts_cost_the_whole_and_a_part_as_dear_as_the_whole_is_refused() {
+        let whole = GaussianMechanism::new(0.7).unwrap();
+        for part in [0.700_001, 0.8, 5.0, 1e6] {
+            let part = GaussianMechanism::new(part).unwrap();
+            let rest = whole.beside(&part).unwrap();
+            let cost = [part, rest].iter().map(|m| m.noise_multiplier().powi(-2)).sum::<f64>();
+            let exact = 0.7_f64.powi(-2);
+            assert!(cost <= exact * (1.0 + 1e-15) && cost > exact * (1.0 - 1e-11), "{cost} {exact}");
+        }
+        for part in [0.7, 0.3] {
+            assert!(whole.beside(&GaussianMechanism::new(part).unwrap()).is_err());
+        }
     }
 
     #[test]
