@@ -3,7 +3,7 @@
 use accountant::{Bounds, DpEvent, budget, calibrate};
 
 use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
-use crate::{BatchPhase, NoiseMultipliers, Plan, PlanError, Tokenizer};
+use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
 
 /// How a release divides its squared μ: thrice as much each round, then a count of what was found. Few words
 /// pass the first rounds, and those leave before the last, which can then look at rarer ones.
@@ -32,12 +32,31 @@ impl Plan {
             Some(noise) => noise,
             None => self.calibrated()?,
         };
+        self.check_count_noise(noise.training)?;
         let tokenizer_release = self.release(noise.tokenizer);
         let event = self.pipeline(tokenizer_release.as_ref(), noise.training);
         let epsilon = accountant::epsilon(&event, self.delta(), self.privacy().relation)?;
         self.hold_to_promise(epsilon)?;
         let phases = self.phases(noise.training);
         Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
+    }
+
+    /// The noisy count of an adaptive clip norm is paid out of each step's own event: its noise, in units of what one
+    /// unit changes (a half), must leave something for the gradient.
+    fn check_count_noise(&self, noise_multiplier: f64) -> Result<(), PlanError> {
+        let Clipping::Adaptive(adaptive) = self.training().clipping else { return Ok(()) };
+        let batches = self.training().phases().into_iter().map(|phase| phase.expected_batch_size);
+        let smallest = batches.min().unwrap_or(0) as f64;
+        if 2.0 * adaptive.count_noise * smallest > 1.01 * noise_multiplier {
+            return Ok(());
+        }
+        let least = 0.51 * noise_multiplier / smallest;
+        Err(PlanError::Field {
+            path: "training.clipping.adaptive.count_noise".to_owned(),
+            given: format!("{}, which leaves nothing for the gradient", adaptive.count_noise),
+            allowed: format!("above {least:.3e} with this noise and a batch of {smallest}"),
+            fix: "raise it, or use larger batches".to_owned(),
+        })
     }
 
     /// Public text is used without noise, and without a charge.
@@ -95,21 +114,23 @@ impl Plan {
             expected_batch_size,
             sampling_probability: expected_batch_size as f64 / self.data().units as f64,
             noise_multiplier,
+            sampling: self.privacy().sampling,
+            units: self.data().units,
         };
         self.training().phases().into_iter().map(phase).collect()
     }
 
-    /// Everything that touches private text: the release, every step, and every spare step at the price of the
+    /// Everything that touches private text: the release, every step or pass, and every spare one at the price of the
     /// dearest, since no one knows which will be repeated.
     fn pipeline(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
         let phases = self.phases(noise_multiplier);
         let dearest = phases.iter().max_by_key(|phase| phase.expected_batch_size);
         let spare = dearest.map(|phase| Phase { steps: self.privacy().spare_steps, ..*phase });
-        let steps = phases
-            .iter()
-            .chain(&spare)
-            .filter(|phase| phase.steps > 0)
-            .map(|phase| DpEvent::SelfComposed { event: Box::new(phase.step_event()), count: phase.steps });
+        let steps =
+            phases.iter().chain(&spare).filter(|phase| phase.steps > 0).map(|phase| DpEvent::SelfComposed {
+                event: Box::new(phase.step_event()),
+                count: phase.charges_of(phase.steps),
+            });
         let events = release.map(|release| release.event.clone()).into_iter().chain(steps).collect();
         DpEvent::Composed { events }
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use accountant::Delta;
+use accountant::{Delta, NeighboringRelation};
 
 use crate::memory::least_training_bytes;
 use crate::{
-    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, Source, Tokenizer, Unit, Visibility,
+    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, Sampling, Source, Tokenizer, TruncatedPoisson, Unit,
+    Visibility,
 };
 
 /// More than any one machine this version runs on.
@@ -22,6 +23,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
     check_batches(file)?;
     match file.data.visibility {
         Visibility::Private => {
+            check_sampling(file)?;
             check_delta(file, delta)?;
             check_budget(file)?;
         }
@@ -154,6 +156,34 @@ fn check_batches(file: &PlanFile) -> Checked {
         return refuse(&path, given, "at most data.units", &format!("set expected_batch_size ≤ {units}"));
     }
     check_steps(file)
+}
+
+/// Batches whose law depends on the number of units protect only where that number is public.
+fn check_sampling(file: &PlanFile) -> Checked {
+    let sampling = file.privacy.sampling;
+    if sampling.needs_exact_units() && file.privacy.relation == NeighboringRelation::AddOrRemoveOne {
+        let given = format!("\"{}\" under add_or_remove_one", sampling.name());
+        let allowed = "\"poisson\" or \"balls_in_bins\" under add_or_remove_one; this one under \"replace_one\" or \"zero_out\"";
+        let fix = "use \"poisson\", or set privacy.relation to \"zero_out\": what is drawn depends on the number of units, \
+                   which must then be public, and the Poisson figure is not its ε";
+        return refuse("privacy.sampling", given, allowed, fix);
+    }
+    let largest_expected = file.training.phases().iter().map(|phase| phase.expected_batch_size).max();
+    match (sampling, largest_expected) {
+        (Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch }), Some(expected))
+            if largest_batch < expected =>
+        {
+            let given = format!("{largest_batch}, less than the {expected} units expected");
+            let fix = format!("set it to at least {expected}, better to a tenth more");
+            refuse(
+                "privacy.sampling.truncated_poisson.largest_batch",
+                given,
+                "at least expected_batch_size",
+                &fix,
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_steps(file: &PlanFile) -> Checked {

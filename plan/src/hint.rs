@@ -22,11 +22,8 @@ pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
 /// A better word on a choice that does not exist.
 pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
     let fix = match (path, name) {
-        ("privacy.sampling", "truncated_poisson") => {
-            "use \"poisson\": cutting a Poisson batch off loses its ε, above all under add_or_remove_one"
-        }
-        ("privacy.sampling", "shuffle" | "shuffled" | "shuffling" | "deterministic" | "fixed_size") => {
-            "use \"poisson\": other batches do not have its ε, and this version runs no other"
+        ("privacy.sampling", "shuffled" | "shuffling" | "deterministic" | "epochs") => {
+            "did you mean \"shuffle\"? its ε is that of full participation; \"poisson\" has the amplified one"
         }
         ("privacy.relation", "add_remove" | "add_or_remove" | "unbounded") => {
             "did you mean \"add_or_remove_one\"?"

@@ -20,6 +20,7 @@ mod canonical;
 mod certified;
 mod certify;
 mod check;
+mod clipping;
 mod consistent;
 mod data;
 mod describe;
@@ -38,14 +39,18 @@ mod tokenizer;
 mod training;
 mod valid;
 
-pub use certified::{CertifiedPlan, Phase, TokenizerRelease};
+pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
+pub use clipping::{Adaptive, Automatic, Clipping};
 pub use data::{Data, Evaluation, Format, Source, Visibility};
 pub use error::PlanError;
 pub use file::{PlanFile, VERSION};
 pub use model::{Family, Model};
 pub use performance::{Device, Performance, Precision};
-pub use privacy::{NoiseMultipliers, Privacy, Sampling, Unit};
+pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson, Unit};
 pub use reference::reference;
 pub use tokenizer::{PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
-pub use training::{AdamW, BatchPhase, Decay, LearningRate, Objective, Optimizer, Sgd, Training};
+pub use training::{
+    Adafactor, AdamW, BatchPhase, Decay, DpBiasCorrection, Lamb, LearningRate, Objective, Optimizer, Sgd,
+    Training,
+};
 pub use valid::Plan;

@@ -30,7 +30,8 @@ pub struct Privacy {
     pub tokenizer_share: f64,
     /// How batches are drawn.
     pub sampling: Sampling,
-    /// Extra steps charged up front: a crash burns a step and takes one from here.
+    /// Extra steps charged up front: a crash burns a step and takes one from here. Where sampling is charged a pass, as
+    /// many passes as these steps begin; every stop in the middle of a pass takes one.
     #[serde(default)]
     #[schemars(range(max = 1_000_000_000))]
     pub spare_steps: u64,
@@ -58,6 +59,53 @@ pub enum Unit {
 pub enum Sampling {
     /// Each unit joins each step independently, with probability expected batch size / units.
     Poisson,
+    /// As Poisson, and from a batch that is too large units are left out at random; under `replace_one` or `zero_out`.
+    TruncatedPoisson(TruncatedPoisson),
+    /// Passes over the shuffled units, cut into equal batches; under `replace_one` or `zero_out`. Charged a pass, at the
+    /// price of full participation.
+    Shuffle,
+    /// Exactly the expected batch size of units each step, without replacement; under `replace_one` or `zero_out`.
+    FixedSize,
+    /// Passes in each of which every unit falls into one batch at random, independently of the others. Charged a pass.
+    BallsInBins,
+}
+
+impl Sampling {
+    /// Whether every unit takes part in one batch of each pass, so that privacy is charged a pass and not a step.
+    #[must_use]
+    pub fn is_by_pass(self) -> bool {
+        matches!(self, Self::Shuffle | Self::BallsInBins)
+    }
+
+    /// Whether what is drawn depends on the number of units, so that the number must be public and exact.
+    #[must_use]
+    pub fn needs_exact_units(self) -> bool {
+        match self {
+            Self::Poisson | Self::BallsInBins => false,
+            Self::TruncatedPoisson(_) | Self::Shuffle | Self::FixedSize => true,
+        }
+    }
+
+    /// Its name in a plan.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::TruncatedPoisson(_) => "truncated_poisson",
+            Self::Shuffle => "shuffle",
+            Self::FixedSize => "fixed_size",
+            Self::BallsInBins => "balls_in_bins",
+        }
+    }
+}
+
+/// Where a Poisson batch is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TruncatedPoisson {
+    /// Most units a batch keeps; no fewer than `expected_batch_size`, and best a few standard deviations above.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub largest_batch: u64,
 }
 
 /// Noise fixed by hand: standard deviation over sensitivity.

@@ -44,8 +44,12 @@ impl fmt::Display for CertifiedPlan {
         for phase in self.phases() {
             write!(
                 f,
-                "{} steps of {} expected units (q = {:.6}) with noise multiplier {}, ",
-                phase.steps, phase.expected_batch_size, phase.sampling_probability, phase.noise_multiplier
+                "{} steps of {} expected units ({} sampling, q = {:.6}) with noise multiplier {}, ",
+                phase.steps,
+                phase.expected_batch_size,
+                phase.sampling.name(),
+                phase.sampling_probability,
+                phase.noise_multiplier
             )?;
         }
         write!(f, "{} spare steps charged", privacy.spare_steps)

@@ -158,6 +158,96 @@ fn a_batch_of_everyone_is_the_plain_gaussian_mechanism() {
     assert!(bounds.upper - bounds.lower < 1e-6, "{bounds:?}");
 }
 
+/// PITFALLS 1. Oracle: the accountant, asked for shuffled batches; and shuffling costs more than Poisson sampling.
+#[test]
+fn shuffled_batches_are_charged_a_pass_and_never_at_the_poisson_figure() {
+    let of = |sampling: Value, spare: u64| {
+        certify(&altered(&[
+            ("/privacy/sampling", sampling),
+            ("/privacy/relation", json!("zero_out")),
+            ("/tokenizer", json!("bytes")),
+            ("/training/expected_batch_size", json!(250)),
+            ("/training/steps", json!(100)),
+            ("/training/learning_rate/warmup_steps", json!(0)),
+            ("/privacy/spare_steps", json!(spare)),
+            ("/privacy/epsilon", Value::Null),
+            ("/privacy/noise_multipliers", json!({"training": 4.0})),
+        ]))
+        .unwrap()
+    };
+    // 6000 units in batches of 250: 24 a pass; 100 steps begin five passes, and one spare step begins one more.
+    let shuffled = DpEvent::ShuffledGaussian { noise_multiplier: 4.0, batches: 24, epochs: 1 };
+    for (spare, passes) in [(0, 5), (1, 6), (24, 6), (25, 7)] {
+        let certified = of(json!("shuffle"), spare);
+        let DpEvent::Composed { events } = certified.event() else { panic!("not composed") };
+        let charged: u64 = events
+            .iter()
+            .map(|event| match event {
+                DpEvent::SelfComposed { event, count } if **event == shuffled => *count,
+                other => panic!("{other:?}"),
+            })
+            .sum();
+        assert_eq!(charged, passes, "{spare} spare steps");
+    }
+    let certified = of(json!("shuffle"), 0);
+    let event = DpEvent::SelfComposed { event: Box::new(shuffled), count: 5 };
+    let oracle = accountant::epsilon(&event, certified.delta(), NeighboringRelation::ZeroOut).unwrap();
+    assert_eq!(certified.epsilon(), oracle);
+    let poisson = of(json!("poisson"), 0).epsilon();
+    assert!(certified.epsilon().upper > 1.5 * poisson.upper, "{oracle:?} {poisson:?}");
+    let places: Vec<_> = [0, 23, 24, 99].map(|step| certified.pass(step).unwrap()).to_vec();
+    let pairs: Vec<_> = places.iter().map(|place| (place.pass, place.batch)).collect();
+    assert_eq!(pairs, [(0, 0), (0, 23), (1, 0), (4, 3)]);
+    assert_eq!((certified.pass(100), of(json!("poisson"), 0).pass(0)), (None, None));
+}
+
+/// Each sampling is certified by its own event. Oracle: the accountant, asked for it under the plan's relation.
+#[test]
+fn every_sampling_is_certified_by_its_own_event() {
+    let bins = DpEvent::BallsInBinsGaussian { noise_multiplier: 4.0, batches: 24, epochs: 1 };
+    let fixed =
+        DpEvent::FixedSizeSampledGaussian { sample_size: 250, population: 6000, noise_multiplier: 4.0 };
+    for (sampling, relation, event, count) in [
+        ("balls_in_bins", NeighboringRelation::AddOrRemoveOne, &bins, 2),
+        ("balls_in_bins", NeighboringRelation::ReplaceOne, &bins, 2),
+        ("fixed_size", NeighboringRelation::ZeroOut, &fixed, 48),
+        ("fixed_size", NeighboringRelation::ReplaceOne, &fixed, 48),
+    ] {
+        let certified = certify(&altered(&[
+            ("/privacy/sampling", json!(sampling)),
+            ("/privacy/relation", serde_json::to_value(relation).unwrap()),
+            ("/tokenizer", json!("bytes")),
+            ("/training/expected_batch_size", json!(250)),
+            ("/training/steps", json!(48)),
+            ("/training/learning_rate/warmup_steps", json!(0)),
+            ("/privacy/spare_steps", json!(0)),
+            ("/privacy/epsilon", Value::Null),
+            ("/privacy/noise_multipliers", json!({"training": 4.0})),
+        ]))
+        .unwrap();
+        assert_eq!(certified.step_event(0).as_ref(), Some(event), "{sampling}");
+        let composed = DpEvent::SelfComposed { event: Box::new(event.clone()), count };
+        let oracle = accountant::epsilon(&composed, certified.delta(), relation).unwrap();
+        assert_eq!(certified.epsilon(), oracle, "{sampling} under {relation:?}");
+    }
+}
+
+/// A cut at the mean costs more than one far above it, and that as much as no cut.
+#[test]
+fn a_truncated_batch_costs_more_the_lower_it_is_cut() {
+    let noise = |sampling: Value| {
+        training_noise(
+            &certify(&altered(&[("/privacy/sampling", sampling), ("/privacy/relation", json!("zero_out"))]))
+                .unwrap(),
+        )
+    };
+    let cut = |largest: u64| noise(json!({"truncated_poisson": {"largest_batch": largest}}));
+    let (tight, wide, none) = (cut(280), cut(1000), noise(json!("poisson")));
+    assert!(tight > wide * 1.01, "{tight} {wide}");
+    // Calibration is exact to 1e-6, relative.
+    assert!((wide / none - 1.0).abs() < 1e-5, "{wide} {none}");
+}
+
 #[test]
 fn no_knob_of_speed_reaches_an_event() {
     let fast = json!({"device": "cuda", "physical_batch": 512, "precision": "f32", "checkpoint_every": 1});

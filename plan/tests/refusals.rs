@@ -216,14 +216,31 @@ fn private_text_may_not_be_the_evaluation_text() {
     assert_says(&refusal(&twin), &["evaluation.source: the training text"]);
 }
 
-/// Under add-or-remove, a batch cut off or of fixed size does not have the Poisson figure.
+/// Under add-or-remove, a batch whose law depends on the number of units does not have its ε, let alone Poisson's.
 #[test]
-fn sampling_other_than_poisson_is_refused_with_the_reason() {
-    for (sampling, reason) in [("truncated_poisson", "add_or_remove_one"), ("shuffle", "do not have its ε")]
+fn sampling_by_a_private_number_of_units_is_refused_with_the_relations_allowed() {
+    for sampling in
+        [json!({"truncated_poisson": {"largest_batch": 300}}), json!("shuffle"), json!("fixed_size")]
     {
-        let message = refusal(&altered(&[("/privacy/sampling", json!(sampling))]));
-        assert_says(&message, &["privacy.sampling", "allowed: \"poisson\"", reason]);
+        let message = refusal(&altered(&[("/privacy/sampling", sampling.clone())]));
+        assert_says(
+            &message,
+            &["privacy.sampling", "under add_or_remove_one", "\"zero_out\"", "must then be public"],
+        );
+        for relation in ["zero_out", "replace_one"] {
+            let changes = [("/privacy/sampling", sampling.clone()), ("/privacy/relation", json!(relation))];
+            assert!(certify(&altered(&changes)).is_ok(), "{sampling} under {relation}");
+        }
     }
+    let small = [
+        ("/privacy/sampling", json!({"truncated_poisson": {"largest_batch": 100}})),
+        ("/privacy/relation", json!("zero_out")),
+    ];
+    assert_says(&refusal(&altered(&small)), &["largest_batch: 100, less than the", "set it to at least"]);
+    assert_says(
+        &refusal(&altered(&[("/privacy/sampling", json!("shuffled"))])),
+        &["did you mean \"shuffle\"?"],
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Batches, steps, clipping and the optimizer.
 
 use leptos::prelude::*;
-use plan::{AdamW, Decay, Optimizer, PlanFile, Sgd};
+use plan::{Adafactor, AdamW, Decay, Lamb, Optimizer, PlanFile, Sgd};
 
 use crate::numbers::grouped;
 use crate::page::desk::Desk;
@@ -50,12 +50,19 @@ const OPTIMIZER: Choice = Choice {
     label: "Optimizer",
     hint: "Costs nothing: it sees the noisy gradient alone.",
     path: "training.optimizer",
-    options: &[("adamw", "AdamW"), ("sgd", "SGD")],
-    read: |plan| if matches!(plan.training.optimizer, Optimizer::Adamw(_)) { "adamw" } else { "sgd" },
+    options: &[("adamw", "AdamW"), ("sgd", "SGD"), ("adafactor", "Adafactor"), ("lamb", "LAMB")],
+    read: |plan| match plan.training.optimizer {
+        Optimizer::Adamw(_) => "adamw",
+        Optimizer::Sgd(_) => "sgd",
+        Optimizer::Adafactor(_) => "adafactor",
+        Optimizer::Lamb(_) => "lamb",
+    },
     write: |plan, name| {
         plan.training.optimizer = match name {
             "sgd" => Optimizer::Sgd(Sgd { momentum: 0.9 }),
-            _ => Optimizer::Adamw(AdamW { beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weight_decay: 0.01 }),
+            "adafactor" => Optimizer::Adafactor(Adafactor::default()),
+            "lamb" => Optimizer::Lamb(Lamb::default()),
+            _ => Optimizer::Adamw(AdamW { weight_decay: 0.01, ..AdamW::default() }),
         };
     },
 };
@@ -87,16 +94,26 @@ const DECAY: Choice = Choice {
     label: "Then",
     hint: "How the learning rate falls to the last step.",
     path: "training.learning_rate.decay",
-    options: &[("constant", "stay at the peak"), ("cosine", "half a cosine"), ("linear", "a straight line")],
+    options: &[
+        ("constant", "stay at the peak"),
+        ("cosine", "half a cosine"),
+        ("linear", "a straight line"),
+        ("quadratic", "a parabola"),
+        ("rsqrt", "one over the root of the step"),
+    ],
     read: |plan| match plan.training.learning_rate.decay {
         Decay::Constant => "constant",
         Decay::Cosine => "cosine",
         Decay::Linear => "linear",
+        Decay::Quadratic => "quadratic",
+        Decay::Rsqrt => "rsqrt",
     },
     write: |plan, name| {
         plan.training.learning_rate.decay = match name {
             "cosine" => Decay::Cosine,
             "linear" => Decay::Linear,
+            "quadratic" => Decay::Quadratic,
+            "rsqrt" => Decay::Rsqrt,
             _ => Decay::Constant,
         };
     },
