@@ -6,8 +6,8 @@ use accountant::{Delta, NeighboringRelation};
 
 use crate::memory::least_training_bytes;
 use crate::{
-    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, Sampling, Source, Tokenizer, TruncatedPoisson, Unit,
-    Visibility,
+    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, Sampling, Source, Tokenizer,
+    TruncatedPoisson, Unit, Visibility,
 };
 
 /// More than any one machine this version runs on.

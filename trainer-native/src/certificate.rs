@@ -12,6 +12,7 @@ use plan::{CertifiedPlan, Unit};
 use serde::Serialize;
 
 use crate::RunError;
+use crate::charging::Charging;
 use crate::ledger::{FileDigest, Randomness, Record, compose};
 
 /// Name of the certificate for programs in a run folder.
@@ -72,8 +73,10 @@ pub struct Mechanisms {
     pub sampling: plan::Sampling,
     /// Units declared public: N.
     pub declared_units: u64,
-    /// C, the L2 norm to which a unit's gradient was clipped.
+    /// C, the L2 norm to which a unit's gradient was clipped; where it followed the data, its start.
     pub l2_clip_norm: f64,
+    /// How a gradient was brought within it.
+    pub clipping: plan::Clipping,
     /// Phases of training.
     pub phases: Vec<PhaseSummary>,
     /// Steps that crashes may burn, charged in the plan.
@@ -244,18 +247,20 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, record: &Record) -> Result<(
     if header.relation != plan.plan().privacy().relation {
         return differs("the neighbouring relation differs");
     }
+    let mut charging = Charging::default();
     for entry in record.entries() {
         let fits = match entry {
             Entry::Release { event } => {
                 plan.tokenizer_release().is_some_and(|release| release.event == *event)
             }
-            Entry::Step { step, event, .. } => plan.step_event(*step).as_ref() == Some(event),
+            Entry::Step { step, event, .. } => charging.due(plan, *step).as_ref() == Some(event),
             Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
             _ => true,
         };
         if !fits {
             return differs("an event is not one of the plan's");
         }
+        charging.note(plan, entry);
     }
     Ok(())
 }
@@ -266,6 +271,7 @@ fn mechanisms(plan: &CertifiedPlan, record: &Record) -> Mechanisms {
         sampling: settings.privacy().sampling,
         declared_units: settings.data().units,
         l2_clip_norm: settings.training().l2_clip_norm,
+        clipping: settings.training().clipping,
         phases: plan
             .phases()
             .iter()

@@ -65,12 +65,24 @@ pub struct Engine<B: Kernels> {
     model: Network,
     weights: Weights<B>,
     optimizer: Optimizer<B>,
+    clipping: plan::Clipping,
+    /// The clip norm where it follows the data, once a step was made.
+    adapted: Option<f64>,
+    /// Of the last private step.
+    gradient_to_noise: Option<f64>,
     physical_batch: usize,
     device: B::Device,
 }
 
 /// Name of the optimizer's step counter in a saved state: two exact halves of 20 bits, as f32 holds 24.
 const COUNTER: &str = "optimizer.steps";
+
+/// Name of an adaptive clip norm in a saved state; 0 before the first step.
+const CLIP_NORM: &str = "clipping.l2_clip_norm";
+
+/// An adaptive clip norm stays a figure that the noise can be scaled by.
+const LEAST_CLIP_NORM: f32 = 1e-12;
+const LARGEST_CLIP_NORM: f32 = 1e12;
 
 impl<B: Kernels> Engine<B> {
     /// Lays the model out and draws its first weights.
@@ -93,7 +105,9 @@ impl<B: Kernels> Engine<B> {
         B::warm_up();
         let weights = Weights::initialize(model.specs(), init, &device);
         let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);
-        Ok(Self { model, weights, optimizer, physical_batch, device })
+        let clipping = training.clipping;
+        let (adapted, gradient_to_noise) = (None, None);
+        Ok(Self { model, weights, optimizer, clipping, adapted, gradient_to_noise, physical_batch, device })
     }
 
     /// One private step on the sampled examples, one a unit; an empty lot is a step of noise alone.
@@ -110,9 +124,25 @@ impl<B: Kernels> Engine<B> {
         positive("l2_clip_norm", step.l2_clip_norm)?;
         positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(lot)?;
-        let gradient = dp_gradient(&self.model, &self.weights, &lot, &step, rng)?;
+        let step = DpStep { l2_clip_norm: self.adapted.unwrap_or(step.l2_clip_norm), ..step };
+        let (gradient, next) = dp_gradient(&self.model, &self.weights, &lot, &step, self.clipping, rng)?;
+        // As the checkpoint holds it, so that a resumed run goes on from the same figure.
+        self.adapted = next.map(|next| f64::from((next as f32).clamp(LEAST_CLIP_NORM, LARGEST_CLIP_NORM)));
+        self.gradient_to_noise = Some(gradient.to_noise());
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
         Ok(())
+    }
+
+    /// Estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
+    #[must_use]
+    pub fn gradient_to_noise(&self) -> Option<f64> {
+        self.gradient_to_noise
+    }
+
+    /// The clip norm of the next private step where it follows the data, and one was made: post-processing too.
+    #[must_use]
+    pub fn adapted_clip_norm(&self) -> Option<f64> {
+        self.adapted
     }
 
     /// One step of the non-private baseline: the same cost path without norms, clipping and noise.
@@ -210,8 +240,15 @@ impl<B: Kernels> Engine<B> {
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
         let mut state = self.weights();
-        for (list, values) in self.optimizer.state() {
-            state.extend(named(&format!("optimizer.{list}."), self.weights.specs(), values));
+        let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
+        state.extend(of_optimizer.map(|(name, shape, value)| NamedTensor {
+            name,
+            shape,
+            data: to_host(value),
+        }));
+        if let plan::Clipping::Adaptive(_) = self.clipping {
+            let data = vec![self.adapted.unwrap_or_default() as f32];
+            state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
         }
         let steps = self.optimizer.steps();
         let halves = vec![(steps >> 20) as f32, (steps & 0xF_FFFF) as f32];
@@ -229,14 +266,21 @@ impl<B: Kernels> Engine<B> {
         let counter = state.take(COUNTER, &[2])?;
         let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
         let values = state.take_list::<B>("", &specs, &self.device)?;
-        let names: Vec<&str> = self.optimizer.state().into_iter().map(|(name, _)| name).collect();
-        let lists = names
-            .into_iter()
-            .map(|list| state.take_list::<B>(&format!("optimizer.{list}."), &specs, &self.device))
-            .collect::<Result<_, _>>()?;
+        let take = |(name, shape, _): (String, Vec<usize>, Tensor<B, 1>)| {
+            let data = state.take(&name, &shape)?;
+            let length = data.len();
+            Ok(from_host(data, [length], FloatDType::F32, &self.device))
+        };
+        let of_optimizer =
+            self.optimizer.state(&specs).into_iter().map(take).collect::<Result<_, EngineError>>()?;
+        let adapted = match self.clipping {
+            plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
+            _ => None,
+        };
         state.finish()?;
         self.weights.replace(values);
-        self.optimizer.restore(steps, lists);
+        self.optimizer.restore(steps, of_optimizer);
+        self.adapted = adapted.filter(|norm| *norm > 0.0);
         Ok(())
     }
 

@@ -63,6 +63,12 @@ impl RunError {
     }
 }
 
+impl From<mechanisms::MechanismError> for RunError {
+    fn from(error: mechanisms::MechanismError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// The system's words without the "(os error N)" that means nothing to a reader.
 fn plain_reason(error: &io::Error) -> String {
     let text = error.to_string();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plan::CertifiedPlan;
 
+use crate::charging::Charging;
 use crate::checkpoint::Checkpoint;
 use crate::durable::{self, FolderLock, sha256_hex};
 use crate::ledger::{self, Entry, Header, Ledger, Randomness};
@@ -21,6 +22,7 @@ pub(crate) struct RunFolder {
     pub ledger: Ledger,
     /// Where to go on, if steps were done before.
     pub checkpoint: Option<Checkpoint>,
+    charging: Charging,
     _lock: FolderLock,
 }
 
@@ -59,7 +61,24 @@ impl RunFolder {
         let lock = FolderLock::take(path)?;
         let (ledger, checkpoint) =
             if begun { take_up(path, plan, kind)? } else { (begin(path, plan, plan_bytes, kind)?, None) };
-        Ok(Self { path: path.to_owned(), ledger, checkpoint, _lock: lock })
+        let charging = Charging::after(plan, ledger.record());
+        Ok(Self { path: path.to_owned(), ledger, checkpoint, charging, _lock: lock })
+    }
+
+    /// Reserves an attempt of a step: on the ledger, and on the disk, when this returns.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if it cannot be made durable, [`RunError::Failed`] past the plan's last step.
+    pub fn reserve(&mut self, plan: &CertifiedPlan, step: u64) -> Result<(), RunError> {
+        let attempt = self.ledger.record().attempts_of(step) + 1;
+        if !self.ledger.record().header().protected {
+            return self.ledger.append(Entry::UnprotectedStep { step, attempt });
+        }
+        let event = self.charging.due(plan, step);
+        let event = event.ok_or_else(|| RunError::Failed(format!("the plan has no step {step}")))?;
+        self.ledger.append(Entry::Step { step, attempt, event })?;
+        self.charging.note_step(plan, step);
+        Ok(())
     }
 
     /// Logical steps whose result is in the checkpoint.
@@ -160,7 +179,7 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     if !record.header().protected {
         return ledger.append(Entry::UnprotectedStep { step, attempt });
     }
-    let Some(event) = plan.step_event(step) else { return Ok(()) };
+    let Some(event) = Charging::after(plan, record).due(plan, step) else { return Ok(()) };
     let mut charges = record.charges();
     ledger::charge(&mut charges, &event, 1);
     // A step is never reserved beyond what the plan pays for; so where one more does not fit, the torn line was the

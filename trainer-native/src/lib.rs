@@ -4,6 +4,7 @@
 //! record, from which `dp` takes per-example norms and the clipped sum without materialising a gradient per example.
 
 pub mod certificate;
+mod charging;
 pub mod checkpoint;
 pub mod cli;
 pub mod data;
@@ -17,6 +18,7 @@ mod folder;
 pub mod generate;
 pub mod layer;
 pub mod ledger;
+mod memory;
 pub mod model;
 pub mod objective;
 pub mod optim;

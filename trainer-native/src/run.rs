@@ -10,18 +10,18 @@ pub use finish::Summary;
 pub(crate) use finish::summary;
 pub use request::{Request, read_plan};
 
+use crate::charging::Charging;
 use crate::checkpoint::Checkpoint;
-use crate::data::{self, Dataset};
+use crate::data::{self, Dataset, Sampler};
 use crate::device::{OnDevice, on_device};
 use crate::engine::{DpStep, Engine, Example, PlainStep};
 use crate::folder::RunFolder;
 use crate::layer::Kernels;
-use crate::ledger::Entry;
 use crate::objective::Objective;
 use crate::optim::learning_rate;
 use crate::progress::{Progress, Tick, note};
 use crate::telemetry::{Metric, Metrics, Released};
-use crate::{RunError, certificate, eval, ledger, stop, vocabulary};
+use crate::{RunError, certificate, eval, ledger, memory, stop, vocabulary};
 
 /// Carries out the plan of a request, or goes on with it.
 ///
@@ -53,6 +53,7 @@ fn carry_out<B: Kernels>(
     rng: &impl PrivacyRng,
 ) -> Result<Summary, RunError> {
     let plan = &job.plan;
+    memory::check(plan, job.device)?;
     let units = data::read_units(plan.plan(), &job.base)?;
     let evaluation = data::read_evaluation(plan.plan(), &job.base)?;
     vocabulary::check_public(plan, &job.base)?;
@@ -70,7 +71,8 @@ fn carry_out<B: Kernels>(
         .unwrap_or_default();
     let engine = start_engine::<B>(plan, tokenizer.vocab_size(), &folder, device, rng)?;
     let end = affordable_end(plan, &folder)?;
-    let mut training = Training { job, folder, engine, objective, evaluation, end, measured: None };
+    let sampler = Sampler::default();
+    let mut training = Training { job, folder, engine, objective, sampler, evaluation, end, measured: None };
     training.go(&dataset, rng)?;
     finish::finish(training, &tokenizer)
 }
@@ -97,15 +99,18 @@ fn start_engine<B: Kernels>(
 /// The step to end before: the plan's last, or an earlier one if crashes burned more steps than are spare.
 fn affordable_end(plan: &CertifiedPlan, folder: &RunFolder) -> Result<u64, RunError> {
     let (record, from, total) = (folder.ledger.record(), folder.steps_done(), plan.total_steps());
-    if !record.header().protected || record.reservations() == from {
+    // Without a crash nothing was burned, except the rest of a pass that a stop interrupted.
+    let whole = record.reservations() == from && (record.resumes() == 0 || plan.pass(0).is_none());
+    if !record.header().protected || whole {
         return Ok(total);
     }
     let fits = |end: u64| {
-        let mut charges = record.charges();
+        let (mut charges, mut charging) = (record.charges(), Charging::after(plan, record));
         for step in from..end {
-            if let Some(event) = plan.step_event(step) {
+            if let Some(event) = charging.due(plan, step) {
                 ledger::charge(&mut charges, &event, 1);
             }
+            charging.note_step(plan, step);
         }
         Ok::<bool, RunError>(certificate::epsilon_of(plan, &charges)?.upper <= plan.epsilon().upper)
     };
@@ -127,6 +132,7 @@ struct Training<'a, B: Kernels> {
     folder: RunFolder,
     engine: Engine<B>,
     objective: Objective,
+    sampler: Sampler,
     /// Examples of the public evaluation text; none if the plan has no such text.
     evaluation: Vec<Example>,
     end: u64,
@@ -164,14 +170,10 @@ impl<B: Kernels> Training<'_, B> {
             *plan.phase(step).ok_or_else(|| RunError::Failed(format!("the plan has no step {step}")))?;
         let learning_rate = learning_rate(&training.learning_rate, step, plan.total_steps());
         let expected_batch_size = phase.expected_batch_size as f64;
-        let attempt = self.folder.ledger.record().attempts_of(step) + 1;
         let protected = self.folder.ledger.record().header().protected;
-        self.folder.ledger.append(if protected {
-            Entry::Step { step, attempt, event: phase.step_event() }
-        } else {
-            Entry::UnprotectedStep { step, attempt }
-        })?;
-        let drawn = dataset.sample(phase.sampling_probability, step, rng);
+        self.folder.reserve(plan, step)?;
+        let drawn = self.sampler.draw(plan, step, dataset.units() as u64, rng)?;
+        let drawn = dataset.lot(&drawn, step, rng);
         let lot = self.objective.lot(&drawn, step, rng);
         let lot = lot.for_mechanism();
         let taken = if protected {
@@ -213,6 +215,8 @@ impl<B: Kernels> Training<'_, B> {
             metrics.write(&Metric {
                 step: steps_done,
                 learning_rate: Released::from_plan(learning_rate),
+                gradient_to_noise: Released::from_mechanism(self.engine.gradient_to_noise()),
+                l2_clip_norm: Released::from_mechanism(self.engine.adapted_clip_norm()),
                 epsilon: Released::from_plan(epsilon.map(|bounds| bounds.upper)),
                 evaluation_nll: Released::from_public_text(nll),
             })?;

@@ -56,6 +56,12 @@ impl<T> Released<T> {
         Self(value)
     }
 
+    /// Post-processing of what a mechanism released in a step that the ledger charged.
+    #[must_use]
+    pub fn from_mechanism(value: T) -> Self {
+        Self(value)
+    }
+
     /// A figure of the released model on text that the plan declares public: post-processing.
     #[must_use]
     pub fn from_public_text(value: T) -> Self {
@@ -76,6 +82,10 @@ pub struct Metric {
     pub step: u64,
     /// Learning rate of the last step done.
     pub learning_rate: Released<f64>,
+    /// Estimate of ‖gradient‖² / ‖noise‖² in the last step done; absent in a run without noise.
+    pub gradient_to_noise: Released<Option<f64>>,
+    /// Clip norm of the next step where it follows the data.
+    pub l2_clip_norm: Released<Option<f64>>,
     /// Upper bound on ε spent so far; absent in a run without noise, where there is none.
     pub epsilon: Released<Option<f64>>,
     /// Mean negative log-likelihood in nats per token on the public evaluation text.
@@ -129,6 +139,8 @@ mod tests {
         Metric {
             step,
             learning_rate: Released::from_plan(1e-3),
+            gradient_to_noise: Released::from_mechanism(Some(0.5)),
+            l2_clip_norm: Released::from_mechanism(None),
             epsilon: Released::from_plan(Some(1.5)),
             evaluation_nll: Released::from_public_text(None),
         }

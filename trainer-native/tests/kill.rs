@@ -24,29 +24,81 @@ impl Moments {
     }
 }
 
+/// Kills of a test: `DP_KILLS`, for a longer trial than every check can wait for.
+fn kills(unless_told: u32) -> u32 {
+    std::env::var("DP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(unless_told)
+}
+
 /// PITFALLS 8, 9. Oracle: the uninterrupted run with the same test key.
 #[test]
 fn twenty_kills_change_no_weight_and_lose_no_charge() {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(150);
-    let bench = Bench::new(&plan);
+    assert_kills_change_nothing(&plan, kills(20));
+}
+
+/// The same where a pass is charged and not a step, the clip norm follows the data, and the optimizer's state is of
+/// several shapes: all of them go through the checkpoint.
+#[test]
+fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(150);
+    plan["training"]["optimizer"] = json!({ "adafactor": {} });
+    plan["training"]["clipping"] = json!({ "adaptive": { "count_noise": 1.0 } });
+    plan["privacy"]["sampling"] = json!("shuffle");
+    plan["privacy"]["relation"] = json!("zero_out");
+    plan["privacy"]["spare_steps"] = json!(2000);
+    assert_kills_change_nothing(&plan, kills(10));
+}
+
+/// A process that goes on with a run, where no file may grow beyond `blocks` of 512 bytes.
+fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
+    let mut command = bench.command(out, &["--test-key", "5", "--resume"]);
+    if let Some(blocks) = blocks {
+        let mut limited = std::process::Command::new("sh");
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        limited.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
+        command = limited;
+    }
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Balls in bins draw their sizes one after another: a process that goes on draws those before again.
+#[test]
+fn kills_in_the_middle_of_balls_in_bins_change_no_weight_and_lose_no_charge() {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(150);
+    plan["training"]["optimizer"] = json!({ "lamb": {} });
+    plan["training"]["clipping"] = json!("per_layer");
+    plan["privacy"]["sampling"] = json!("balls_in_bins");
+    plan["privacy"]["spare_steps"] = json!(2000);
+    assert_kills_change_nothing(&plan, kills(5));
+}
+
+fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
+    let bench = Bench::new(plan);
     let whole = bench.model("whole", &["--test-key", "5"]);
+    let untouched = verify_run(&bench.path("whole")).unwrap();
     let mut moments = Moments(0x9E37_79B9_7F4A_7C15);
-    let (mut kills, mut folders) = (0, 0);
-    while kills < 20 {
+    let (mut killed, mut folders) = (0, 0);
+    while killed < kills {
         folders += 1;
         let out = format!("killed{folders}");
         let run = bench.path(&out);
         let mut charged = 0;
-        while kills < 20 {
-            let mut command = bench.command(&out, &["--test-key", "5", "--resume"]);
-            let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while killed < kills {
+            // Every fourth fault is a disk that is full, somewhere between the header and the model.
+            let blocks = (moments.next(4) == 0).then(|| 1 + moments.next(64));
+            let mut process = start(&bench, &out, blocks);
             sleep(Duration::from_millis(moments.next(120)));
-            process.kill().unwrap();
+            // A full disk ends the process by itself.
+            if blocks.is_none() {
+                process.kill().unwrap();
+            }
             if process.wait().unwrap().success() {
                 break;
             }
-            kills += 1;
+            killed += 1;
             if run.join("ledger.jsonl").exists() {
                 assert!(reservations(&run) >= charged, "a reservation was lost");
                 charged = reservations(&run);
@@ -57,9 +109,40 @@ fn twenty_kills_change_no_weight_and_lose_no_charge() {
         assert_eq!(summary.steps_done, 150);
         assert!(reservations(&run) >= charged.max(150));
         assert_every_attempt_is_charged(&run, 150);
-        let untouched = verify_run(&bench.path("whole")).unwrap();
         assert!(summary.epsilon.unwrap().upper >= untouched.epsilon.unwrap().upper);
     }
+}
+
+/// A private run draws the rest of a pass in a new order, so that a unit may take part once more: the pass is charged
+/// again, also after an orderly stop, and the run ends early where no spare pass is left.
+#[test]
+fn a_pass_that_a_stop_interrupts_is_charged_again() {
+    let mut plan = tiny();
+    plan["privacy"]["sampling"] = json!("shuffle");
+    plan["privacy"]["relation"] = json!("zero_out");
+    plan["privacy"]["spare_steps"] = json!(0);
+    plan["training"]["steps"] = json!(150);
+    let bench = Bench::new(&plan);
+    let process = bench.command("run", &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = bench.path("run");
+    while reservations_or_none(&run) < 20 {
+        sleep(Duration::from_millis(1));
+    }
+    let kill = std::process::Command::new("kill").arg("-INT").arg(process.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(process.wait_with_output().unwrap().status.code(), Some(130));
+    let stopped = reservations(&run) as u64;
+    bench.model("run", &["--resume"]);
+    let summary = verify_run(&run).unwrap();
+    let passes = ledger(&run)
+        .iter()
+        .filter(|entry| entry["kind"] == "step" && entry["event"]["type"] == "shuffled_gaussian")
+        .count();
+    // Ten passes of fifteen batches are paid for, whatever happens.
+    assert_eq!(passes, 10);
+    let whole_passes = stopped.is_multiple_of(15);
+    assert_eq!(summary.steps_done, if whole_passes { 150 } else { 135 });
+    assert!(summary.epsilon.unwrap().upper <= 8.0);
 }
 
 /// Each process reserves every step from its checkpoint on, those that an earlier process had reserved included.

@@ -100,7 +100,8 @@ fn metrics_and_ledger_hold_no_field_beyond_the_public_ones() {
     bench.model("run", &[]);
     let run = bench.path("run");
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    let public: BTreeSet<&str> = ["step", "learning_rate", "epsilon", "evaluation_nll"].into();
+    let public: BTreeSet<&str> =
+        ["step", "learning_rate", "gradient_to_noise", "l2_clip_norm", "epsilon", "evaluation_nll"].into();
     for line in metrics.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let fields: BTreeSet<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();

@@ -29,6 +29,16 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
         ("delta of 1/N", change("/privacy/delta", json!(0.004)), "privacy.delta"),
         ("q above 1", change("/training/expected_batch_size", json!(301)), "expected_batch_size"),
         ("negative steps", change("/training/steps", json!(-1)), "training.steps"),
+        (
+            "a model larger than this machine",
+            {
+                let mut plan = change("/model/d_model", json!(32_768));
+                plan["model"]["d_ff"] = json!(32_768);
+                plan["model"]["layers"] = json!(8);
+                plan
+            },
+            "this machine has",
+        ),
         ("epsilon of zero", change("/privacy/epsilon", json!(0.0)), "privacy.epsilon"),
         ("future version", change("/version", json!(2)), "version"),
         (

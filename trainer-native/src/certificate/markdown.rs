@@ -68,9 +68,12 @@ fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
 fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
     let m = &c.mechanisms;
     writeln!(out, "## Mechanisms\n\n| | |\n|---|---|")?;
-    writeln!(out, "| sampling | {:?} |", m.sampling)?;
+    let sampling = serde_json::to_string(&m.sampling).map_err(|_| std::fmt::Error)?;
+    writeln!(out, "| sampling | `{sampling}` |")?;
     writeln!(out, "| units declared, N | {} |", m.declared_units)?;
     writeln!(out, "| clip norm, C | {} |", m.l2_clip_norm)?;
+    let clipping = serde_json::to_string(&m.clipping).map_err(|_| std::fmt::Error)?;
+    writeln!(out, "| clipping | `{clipping}` |")?;
     writeln!(out, "| spare steps | {} |", m.spare_steps)?;
     let randomness = match m.randomness {
         Randomness::OperatingSystem => {

@@ -34,8 +34,8 @@ const TOLERATED_DIFFERENCE: f64 = 0.1;
 /// Reads the plan's training text and holds its number of units against the declared one.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read or the number differs by more than a tenth. That one message
-/// shows a true count: it says that it is not private, and nothing has been written or released by then.
+/// [`RunError::Refused`] if the text cannot be read or the number differs by more than a tenth; at all, where what
+/// is drawn depends on the number of units. That one message shows a true count: it says that it is not private, and nothing has been written or released by then.
 pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let unit = match plan.privacy().unit {
         plan::Unit::Record => PrivacyUnit::Record,
@@ -45,14 +45,20 @@ pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let source = source(&plan.data().source, plan.data(), base);
     let (parts, count) = read_parts(&source, unit, "data.source")?;
     let declared = plan.data().units;
-    if (count as f64 - declared as f64).abs() <= TOLERATED_DIFFERENCE * declared as f64 {
-        Ok(Units { parts: Private::new(parts), count: Private::new(count) })
-    } else {
-        Err(RunError::Refused(format!(
-            "data.units: {declared} is declared, but the text has {count} units (this count is NOT PRIVATE: it is shown \
-             to you alone, do not publish it); allowed: within 10 %; fix: set data.units to a public round figure near it"
-        )))
+    let exact = plan.privacy().sampling.needs_exact_units() && !plan.is_public();
+    let tolerated = if exact { 0.0 } else { TOLERATED_DIFFERENCE * declared as f64 };
+    if (count as f64 - declared as f64).abs() <= tolerated {
+        return Ok(Units { parts: Private::new(parts), count: Private::new(count) });
     }
+    let allowed = if exact {
+        "this very number, as privacy.sampling draws by it and privacy.relation makes it public; fix: set data.units to it"
+    } else {
+        "within 10 %; fix: set data.units to a public round figure near it"
+    };
+    Err(RunError::Refused(format!(
+        "data.units: {declared} is declared, but the text has {count} units (this count is NOT PRIVATE: it is shown to \
+         you alone, do not publish it); allowed: {allowed}"
+    )))
 }
 
 /// Reads the plan's evaluation text, which it declares public. Records are not cut, whatever the privacy unit.

@@ -10,11 +10,13 @@
 //! The dataset lives in memory alone: no private token is written to the run folder.
 
 mod corpus;
+mod sampler;
 
 use dp_tokenizer::Tokenizer;
-use mechanisms::{PrivacyRng, Purpose, poisson_sample};
+use mechanisms::{PrivacyRng, Purpose};
 
 pub use corpus::{Part, Units, read_evaluation, read_public_file, read_units};
+pub use sampler::Sampler;
 
 use crate::telemetry::Private;
 
@@ -95,21 +97,20 @@ impl Dataset {
             .collect()
     }
 
-    /// Draws the lot of a step: each unit takes part with `sampling_probability`, independently, with one of its
-    /// windows, chosen uniformly. Gives each drawn unit and its window. The lot may be empty; its size is private.
+    /// The lot of a step: one window of each drawn unit, chosen uniformly, beside the unit. It may be empty; its size
+    /// is private.
     #[must_use]
-    pub fn sample(
+    pub fn lot(
         &self,
-        sampling_probability: f64,
+        drawn: &Private<Vec<u64>>,
         step: u64,
         rng: &impl PrivacyRng,
     ) -> Private<Vec<(u64, Vec<u32>)>> {
-        let mut coins = rng.stream(Purpose::Sampling, step, 0);
         let mut choices = rng.stream(Purpose::Window, step, 0);
-        let drawn = poisson_sample(sampling_probability, self.units() as u64, &mut coins);
         let lot = drawn
-            .into_iter()
-            .filter_map(|drawn| {
+            .for_mechanism()
+            .iter()
+            .filter_map(|&drawn| {
                 let unit = drawn as usize;
                 let windows = self.windows_of(unit);
                 // A unit without a target contributes nothing.

@@ -72,7 +72,7 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     assert!(windows > 10);
     let mut seen = HashSet::new();
     for step in 0..400 {
-        let lot = dataset.sample(1.0, step, &TestRng::from_seed(3));
+        let lot = dataset.lot(&Private::new(vec![0]), step, &TestRng::from_seed(3));
         assert_eq!(lot.for_mechanism().len(), 1);
         seen.insert(lot.for_mechanism()[0].1.clone());
     }
@@ -80,22 +80,68 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     assert_eq!(seen.len(), dataset.all_windows().into_iter().collect::<HashSet<_>>().len());
 }
 
-/// PITFALLS 1: the drawn sizes are Binomial(n, q), as the event says; a shuffled, fixed-size batch has variance 0.
+/// The lots of a plan for 400 units in batches of 40. Text declared public is drawn in the same way, uncertified.
+fn lots(sampling: &str, relation: &str, steps: u64, private: bool) -> Vec<Vec<u64>> {
+    let (visibility, noise) =
+        if private { ("private", r#", "noise_multipliers": { "training": 1.0 }"#) } else { ("public", "") };
+    let text = format!(
+        r#"{{
+            "version": 1, "name": "a", "data": {{ "source": {{ "path": "a.txt" }}, "units": 400, "visibility": "{visibility}" }},
+            "privacy": {{ "unit": "record", "relation": "{relation}", "delta": 1e-5, "sampling": {sampling}{noise} }},
+            "tokenizer": "bytes",
+            "model": {{ "family": "gpt2", "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8, "context": 8 }},
+            "training": {{ "objective": "causal_lm", "expected_batch_size": 40, "steps": {steps}, "l2_clip_norm": 1.0,
+                "optimizer": {{ "sgd": {{}} }}, "learning_rate": {{ "peak": 0.1 }} }}
+        }}"#
+    );
+    let plan =
+        plan::PlanFile::parse(&text).and_then(plan::Plan::try_from).and_then(plan::Plan::certify).unwrap();
+    let (rng, mut sampler) = (TestRng::from_seed(11), Sampler::default());
+    (0..steps).map(|step| sampler.draw(&plan, step, 400, &rng).unwrap().for_mechanism().clone()).collect()
+}
+
+/// How far the sizes' mean and variance lie from those of Poisson sampling, in standard errors.
+fn distance_from_poisson(lots: &[Vec<u64>]) -> f64 {
+    let (n, q, draws) = (400.0_f64, 0.1_f64, lots.len() as f64);
+    let mean = lots.iter().map(|lot| lot.len() as f64).sum::<f64>() / draws;
+    let variance = lots.iter().map(|lot| (lot.len() as f64 - mean).powi(2)).sum::<f64>() / draws;
+    let expected = n * q * (1.0 - q);
+    let of_mean = (mean - n * q).abs() / (expected / draws).sqrt();
+    of_mean.max((variance - expected).abs() / (expected * (2.0 / draws).sqrt()))
+}
+
+/// PITFALLS 1: the drawn sizes are Binomial(n, q), as the event says; other ways of drawing are rejected by the same test.
 #[test]
 fn drawn_sizes_have_the_mean_and_variance_of_poisson_sampling() {
-    let (tokenizer, eos) = tokenizer();
-    let texts: Vec<(u64, &str)> = (0..400).map(|unit| (unit, "x")).collect();
-    let dataset = Dataset::encode(&parts(&texts), &tokenizer, causal(eos, 8));
-    let (n, q, draws) = (400.0_f64, 0.1_f64, 2000);
-    let rng = TestRng::from_seed(11);
-    let sizes: Vec<f64> =
-        (0..draws).map(|step| dataset.sample(q, step, &rng).for_mechanism().len() as f64).collect();
-    let mean = sizes.iter().sum::<f64>() / draws as f64;
-    let variance = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / draws as f64;
-    // Five standard errors (two-sided 6e-7) of the mean and of the variance of 2000 nearly normal draws.
-    let expected = n * q * (1.0 - q);
-    assert!((mean - n * q).abs() < 5.0 * (expected / draws as f64).sqrt(), "{mean}");
-    assert!((variance - expected).abs() < 5.0 * expected * (2.0 / draws as f64).sqrt(), "{variance}");
+    // Five standard errors are two-sided 6e-7 of 2000 nearly normal draws.
+    assert!(distance_from_poisson(&lots("\"poisson\"", "add_or_remove_one", 2000, true)) < 5.0);
+    assert!(distance_from_poisson(&lots("\"shuffle\"", "zero_out", 2000, true)) > 5.0);
+    assert!(distance_from_poisson(&lots("\"fixed_size\"", "zero_out", 2000, false)) > 5.0);
+    let cut = r#"{ "truncated_poisson": { "largest_batch": 42 } }"#;
+    assert!(distance_from_poisson(&lots(cut, "zero_out", 2000, false)) > 5.0);
+}
+
+/// Every unit takes part once a pass, and in another order in the next.
+#[test]
+fn a_pass_takes_every_unit_once() {
+    for (sampling, relation) in [("\"shuffle\"", "replace_one"), ("\"balls_in_bins\"", "add_or_remove_one")] {
+        let lots = lots(sampling, relation, 20, true);
+        for pass in lots.chunks(10) {
+            let mut units = pass.concat();
+            units.sort_unstable();
+            assert_eq!(units, (0..400).collect::<Vec<_>>());
+        }
+        assert_ne!(lots[0], lots[10]);
+    }
+}
+
+#[test]
+fn no_truncated_batch_is_larger_than_the_plan_says_and_fixed_ones_have_its_size() {
+    // The mean is 40 and the standard deviation 6: one batch in 17 reaches 50, so that none of 200 does with
+    // probability 1e-5 under this fixed key.
+    let cut = lots(r#"{ "truncated_poisson": { "largest_batch": 50 } }"#, "replace_one", 200, true);
+    assert_eq!(cut.iter().map(Vec::len).max(), Some(50));
+    assert!(lots("\"fixed_size\"", "replace_one", 20, true).iter().all(|lot| lot.len() == 40));
 }
 
 proptest! {

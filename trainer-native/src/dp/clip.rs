@@ -2,6 +2,7 @@
 
 use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 
+use super::norms::norms_by_group;
 use super::{PerExampleNorms, Record};
 use crate::layer::{Kernels, ParamSpec};
 use crate::tensor::{Bool, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
@@ -10,20 +11,31 @@ use crate::tensor::{Bool, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData,
 pub struct ClippedSum<B: Kernels> {
     pub(super) parts: Vec<Tensor<B, 1>>,
     l2_clip_norm: f64,
+    /// Sum over examples of ½ where the gradient was within the bound, −½ where it was not.
+    votes: f32,
 }
 
 impl<B: Kernels> ClippedSum<B> {
     /// The sum over no example.
     pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, dtype: FloatDType, device: &B::Device) -> Self {
         let zero = |spec: &ParamSpec| from_host(vec![0.0; spec.len()], [spec.len()], dtype, device);
-        Self { parts: specs.iter().map(zero).collect(), l2_clip_norm }
+        Self { parts: specs.iter().map(zero).collect(), l2_clip_norm, votes: 0.0 }
     }
 
     /// The sum over the examples of both, which must be disjoint.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         let parts = self.parts.into_iter().zip(other.parts).map(|(a, b)| a + b).collect();
-        Self { parts, l2_clip_norm: self.l2_clip_norm.max(other.l2_clip_norm) }
+        let l2_clip_norm = self.l2_clip_norm.max(other.l2_clip_norm);
+        Self { parts, l2_clip_norm, votes: self.votes + other.votes }
+    }
+
+    /// Whether gradients were within the bound, as a sum that one example moves by a half.
+    ///
+    /// # Errors
+    /// None but in a broken build: a half is a sensitivity.
+    pub fn votes(&self) -> Result<Bounded<Vec<f32>>, MechanismError> {
+        Ok(Bounded::new(vec![self.votes], L2Sensitivity::new(0.5)?))
     }
 
     /// States what adding or removing one example can change.
@@ -46,52 +58,108 @@ pub fn clip<B: Kernels>(
     l2_clip_norm: f64,
     specs: &[ParamSpec],
 ) -> ClippedSum<B> {
-    let factor =
-        |(row, &norm): (usize, &f64)| if row < examples { clip_factor(norm, l2_clip_norm) } else { 0.0 };
-    let factors: Vec<f32> = norms.0.iter().enumerate().map(factor).collect();
-    let poisoned: Vec<bool> = norms.0.iter().map(|norm| !norm.is_finite()).collect();
-    let records = if poisoned.contains(&true) { without(records, &poisoned) } else { records };
-    ClippedSum { parts: sums(records, Some(&factors), specs), l2_clip_norm }
+    let factors = factors(&norms, examples, |norm| clip_factor(norm, l2_clip_norm));
+    let within = |norm: &f64| if *norm <= l2_clip_norm { 0.5_f32 } else { -0.5 };
+    let votes = norms.0.iter().take(examples).map(within).sum();
+    let records = without_poisoned(records, &[norms]);
+    ClippedSum { parts: sums(records, |_| Some(factors.as_slice()), specs), l2_clip_norm, votes }
+}
+
+/// As [`clip`], each gradient scaled to a norm just below `l2_clip_norm`, short ones up: C/(‖g‖ + γ).
+///
+/// # References
+/// Bu et al. 2022, "Automatic clipping", <https://arxiv.org/abs/2206.07136>.
+pub(super) fn normalize<B: Kernels>(
+    records: Vec<Record<B>>,
+    norms: PerExampleNorms,
+    examples: usize,
+    l2_clip_norm: f64,
+    stability: f64,
+    specs: &[ParamSpec],
+) -> ClippedSum<B> {
+    let factors = factors(&norms, examples, |norm| rounded_down(l2_clip_norm / (norm + stability)));
+    let records = without_poisoned(records, &[norms]);
+    ClippedSum { parts: sums(records, |_| Some(factors.as_slice()), specs), l2_clip_norm, votes: 0.0 }
+}
+
+/// As [`clip`], the part of each of L layers scaled by itself to a norm of at most C/√L, so that all together have one
+/// of at most C. A layer is what shares a name up to its last part: a weight and its bias.
+pub(super) fn clip_by_layer<B: Kernels>(
+    records: Vec<Record<B>>,
+    examples: usize,
+    l2_clip_norm: f64,
+    specs: &[ParamSpec],
+) -> ClippedSum<B> {
+    let layer = |record: &Record<B>| {
+        let name = &specs[record.param().0].name;
+        name.rsplit_once('.').map_or(name.as_str(), |(layer, _)| layer)
+    };
+    let mut layers: Vec<&str> = records.iter().map(layer).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    let place = |record: &Record<B>| layers.binary_search(&layer(record)).unwrap_or_default();
+    // The last factor covers the rounding of the root.
+    let bound = l2_clip_norm / (layers.len() as f64).sqrt() * (1.0 - 1e-12);
+    let norms = norms_by_group(&records, layers.len(), place);
+    let factors: Vec<Vec<f32>> =
+        norms.iter().map(|norms| factors(norms, examples, |norm| clip_factor(norm, bound))).collect();
+    let mut of_param: Vec<Option<usize>> = vec![None; specs.len()];
+    records.iter().for_each(|record| of_param[record.param().0] = Some(place(record)));
+    let records = without_poisoned(records, &norms);
+    let of = |param: usize| of_param[param].map(|layer| factors[layer].as_slice());
+    ClippedSum { parts: sums(records, of, specs), l2_clip_norm, votes: 0.0 }
+}
+
+/// The factor of each row: 0 for padding and where the norm is not a finite number.
+fn factors(norms: &PerExampleNorms, examples: usize, factor: impl Fn(f64) -> f32) -> Vec<f32> {
+    let of =
+        |(row, &norm): (usize, &f64)| if row < examples && norm.is_finite() { factor(norm) } else { 0.0 };
+    norms.0.iter().enumerate().map(of).collect()
 }
 
 /// Sum over all rows of their gradients as they are: the baseline. Padding contributes 0 by its zero loss weight.
 pub(super) fn plain_sum<B: Kernels>(records: Vec<Record<B>>, specs: &[ParamSpec]) -> ClippedSum<B> {
-    ClippedSum { parts: sums(records, None, specs), l2_clip_norm: f64::INFINITY }
+    ClippedSum { parts: sums(records, |_| None, specs), l2_clip_norm: f64::INFINITY, votes: 0.0 }
 }
 
-/// The records with zeros in place of poisoned rows: 0·NaN is NaN, so a factor of 0 would not keep them out of a sum.
-fn without<B: Kernels>(records: Vec<Record<B>>, poisoned: &[bool]) -> Vec<Record<B>> {
+/// The records with zeros in place of rows of which any norm is not finite: 0·NaN is NaN, so a factor of 0 would not
+/// keep them out of a sum.
+fn without_poisoned<B: Kernels>(records: Vec<Record<B>>, norms: &[PerExampleNorms]) -> Vec<Record<B>> {
+    let rows = norms.first().map_or(0, |norms| norms.0.len());
+    let poisoned: Vec<bool> =
+        (0..rows).map(|row| norms.iter().any(|norms| !norms.0[row].is_finite())).collect();
+    if !poisoned.contains(&true) {
+        return records;
+    }
     let blank = |record: Record<B>| {
-        let rows: Tensor<B, 1, Bool> = Tensor::from_data(TensorData::from(poisoned), &record.device());
+        let rows: Tensor<B, 1, Bool> =
+            Tensor::from_data(TensorData::from(poisoned.as_slice()), &record.device());
         record.without(&rows)
     };
     records.into_iter().map(blank).collect()
 }
 
-/// The largest factor ≤ 1 that brings a gradient of this norm within the bound; 0 for a norm that is no number.
+/// The largest factor ≤ 1 that brings a gradient of this norm within the bound.
 fn clip_factor(norm: f64, l2_clip_norm: f64) -> f32 {
-    if !norm.is_finite() {
-        0.0
-    } else if norm <= l2_clip_norm {
-        1.0
-    } else {
-        let exact = l2_clip_norm / norm;
-        let rounded = exact as f32;
-        if f64::from(rounded) <= exact { rounded } else { rounded.next_down() }
-    }
+    if norm <= l2_clip_norm { 1.0 } else { rounded_down(l2_clip_norm / norm) }
 }
 
-/// The sums of all parameters, in their order.
-fn sums<B: Kernels>(
+fn rounded_down(exact: f64) -> f32 {
+    let rounded = exact as f32;
+    if f64::from(rounded) <= exact { rounded } else { rounded.next_down() }
+}
+
+/// The sums of all parameters, in their order, each with its factors.
+fn sums<'a, B: Kernels>(
     records: Vec<Record<B>>,
-    factors: Option<&[f32]>,
+    factors: impl Fn(usize) -> Option<&'a [f32]>,
     specs: &[ParamSpec],
 ) -> Vec<Tensor<B, 1>> {
     let mut parts: Vec<Option<Tensor<B, 1>>> = vec![None; specs.len()];
     for record in records {
         let index = record.param().0;
         assert!(parts[index].is_none(), "{} has two records; its norm would be wrong", specs[index].name);
-        parts[index] = Some(weighted_sum(record, factors, &specs[index]));
+        parts[index] = Some(weighted_sum(record, factors(index), &specs[index]));
     }
     let parts = parts.into_iter().zip(specs);
     parts.map(|(part, spec)| part.unwrap_or_else(|| panic!("{} has no record", spec.name))).collect()

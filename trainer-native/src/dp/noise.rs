@@ -6,10 +6,13 @@ use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
 
 use super::ClippedSum;
 use crate::layer::Kernels;
-use crate::tensor::{Tensor, from_host};
+use crate::tensor::{Tensor, from_host, to_host_f64};
 
 /// A gradient that may be released: noise was added before anything read it.
-pub struct PrivateGradient<B: Kernels>(Vec<Tensor<B, 1>>);
+pub struct PrivateGradient<B: Kernels> {
+    parts: Vec<Tensor<B, 1>>,
+    noise_std: f64,
+}
 
 /// A gradient without privacy, for baselines. A run that makes one is marked by its caller.
 pub struct BaselineGradient<B: Kernels>(Vec<Tensor<B, 1>>);
@@ -18,7 +21,22 @@ impl<B: Kernels> PrivateGradient<B> {
     /// Flat tensors in the order of the parameters.
     #[must_use]
     pub fn into_parts(self) -> Vec<Tensor<B, 1>> {
-        self.0
+        self.parts
+    }
+
+    /// Standard deviation of the noise in each element: σC over the expected batch size. It follows from the plan.
+    #[must_use]
+    pub fn noise_std(&self) -> f64 {
+        self.noise_std
+    }
+
+    /// Estimate of ‖gradient‖² / ‖noise‖², from the released gradient and the noise's known variance alone, so
+    /// post-processing. Of n elements, with a standard error of about √(2/n); it may be below 0.
+    #[must_use]
+    pub fn to_noise(&self) -> f64 {
+        let square: f64 = self.parts.iter().map(|part| to_host_f64(part.clone().square().sum())[0]).sum();
+        let elements: usize = self.parts.iter().map(|part| part.dims()[0]).sum();
+        square / (elements as f64 * self.noise_std * self.noise_std) - 1.0
     }
 }
 
@@ -44,6 +62,7 @@ pub fn privatize<B: Kernels>(
     step: u64,
     rng: &impl PrivacyRng,
 ) -> PrivateGradient<B> {
+    let noise_std = mechanism.std(&sum) / expected_batch_size;
     let noisy = mechanism.privatize_with(sum, |sum, std| {
         let stream = |index| rng.stream(Purpose::GradientNoise, step, index as u32);
         let lengths = sum.parts.iter().map(|part| part.dims()[0]);
@@ -53,7 +72,8 @@ pub fn privatize<B: Kernels>(
             part.inplace(|part| part + from_host(noise, [length], dtype, &device));
         }
     });
-    PrivateGradient(noisy.parts.into_iter().map(|part| part / expected_batch_size).collect())
+    let parts = noisy.parts.into_iter().map(|part| part / expected_batch_size).collect();
+    PrivateGradient { parts, noise_std }
 }
 
 /// Fills each slot from its own stream, several at a time: which thread fills it makes no difference.

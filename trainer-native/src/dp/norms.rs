@@ -26,6 +26,23 @@ pub fn per_example_norms<B: Kernels>(records: &[Record<B>]) -> PerExampleNorms {
     PerExampleNorms(squares.into_iter().map(|square| square.sqrt() * ROUND_UP).collect())
 }
 
+/// Norms over the parameters of each of `groups` groups, rounded up; `group` says to which a record belongs.
+pub(super) fn norms_by_group<B: Kernels>(
+    records: &[Record<B>],
+    groups: usize,
+    group: impl Fn(&Record<B>) -> usize,
+) -> Vec<PerExampleNorms> {
+    let mut totals: Vec<Vec<f64>> = vec![Vec::new(); groups];
+    for record in records {
+        let squares = to_host_f64(squared_norms(record));
+        let total = &mut totals[group(record)];
+        total.resize(squares.len(), 0.0);
+        total.iter_mut().zip(squares).for_each(|(total, square)| *total += square);
+    }
+    let norms = |squares: Vec<f64>| squares.into_iter().map(|square| square.sqrt() * ROUND_UP).collect();
+    totals.into_iter().map(norms).map(PerExampleNorms).collect()
+}
+
 /// Squared norm of each example's gradient of one parameter.
 ///
 /// # Shapes

@@ -1,8 +1,12 @@
 //! One step of DP-SGD, as Algorithm 1 of Abadi et al. 2016, <https://arxiv.org/abs/1607.00133>.
 
-use mechanisms::{GaussianMechanism, MechanismError, PrivacyRng};
+use mechanisms::{GaussianMechanism, MechanismError, PrivacyRng, Purpose};
+use plan::{Automatic, Clipping};
 
-use super::{BaselineGradient, Lot, PrivateGradient, clip, per_example_norms, plain_sum, privatize};
+use super::clip::{clip_by_layer, normalize};
+use super::{
+    BaselineGradient, ClippedSum, Lot, PrivateGradient, clip, per_example_norms, plain_sum, privatize,
+};
 use crate::layer::{Kernels, Weights};
 use crate::model::Network;
 
@@ -31,6 +35,7 @@ pub struct PlainStep {
 }
 
 /// Gradient of a lot: compute per-example gradients, clip them, add noise to the sum, divide by the expected size.
+/// Beside it the clip norm of the next step, where that follows the data.
 ///
 /// # Errors
 /// If the noise multiplier or the clip norm is not a positive number.
@@ -39,17 +44,53 @@ pub fn dp_gradient<B: Kernels>(
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
     step: &DpStep,
+    clipping: Clipping,
     rng: &impl PrivacyRng,
-) -> Result<PrivateGradient<B>, MechanismError> {
+) -> Result<(PrivateGradient<B>, Option<f64>), MechanismError> {
+    let (bound, divisor) = (step.l2_clip_norm, step.expected_batch_size);
     let mechanism = GaussianMechanism::new(step.noise_multiplier)?;
-    let clipped_sum = lot.sum(weights, step.l2_clip_norm, |weights, batch| {
-        let examples = batch.examples;
-        let records = model.records(weights, batch);
-        let norms = per_example_norms(&records);
-        clip(records, norms, examples, step.l2_clip_norm, weights.specs())
-    });
-    Ok(privatize(clipped_sum.bounded()?, &mechanism, step.expected_batch_size, step.step, rng))
+    let clipped_sum = clipped_sum(model, weights, lot, bound, clipping);
+    let Clipping::Adaptive(adaptive) = clipping else {
+        return Ok((privatize(clipped_sum.bounded()?, &mechanism, divisor, step.step, rng), None));
+    };
+    // Count and gradient share the step's event: 1/σ² = 1/σ_Δ² + 1/(2σ_b)².
+    let count = GaussianMechanism::new(2.0 * adaptive.count_noise * divisor)?;
+    let rest = mechanism.beside(&count)?;
+    let votes =
+        count.privatize(clipped_sum.votes()?, &mut rng.stream(Purpose::GradientNoise, step.step, VOTES));
+    let gradient = privatize(clipped_sum.bounded()?, &rest, divisor, step.step, rng);
+    let unclipped = f64::from(votes[0]) / divisor + 0.5;
+    let next = bound * (-adaptive.learning_rate * (unclipped - adaptive.quantile)).exp();
+    Ok((gradient, Some(next)))
 }
+
+/// Sum over a lot of gradients, each brought within `bound`.
+pub(super) fn clipped_sum<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    lot: &Lot<'_, B>,
+    bound: f64,
+    clipping: Clipping,
+) -> ClippedSum<B> {
+    lot.sum(weights, bound, |weights, batch| {
+        let (examples, specs) = (batch.examples, weights.specs());
+        let records = model.records(weights, batch);
+        match clipping {
+            Clipping::Flat | Clipping::Adaptive(_) => {
+                let norms = per_example_norms(&records);
+                clip(records, norms, examples, bound, specs)
+            }
+            Clipping::Automatic(Automatic { stability }) => {
+                let norms = per_example_norms(&records);
+                normalize(records, norms, examples, bound, stability, specs)
+            }
+            Clipping::PerLayer => clip_by_layer(records, examples, bound, specs),
+        }
+    })
+}
+
+/// Index of the count's noise stream, which no parameter has.
+const VOTES: u32 = u32::MAX;
 
 /// Mean gradient of a lot without privacy: the same path without norms, clipping and noise.
 pub fn plain_gradient<B: Kernels>(

@@ -1,10 +1,13 @@
 //! The guarantees of a step, each held against the loop over single examples or the definition.
 
+mod modes;
+
 use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
+use plan::Clipping;
 
 use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
 use super::*;
-use crate::layer::{ParamId, Weights};
+use crate::layer::{ParamId, ParamSpec, Weights};
 use crate::model::{Batch, Example, Gpt2, Gpt2Config, Network};
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
@@ -282,7 +285,9 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     };
     let rng = TestRng::from_seed(2);
     let gradient = |windows: &[Example]| -> Vec<f64> {
-        let gradient = dp_gradient(&model, &weights, &lot(&model, windows, 4), &step, &rng).unwrap();
+        let lot = lot(&model, windows, 4);
+        let (gradient, next) = dp_gradient(&model, &weights, &lot, &step, Clipping::Flat, &rng).unwrap();
+        assert_eq!(next, None);
         gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
     };
     let (empty, full) = (gradient(&[]), gradient(&ragged_lot()));

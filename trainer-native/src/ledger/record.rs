@@ -211,12 +211,15 @@ impl Record {
         }
     }
 
-    /// Every kind of event spent and how often, in the order of first use. A baseline's steps are not among them.
+    /// Every kind of event spent and how often, in the order of first use. A baseline's steps are not among them, nor
+    /// the empty events of steps whose pass is paid for.
     #[must_use]
     pub fn charges(&self) -> Vec<(DpEvent, u64)> {
         let mut charges: Vec<(DpEvent, u64)> = Vec::new();
         for entry in &self.entries {
-            if let Entry::Release { event } | Entry::Step { event, .. } = entry {
+            if let Entry::Release { event } | Entry::Step { event, .. } = entry
+                && *event != (DpEvent::Composed { events: Vec::new() })
+            {
                 charge(&mut charges, event, 1);
             }
         }

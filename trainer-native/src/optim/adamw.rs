@@ -1,41 +1,71 @@
 //! Adam with decoupled weight decay.
 
-use super::zeros;
+use super::moments::{Moments, bias};
+use super::{Descent, StateTensor, is_matrix};
 use crate::layer::{Kernels, ParamSpec, Weights};
-use crate::tensor::Tensor;
+use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// Adam (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019). Vectors (biases and gains) do not
 /// decay.
+///
+/// With the bias correction for noise, the second moment is freed of the noise's own, which is known, before its root is
+/// taken: w ← w − rate·m̂/√max(v̂ − Φ̂, floor), Φ̂ the average of the noise's variance over the same steps.
+///
+/// # References
+/// Tang, Shpilevskiy & Lécuyer 2023, "DP-AdamBC", <https://arxiv.org/abs/2312.14334>.
 #[derive(Clone, Debug)]
 pub struct AdamW<B: Kernels> {
     settings: plan::AdamW,
-    pub(super) first: Vec<Tensor<B, 1>>,
-    pub(super) second: Vec<Tensor<B, 1>>,
+    moments: Moments<B>,
+    /// Moving average of the noise's variance, as the checkpoint holds it.
+    noise: f32,
+    device: B::Device,
     pub(super) steps: u64,
 }
 
 impl<B: Kernels> AdamW<B> {
     pub(super) fn new(settings: plan::AdamW, specs: &[ParamSpec], device: &B::Device) -> Self {
-        Self { settings, first: zeros(specs, device), second: zeros(specs, device), steps: 0 }
+        Self { settings, moments: Moments::zero(specs, device), noise: 0.0, device: device.clone(), steps: 0 }
     }
 
-    pub(super) fn step(&mut self, weights: &mut Weights<B>, gradient: Vec<Tensor<B, 1>>, learning_rate: f64) {
+    pub(super) fn step(&mut self, weights: &mut Weights<B>, gradient: Descent<B>, learning_rate: f64) {
         self.steps += 1;
-        let plan::AdamW { beta1, beta2, epsilon, weight_decay } = self.settings;
-        let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        let first_bias = 1.0 - beta1.powi(exponent);
-        let second_bias = 1.0 - beta2.powi(exponent);
+        let plan::AdamW { beta1, beta2, epsilon, weight_decay, .. } = self.settings;
+        let floor = self.settings.dp_bias_correction.as_ref().map(|correction| correction.floor);
+        let [first_bias, second_bias] = [beta1, beta2].map(|beta| bias(beta, self.steps));
+        self.noise = (f64::from(self.noise) * beta2 + gradient.noise_variance * (1.0 - beta2)) as f32;
+        let noise = f64::from(self.noise) / second_bias;
         let values = weights.take();
         let mut moved = Vec::with_capacity(values.len());
-        for (index, (value, grad)) in values.into_iter().zip(gradient).enumerate() {
-            let is_matrix = weights.specs()[index].shape.len() > 1;
-            let kept = if is_matrix { 1.0 - learning_rate * weight_decay } else { 1.0 };
-            let (first, second) = (&mut self.first[index], &mut self.second[index]);
-            first.inplace(|first| first * beta1 + grad.clone() * (1.0 - beta1));
-            second.inplace(|second| second * beta2 + grad.square() * (1.0 - beta2));
-            let scale = (second.clone() / second_bias).sqrt() + epsilon;
-            moved.push(value * kept - first.clone() / scale * (learning_rate / first_bias));
+        for (index, (value, grad)) in values.into_iter().zip(gradient.parts).enumerate() {
+            let kept =
+                if is_matrix(&weights.specs()[index]) { 1.0 - learning_rate * weight_decay } else { 1.0 };
+            let [first, second] = self.moments.follow(index, &grad, [beta1, beta2]);
+            let second = second / second_bias;
+            let scale = match floor {
+                Some(floor) => (second - noise).clamp_min(floor).sqrt(),
+                None => second.sqrt() + epsilon,
+            };
+            moved.push(value * kept - first / scale * (learning_rate / first_bias));
         }
         weights.replace(moved);
+    }
+
+    pub(super) fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
+        let mut state = self.moments.state(specs);
+        if self.settings.dp_bias_correction.is_some() {
+            let noise = from_host(vec![self.noise], [1], FloatDType::F32, &self.device);
+            state.push(("optimizer.noise_variance".to_owned(), vec![1], noise));
+        }
+        state
+    }
+
+    pub(super) fn restore(&mut self, steps: u64, mut values: Vec<Tensor<B, 1>>) {
+        self.steps = steps;
+        if self.settings.dp_bias_correction.is_some() {
+            let noise = values.pop().map(to_host).and_then(|noise| noise.first().copied());
+            self.noise = noise.unwrap_or_default();
+        }
+        self.moments.restore(values);
     }
 }

@@ -1,31 +1,44 @@
 //! Optimizers on released gradients, and learning-rate schedules.
 
+mod adafactor;
 mod adamw;
+mod lamb;
 mod learning_rate;
+mod moments;
 mod sgd;
 
+pub use adafactor::Adafactor;
 pub use adamw::AdamW;
+pub use lamb::Lamb;
 pub use learning_rate::learning_rate;
 pub use sgd::Sgd;
 
 use crate::dp::{BaselineGradient, PrivateGradient};
 use crate::layer::{Kernels, ParamSpec, Weights};
-use crate::tensor::{Tensor, from_host};
+use crate::tensor::{FloatDType, Tensor, from_host};
 
 /// A gradient that an optimizer may see: noised, or of a run that never claimed privacy.
-pub struct Descent<B: Kernels>(Vec<Tensor<B, 1>>);
+pub struct Descent<B: Kernels> {
+    parts: Vec<Tensor<B, 1>>,
+    /// Variance of the noise in each element; 0 in a baseline.
+    noise_variance: f64,
+}
 
 impl<B: Kernels> From<PrivateGradient<B>> for Descent<B> {
     fn from(gradient: PrivateGradient<B>) -> Self {
-        Self(gradient.into_parts())
+        let noise_variance = gradient.noise_std() * gradient.noise_std();
+        Self { parts: gradient.into_parts(), noise_variance }
     }
 }
 
 impl<B: Kernels> From<BaselineGradient<B>> for Descent<B> {
     fn from(gradient: BaselineGradient<B>) -> Self {
-        Self(gradient.into_parts())
+        Self { parts: gradient.into_parts(), noise_variance: 0.0 }
     }
 }
+
+/// A tensor of an optimizer's state: its name in a checkpoint, its shape, its values.
+pub type StateTensor<B> = (String, Vec<usize>, Tensor<B, 1>);
 
 /// How weights follow a gradient.
 #[derive(Clone, Debug)]
@@ -34,6 +47,10 @@ pub enum Optimizer<B: Kernels> {
     AdamW(AdamW<B>),
     /// Gradient descent with momentum.
     Sgd(Sgd<B>),
+    /// Factored second moments.
+    Adafactor(Adafactor<B>),
+    /// Adam with steps as long as the weights.
+    Lamb(Lamb<B>),
 }
 
 impl<B: Kernels> Optimizer<B> {
@@ -43,15 +60,21 @@ impl<B: Kernels> Optimizer<B> {
         match plan {
             plan::Optimizer::Adamw(settings) => Self::AdamW(AdamW::new(settings.clone(), specs, device)),
             plan::Optimizer::Sgd(settings) => Self::Sgd(Sgd::new(settings.clone(), specs, device)),
+            plan::Optimizer::Adafactor(settings) => {
+                Self::Adafactor(Adafactor::new(settings.clone(), specs, device))
+            }
+            plan::Optimizer::Lamb(settings) => Self::Lamb(Lamb::new(settings.clone(), specs, device)),
         }
     }
 
     /// Moves the weights one step against the gradient.
     pub fn step(&mut self, weights: &mut Weights<B>, gradient: impl Into<Descent<B>>, learning_rate: f64) {
-        let gradient = gradient.into().0;
+        let gradient = gradient.into();
         match self {
             Self::AdamW(adamw) => adamw.step(weights, gradient, learning_rate),
-            Self::Sgd(sgd) => sgd.step(weights, gradient, learning_rate),
+            Self::Sgd(sgd) => sgd.step(weights, gradient.parts, learning_rate),
+            Self::Adafactor(adafactor) => adafactor.step(weights, gradient.parts, learning_rate),
+            Self::Lamb(lamb) => lamb.step(weights, gradient.parts, learning_rate),
         }
     }
 
@@ -61,37 +84,56 @@ impl<B: Kernels> Optimizer<B> {
         match self {
             Self::AdamW(adamw) => adamw.steps,
             Self::Sgd(sgd) => sgd.steps,
+            Self::Adafactor(adafactor) => adafactor.steps,
+            Self::Lamb(lamb) => lamb.steps,
         }
     }
 
-    /// Its state: a name and one tensor a parameter each.
+    /// Its state, in an order of its own that does not change.
     #[must_use]
-    pub fn state(&self) -> Vec<(&'static str, &[Tensor<B, 1>])> {
+    pub fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
         match self {
-            Self::AdamW(adamw) => vec![("first_moment", &adamw.first), ("second_moment", &adamw.second)],
-            Self::Sgd(sgd) => vec![("momentum", &sgd.velocity)],
+            Self::AdamW(adamw) => adamw.state(specs),
+            Self::Sgd(sgd) => listed("momentum", &sgd.velocity, specs),
+            Self::Adafactor(adafactor) => adafactor.state(specs),
+            Self::Lamb(lamb) => lamb.moments.state(specs),
         }
     }
 
-    /// Takes up where a saved state stopped; `lists` in the order of [`Optimizer::state`].
-    pub fn restore(&mut self, steps: u64, mut lists: Vec<Vec<Tensor<B, 1>>>) {
+    /// Takes up where a saved state stopped; `values` in the order of [`Optimizer::state`].
+    pub fn restore(&mut self, steps: u64, values: Vec<Tensor<B, 1>>) {
         match self {
-            Self::AdamW(adamw) => {
-                adamw.steps = steps;
-                adamw.second = lists.pop().unwrap_or_default();
-                adamw.first = lists.pop().unwrap_or_default();
-            }
-            Self::Sgd(sgd) => {
-                sgd.steps = steps;
-                sgd.velocity = lists.pop().unwrap_or_default();
+            Self::AdamW(adamw) => adamw.restore(steps, values),
+            Self::Sgd(sgd) => (sgd.steps, sgd.velocity) = (steps, values),
+            Self::Adafactor(adafactor) => adafactor.restore(steps, values),
+            Self::Lamb(lamb) => {
+                lamb.steps = steps;
+                lamb.moments.restore(values);
             }
         }
     }
+}
+
+/// A list of one tensor a parameter, as a part of a state.
+fn listed<B: Kernels>(list: &str, values: &[Tensor<B, 1>], specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
+    let state = |(value, spec): (&Tensor<B, 1>, &ParamSpec)| {
+        (format!("optimizer.{list}.{}", spec.name), spec.shape.clone(), value.clone())
+    };
+    values.iter().zip(specs).map(state).collect()
+}
+
+/// Whether weight decay applies: vectors (biases and gains) do not decay.
+fn is_matrix(spec: &ParamSpec) -> bool {
+    spec.shape.len() > 1
+}
+
+fn zero<B: Kernels>(length: usize, device: &B::Device) -> Tensor<B, 1> {
+    from_host(vec![0.0; length], [length], FloatDType::F32, device)
 }
 
 fn zeros<B: Kernels>(specs: &[ParamSpec], device: &B::Device) -> Vec<Tensor<B, 1>> {
-    let zero = |spec: &ParamSpec| {
-        from_host(vec![0.0; spec.len()], [spec.len()], crate::tensor::FloatDType::F32, device)
-    };
-    specs.iter().map(zero).collect()
+    specs.iter().map(|spec| zero(spec.len(), device)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,7 @@ pub(super) fn finish<B: Kernels>(
     training: Training<'_, B>,
     tokenizer: &Tokenizer,
 ) -> Result<Summary, RunError> {
-    let Training { job, mut folder, engine, objective, evaluation, end, measured } = training;
+    let Training { job, mut folder, engine, objective, evaluation, end, measured, .. } = training;
     let path = folder.path.clone();
     let mut config = engine.hf_config();
     let eos = vocabulary::end_of_text(tokenizer)?;

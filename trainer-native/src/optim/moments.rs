@@ -1,0 +1,47 @@
+//! The two moments of Adam, which its relatives share.
+
+use super::{StateTensor, listed, zeros};
+use crate::layer::{Kernels, ParamSpec};
+use crate::tensor::Tensor;
+
+/// Moving averages of the gradient and of its square (Kingma & Ba 2015).
+#[derive(Clone, Debug)]
+pub struct Moments<B: Kernels> {
+    first: Vec<Tensor<B, 1>>,
+    second: Vec<Tensor<B, 1>>,
+}
+
+impl<B: Kernels> Moments<B> {
+    pub fn zero(specs: &[ParamSpec], device: &B::Device) -> Self {
+        Self { first: zeros(specs, device), second: zeros(specs, device) }
+    }
+
+    /// Takes a gradient of parameter `index` in, and gives both averages as they then are.
+    pub fn follow(
+        &mut self,
+        index: usize,
+        grad: &Tensor<B, 1>,
+        [beta1, beta2]: [f64; 2],
+    ) -> [Tensor<B, 1>; 2] {
+        let (first, second) = (&mut self.first[index], &mut self.second[index]);
+        first.inplace(|first| first * beta1 + grad.clone() * (1.0 - beta1));
+        second.inplace(|second| second * beta2 + grad.clone().square() * (1.0 - beta2));
+        [first.clone(), second.clone()]
+    }
+
+    pub fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
+        let mut state = listed("first_moment", &self.first, specs);
+        state.extend(listed("second_moment", &self.second, specs));
+        state
+    }
+
+    pub fn restore(&mut self, mut values: Vec<Tensor<B, 1>>) {
+        self.second = values.split_off(self.first.len());
+        self.first = values;
+    }
+}
+
+/// What a moving average that began at 0 is short of after `steps` steps: 1 − βᵗ.
+pub fn bias(beta: f64, steps: u64) -> f64 {
+    1.0 - beta.powi(i32::try_from(steps).unwrap_or(i32::MAX))
+}
