@@ -356,7 +356,7 @@ fn next_blank(text: &str, mut at: usize) -> usize {
             word.copy_from_slice(eight);
             let word = u64::from_le_bytes(word);
             let is_zero = |x: u64| x.wrapping_sub(EACH) & !x & (0x80 * EACH);
-            let found = is_zero(word ^ u64::from(b' ') * EACH) | is_zero(word ^ 0xE2 * EACH);
+            let found = is_zero(word ^ (u64::from(b' ') * EACH)) | is_zero(word ^ (0xE2 * EACH));
             if found != 0 {
                 at += (found.trailing_zeros() / 8) as usize;
                 break;

@@ -79,7 +79,7 @@ pub(crate) struct Blocks {
 
 enum Inner {
     Files(Box<FileBlocks>),
-    Notes(clinical::Notes),
+    Notes(Box<clinical::Notes>),
     Done,
 }
 
@@ -99,7 +99,9 @@ impl Blocks {
                 let files = Arc::new(files.clone());
                 Inner::Files(Box::new(FileBlocks { files, next_file: 0, current: None, begun: Vec::new() }))
             }
-            Source::Embedded { records, seed } => Inner::Notes(clinical::Notes::new(*records, *seed)),
+            Source::Embedded { records, seed } => {
+                Inner::Notes(Box::new(clinical::Notes::new(*records, *seed)))
+            }
         };
         Ok(Self { inner, number: 0 })
     }
@@ -112,8 +114,8 @@ impl Iterator for Blocks {
         let content = match &mut self.inner {
             Inner::Files(files) => files.advance().transpose(),
             Inner::Notes(notes) => {
-                let records: Vec<Record> = notes.take(BLOCK_NOTES).collect();
-                (!records.is_empty()).then(|| Ok(Content::Records(records)))
+                let records: Vec<Record> = notes.by_ref().take(BLOCK_NOTES).collect();
+                (!records.is_empty()).then_some(Ok(Content::Records(records)))
             }
             Inner::Done => None,
         };

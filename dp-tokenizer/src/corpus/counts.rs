@@ -85,7 +85,7 @@ mod tests {
         let path = folder.path().join("words.tsv");
         for bad in ["word", "word\t", "word\tmany", "word\t0", "word\t-1", "word\tNaN", "word\tinf", "\t3"] {
             std::fs::write(&path, format!("good\t3\n\n{bad}\n")).unwrap();
-            let error = read_counts(&[path.clone()]).unwrap_err().to_string();
+            let error = read_counts(std::slice::from_ref(&path)).unwrap_err().to_string();
             assert!(
                 error.contains("words.tsv, line 3: ") && !error.contains(&format!("\"{bad}")),
                 "{bad}: {error}"

@@ -122,7 +122,8 @@ fn group_list(
         let count = reader.expect()?;
         read_items(&mut reader, count, &mut held)?;
         // Passes take rising addresses, so that their number does not change the order.
-        if u128::from(address(&owner) << PARTS.ilog2()) * u128::from(passes) >> 64 != u128::from(pass) {
+        let low = u128::from(address(&owner) << PARTS.ilog2());
+        if (low * u128::from(passes)) >> 64 != u128::from(pass) {
             continue;
         }
         let owned = match owners.get_mut(owner.as_slice()) {

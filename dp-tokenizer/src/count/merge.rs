@@ -33,6 +33,9 @@ pub(super) fn merge(runs: &[&Run], spill: &Spill, limit: usize) -> Result<Merged
     Ok(merge.out)
 }
 
+/// An item and the run whose next it is, least first.
+type Head<Item> = Reverse<(Item, usize)>;
+
 struct Merge<'a> {
     readers: Vec<TapeReader<'a>>,
     out: Merged,
@@ -62,11 +65,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn next_short(
-        &mut self,
-        run: usize,
-        left: &mut [u32],
-    ) -> Result<Option<Reverse<(u128, usize)>>, UnitError> {
+    fn next_short(&mut self, run: usize, left: &mut [u32]) -> Result<Option<Head<u128>>, UnitError> {
         if left[run] == 0 {
             return Ok(None);
         }
@@ -95,11 +94,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn next_long(
-        &mut self,
-        run: usize,
-        left: &mut [u32],
-    ) -> Result<Option<Reverse<(Vec<u8>, usize)>>, UnitError> {
+    fn next_long(&mut self, run: usize, left: &mut [u32]) -> Result<Option<Head<Vec<u8>>>, UnitError> {
         if left[run] == 0 {
             return Ok(None);
         }

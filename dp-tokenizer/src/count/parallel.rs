@@ -1,9 +1,11 @@
 //! Blocks of the corpus dealt to threads.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Receiver, sync_channel},
+};
 
 use super::run::{Builder, PARTS, Run};
 use super::tape::Spill;

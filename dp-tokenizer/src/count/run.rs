@@ -108,7 +108,7 @@ impl Builder {
         self.entry.extend_from_slice(owner);
         push_number(&mut self.entry, self.open.len() as u64);
         // By the highest bits, so that the lists one after the other rise by hash.
-        let list = u128::from(owner_hash(owner)) * self.lists.len() as u128 >> 64;
+        let list = (u128::from(owner_hash(owner)) * self.lists.len() as u128) >> 64;
         self.write_open(list as usize);
     }
 

@@ -106,7 +106,7 @@ fn letters_at(bytes: &[u8], at: usize) -> usize {
         word.copy_from_slice(eight);
         let word = u64::from_le_bytes(word);
         // Lower case without the high bits, which are looked at apart so that no addition carries over.
-        let low = (word | 0x20 * EACH) & !HIGH;
+        let low = (word | (0x20 * EACH)) & !HIGH;
         let from_a = low + (0x80 - u64::from(b'a')) * EACH;
         let beyond_z = low + (0x7F - u64::from(b'z')) * EACH;
         let others = !(from_a & !beyond_z & !word) & HIGH;
@@ -148,7 +148,7 @@ fn skip_word(text: &str, mut at: usize) -> usize {
             let mut word = [0; 8];
             word.copy_from_slice(eight);
             let word = u64::from_le_bytes(word);
-            let doubtful = (word.wrapping_sub(0x21 * EACH) & !word | word) & HIGH;
+            let doubtful = ((word.wrapping_sub(0x21 * EACH) & !word) | word) & HIGH;
             if doubtful != 0 {
                 at += (doubtful.trailing_zeros() / 8) as usize;
                 break;

@@ -105,7 +105,8 @@ fn what_is_counted_is_what_the_definition_says() {
             // Users are not numbered in the order in which they appear, but by their names.
             let (mut got, mut all): (Vec<_>, Vec<_>) =
                 (named.map(|u| u.1).collect(), want.into_values().collect());
-            (got.sort_unstable(), all.sort_unstable());
+            got.sort_unstable();
+            all.sort_unstable();
             assert!(got == all);
         } else {
             assert!(named.collect::<BTreeMap<_, _>>() == want, "{unit:?}");
