@@ -1,7 +1,7 @@
 //! The cheapest certified bound: Markov's inequality on the exponential moment.
 
 use crate::mechanism::Lowered;
-use crate::transform::moment::cumulant;
+use crate::transform::moment::{cheap_cumulant, cumulant};
 
 /// log max_y e^{−ty}(1−e^{−y}) = t·log t − (1+t)·log(1+t): what δ gains over the plain tail probability.
 pub(crate) fn log_hockey_stick(t: f64) -> f64 {
@@ -11,12 +11,18 @@ pub(crate) fn log_hockey_stick(t: f64) -> f64 {
 /// The smallest ε with e^{K(t) − tε + log_hockey_stick(t)} ≤ δ for some t, and that t.
 pub(crate) fn epsilon(side: &Lowered, delta: f64) -> (f64, f64) {
     let log_delta = libm::log(delta);
-    minimize(|t| (cumulant(side, t) + log_hockey_stick(t) - log_delta) / t)
+    least(side, |at, t| (at + log_hockey_stick(t) - log_delta) / t)
 }
 
 /// The smallest K(t) − tε + log_hockey_stick(t), an upper bound on log δ, and its t.
 pub(crate) fn log_delta(side: &Lowered, epsilon: f64) -> (f64, f64) {
-    minimize(|t| cumulant(side, t) - t * epsilon + log_hockey_stick(t))
+    least(side, |at, t| at - t * epsilon + log_hockey_stick(t))
+}
+
+/// The least value of K(t) and t, looked for where K is cheap, and everywhere if that finds none.
+fn least(side: &Lowered, value: impl Fn(f64, f64) -> f64) -> (f64, f64) {
+    let found = minimize(|t| value(cheap_cumulant(side, t), t));
+    if found.0.is_finite() { found } else { minimize(|t| value(cumulant(side, t), t)) }
 }
 
 /// The least value over t > 0 of a function that falls and then rises, and where it is taken.

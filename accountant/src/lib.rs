@@ -10,6 +10,7 @@ mod chernoff;
 mod event;
 #[cfg(feature = "js")]
 pub mod js;
+mod ladder;
 mod lattice;
 mod mechanism;
 mod numeric;

@@ -4,7 +4,7 @@ use crate::mechanism::{Lowered, Mixture, Pair, Question, Tabulated, is_two_sided
 use crate::numeric::normal;
 use crate::transform::straight;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
-use crate::{chernoff, lattice};
+use crate::{chernoff, ladder, lattice};
 
 /// Certified bounds on the ε that `event` costs at `delta`.
 ///
@@ -106,34 +106,44 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
     if simple.upper <= exceeded {
         return Ok(simple);
     }
-    let tight = |bounds: &Bounds| bounds.upper - bounds.lower <= 1e-3 * bounds.upper;
-    let line = straight::epsilon(side, delta, start).unwrap_or(simple);
-    if tight(&line) {
-        return Ok(line);
+    composed_epsilon(side, delta, exceeded, (most, start))
+}
+
+/// Engine after engine, the quick ones first, until the bounds are narrow; what each proves holds together.
+fn composed_epsilon(
+    side: &Lowered,
+    delta: f64,
+    exceeded: f64,
+    (most, start): (f64, (f64, f64)),
+) -> Result<Bounds, AccountantError> {
+    let mut known = Bounds::new(0.0, start.0.max(0.0))?;
+    let mut learn = |found: Result<Bounds, AccountantError>| -> Result<Option<Bounds>, AccountantError> {
+        if let Ok(found) = found {
+            known = Bounds::new(known.lower.max(found.lower), known.upper.min(found.upper))?;
+        }
+        let tight = known.upper - known.lower <= 1e-3 * known.upper || known.upper <= exceeded;
+        Ok(tight.then_some(known))
+    };
+    if side.mu_squared == 0.0 {
+        // No loss exceeds the sum of the highest.
+        learn(Bounds::new(0.0, most * (1.0 + 1e-12)))?;
     }
-    if most.is_finite() {
-        // No loss is enormous: there is nothing to cut, and nothing rare that only the lattice holds.
-        let lattice = lattice::epsilon(side, delta, start).unwrap_or(simple);
-        let ceiling = if side.mu_squared == 0.0 { most * (1.0 + 1e-12) } else { f64::INFINITY };
-        return Bounds::new(
-            line.lower.max(lattice.lower),
-            line.upper.min(lattice.upper).min(simple.upper).min(ceiling),
-        );
+    if let Some(done) = learn(straight::epsilon(side, delta, start))? {
+        return Ok(done);
     }
-    let quick = lattice::quick_epsilon(side, delta, start).unwrap_or(simple);
-    let line = Bounds::new(line.lower.max(quick.lower), line.upper.min(quick.upper).min(simple.upper))?;
-    if tight(&line) {
-        return Ok(line);
+    if let Some(done) = learn(lattice::quick_epsilon(side, delta, start))? {
+        return Ok(done);
     }
-    let cut = side.cut_at_tail(CUT * delta / side.uses());
+    if let Some(done) = learn(ladder::epsilon(side, delta, start))? {
+        return Ok(done);
+    }
+    let cut = if most.is_finite() { side.clone() } else { side.cut_at_tail(CUT * delta / side.uses()) };
     let start = chernoff::epsilon(&cut, delta);
-    let short = straight::epsilon(&cut, delta, start).unwrap_or(simple);
-    let both = Bounds::new(line.lower.max(short.lower), line.upper.min(short.upper).min(simple.upper))?;
-    if tight(&both) {
-        return Ok(both);
+    if let Some(done) = learn(straight::epsilon(&cut, delta, start))? {
+        return Ok(done);
     }
-    let lattice = lattice::epsilon(&cut, delta, start).unwrap_or(simple);
-    Bounds::new(both.lower.max(lattice.lower), both.upper.min(lattice.upper))
+    learn(lattice::epsilon(&cut, delta, start))?;
+    Ok(known)
 }
 
 /// Where something has no law on a line: the lattice, or the table itself.
@@ -330,6 +340,11 @@ pub(crate) fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, Account
     let start = chernoff::log_delta(&cut, epsilon);
     let short = straight::delta(&cut, epsilon, start).unwrap_or(simple);
     let both = Bounds::new(line.lower.max(short.lower), line.upper.min(short.upper).min(simple.upper))?;
+    if tight(&both) {
+        return Ok(both);
+    }
+    let ladder = ladder::delta(side, epsilon, start).unwrap_or(simple);
+    let both = Bounds::new(both.lower.max(ladder.lower), both.upper.min(ladder.upper))?;
     if tight(&both) {
         return Ok(both);
     }

@@ -11,15 +11,15 @@ pub(super) const ULP: f64 = 2.220_446_049_250_313e-16;
 
 /// Mass of losses between two lattice points g and g + h.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     /// Probability under P.
-    pub(super) mass: f64,
+    pub(crate) mass: f64,
     /// P − e^g·Q ≥ 0.
-    pub(super) above: f64,
+    pub(crate) above: f64,
     /// e^{g+h}·Q − P ≥ 0.
-    pub(super) below: f64,
+    pub(crate) below: f64,
     /// What rounding may have changed `above` and `below` by.
-    pub(super) slack: f64,
+    pub(crate) slack: f64,
 }
 
 impl Cell {
@@ -64,7 +64,7 @@ pub(super) struct Cells {
 }
 
 /// Relative error of every mass: special functions, quadrature, summation. Node-wise terms come on top.
-const RELATIVE: f64 = 64.0 * ULP;
+pub(crate) const RELATIVE: f64 = 64.0 * ULP;
 
 impl Cells {
     /// Cuts `pair` at lattice distance `step`, leaving out about `tail` of P on either end.
@@ -73,7 +73,7 @@ impl Cells {
         let sigma = pair.sigma();
         let reach = crate::normal::isf(tail) * sigma;
         let (first, last) = (-far_q - reach, far_p + reach);
-        let line = Line { pair, sigma, widest: 0.5 * sigma.min(1.4 * sigma * sigma / (far_p + far_q)) };
+        let line = Line::new(pair);
         // The body reaches up to just below the lattice point above its own loss.
         let mut origin = pair.loss(first);
         let mut share = 0.999;
@@ -184,10 +184,19 @@ fn sum_of(outcomes: &[Outcome], low: f64, step: f64) -> Cell {
 }
 
 /// A pair with what its quadrature needs.
-struct Line<'a> {
+pub(crate) struct Line<'a> {
     pair: &'a Pair,
     sigma: f64,
     widest: f64,
+}
+
+impl<'a> Line<'a> {
+    /// Quadrature along the whole of `pair`.
+    pub(crate) fn new(pair: &'a Pair) -> Self {
+        let (far_p, far_q) = pair.reach();
+        let sigma = pair.sigma();
+        Self { pair, sigma, widest: 0.5 * sigma.min(1.4 * sigma * sigma / (far_p + far_q)) }
+    }
 }
 
 impl Line<'_> {
@@ -226,7 +235,8 @@ impl Line<'_> {
         (mass, excess)
     }
 
-    fn cell(&self, from: f64, to: f64, low: f64, step: f64) -> Cell {
+    /// The masses of [`from`, `to`], whose losses lie between `low` and `low` + `step`.
+    pub(crate) fn cell(&self, from: f64, to: f64, low: f64, step: f64) -> Cell {
         let mut cell = Cell::default();
         self.walk(from, to, |loss, p, relative| {
             cell = cell.merge(Cell::of(p, loss, low, step, relative));

@@ -9,7 +9,7 @@
 //! wrap-around is bounded by Chernoff's inequality and counted, as is every rounding (`answer`).
 
 mod answer;
-mod cells;
+pub(crate) mod cells;
 mod compose;
 mod contract;
 mod window;

@@ -115,6 +115,13 @@ impl Pair {
         }
     }
 
+    /// P-mass of the outcomes above x, to a few units in the last place of `erfc`.
+    pub(crate) fn p_above(&self, x: f64) -> f64 {
+        let kept = 1.0 - self.p.iter().map(|c| c.weight).sum::<f64>();
+        let moved = self.p.iter().map(|c| c.weight * crate::normal::sf((x - c.shift) / self.sigma));
+        moved.sum::<f64>() + kept.max(0.0) * crate::normal::sf(x / self.sigma)
+    }
+
     /// log of P's density over that of N(0, σ²) at x.
     pub(crate) fn log_p(&self, x: f64) -> f64 {
         log_mixture(&self.p, x, self.sigma * self.sigma)

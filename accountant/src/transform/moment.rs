@@ -18,6 +18,9 @@ pub(super) const FOLLOWED: f64 = 9.8;
 /// A moment that needs more nodes is not computed: no bound is best at such a power.
 const MOST_NODES: f64 = 1e6;
 
+/// Nodes a search for the best power may spend on one.
+const CHEAP_NODES: f64 = 2e4;
+
 /// Trapezoid step for A(s), s = `power` + i·ω with |ω| ≤ `frequency`.
 pub(super) fn step(pair: &Pair, power: f64, frequency: f64) -> f64 {
     let (p, q) = pair.reach();
@@ -89,11 +92,16 @@ pub(super) fn points(
 
 /// log A(s) of one use of `pair`, s real. Relative accuracy about 1e-13 also where A is close to 1.
 pub(crate) fn log_moment(pair: &Pair, s: f64) -> f64 {
+    log_moment_within(pair, s, MOST_NODES)
+}
+
+/// [`log_moment`], or +∞ where it needs more than `most` nodes.
+fn log_moment_within(pair: &Pair, s: f64, most: f64) -> f64 {
     let sigma = pair.sigma();
     let mut scale = 0.0;
     let mut sum = Sum::default();
     let mut tail = Sum::default();
-    let seen = points(pair, s, 0.0, MOST_NODES, |x, log_weight| {
+    let seen = points(pair, s, 0.0, most, |x, log_weight| {
         let log_base = log_weight - 0.5 * (x / sigma) * (x / sigma);
         let loss = pair.loss(x);
         let log_weight = if pair.q_is_plain() { log_base } else { log_base + pair.log_q(x) };
@@ -169,21 +177,30 @@ impl Sum {
 
 /// K(t) = log E_P[e^{tL}] of the whole composition, t real.
 pub(crate) fn cumulant(lowered: &Lowered, t: f64) -> f64 {
+    cumulant_within(lowered, t, MOST_NODES)
+}
+
+/// [`cumulant`] where it is cheap, +∞ elsewhere: for a search that seldom ends at such a power.
+pub(crate) fn cheap_cumulant(lowered: &Lowered, t: f64) -> f64 {
+    cumulant_within(lowered, t, CHEAP_NODES)
+}
+
+fn cumulant_within(lowered: &Lowered, t: f64, most: f64) -> f64 {
     let gaussian = 0.5 * t * (t + 1.0) * lowered.mu_squared;
     let pairs = lowered
         .pairs
         .iter()
-        .fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment(pair, 1.0 + t));
+        .fold(gaussian, |sum, (pair, count)| sum + *count as f64 * log_moment_within(pair, 1.0 + t, most));
     // What a sum over a table may be off by comes on top.
     let tables = lowered.tables.iter().fold(pairs, |sum, (table, count)| {
         sum + *count as f64 * (table.log_moment(t) + 1e-15 * (1.0 + libm::fabs(t)))
     });
-    lowered.coins.iter().fold(tables, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t))
+    lowered.coins.iter().fold(tables, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t, most))
 }
 
 /// log((1−p)·A + p·B) of the two pairs that a public coin chooses from, from above.
-fn coin_moment(coin: &Coin, s: f64) -> f64 {
-    let (whole, cut) = (log_moment(&coin.whole, s), log_moment(&coin.cut, s));
+fn coin_moment(coin: &Coin, s: f64, most: f64) -> f64 {
+    let (whole, cut) = (log_moment_within(&coin.whole, s, most), log_moment_within(&coin.cut, s, most));
     let p = coin.probability;
     // What p may be off by, on either part.
     let slack = binomial::RELATIVE * p;

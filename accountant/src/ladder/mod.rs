@@ -1,0 +1,165 @@
+//! The engine for rare jumps: privacy losses on an uneven grid, squared step by step.
+//!
+//! Where sampling is rare and noise low, the loss of a step spans ten powers of ten: an even lattice is either too
+//! coarse for what most steps lose or too long. Here the grid is as fine as the bulk of the loss close to it and
+//! grows in proportion to the distance (Ghazi et al. 2022 evolve an even grid for the same reason), and compositions
+//! are direct sums of products of masses.
+//!
+//! # Proof note
+//! *Above*: a mass between two grid points is split onto both so that its probabilities under P and under Q stay
+//! (connect the dots, Doroshenko et al. 2022); what leaves the grid at the top moves to an infinite loss, at the
+//! bottom up to the first point. *Below*: the outcomes of a cell are merged into one, whose loss is log(P/Q) of the
+//! cell (post-processing); what leaves at the top is taken down to the last edge, at the bottom left out. Either
+//! stays valid under composition. Every sum has positive terms only: n of them round by at most n units of 2⁻⁵³,
+//! relatively, which is added to masses above and taken off below; no floor of round-off hides a small δ.
+
+mod atoms;
+mod grid;
+mod start;
+
+use crate::mechanism::{Lowered, Pair};
+use crate::{AccountantError, Bounds, chernoff};
+use atoms::{Atoms, Direction};
+use grid::Shape;
+
+/// Relative gap in ε at which the grid is fine enough.
+const GAP: f64 = 8e-4;
+
+/// Growth of neighbouring distances from the bulk where it matters most: at first, and at the finest.
+const RATIO: f64 = 0.08;
+const FINEST: f64 = 0.007;
+
+/// Both composed laws.
+struct Composed {
+    upper: Atoms,
+    lower: Atoms,
+}
+
+/// Certified bounds on ε at `delta`, given Chernoff's ε and its power.
+pub(crate) fn epsilon(
+    side: &Lowered,
+    delta: f64,
+    (ceiling, tilt): (f64, f64),
+) -> Result<Bounds, AccountantError> {
+    let (mut near, mut tilt) = (ceiling, tilt);
+    let mut best = Bounds::new(0.0, f64::INFINITY)?;
+    let mut ratio = RATIO;
+    for _ in 0..5 {
+        let shape = Shape::new(near, tilt, ratio);
+        let Some(composed) = compose(side, &shape, delta) else { break };
+        let upper = composed.upper.epsilon(delta, Direction::Up);
+        let lower = composed.lower.epsilon(delta, Direction::Down);
+        best = Bounds::new(best.lower.max(lower), best.upper.min(upper))?;
+        let gap = (best.upper - best.lower) / best.upper;
+        if gap <= GAP || ratio <= FINEST {
+            break;
+        }
+        ratio = finer(ratio, if gap.is_finite() { gap / GAP } else { 16.0 });
+        if best.upper.is_finite() {
+            near = if best.lower > 0.3 * best.upper { 0.5 * (best.lower + best.upper) } else { best.upper };
+            tilt = chernoff::log_delta(side, near).1;
+        }
+    }
+    Ok(best)
+}
+
+/// Certified bounds on δ at `epsilon`, given Chernoff's log δ and its power.
+pub(crate) fn delta(
+    side: &Lowered,
+    epsilon: f64,
+    (log_ceiling, tilt): (f64, f64),
+) -> Result<Bounds, AccountantError> {
+    let mut expected = libm::exp(log_ceiling).min(1.0);
+    let mut best = Bounds::new(0.0, 1.0)?;
+    let mut ratio = RATIO;
+    for _ in 0..5 {
+        let shape = Shape::new(epsilon, tilt, ratio);
+        let Some(composed) = compose(side, &shape, expected) else { break };
+        let upper = composed.upper.delta(epsilon, Direction::Up);
+        let lower = composed.lower.delta(epsilon, Direction::Down);
+        best = Bounds::new(best.lower.max(lower), best.upper.min(upper).min(1.0))?;
+        let gap = (best.upper - best.lower) / best.upper;
+        let wanted = GAP * (1.0 + epsilon * tilt);
+        if gap <= wanted || ratio <= FINEST {
+            break;
+        }
+        ratio = finer(ratio, if gap.is_finite() { gap / wanted } else { 16.0 });
+        expected = best.upper.max(1e-300);
+    }
+    Ok(best)
+}
+
+/// The ratio that should do: gaps shrink with its square, once the grid lies where it matters.
+fn finer(ratio: f64, excess: f64) -> f64 {
+    (ratio * libm::sqrt(0.6 / excess)).clamp(0.25 * ratio, 0.75 * ratio).max(FINEST)
+}
+
+/// Both laws of the whole composition; none where a step does not fit the grid.
+fn compose(side: &Lowered, shape: &Shape, delta: f64) -> Option<Composed> {
+    let uses = side.uses() + 1.0;
+    let budget = Budget { delta, uses };
+    let mut all: Option<Composed> = None;
+    for (pair, count) in &side.pairs {
+        let step = start::step(pair, shape, &budget)?;
+        let powered = power(step, *count, shape, &budget)?;
+        all = Some(match all {
+            Some(known) => join(&known, &powered, uses, shape, &budget)?,
+            None => powered,
+        });
+    }
+    if side.mu_squared > 0.0 {
+        let gaussian = start::step(&Pair::gaussian(libm::sqrt(side.mu_squared)), shape, &budget)?;
+        all = Some(match all {
+            Some(known) => join(&known, &gaussian, uses, shape, &budget)?,
+            None => gaussian,
+        });
+    }
+    all
+}
+
+/// What may be left out without showing.
+pub(super) struct Budget {
+    /// δ near the answer.
+    pub(super) delta: f64,
+    /// Uses of all pairs.
+    pub(super) uses: f64,
+}
+
+impl Budget {
+    /// P-mass that a law of `count` uses may send to an infinite loss.
+    pub(super) fn top(&self, count: f64) -> f64 {
+        (1e-7 * self.delta * count / self.uses).max(1e-300)
+    }
+
+    /// P-mass that a law of `count` uses may pile up at its lowest point.
+    pub(super) fn bottom(&self, count: f64) -> f64 {
+        1e-8 * count / self.uses
+    }
+}
+
+fn join(one: &Composed, other: &Composed, count: f64, shape: &Shape, budget: &Budget) -> Option<Composed> {
+    let edges = grid::edges(&one.upper, &other.upper, shape, budget.bottom(count), budget.top(count))?;
+    let dropped = 1e-2 * budget.top(count);
+    let upper = atoms::convolve(&one.upper, &other.upper, &edges, dropped).split(&edges);
+    let middles = grid::middles(&edges);
+    let lower = atoms::convolve(&one.lower, &other.lower, &middles, dropped).merge(&middles);
+    Some(Composed { upper, lower })
+}
+
+/// The law of `count` uses, by squaring.
+fn power(step: Composed, count: u64, shape: &Shape, budget: &Budget) -> Option<Composed> {
+    let bits = 64 - count.leading_zeros();
+    let mut done = 1.0;
+    let mut whole: Option<Composed> = None;
+    for bit in (0..bits.saturating_sub(1)).rev() {
+        let known = whole.as_ref().unwrap_or(&step);
+        done *= 2.0;
+        let mut next = join(known, known, done, shape, budget)?;
+        if count >> bit & 1 == 1 {
+            done += 1.0;
+            next = join(&next, &step, done, shape, budget)?;
+        }
+        whole = Some(next);
+    }
+    Some(whole.unwrap_or(step))
+}
