@@ -8,6 +8,7 @@ pub mod budget;
 pub mod calibrate;
 mod chernoff;
 mod event;
+mod exact;
 #[cfg(feature = "js")]
 pub mod js;
 mod ladder;
@@ -23,6 +24,7 @@ mod transform;
 
 pub use bounds::{Bounds, Delta};
 pub use event::{DpEvent, NeighboringRelation, vocabulary_release_event};
+pub use exact::{Estimate, Source, exact_epsilon};
 pub use numeric::normal;
 pub use question::{delta, epsilon, group_epsilon};
 pub use statement::statement;

@@ -15,7 +15,7 @@ pub(super) struct Shape {
 }
 
 /// Most points of a grid.
-const MOST: usize = 2400;
+const MOST: usize = 2000;
 
 impl Shape {
     /// For losses near `epsilon` in a law whose saddle is `tilt`.
@@ -24,7 +24,7 @@ impl Shape {
         let highest = epsilon + 30.0;
         let finest = (4.0 * ratio / (1.0 + tilt)).max(near / 400.0);
         let width = |offset: f64| {
-            let away = (near / (3.0 * offset)).max(offset / (3.0 * near)).clamp(1.0, 216.0);
+            let away = (near / (3.0 * offset)).max(offset / (3.0 * near)).clamp(1.0, 8.0);
             let relative = ratio * libm::cbrt(away) * offset;
             // Tilted to where δ is made, the law has a scale of its own there.
             relative.min(finest * (1.0 + 0.25 * libm::fabs(offset - near) * (1.0 + tilt)))

@@ -27,7 +27,7 @@ const GAP: f64 = 8e-4;
 
 /// Growth of neighbouring distances from the bulk where it matters most: at first, and at the finest.
 const RATIO: f64 = 0.08;
-const FINEST: f64 = 0.007;
+const FINEST: f64 = 0.008;
 
 /// Both composed laws.
 struct Composed {
@@ -36,10 +36,25 @@ struct Composed {
 }
 
 /// Certified bounds on ε at `delta`, given Chernoff's ε and its power.
-pub(crate) fn epsilon(
+pub(crate) fn epsilon(side: &Lowered, delta: f64, start: (f64, f64)) -> Result<Bounds, AccountantError> {
+    epsilon_within(side, delta, start, FINEST)
+}
+
+/// [`epsilon`] on a coarse grid only.
+#[cfg(test)]
+pub(crate) fn coarse_epsilon(
+    side: &Lowered,
+    delta: f64,
+    start: (f64, f64),
+) -> Result<Bounds, AccountantError> {
+    epsilon_within(side, delta, start, 0.06)
+}
+
+fn epsilon_within(
     side: &Lowered,
     delta: f64,
     (ceiling, tilt): (f64, f64),
+    finest: f64,
 ) -> Result<Bounds, AccountantError> {
     let (mut near, mut tilt) = (ceiling, tilt);
     let mut best = Bounds::new(0.0, f64::INFINITY)?;
@@ -51,10 +66,10 @@ pub(crate) fn epsilon(
         let lower = composed.lower.epsilon(delta, Direction::Down);
         best = Bounds::new(best.lower.max(lower), best.upper.min(upper))?;
         let gap = (best.upper - best.lower) / best.upper;
-        if gap <= GAP || ratio <= FINEST {
+        if gap <= GAP || ratio <= finest {
             break;
         }
-        ratio = finer(ratio, if gap.is_finite() { gap / GAP } else { 16.0 });
+        ratio = finer(ratio, if gap.is_finite() { gap / GAP } else { 16.0 }).max(finest);
         if best.upper.is_finite() {
             near = if best.lower > 0.3 * best.upper { 0.5 * (best.lower + best.upper) } else { best.upper };
             tilt = chernoff::log_delta(side, near).1;
@@ -128,7 +143,7 @@ pub(super) struct Budget {
 impl Budget {
     /// P-mass that a law of `count` uses may send to an infinite loss.
     pub(super) fn top(&self, count: f64) -> f64 {
-        (1e-7 * self.delta * count / self.uses).max(1e-300)
+        (1e-6 * self.delta * count / self.uses).max(1e-300)
     }
 
     /// P-mass that a law of `count` uses may pile up at its lowest point.
@@ -139,7 +154,7 @@ impl Budget {
 
 fn join(one: &Composed, other: &Composed, count: f64, shape: &Shape, budget: &Budget) -> Option<Composed> {
     let edges = grid::edges(&one.upper, &other.upper, shape, budget.bottom(count), budget.top(count))?;
-    let dropped = 1e-2 * budget.top(count);
+    let dropped = 0.3 * budget.top(count);
     let upper = atoms::convolve(&one.upper, &other.upper, &edges, dropped).split(&edges);
     let middles = grid::middles(&edges);
     let lower = atoms::convolve(&one.lower, &other.lower, &middles, dropped).merge(&middles);

@@ -49,6 +49,17 @@ impl Pair {
         (far(&self.p), far(&self.q))
     }
 
+    /// Where the single sampled component of P overtakes what stays, and its weight; none for other pairs.
+    pub(crate) fn overtaking(&self) -> Option<(f64, f64)> {
+        match (self.p.as_slice(), self.q.as_slice()) {
+            ([only], []) if only.weight < 1.0 && only.shift == 1.0 => {
+                let log_odds = libm::log1p(-only.weight) - libm::log(only.weight);
+                Some((self.sigma * self.sigma * log_odds + 0.5, only.weight))
+            }
+            _ => None,
+        }
+    }
+
     /// True when Q is the plain normal law, so that ℓ = log(P/N(0, σ²)).
     pub(crate) fn q_is_plain(&self) -> bool {
         self.q.is_empty()
