@@ -111,6 +111,9 @@ fn finer(ratio: f64, excess: f64) -> f64 {
 
 /// Both laws of the whole composition; none where a step does not fit the grid.
 fn compose(side: &Lowered, shape: &Shape, delta: f64) -> Option<Composed> {
+    if !(side.tables.is_empty() && side.coins.is_empty()) {
+        return None;
+    }
     let uses = side.uses() + 1.0;
     let budget = Budget { delta, uses };
     let mut all: Option<Composed> = None;
