@@ -111,15 +111,17 @@ fn finer(ratio: f64, excess: f64) -> f64 {
 
 /// Both laws of the whole composition; none where a step does not fit the grid.
 fn compose(side: &Lowered, shape: &Shape, delta: f64) -> Option<Composed> {
-    if !(side.tables.is_empty() && side.coins.is_empty()) {
+    if !side.tables.is_empty() {
         return None;
     }
-    let uses = side.uses() + 1.0;
+    let coins: f64 = side.coins.iter().map(|coin| coin.count as f64).sum();
+    let uses = side.uses() + coins + 1.0;
     let budget = Budget { delta, uses };
     let mut all: Option<Composed> = None;
-    for (pair, count) in &side.pairs {
-        let step = start::step(pair, shape, &budget)?;
-        let powered = power(step, *count, shape, &budget)?;
+    let pairs = side.pairs.iter().map(|(pair, count)| (start::step(pair, shape, &budget), *count));
+    let coins = side.coins.iter().map(|coin| (start::coin(coin, shape, &budget), coin.count));
+    for (step, count) in pairs.chain(coins) {
+        let powered = power(step?, count, shape, &budget)?;
         all = Some(match all {
             Some(known) => join(&known, &powered, uses, shape, &budget)?,
             None => powered,
