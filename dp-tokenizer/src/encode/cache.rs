@@ -5,12 +5,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::short::{SHORT_BYTES, short_hash, short_key};
 
-/// Sets of two slots for short words; a third word of a set pushes the older one out.
+/// Sets of two slots for short words, at most; a third word of a set pushes the older one out.
 const SETS: usize = 1 << 15;
-/// Ids that a slot holds itself. A short word of more is searched each time.
+/// Sets to begin with: a single short text must not pay for a large table.
+const FIRST_SETS: usize = 1 << 5;
+/// Ids that a slot holds. A short word of more is kept with the longer words.
 const SLOT_IDS: usize = 3;
 /// Longer words kept; when they are so many, all are dropped.
-const WORDS: usize = 1 << 14;
+const WORDS: usize = 1 << 15;
 /// Still longer words are rare and would fill the memory.
 const WORD_BYTES: usize = 64;
 
@@ -29,6 +31,8 @@ const KEY_BITS: u128 = (1 << COUNT_SHIFT) - 1;
 #[derive(Default)]
 pub(crate) struct WordCache {
     short: Vec<[Slot; 2]>,
+    /// Words put into the table since it was made.
+    entered: usize,
     words: HashMap<Box<[u8]>, (u32, u32), BuildHasherDefault<WordHasher>>,
     ids: Vec<u32>,
 }
@@ -37,15 +41,22 @@ impl WordCache {
     /// Appends the ids of `word` to `out`, by memory or else by `encode`.
     pub(crate) fn extend(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
         if word.len() <= SHORT_BYTES {
-            return self.extend_short((word, 0, word.len()), out, encode);
+            self.extend_short((word, 0, word.len()), out, encode);
+        } else {
+            self.extend_long(word, out, encode);
         }
+    }
+
+    /// By the map, which any word may use.
+    fn extend_long(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
         if let Some(&(from, to)) = self.words.get(word) {
             out.extend_from_slice(&self.ids[from as usize..to as usize]);
             return;
         }
         let start = out.len();
         encode(out);
-        if word.len() <= WORD_BYTES {
+        // A short word in few tokens has a slot.
+        if word.len() <= WORD_BYTES && (word.len() > SHORT_BYTES || out.len() - start > SLOT_IDS) {
             if self.words.len() == WORDS {
                 self.words.clear();
                 self.ids.clear();
@@ -66,11 +77,11 @@ impl WordCache {
         encode: impl FnOnce(&mut Vec<u32>),
     ) {
         if self.short.is_empty() {
-            self.short.resize(SETS, [Slot::default(); 2]);
+            self.short.resize(FIRST_SETS, [Slot::default(); 2]);
         }
         let key = short_key(text, from, length);
-        let set = &mut self.short[short_hash(key) as usize & (SETS - 1)];
-        for slot in &*set {
+        let place = short_hash(key) as usize & (self.short.len() - 1);
+        for slot in &self.short[place] {
             if slot.key & KEY_BITS == key {
                 let count = (slot.key >> COUNT_SHIFT) as usize;
                 out.extend_from_slice(&slot.ids[..count]);
@@ -78,12 +89,19 @@ impl WordCache {
             }
         }
         let start = out.len();
-        encode(out);
+        self.extend_long(&text[from..from + length], out, encode);
         let ids = &out[start..];
+        let set = &mut self.short[place];
         if ids.len() <= SLOT_IDS && length > 0 {
             let mut slot = Slot { key: key | (ids.len() as u128) << COUNT_SHIFT, ids: [0; SLOT_IDS] };
             slot.ids[..ids.len()].copy_from_slice(ids);
             *set = [slot, set[0]];
+            self.entered += 1;
+        }
+        if self.entered > 2 * self.short.len() && self.short.len() < SETS {
+            // What it held is soon found again.
+            let sets = (8 * self.short.len()).min(SETS);
+            (self.short, self.entered) = (vec![[Slot::default(); 2]; sets], 0);
         }
     }
 }
@@ -152,10 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_searched_once_unless_it_is_very_long_or_in_many_tokens() {
+    fn a_short_text_takes_little_memory() {
+        let mut cache = WordCache::default();
+        for n in 0..FIRST_SETS as u8 {
+            cached(&mut cache, &[n], &[1]);
+        }
+        assert_eq!(cache.short.len(), FIRST_SETS);
+    }
+
+    #[test]
+    fn a_word_is_searched_once_unless_it_is_very_long() {
         let mut cache = WordCache::default();
         for (length, ids, again) in
-            [(15, 3, false), (15, 4, true), (16, 9, false), (64, 2, false), (65, 1, true)]
+            [(15, 3, false), (15, 4, false), (16, 9, false), (64, 2, false), (65, 1, true)]
         {
             let (word, ids) = (vec![b'a' + ids as u8; length], vec![5; ids]);
             assert!(cached(&mut cache, &word, &ids).1);
