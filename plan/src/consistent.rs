@@ -13,6 +13,8 @@ use crate::{
 /// More than any one machine this version runs on.
 const MOST_BYTES: u128 = 1 << 40;
 
+mod model;
+
 type Checked = Result<(), PlanError>;
 
 /// Accepts a file whose fields fit one another.
@@ -241,7 +243,9 @@ fn check_budget(file: &PlanFile) -> Checked {
 fn check_objective(file: &PlanFile) -> Checked {
     let (objective, context) = (file.training.objective, file.model.context);
     let (able, allowed) = match file.model.family {
-        Family::Gpt2 => (matches!(objective, Objective::CausalLm), "\"causal_lm\" with this model.family"),
+        Family::Gpt2 | Family::Decoder | Family::FeedForward => {
+            (matches!(objective, Objective::CausalLm), "\"causal_lm\" with this model.family")
+        }
         Family::T5 | Family::T5V1_1 => (
             matches!(objective, Objective::SpanCorruption | Objective::PrefixLm),
             "\"span_corruption\" or \"prefix_lm\" with this model.family",
@@ -277,11 +281,7 @@ fn written(value: &impl serde::Serialize) -> String {
 
 fn check_model(file: &PlanFile) -> Checked {
     let model = &file.model;
-    if !model.d_model.is_multiple_of(model.heads) {
-        let given = format!("{} with {} heads", model.d_model, model.heads);
-        let fix = format!("set d_model to a multiple of {}, or change heads", model.heads);
-        return refuse("model.d_model", given, "a multiple of model.heads", &fix);
-    }
+    model::check(model, &file.tokenizer)?;
     let bytes = least_training_bytes(
         model,
         file.training.objective,

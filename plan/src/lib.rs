@@ -44,7 +44,7 @@ pub use clipping::{Adaptive, Automatic, Clipping};
 pub use data::{Data, Evaluation, Format, Source, Visibility};
 pub use error::PlanError;
 pub use file::{PlanFile, VERSION};
-pub use model::{Family, Model};
+pub use model::{Family, Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson, Unit};
 pub use reference::reference;

@@ -30,6 +30,22 @@ pub(crate) fn parameters(model: &Model, objective: Objective, tokenizer: &Tokeni
                 if objective == Objective::MaskedLmNextSentence { d * d + d + 2 * d + 2 } else { 0 };
             embeddings + layers * (attention + feed_forward + norms) + masked + sentence
         }
+        Family::Decoder => {
+            let kv_heads = model.kv_heads.map_or(heads, u128::from);
+            let d_head = model.d_head.map_or(d / heads, u128::from);
+            let attention = 2 * d * d_head * (heads + kv_heads);
+            let tables = if model.untied { 2 } else { 1 };
+            tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d
+        }
+        Family::FeedForward => {
+            let mut d_in = d * u128::from(model.history.unwrap_or(1));
+            let mut count = vocabulary * d;
+            for d_out in model.hidden_widths().into_iter().map(u128::from).chain([vocabulary]) {
+                count += d_in * d_out + d_out;
+                d_in = d_out;
+            }
+            count
+        }
     }
 }
 
@@ -43,7 +59,7 @@ pub(crate) fn least_training_bytes(
 ) -> u128 {
     let [d, layers, heads, context] =
         [model.d_model, model.layers, model.heads, model.context].map(u128::from);
-    let scores = heads * context * context;
+    let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
     // Logits stand at each place, but for BERT at the masked ones only, and for T5 at those of its shorter decoder.
     let predicted = match objective {
         Objective::CausalLm | Objective::PrefixLm => context,
@@ -66,15 +82,25 @@ mod tests {
     use super::*;
     use crate::{ReleaseMethod, TokenizerModel, TrainedTokenizer};
 
-    /// Oracles: the published sizes of GPT-2 small, T5-small, T5-base, and BERT-base with both heads.
+    fn of(json: &str) -> Model {
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// Oracles: the published sizes of GPT-2 small, Gemma 2B, T5-small, T5-base, and BERT-base with both heads.
     #[test]
     fn models_have_their_published_number_of_parameters() {
-        let base =
-            Model { family: Family::Gpt2, d_model: 768, layers: 12, heads: 12, d_ff: 3072, context: 1024 };
+        let base = of(
+            r#"{"family": "gpt2", "d_model": 768, "layers": 12, "heads": 12, "d_ff": 3072, "context": 1024}"#,
+        );
         let small_t5 =
-            Model { family: Family::T5, d_model: 512, layers: 6, heads: 8, d_ff: 2048, context: 512 };
+            of(r#"{"family": "t5", "d_model": 512, "layers": 6, "heads": 8, "d_ff": 2048, "context": 512}"#);
+        let gemma_2b = of(
+            r#"{"family": "decoder", "d_model": 2048, "layers": 18, "heads": 8, "kv_heads": 1, "d_head": 256,
+                "d_ff": 16384, "context": 8192}"#,
+        );
         let published = [
             (base.clone(), Objective::CausalLm, 50_257, 124_439_808),
+            (gemma_2b, Objective::CausalLm, 256_000, 2_506_172_416),
             (small_t5, Objective::SpanCorruption, 32_128, 60_506_624),
             (Model { family: Family::T5, ..base.clone() }, Objective::SpanCorruption, 32_128, 222_903_552),
             (
@@ -93,5 +119,15 @@ mod tests {
             };
             assert_eq!(parameters(&model, objective, &Tokenizer::Train(trained)), want, "{model:?}");
         }
+    }
+
+    /// Oracle: by hand, for one layer of 2 on 3 tokens of width 5: 259·5 + (15·2 + 2) + (2·259 + 259).
+    #[test]
+    fn feed_forward_models_have_the_parameters_of_their_layers() {
+        let model = of(
+            r#"{"family": "feed_forward", "d_model": 5, "layers": 1, "heads": 1, "d_ff": 2, "context": 9,
+                "history": 3}"#,
+        );
+        assert_eq!(parameters(&model, Objective::CausalLm, &Tokenizer::Bytes), 1_295 + 32 + 777);
     }
 }

@@ -192,7 +192,7 @@ impl Certificate {
                 plan_file: header.plan_file_sha256.clone(),
                 files: files.to_vec(),
             },
-            assumptions: statements::assumptions(plan),
+            assumptions: statements::assumptions(plan, record),
             not_protected: statements::not_protected(plan),
         })
     }
@@ -255,6 +255,7 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, record: &Record) -> Result<(
             }
             Entry::Step { step, event, .. } => charging.due(plan, *step).as_ref() == Some(event),
             Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
+            Entry::InitialWeights { .. } => plan.plan().model().initial != plan::Initial::Random,
             _ => true,
         };
         if !fits {

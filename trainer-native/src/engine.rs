@@ -230,6 +230,12 @@ impl<B: Kernels> Engine<B> {
         named("", self.weights.specs(), self.weights.values())
     }
 
+    /// Names, shapes and starts of the model's parameters.
+    #[must_use]
+    pub fn specs(&self) -> &[ParamSpec] {
+        self.weights.specs()
+    }
+
     /// `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {

@@ -13,6 +13,7 @@ use crate::engine::{Engine, EngineError};
 use crate::folder::PLAN_FILE_NAME;
 use crate::layer::Kernels;
 use crate::objective::{Objective, Writing};
+use crate::pretrained::CONFIG_FILE_NAME;
 use crate::{RunError, durable, eval, vocabulary};
 
 /// How to draw text.
@@ -84,17 +85,18 @@ impl Ask for Generate<'_> {
         objective: &Objective,
     ) -> Result<String, RunError> {
         let eos = vocabulary::end_of_text(tokenizer)?;
+        let ends = [eos as usize, tokenizer.vocab_size()];
         let prompt = tokenizer.encode(&self.sampling.prompt);
         match objective.writing() {
             Writing::Continues => {
                 let tokens = [vec![eos], prompt].concat();
-                let written = self.write(eos, tokens, usize::MAX, |read| engine.next_token_logits(read, &[]))?;
+                let written = self.write(ends, tokens, usize::MAX, |read| engine.next_token_logits(read, &[]))?;
                 Ok(tokenizer.decode(&written[1..]))
             }
             Writing::Answers { start } => {
                 let (read, longest) = ([prompt, vec![eos]].concat(), engine.decoder_context().unwrap_or(0));
                 let answer = |written: &[u32]| engine.next_token_logits(&read, written);
-                Ok(tokenizer.decode(&self.write(eos, vec![start], longest, answer)?[1..]))
+                Ok(tokenizer.decode(&self.write(ends, vec![start], longest, answer)?[1..]))
             }
             Writing::FillsMasks => Err(RunError::Refused(
                 "generate: this model fills masked places and does not write text; use eval, or load the run with \
@@ -106,10 +108,11 @@ impl Ask for Generate<'_> {
 }
 
 impl Generate<'_> {
-    /// Adds tokens to `written` until the end-of-text token, the wanted number or `longest` in all.
+    /// Adds tokens, the `known` first of the model's, to `written` until the end-of-text token, the wanted number or
+    /// `longest` in all.
     fn write(
         &mut self,
-        eos: u32,
+        [eos, known]: [usize; 2],
         mut written: Vec<u32>,
         longest: usize,
         logits: impl Fn(&[u32]) -> Result<Vec<f32>, EngineError>,
@@ -119,8 +122,10 @@ impl Generate<'_> {
                 break;
             }
             let logits = logits(&written).map_err(|error| RunError::Failed(error.to_string()))?;
-            let next = draw(&logits, self.sampling.temperature, self.stream.uniform());
-            if next == eos {
+            // Rows of the table beyond the tokenizer stand for nothing.
+            let known = &logits[..logits.len().min(known)];
+            let next = draw(known, self.sampling.temperature, self.stream.uniform());
+            if next as usize == eos {
                 break;
             }
             written.push(next);
@@ -158,13 +163,23 @@ impl<A: Ask> OnDevice for OnModel<'_, A> {
         let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
         let refused = |error: crate::engine::EngineError| RunError::Refused(error.to_string());
         let physical_batch = plan.performance().physical_batch as usize;
-        let vocab_size = tokenizer.vocab_size();
+        let vocab_size = saved_vocab_size(folder)?;
+        // The saved weights are whole, whichever part of them was trained.
+        let model = plan::Model { trainable: plan::Trainable::All, ..plan.model().clone() };
         let mut engine =
-            Engine::<B>::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)
+            Engine::<B>::new(&model, plan.training(), vocab_size, &mut init, physical_batch, device)
                 .map_err(refused)?;
         engine.load_weights(read_tensors(&folder.join(MODEL_FILE_NAME))?).map_err(refused)?;
         question.ask(&engine, &tokenizer, &Objective::new(&plan, &tokenizer)?)
     }
+}
+
+/// Number of tokens of the model's table; a checkpoint's may be longer than its tokenizer.
+fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
+    let path = folder.join(CONFIG_FILE_NAME);
+    let config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).unwrap_or_default();
+    let size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| RunError::Refused(format!("{}: it has no vocab_size", path.display())))
 }
 
 fn with_model<A: Ask>(folder: &Path, device: Device, question: A) -> Result<A::Answer, RunError> {

@@ -22,6 +22,7 @@ mod memory;
 pub mod model;
 pub mod objective;
 pub mod optim;
+pub mod pretrained;
 mod progress;
 pub mod run;
 mod stop;

@@ -19,6 +19,7 @@ use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::objective::Objective;
 use crate::optim::learning_rate;
+use crate::pretrained::{self, Start};
 use crate::progress::{Progress, Tick, note};
 use crate::telemetry::{Metric, Metrics, Released};
 use crate::{RunError, certificate, eval, ledger, memory, stop, vocabulary};
@@ -57,11 +58,15 @@ fn carry_out<B: Kernels>(
     let units = data::read_units(plan.plan(), &job.base)?;
     let evaluation = data::read_evaluation(plan.plan(), &job.base)?;
     vocabulary::check_public(plan, &job.base)?;
+    let start = pretrained::prepare(plan.plan(), &job.base)?;
     let mut folder = RunFolder::open(&job.out, plan, &job.plan_bytes, job.kind, job.resume)?;
     if folder.ledger.record().completed().is_some() {
         return finish::certify(plan, &folder);
     }
     job.announce(folder.ledger.record(), folder.steps_done());
+    if let Some(start) = &start {
+        record_start(start, &mut folder)?;
+    }
     let tokenizer = vocabulary::obtain(plan, &job.base, &units, &mut folder, rng)?;
     let objective = Objective::new(plan.plan(), &tokenizer)?;
     let dataset = Dataset::encode(units.parts.for_mechanism(), &tokenizer, objective.cut());
@@ -69,7 +74,7 @@ fn carry_out<B: Kernels>(
         .map(|parts| Dataset::encode(&parts, &tokenizer, objective.cut()).all_windows())
         .map(|windows| objective.evaluation(&windows))
         .unwrap_or_default();
-    let engine = start_engine::<B>(plan, tokenizer.vocab_size(), &folder, device, rng)?;
+    let engine = start_engine::<B>(plan, tokenizer.vocab_size(), start, &folder, device, rng)?;
     let end = affordable_end(plan, &folder)?;
     let sampler = Sampler::default();
     let mut training = Training { job, folder, engine, objective, sampler, evaluation, end, measured: None };
@@ -80,6 +85,7 @@ fn carry_out<B: Kernels>(
 fn start_engine<B: Kernels>(
     plan: &CertifiedPlan,
     vocab_size: usize,
+    start: Option<Start>,
     folder: &RunFolder,
     device: B::Device,
     rng: &impl PrivacyRng,
@@ -88,12 +94,32 @@ fn start_engine<B: Kernels>(
     let physical_batch = plan.plan().performance().physical_batch as usize;
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let refused = |error: crate::engine::EngineError| RunError::Refused(error.to_string());
+    let vocab_size = start.as_ref().map_or(vocab_size, |start| start.vocab_size);
     let mut engine =
         Engine::new(model, training, vocab_size, &mut init, physical_batch, device).map_err(refused)?;
+    if let Some(start) = start {
+        engine.load_weights(start.weights).map_err(refused)?;
+    }
     if let Some(checkpoint) = &folder.checkpoint {
         engine.load_state(checkpoint.state.clone()).map_err(refused)?;
     }
     Ok(engine)
+}
+
+/// Puts the checkpoint's digest on the ledger, ahead of the tokenizer's; a resumed run must start from the same one.
+fn record_start(start: &Start, folder: &mut RunFolder) -> Result<(), RunError> {
+    match folder.ledger.record().initial_weights() {
+        Some(sha256) if sha256 == start.sha256 => return Ok(()),
+        Some(_) => {
+            let what = "model.initial: the checkpoint is not the one the run began with; put that one back";
+            return Err(RunError::Refused(what.to_owned()));
+        }
+        None => {}
+    }
+    if !start.ignored.is_empty() {
+        note(&format!("model.initial: not used: {}", start.ignored.join(", ")));
+    }
+    folder.ledger.append(Entry::InitialWeights { sha256: start.sha256.clone() })
 }
 
 /// The step to end before: the plan's last, or an earlier one if crashes burned more steps than are spare.

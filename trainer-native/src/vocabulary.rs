@@ -57,8 +57,7 @@ pub(crate) fn obtain(
 /// Refuses a public tokenizer that cannot be used, before anything is written.
 pub(crate) fn check_public(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     if let plan::Tokenizer::Public(public) = plan.plan().tokenizer() {
-        let path = base.join(&public.path);
-        Objective::new(plan.plan(), &parse(&durable::read(&path)?, &path)?)?;
+        Objective::new(plan.plan(), &read_file(&base.join(&public.path))?)?;
     }
     Ok(())
 }
@@ -75,8 +74,12 @@ pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
 
 /// Reads the tokenizer of a run folder.
 pub(crate) fn read(folder: &Path) -> Result<Tokenizer, RunError> {
-    let path = folder.join(FILE_NAME);
-    parse(&durable::read(&path)?, &path)
+    read_file(&folder.join(FILE_NAME))
+}
+
+/// Reads a `tokenizer.json`.
+pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
+    parse(&durable::read(path)?, path)
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {
@@ -95,10 +98,7 @@ fn make(
     // What the objective needs stands after what is learnt, and within the plan's limit.
     let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
     match plan.plan().tokenizer() {
-        plan::Tokenizer::Public(public) => {
-            let path = base.join(&public.path);
-            Ok(parse(&durable::read(&path)?, &path)?.to_json())
-        }
+        plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
         plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
         plan::Tokenizer::Train(settings) => {
             let words = match plan.tokenizer_release() {

@@ -25,6 +25,8 @@ pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};
 pub use workers::fold_in_order;
 
 #[cfg(test)]
+mod family_tests;
+#[cfg(test)]
 pub(crate) mod reference;
 #[cfg(test)]
 mod tests;

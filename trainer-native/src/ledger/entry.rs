@@ -67,6 +67,11 @@ pub enum Entry {
         /// SHA-256 of `tokenizer.json`.
         sha256: String,
     },
+    /// The weights are those of a public checkpoint before the first step.
+    InitialWeights {
+        /// SHA-256 of the digests of its files.
+        sha256: String,
+    },
     /// A training step is about to run.
     Step {
         /// Logical step, from 0.

@@ -130,7 +130,13 @@ impl Record {
                 }
             }
             Entry::Tokenizer { .. } if self.tokenizer().is_some() => Err("a second tokenizer"),
-            Entry::Release { .. } | Entry::Tokenizer { .. } => Ok(()),
+            Entry::InitialWeights { .. } if self.initial_weights().is_some() => {
+                Err("a second set of initial weights")
+            }
+            Entry::InitialWeights { .. } if !self.attempts.is_empty() => {
+                Err("initial weights after training began")
+            }
+            Entry::Release { .. } | Entry::Tokenizer { .. } | Entry::InitialWeights { .. } => Ok(()),
         }
     }
 
@@ -174,6 +180,15 @@ impl Record {
     pub fn tokenizer(&self) -> Option<&str> {
         self.entries.iter().find_map(|entry| match entry {
             Entry::Tokenizer { sha256 } => Some(sha256.as_str()),
+            _ => None,
+        })
+    }
+
+    /// SHA-256 of the checkpoint that the weights came from, if they came from one.
+    #[must_use]
+    pub fn initial_weights(&self) -> Option<&str> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::InitialWeights { sha256 } => Some(sha256.as_str()),
             _ => None,
         })
     }

@@ -3,6 +3,8 @@
 mod batch;
 mod bert;
 mod bert_heads;
+mod decoder;
+mod feed_forward;
 mod gpt2;
 mod t5;
 mod t5_stack;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 
 pub use batch::{Batch, Example, Shape};
 pub use bert::{Bert, BertConfig};
+pub use decoder::{Decoder, DecoderConfig};
+pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use gpt2::{Gpt2, Gpt2Config};
 pub use t5::{T5, T5Config};
 
@@ -40,6 +44,10 @@ pub enum Network {
     T5(T5),
     /// BERT.
     Bert(Bert),
+    /// A pre-norm decoder in Gemma's layout.
+    Decoder(Decoder),
+    /// The feed-forward language model.
+    FeedForward(FeedForward),
 }
 
 impl Network {
@@ -59,7 +67,7 @@ impl Network {
                 return Err(ModelError { what, value, allowed: "at least 1" });
             }
         }
-        if !model.d_model.is_multiple_of(model.heads) {
+        if model.d_head.is_none() && !model.d_model.is_multiple_of(model.heads) {
             let value = model.heads as usize;
             return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
         }
@@ -92,6 +100,12 @@ impl Network {
                 };
                 Self::Bert(Bert::new(config))
             }
+            plan::Family::Decoder => {
+                Self::Decoder(Decoder::new(DecoderConfig::from_plan(model, vocab_size)?))
+            }
+            plan::Family::FeedForward => {
+                Self::FeedForward(FeedForward::new(FeedForwardConfig::from_plan(model, vocab_size)?))
+            }
         })
     }
 
@@ -102,6 +116,8 @@ impl Network {
             Self::Gpt2(model) => model.specs(),
             Self::T5(model) => model.specs(),
             Self::Bert(model) => model.specs(),
+            Self::Decoder(model) => model.specs(),
+            Self::FeedForward(model) => model.specs(),
         }
     }
 
@@ -112,6 +128,8 @@ impl Network {
             Self::Gpt2(model) => model.config().vocab_size,
             Self::T5(model) => model.config().vocab_size,
             Self::Bert(model) => model.config().vocab_size,
+            Self::Decoder(model) => model.config().vocab_size,
+            Self::FeedForward(model) => model.config().vocab_size,
         }
     }
 
@@ -122,6 +140,8 @@ impl Network {
             Self::Gpt2(model) => Shape::causal(model.config().context),
             Self::T5(model) => model.shape(),
             Self::Bert(model) => model.shape(),
+            Self::Decoder(model) => Shape::causal(model.config().context),
+            Self::FeedForward(model) => Shape::causal(model.config().context),
         }
     }
 
@@ -132,6 +152,8 @@ impl Network {
             Self::Gpt2(model) => model.hf_config(),
             Self::T5(model) => model.hf_config(),
             Self::Bert(model) => model.hf_config(),
+            Self::Decoder(model) => model.hf_config(),
+            Self::FeedForward(model) => model.hf_config(),
         }
     }
 
@@ -144,6 +166,8 @@ impl Network {
             Self::Gpt2(model) => model.logits(weights, batch.tokens),
             Self::T5(model) => model.logits(weights, batch),
             Self::Bert(model) => model.logits(weights, batch),
+            Self::Decoder(model) => model.logits(weights, batch.tokens),
+            Self::FeedForward(model) => model.logits(weights, batch.tokens),
         }
     }
 
@@ -155,6 +179,8 @@ impl Network {
             Self::Gpt2(model) => model.records(weights, batch),
             Self::T5(model) => model.records(weights, batch),
             Self::Bert(model) => model.records(weights, batch),
+            Self::Decoder(model) => model.records(weights, batch),
+            Self::FeedForward(model) => model.records(weights, batch),
         }
     }
 }

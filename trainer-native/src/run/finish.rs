@@ -17,10 +17,10 @@ use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::ledger::{Entry, FileDigest};
 use crate::objective::Writing;
+use crate::pretrained::CONFIG_FILE_NAME;
 use crate::telemetry::Released;
 use crate::{RunError, certificate, eval, vocabulary};
 
-const CONFIG_FILE_NAME: &str = "config.json";
 const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
 const METRICS_FILE_NAME: &str = "metrics.jsonl";
 const EVALUATION_FILE_NAME: &str = "evaluation.json";

@@ -120,14 +120,14 @@ pub fn ModelPanel() -> impl IntoView {
         if let Some((_, _, sizes)) = SIZES.iter().find(|(size, ..)| *size == name) {
             let mut plan = desk.plan.get_untracked();
             let [d_model, layers, heads, d_ff, context] = *sizes;
-            plan.model = Model { family: plan.model.family, d_model, layers, heads, d_ff, context };
+            plan.model = Model { d_model, layers, heads, d_ff, context, ..plan.model };
             desk.replace(plan);
         }
     };
     let named = move |sizes: [u32; 5]| {
         desk.plan.with(|plan| {
-            let Model { d_model, layers, heads, d_ff, context, .. } = plan.model;
-            [d_model, layers, heads, d_ff, context] == sizes
+            let Model { d_model, layers, heads, d_ff, context, .. } = &plan.model;
+            [*d_model, *layers, *heads, *d_ff, *context] == sizes
         })
     };
     let own = move || !SIZES.iter().any(|(_, _, sizes)| named(*sizes));

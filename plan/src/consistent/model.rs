@@ -1,0 +1,129 @@
+//! The model's fields among one another.
+
+use super::{Checked, refuse};
+use crate::{Family, Initial, Model, Tokenizer, Trainable};
+
+/// Accepts a model whose sizes fit, without fields of other families.
+pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
+    check_strangers(model)?;
+    match model.family {
+        Family::Gpt2 | Family::T5 | Family::T5V1_1 | Family::Bert => check_heads(model),
+        Family::Decoder => check_decoder(model),
+        Family::FeedForward => check_feed_forward(model),
+    }?;
+    check_initial(model, tokenizer)?;
+    check_trainable(model)
+}
+
+/// A field that the family does not read would be a promise nobody keeps.
+fn check_strangers(model: &Model) -> Checked {
+    let fields = [
+        ("model.kv_heads", model.kv_heads.is_some(), Family::Decoder),
+        ("model.d_head", model.d_head.is_some(), Family::Decoder),
+        ("model.untied", model.untied, Family::Decoder),
+        ("model.history", model.history.is_some(), Family::FeedForward),
+        ("model.hidden", model.hidden.is_some(), Family::FeedForward),
+    ];
+    for (path, given, family) in fields {
+        if given && model.family != family {
+            let name = if family == Family::Decoder { "decoder" } else { "feed_forward" };
+            let fix = format!("remove it, or set model.family to \"{name}\"");
+            return refuse(path, "given".into(), &format!("nothing: it belongs to \"{name}\""), &fix);
+        }
+    }
+    Ok(())
+}
+
+fn check_heads(model: &Model) -> Checked {
+    if model.d_model.is_multiple_of(model.heads) {
+        return Ok(());
+    }
+    let given = format!("{} with {} heads", model.d_model, model.heads);
+    let fix = format!("set d_model to a multiple of {}, or change heads", model.heads);
+    refuse("model.d_model", given, "a multiple of model.heads", &fix)
+}
+
+fn check_decoder(model: &Model) -> Checked {
+    let kv_heads = model.kv_heads.unwrap_or(model.heads);
+    if !model.heads.is_multiple_of(kv_heads) {
+        let given = format!("{kv_heads} with {} heads", model.heads);
+        return refuse("model.kv_heads", given, "a divisor of model.heads", "change one of the two");
+    }
+    if model.d_head.is_none() {
+        check_heads(model)?;
+    }
+    let d_head = model.d_head.unwrap_or(model.d_model / model.heads);
+    if d_head.is_multiple_of(2) && d_head > 0 {
+        return Ok(());
+    }
+    let allowed = "an even number: rotary positions turn pairs";
+    refuse("model.d_head", format!("{d_head}"), allowed, "give an even d_head, or another d_model or heads")
+}
+
+fn check_feed_forward(model: &Model) -> Checked {
+    if model.history.is_none() {
+        let allowed = "a whole number ≥ 1";
+        return refuse(
+            "model.history",
+            "missing".into(),
+            allowed,
+            "add it: how many tokens a prediction sees",
+        );
+    }
+    if model.heads != 1 {
+        let given = format!("{}, though a feed-forward model has none", model.heads);
+        return refuse("model.heads", given, "1", "set it to 1");
+    }
+    let hidden = model.hidden_widths();
+    let widest = hidden.iter().copied().max().unwrap_or(0);
+    let fits = hidden.len() == model.layers as usize && hidden.iter().all(|&width| width > 0);
+    if fits && widest == model.d_ff {
+        return Ok(());
+    }
+    let given = format!("{} widths, the largest {widest}", hidden.len());
+    let allowed = format!("{} widths (model.layers), the largest {} (model.d_ff)", model.layers, model.d_ff);
+    refuse("model.hidden", given, &allowed, "set layers to their number and d_ff to the largest")
+}
+
+/// A checkpoint means nothing without the vocabulary that it was trained with.
+fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Checked {
+    let Initial::Checkpoint(path) = &model.initial else { return Ok(()) };
+    if path.trim().is_empty() || path.contains('\0') {
+        let allowed = "the path of a folder";
+        return refuse("model.initial.checkpoint", "an empty path".into(), allowed, "name the folder");
+    }
+    if matches!(tokenizer, Tokenizer::Public(_)) {
+        return Ok(());
+    }
+    refuse(
+        "tokenizer",
+        "not the one of model.initial's checkpoint".into(),
+        "{\"public\": {\"path\": …}}, the tokenizer.json that the checkpoint was trained with",
+        "name that file, or leave out model.initial",
+    )
+}
+
+fn check_trainable(model: &Model) -> Checked {
+    match &model.trainable {
+        Trainable::All => Ok(()),
+        _ if model.initial == Initial::Random => refuse(
+            "model.trainable",
+            "a part of the weights, though they start at random".into(),
+            "\"all\", or model.initial: {\"checkpoint\": …}",
+            "give a checkpoint to start from: random weights that never move are worth nothing",
+        ),
+        Trainable::LastLayers(count) if *count > model.layers => refuse(
+            "model.trainable.last_layers",
+            format!("{count} of {} layers", model.layers),
+            "at most model.layers",
+            "lower it, or leave out model.trainable to train all",
+        ),
+        Trainable::Lora(lora) if lora.targets.iter().any(|target| target.trim().is_empty()) => refuse(
+            "model.trainable.lora.targets",
+            "an empty name".into(),
+            "ends of names of matrices",
+            "name the matrices, for example \"c_attn\" or \"q_proj\"",
+        ),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,138 @@
+//! The clipped sum of each family held against the loop over single examples, and its norms against torch.
+
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use serde_json::json;
+
+use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
+use super::{Lot, clip, per_example_norms};
+use crate::layer::Weights;
+use crate::model::{Batch, Example, Network};
+use crate::pretrained::Checkpoint;
+use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData};
+
+const DEVICE: FlexDevice = FlexDevice;
+
+fn network(model: serde_json::Value, vocab_size: usize) -> Network {
+    let training = json!({
+        "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+    });
+    let (model, training) =
+        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+    Network::new(&model, &training, vocab_size).unwrap()
+}
+
+/// One of each way to lay a family out.
+fn families() -> Vec<Network> {
+    let decoder = |kv_heads: u32, d_head: u32, untied: bool| {
+        json!({ "family": "decoder", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": kv_heads, "d_head": d_head,
+                "d_ff": 12, "context": 7, "untied": untied })
+    };
+    let feed_forward = |history: u32| {
+        json!({ "family": "feed_forward", "d_model": 4, "layers": 3, "heads": 1, "d_ff": 9, "context": 7,
+                "history": history, "hidden": [9, 6, 5] })
+    };
+    let models = [decoder(2, 2, false), decoder(1, 6, true), feed_forward(3), feed_forward(20)];
+    models.into_iter().map(|model| network(model, 23)).collect()
+}
+
+/// Weights far enough from their start that no gradient is small by accident.
+fn weights(network: &Network) -> Weights<Flex> {
+    let mut stream = TestRng::from_seed(41).stream(Purpose::Initialization, 0, 0);
+    let mut weights = Weights::<Flex>::initialize(network.specs(), &mut stream, &DEVICE);
+    let moved = weights.take().into_iter().map(|value| {
+        let mut noise = vec![0.0; value.dims()[0]];
+        stream.fill_gaussian_f32(&mut noise, 0.2);
+        value + Tensor::from_data(noise.as_slice(), &DEVICE)
+    });
+    weights.replace(moved.collect());
+    weights
+}
+
+/// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
+fn ragged_lot() -> Vec<Example> {
+    let windows: [&[u32]; 7] = [
+        &[1, 2, 3, 4, 5, 6, 7, 8],
+        &[4, 4, 4, 4, 4],
+        &[22, 0],
+        &[9, 3, 9, 3, 9, 3, 9],
+        &[5],
+        &[],
+        &[11, 12, 13, 14, 13, 12, 11],
+    ];
+    windows.into_iter().map(Example::causal).collect()
+}
+
+fn clipped(network: &Network, weights: &Weights<Flex>, rows: usize, bound: f64) -> Vec<f64> {
+    let examples = ragged_lot();
+    let lot = Lot { examples: &examples, physical_batch: rows, shape: network.shape(), device: &DEVICE };
+    flatten(lot.sum(weights, bound, |weights, batch| {
+        let examples = batch.examples;
+        let records = network.records(weights, batch);
+        let norms = per_example_norms(&records);
+        clip(records, norms, examples, bound, weights.specs())
+    }))
+}
+
+#[test]
+fn clipped_sum_equals_the_loop_for_decoder_and_feed_forward() {
+    for network in families() {
+        let weights = weights(&network);
+        let double = weights.clone().cast(FloatDType::F64);
+        let mut norms: Vec<f64> = ragged_lot()
+            .iter()
+            .map(|example| norm(&single_gradient(&network, &double, example, &DEVICE)))
+            .collect();
+        norms.sort_by(f64::total_cmp);
+        let bound = norms[norms.len() / 2];
+        assert!(bound > 0.01);
+        let want = clipped_sum_by_loop(&network, &double, &ragged_lot(), bound, &DEVICE);
+        for rows in [1, 3, 9] {
+            let distance = relative_distance(&clipped(&network, &weights, rows, bound), &want);
+            assert!(distance < 1e-4, "{network:?} {rows}: {distance}");
+        }
+        // Without clipping nothing is rounded up, so double precision shows.
+        let all = clipped_sum_by_loop(&network, &double, &ragged_lot(), 1e6, &DEVICE);
+        let distance = relative_distance(&clipped(&network, &double, 3, 1e6), &all);
+        assert!(distance < 1e-12, "{network:?}: {distance}");
+    }
+}
+
+/// Oracle: autodiff of torch in double precision (tests/vectors/*/make.py).
+#[test]
+fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
+    let gemma = |layers: u32, kv_heads: u32, untied: bool| {
+        json!({ "family": "decoder", "d_model": 8, "layers": layers, "heads": 4, "kv_heads": kv_heads, "d_head": 6,
+                "d_ff": 20, "context": 12, "untied": untied })
+    };
+    let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
+                               "context": 10, "history": 4, "hidden": [12, 9, 6] });
+    let cases = [
+        ("gemma_tiny", gemma(2, 2, false), 37),
+        ("gemma_untied", gemma(1, 1, true), 37),
+        ("feed_forward_tiny", feed_forward, 31),
+    ];
+    for (name, model, vocab_size) in cases {
+        let network = network(model, vocab_size);
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+        let (tensors, ignored) =
+            Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
+        assert!(ignored.is_empty());
+        let mut weights = weights(&network);
+        let value = |tensor: crate::engine::NamedTensor| {
+            let length = tensor.data.len();
+            Tensor::from_data(TensorData::new(tensor.data, [length]), &DEVICE)
+        };
+        weights.replace(tensors.into_iter().map(value).collect());
+        let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
+        let expected: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for example in expected["examples"].as_array().unwrap() {
+            let window: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
+            let causal = Example::causal(&window);
+            let batch = Batch::new(&[causal], 2, network.shape(), FloatDType::F32, &DEVICE);
+            let got = per_example_norms(&network.records(&weights, batch)).0[0];
+            let want = example["gradient_norm"].as_f64().unwrap();
+            assert!((got / want - 1.0).abs() < 3e-5, "{name}: {got} {want}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Starting weights from a checkpoint of Hugging Face's `transformers` or of a run of this program.
+//!
+//! The checkpoint is public by the plan's declaration: ε says nothing about the text that made it. Whatever is in the
+//! folder and is not understood is refused: a tensor left out in silence would be another model.
+
+mod config;
+mod names;
+mod read;
+
+use std::path::Path;
+
+pub use read::Checkpoint;
+
+use crate::engine::NamedTensor;
+use crate::model::Network;
+use crate::{RunError, durable, vocabulary};
+
+/// Name of the configuration in a checkpoint.
+pub(crate) const CONFIG_FILE_NAME: &str = "config.json";
+
+/// Weights to start from that fit a plan's model.
+pub struct Start {
+    /// In the order of the model's parameters.
+    pub weights: Vec<NamedTensor>,
+    /// Number of tokens of the checkpoint's table; never below the tokenizer's.
+    pub vocab_size: usize,
+    /// Digest of the checkpoint.
+    pub sha256: String,
+    /// Names of its tensors that the model has no use for.
+    pub ignored: Vec<String>,
+}
+
+/// Reads the checkpoint that a plan starts from, if it names one, and holds it against the plan's model and tokenizer.
+///
+/// # Errors
+/// [`RunError::Refused`] with what differs, before anything is written.
+pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError> {
+    let (plan::Initial::Checkpoint(path), plan::Tokenizer::Public(public)) =
+        (&plan.model().initial, plan.tokenizer())
+    else {
+        return Ok(None);
+    };
+    let folder = base.join(path);
+    let checkpoint = Checkpoint::read(&folder)?;
+    let tokenizer = vocabulary::read_file(&base.join(&public.path))?;
+    let own = folder.join(vocabulary::FILE_NAME);
+    if own.exists() && durable::read(&own)? != durable::read(&base.join(&public.path))? {
+        let own = vocabulary::read_file(&own)?;
+        if own.to_json() != tokenizer.to_json() {
+            let what = format!(
+                "its {} is not the plan's tokenizer.public.path; name the checkpoint's own",
+                vocabulary::FILE_NAME
+            );
+            return Err(refused(&folder, &what));
+        }
+    }
+    let vocab_size = checkpoint.vocab_size(tokenizer.vocab_size())?;
+    let network = Network::new(plan.model(), plan.training(), vocab_size)
+        .map_err(|error| RunError::Refused(error.to_string()))?;
+    let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config())?;
+    Ok(Some(Start { weights, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
+}
+
+fn refused(folder: &Path, what: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("model.initial: {}: {what}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! The files of a checkpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde_json::Value;
+
+use super::{CONFIG_FILE_NAME, config, names, refused};
+use crate::RunError;
+use crate::checkpoint::MODEL_FILE_NAME;
+use crate::durable::{self, sha256_hex};
+use crate::engine::NamedTensor;
+use crate::layer::ParamSpec;
+use crate::tensor::{DType, TensorData};
+
+const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
+
+/// A checkpoint on the host: its configuration, its tensors as 32-bit floats, and its digest.
+#[derive(Debug)]
+pub struct Checkpoint {
+    folder: PathBuf,
+    config: Value,
+    tensors: BTreeMap<String, NamedTensor>,
+    sha256: String,
+}
+
+impl Checkpoint {
+    /// Reads `config.json` and `model.safetensors`, or the files that `model.safetensors.index.json` names.
+    ///
+    /// # Errors
+    /// [`RunError`] for files that are missing or malformed, tensors of other formats than 16-, 32- and 64-bit floats,
+    /// and tensors that are there twice.
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let config_bytes = durable::read(&folder.join(CONFIG_FILE_NAME))?;
+        let config = serde_json::from_slice(&config_bytes)
+            .map_err(|error| refused(folder, &format!("{CONFIG_FILE_NAME}: {error}")))?;
+        let mut tensors = BTreeMap::new();
+        let mut digests = sha256_hex(&config_bytes);
+        for name in shards(folder)? {
+            let bytes = durable::read(&folder.join(&name))?;
+            let wrong = |what: String| refused(folder, &format!("{name}: {what}"));
+            for tensor in decode(&bytes).map_err(wrong)? {
+                let wrong = format!("tensor {} is there twice", tensor.name);
+                if tensors.insert(tensor.name.clone(), tensor).is_some() {
+                    return Err(refused(folder, &wrong));
+                }
+            }
+            digests.push_str(&sha256_hex(&bytes));
+        }
+        Ok(Self { folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
+    }
+
+    /// Digest of the digests of `config.json` and of each file of tensors, in the order of their names.
+    #[must_use]
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Number of tokens of the checkpoint's table, for a tokenizer of so many. A table may be longer than its
+    /// tokenizer: some are padded to a round number.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the table is too short or its size is not given.
+    pub fn vocab_size(&self, tokenizer: usize) -> Result<usize, RunError> {
+        match self.config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok()) {
+            Some(size) if size >= tokenizer => Ok(size),
+            given => {
+                let given = given.map_or("no vocab_size".to_owned(), |size| format!("{size} tokens"));
+                let what = format!(
+                    "{CONFIG_FILE_NAME} has {given}, the plan's tokenizer {tokenizer}; give the checkpoint's own tokenizer"
+                );
+                Err(refused(&self.folder, &what))
+            }
+        }
+    }
+
+    /// The weights of a model of these parameters and this configuration, and the names of tensors it does not use.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] where the configurations differ, with both values; for a tensor that is missing, unknown, of
+    /// another shape, or tied to one that it differs from.
+    pub fn weights(
+        &self,
+        specs: &[ParamSpec],
+        model: &Value,
+    ) -> Result<(Vec<NamedTensor>, Vec<String>), RunError> {
+        let wrong = |what: String| refused(&self.folder, &what);
+        config::check(model, &self.config).map_err(wrong)?;
+        names::assign(&self.tensors, specs, model).map_err(wrong)
+    }
+}
+
+/// Names of the files that hold tensors.
+fn shards(folder: &Path) -> Result<BTreeSet<String>, RunError> {
+    let index = folder.join(INDEX_FILE_NAME);
+    if folder.join(MODEL_FILE_NAME).exists() || !index.exists() {
+        return Ok(BTreeSet::from([MODEL_FILE_NAME.to_owned()]));
+    }
+    let wrong = |what: &dyn std::fmt::Display| refused(folder, &format!("{INDEX_FILE_NAME}: {what}"));
+    let index: Value = serde_json::from_slice(&durable::read(&index)?).map_err(|error| wrong(&error))?;
+    let map = index["weight_map"].as_object().ok_or_else(|| wrong(&"it has no weight_map"))?;
+    let shard = |name: &Value| match name.as_str() {
+        // A name, not a path: nothing outside the folder is read.
+        Some(name) if Path::new(name).file_name().is_some_and(|last| last == name) => Ok(name.to_owned()),
+        _ => Err(wrong(&"weight_map names something that is not a file of this folder")),
+    };
+    map.values().map(shard).collect()
+}
+
+fn decode(bytes: &[u8]) -> Result<Vec<NamedTensor>, String> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let tensor = |(name, view): (String, TensorView<'_>)| {
+        let format = match view.dtype() {
+            Dtype::F16 => DType::F16,
+            Dtype::BF16 => DType::BF16,
+            Dtype::F32 => DType::F32,
+            Dtype::F64 => DType::F64,
+            // Whole numbers are buffers, such as positions; they can have no weight's name.
+            _ => return Ok(NamedTensor { name, shape: view.shape().to_vec(), data: Vec::new() }),
+        };
+        let values = TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), format);
+        let data: Vec<f32> = values.iter::<f32>().collect();
+        if data.iter().all(|value| value.is_finite()) {
+            Ok(NamedTensor { name, shape: view.shape().to_vec(), data })
+        } else {
+            Err(format!("tensor {name} holds a value that is no finite number"))
+        }
+    };
+    file.tensors().into_iter().map(tensor).collect()
+}

@@ -1,0 +1,175 @@
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::layer::{Initial, ParamSpec};
+
+fn specs() -> Vec<ParamSpec> {
+    let spec = |name: &str, shape: &[usize]| ParamSpec {
+        name: name.to_owned(),
+        shape: shape.to_vec(),
+        initial: Initial::Constant(0.0),
+    };
+    vec![spec("transformer.wte.weight", &[3, 2]), spec("transformer.wpe.weight", &[2, 2])]
+}
+
+fn config() -> Value {
+    json!({ "model_type": "gpt2", "vocab_size": 3, "n_positions": 2, "n_embd": 2, "n_layer": 1, "n_head": 1, "n_inner": 8,
+            "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true })
+}
+
+type Stored<'a> = (&'a str, safetensors::Dtype, Vec<usize>, Vec<u8>);
+
+fn f32s(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn table<'a>(name: &'a str, values: &[f32]) -> Stored<'a> {
+    (name, safetensors::Dtype::F32, vec![values.len() / 2, 2], f32s(values))
+}
+
+const TOKENS: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+const PLACES: [f32; 4] = [0.5, 0.25, -1.0, 8.0];
+
+fn whole() -> Vec<Stored<'static>> {
+    vec![table("transformer.wte.weight", &TOKENS), table("transformer.wpe.weight", &PLACES)]
+}
+
+fn write(folder: &Path, name: &str, tensors: &[Stored<'_>]) {
+    let views = tensors.iter().map(|(name, format, shape, bytes)| {
+        (*name, safetensors::tensor::TensorView::new(*format, shape.clone(), bytes).unwrap())
+    });
+    let bytes = safetensors::serialize(views, None::<HashMap<String, String>>).unwrap();
+    std::fs::write(folder.join(name), bytes).unwrap();
+}
+
+fn loaded(config: &Value, tensors: &[Stored<'_>]) -> Result<(Vec<NamedTensor>, Vec<String>), RunError> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(CONFIG_FILE_NAME), config.to_string()).unwrap();
+    write(folder.path(), "model.safetensors", tensors);
+    Checkpoint::read(folder.path())?.weights(&specs(), &self::config())
+}
+
+#[track_caller]
+fn gives_the_weights(config: &Value, tensors: &[Stored<'_>], ignored: &[&str]) {
+    let (weights, unused) = loaded(config, tensors).unwrap();
+    assert_eq!(weights[0].data, TOKENS);
+    assert_eq!(weights[1].data, PLACES);
+    assert_eq!(weights[1].name, "transformer.wpe.weight");
+    assert_eq!(unused, ignored);
+}
+
+#[track_caller]
+fn refuses(config: &Value, tensors: &[Stored<'_>], parts: &[&str]) {
+    let message = loaded(config, tensors).unwrap_err().to_string();
+    assert!(message.starts_with("model.initial: ") && !message.contains('\n'), "{message}");
+    for part in parts {
+        assert!(message.contains(part), "«{part}» is not in: {message}");
+    }
+}
+
+#[test]
+fn names_with_and_without_the_prefix_of_the_whole_model_are_taken() {
+    gives_the_weights(&config(), &whole(), &[]);
+    gives_the_weights(&config(), &[table("wte.weight", &TOKENS), table("wpe.weight", &PLACES)], &[]);
+}
+
+#[test]
+fn masks_and_copies_of_tied_tables_are_left_out_by_name() {
+    let mut tensors = whole();
+    tensors.push(("transformer.h.0.attn.bias", safetensors::Dtype::BOOL, vec![1], vec![1]));
+    tensors.push(table("lm_head.weight", &TOKENS));
+    gives_the_weights(&config(), &tensors, &["lm_head.weight", "transformer.h.0.attn.bias"]);
+    tensors.pop();
+    tensors.push(table("lm_head.weight", &[1.0, 2.0, 3.0, 4.0, 5.0, 7.0]));
+    refuses(&config(), &tensors, &["lm_head.weight", "differs from the table"]);
+}
+
+#[test]
+fn other_float_formats_are_widened_to_the_bit() {
+    let bf16 =
+        |values: &[f32]| values.iter().flat_map(|v| ((v.to_bits() >> 16) as u16).to_le_bytes()).collect();
+    // Halves of binary16: sign, five bits of exponent less 15, ten of mantissa; all of these are powers of two or sums.
+    let f16: Vec<u8> = [0x3800_u16, 0x3400, 0xbc00, 0x4800].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let f64s = |values: &[f32]| values.iter().flat_map(|v| f64::from(*v).to_le_bytes()).collect();
+    let mut tensors = whole();
+    tensors[0] = ("transformer.wte.weight", safetensors::Dtype::BF16, vec![3, 2], bf16(&TOKENS));
+    tensors[1] = ("transformer.wpe.weight", safetensors::Dtype::F16, vec![2, 2], f16);
+    gives_the_weights(&config(), &tensors, &[]);
+    tensors[0] = ("transformer.wte.weight", safetensors::Dtype::F64, vec![3, 2], f64s(&TOKENS));
+    gives_the_weights(&config(), &tensors, &[]);
+}
+
+#[test]
+fn shards_are_put_together_and_nothing_outside_the_folder_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(CONFIG_FILE_NAME), config().to_string()).unwrap();
+    let (tokens, places) = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors");
+    write(folder.path(), tokens, &whole()[..1]);
+    write(folder.path(), places, &whole()[1..]);
+    let index = |first: &str| {
+        let map = json!({ "transformer.wte.weight": first, "transformer.wpe.weight": places });
+        let text = json!({ "metadata": {}, "weight_map": map }).to_string();
+        std::fs::write(folder.path().join("model.safetensors.index.json"), text).unwrap();
+        Checkpoint::read(folder.path())
+    };
+    let (weights, _) = index(tokens).unwrap().weights(&specs(), &config()).unwrap();
+    assert_eq!((weights[0].data.as_slice(), weights[1].data.as_slice()), (&TOKENS[..], &PLACES[..]));
+    for path in ["../model.safetensors", "/etc/passwd", "a/b", ".."] {
+        assert!(index(path).unwrap_err().to_string().contains("not a file of this folder"), "{path}");
+    }
+}
+
+#[test]
+fn positions_beyond_the_plans_context_are_left_out() {
+    let mut longer = config();
+    longer["n_positions"] = json!(4);
+    let mut tensors = whole();
+    tensors[1] = table("transformer.wpe.weight", &[0.5, 0.25, -1.0, 8.0, 9.0, 9.0, 9.0, 9.0]);
+    gives_the_weights(&longer, &tensors, &[]);
+    longer["n_positions"] = json!(1);
+    refuses(&longer, &whole(), &["n_positions = 1", "model.context makes it 2"]);
+}
+
+#[test]
+fn what_differs_is_refused_with_both_values() {
+    let with = |field: &str, value: Value| {
+        let mut config = config();
+        config[field] = value;
+        config
+    };
+    refuses(&with("n_inner", json!(12)), &whole(), &["n_inner = 12", "model.d_ff makes it 8"]);
+    gives_the_weights(&with("n_inner", Value::Null), &whole(), &[]);
+    refuses(&with("model_type", json!("gptj")), &whole(), &["\"gptj\"", "\"gpt2\"", "model.family"]);
+    refuses(&with("activation_function", json!("relu")), &whole(), &["\"relu\"", "\"gelu_new\""]);
+    refuses(&with("scale_attn_by_inverse_layer_idx", json!(true)), &whole(), &["= true; allowed: false"]);
+}
+
+#[test]
+fn missing_unknown_misshapen_and_infinite_tensors_are_refused() {
+    refuses(&config(), &whole()[..1], &["transformer.wpe.weight is missing"]);
+    let mut tensors = whole();
+    tensors.push(table("transformer.h.0.adapter.weight", &[1.0, 2.0]));
+    refuses(&config(), &tensors, &["adapter.weight is not one of"]);
+    tensors.pop();
+    tensors.push(table("wte.weight", &TOKENS));
+    refuses(&config(), &tensors, &["under two names"]);
+    tensors.pop();
+    tensors[0] = table("transformer.wte.weight", &TOKENS[..4]);
+    refuses(&config(), &tensors, &["[2, 2]", "[3, 2]"]);
+    tensors[0] = table("transformer.wte.weight", &[1.0, f32::NAN, 3.0, 4.0, 5.0, 6.0]);
+    refuses(&config(), &tensors, &["no finite number"]);
+}
+
+#[test]
+fn a_table_may_be_longer_than_the_tokenizer_but_not_shorter() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(CONFIG_FILE_NAME), config().to_string()).unwrap();
+    write(folder.path(), "model.safetensors", &whole());
+    let checkpoint = Checkpoint::read(folder.path()).unwrap();
+    assert_eq!(checkpoint.vocab_size(2).unwrap(), 3);
+    assert!(
+        checkpoint.vocab_size(4).unwrap_err().to_string().contains("has 3 tokens, the plan's tokenizer 4")
+    );
+}

@@ -1,0 +1,85 @@
+//! Agreement of the decoder with `transformers`, and of the feed-forward model with torch, on models that these wrote
+//! (tests/vectors/gemma_tiny/make.py, tests/vectors/feed_forward_tiny/make.py).
+
+#![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
+
+use std::path::{Path, PathBuf};
+
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use serde_json::{Value, json};
+use trainer_native::engine::{Engine, Example};
+use trainer_native::pretrained::Checkpoint;
+use trainer_native::tensor::{Flex, FlexDevice};
+
+fn cases() -> Vec<(PathBuf, Value)> {
+    let gemma = |layers: u32, kv_heads: u32, untied: bool| {
+        json!({ "family": "decoder", "d_model": 8, "layers": layers, "heads": 4, "kv_heads": kv_heads, "d_head": 6,
+                "d_ff": 20, "context": 12, "untied": untied })
+    };
+    let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
+                               "context": 10, "history": 4, "hidden": [12, 9, 6] });
+    let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    vec![
+        (folder("gemma_tiny"), gemma(2, 2, false)),
+        (folder("gemma_untied"), gemma(1, 1, true)),
+        (folder("feed_forward_tiny"), feed_forward),
+    ]
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// An engine with the weights of the folder's checkpoint.
+fn engine(folder: &Path, model: &Value) -> Engine<Flex> {
+    let training = json!({
+        "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+    });
+    let (model, training) =
+        (serde_json::from_value(model.clone()).unwrap(), serde_json::from_value(training).unwrap());
+    let checkpoint = Checkpoint::read(folder).unwrap();
+    let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+    let vocab_size = checkpoint.vocab_size(1).unwrap();
+    let mut engine = Engine::new(&model, &training, vocab_size, &mut init, 3, FlexDevice).unwrap();
+    let (weights, ignored) = checkpoint.weights(engine.specs(), &engine.hf_config()).unwrap();
+    assert!(ignored.is_empty());
+    engine.load_weights(weights).unwrap();
+    engine
+}
+
+#[test]
+fn logits_and_likelihood_equal_those_of_the_oracle() {
+    for (folder, model) in cases() {
+        let engine = engine(&folder, &model);
+        for example in read_json(&folder.join("expected.json"))["examples"].as_array().unwrap() {
+            let tokens: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
+            let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
+            for (length, want) in (1..).zip(want) {
+                let got = engine.next_token_logits(&tokens[..length]).unwrap();
+                let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                // Logits of order 10 in f32, given to six decimals, sums in another order.
+                assert!(worst < 2e-5 && got.len() == want.len(), "{folder:?} at {length}: {worst}");
+            }
+            let (sum, count) = engine.nll(&[Example::causal(&tokens)]).unwrap();
+            let mean = example["mean_nll"].as_f64().unwrap();
+            assert!((sum / count as f64 - mean).abs() < 1e-5, "{folder:?}");
+        }
+    }
+}
+
+#[test]
+fn config_is_the_oracles() {
+    for (folder, model) in cases() {
+        let (ours, theirs) = (engine(&folder, &model).hf_config(), read_json(&folder.join("config.json")));
+        let mut compared = 0;
+        for (name, value) in ours.as_object().unwrap() {
+            // Names of older versions of transformers that the newer still read.
+            if theirs.get(name).is_some() && name != "torch_dtype" {
+                assert_eq!(value, &theirs[name], "{folder:?} {name}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 9);
+    }
+}
