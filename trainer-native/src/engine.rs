@@ -5,7 +5,7 @@ use thiserror::Error;
 
 pub use crate::dp::{DpStep, PlainStep};
 use crate::dp::{Lot, dp_gradient, fold_in_order, plain_gradient};
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::layer::{Kernels, ParamSpec, SelectionError, Weights};
 use crate::model::{Batch, Network, Shape};
 pub use crate::model::{Example, ModelError};
 use crate::optim::Optimizer;
@@ -44,6 +44,9 @@ pub enum EngineError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A part of the weights that cannot be trained by itself.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
     /// A mechanism refused its parameters.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
@@ -97,13 +100,18 @@ impl<B: Kernels> Engine<B> {
         physical_batch: usize,
         device: B::Device,
     ) -> Result<Self, EngineError> {
-        let model = Network::new(model, training, vocab_size)?;
+        let network = Network::new(model, training, vocab_size)?;
+        let selection = network.selection(model)?;
+        let model = network;
         if physical_batch == 0 {
             let error = ModelError { what: "physical_batch", value: 0, allowed: "at least 1" };
             return Err(error.into());
         }
         B::warm_up();
-        let weights = Weights::initialize(model.specs(), init, &device);
+        let mut weights = Weights::initialize(model.specs(), init, &device);
+        if let Some(selection) = selection {
+            weights = weights.restrict(selection, init, &device);
+        }
         let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);
         let clipping = training.clipping;
         let (adapted, gradient_to_noise) = (None, None);
@@ -224,16 +232,16 @@ impl<B: Kernels> Engine<B> {
         Ok(self.model.logits(&self.weights, batch))
     }
 
-    /// The model's weights under Hugging Face names.
+    /// The model's weights under Hugging Face names, adapters merged.
     #[must_use]
     pub fn weights(&self) -> Vec<NamedTensor> {
-        named("", self.weights.specs(), self.weights.values())
+        named("", self.weights.model_specs(), self.weights.model_values())
     }
 
     /// Names, shapes and starts of the model's parameters.
     #[must_use]
     pub fn specs(&self) -> &[ParamSpec] {
-        self.weights.specs()
+        self.weights.model_specs()
     }
 
     /// `config.json` as `transformers` reads it.
@@ -242,10 +250,10 @@ impl<B: Kernels> Engine<B> {
         self.model.hf_config()
     }
 
-    /// All that a resumed run needs: weights, the optimizer's tensors and its step counter.
+    /// All that a resumed run needs beside the weights it began with: trained weights, the optimizer's tensors and its step counter.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
-        let mut state = self.weights();
+        let mut state = named("", self.weights.specs(), self.weights.values());
         let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
         state.extend(of_optimizer.map(|(name, shape, value)| NamedTensor {
             name,
@@ -296,9 +304,9 @@ impl<B: Kernels> Engine<B> {
     /// As [`Engine::load_state`].
     pub fn load_weights(&mut self, weights: Vec<NamedTensor>) -> Result<(), EngineError> {
         let mut weights = Tensors::new(weights)?;
-        let values = weights.take_list::<B>("", self.weights.specs(), &self.device)?;
+        let values = weights.take_list::<B>("", self.weights.model_specs(), &self.device)?;
         weights.finish()?;
-        self.weights.replace(values);
+        self.weights.replace_model(values);
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Bench, ledger, stderr, tiny};
+use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
@@ -55,4 +56,40 @@ fn a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written() {
     let message = stderr(&output);
     assert!(message.contains("n_inner = 32") && message.contains("model.d_ff makes it 48"), "{message}");
     assert!(!bench.path("tuned").exists());
+}
+
+/// Frozen weights come out as they went in, trained ones do not, and a resumed run needs the trained ones alone.
+#[test]
+fn adapters_are_merged_and_nothing_else_moves() {
+    let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+    let bench = pretrained(&[("trainable", lora)]);
+    let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
+    plan["training"]["learning_rate"] = json!({ "peak": 1e-2 });
+    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    let (before, after) =
+        (std::fs::read(bench.path("public/model.safetensors")).unwrap(), bench.model("tuned", &[]));
+    let (before, after) =
+        (SafeTensors::deserialize(&before).unwrap(), SafeTensors::deserialize(&after).unwrap());
+    let mut names = after.names();
+    names.sort_unstable();
+    let mut known = before.names();
+    known.sort_unstable();
+    assert_eq!(names, known, "the finished model has the names of an ordinary one");
+    for name in names {
+        let moved = before.tensor(name).unwrap().data() != after.tensor(name).unwrap().data();
+        assert_eq!(moved, name.ends_with("c_attn.weight"), "{name}");
+    }
+    assert!(verify_run(&bench.path("tuned")).unwrap().private);
+}
+
+#[test]
+fn a_target_that_is_no_matrix_is_refused() {
+    let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["q_proj"] } });
+    let output = pretrained(&[("trainable", lora)]).run("tuned", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("no matrix is named \"q_proj\"; allowed: c_attn, c_fc, c_proj"),
+        "{}",
+        stderr(&output)
+    );
 }

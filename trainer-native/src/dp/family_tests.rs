@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
 use super::{Lot, clip, per_example_norms};
-use crate::layer::Weights;
+use crate::layer::{Kernels, Selection, Weights};
 use crate::model::{Batch, Example, Network};
 use crate::pretrained::Checkpoint;
-use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData};
+use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
@@ -134,5 +134,117 @@ fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
             let want = example["gradient_norm"].as_f64().unwrap();
             assert!((got / want - 1.0).abs() < 3e-5, "{name}: {got} {want}");
         }
+    }
+}
+
+/// Networks with a part of their parameters trained: the network, the part, and how many parameters that is.
+fn parts() -> Vec<(Network, plan::Trainable, usize)> {
+    let lora = |targets: &[&str]| {
+        let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+        plan::Trainable::Lora(plan::Lora { rank: 2, alpha: 3.0, targets })
+    };
+    let gpt2 = || {
+        let model =
+            json!({ "family": "gpt2", "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 7 });
+        network(model, 23)
+    };
+    let mut families = families();
+    let feed_forward = families.remove(2);
+    let decoder = families.remove(0);
+    vec![
+        (gpt2(), lora(&["c_attn", "mlp.c_proj"]), 8),
+        (gpt2(), plan::Trainable::LastLayers(1), 14),
+        (decoder.clone(), lora(&["q_proj", "v_proj", "down_proj"]), 12),
+        (decoder, plan::Trainable::LastLayers(2), 19),
+        (feed_forward.clone(), lora(&["hidden.0", "hidden.2"]), 4),
+        (feed_forward, plan::Trainable::LastLayers(1), 4),
+    ]
+}
+
+fn restricted(network: &Network, trainable: &plan::Trainable) -> Weights<Flex> {
+    let layers = if matches!(network, Network::FeedForward(_)) { 3 } else { 2 };
+    let conv1d = matches!(network, Network::Gpt2(_));
+    let selection = Selection::new(trainable, &network.specs(), layers, conv1d).unwrap().unwrap();
+    let mut stream = TestRng::from_seed(43).stream(Purpose::Initialization, 0, 0);
+    let mut weights = weights(network).restrict(selection, &mut stream, &DEVICE);
+    // Away from the start: there B is 0, and A has no gradient.
+    let moved = weights.take().into_iter().map(|value| {
+        let mut noise = vec![0.0; value.dims()[0]];
+        stream.fill_gaussian_f32(&mut noise, 0.3);
+        value + Tensor::from_data(noise.as_slice(), &DEVICE)
+    });
+    weights.replace(moved.collect());
+    weights
+}
+
+#[test]
+fn clipped_sum_of_a_trained_part_equals_the_loop() {
+    for (network, trainable, count) in parts() {
+        let weights = restricted(&network, &trainable);
+        assert_eq!(weights.specs().len(), count, "{:?}", weights.specs());
+        let double = weights.clone().cast(FloatDType::F64);
+        let mut norms: Vec<f64> = ragged_lot()
+            .iter()
+            .map(|example| norm(&single_gradient(&network, &double, example, &DEVICE)))
+            .collect();
+        norms.sort_by(f64::total_cmp);
+        let bound = norms[norms.len() / 2];
+        assert!(bound > 0.01);
+        let want = clipped_sum_by_loop(&network, &double, &ragged_lot(), bound, &DEVICE);
+        let distance = relative_distance(&clipped(&network, &weights, 3, bound), &want);
+        assert!(distance < 1e-4, "{trainable:?}: {distance}");
+        let all = clipped_sum_by_loop(&network, &double, &ragged_lot(), 1e6, &DEVICE);
+        let distance = relative_distance(&clipped(&network, &double, 3, 1e6), &all);
+        assert!(distance < 1e-12, "{trainable:?}: {distance}");
+    }
+}
+
+/// The loss moves with A, B and whole parameters as their gradients say, through the merged matrices.
+#[test]
+fn gradients_of_a_trained_part_equal_central_differences_of_the_loss() {
+    const STEP: f64 = 1e-5;
+    for (network, trainable, _) in parts() {
+        let weights = restricted(&network, &trainable).cast(FloatDType::F64);
+        let example = Example::causal(&[3, 4, 4, 9, 0, 22, 3]);
+        let gradient = single_gradient(&network, &weights, &example, &DEVICE);
+        let loss = |weights: &Weights<Flex>| {
+            let batch =
+                Batch::new(std::slice::from_ref(&example), 1, network.shape(), FloatDType::F64, &DEVICE);
+            let (targets, target_weights) = (batch.targets.clone(), batch.target_weights.clone());
+            let nll = Flex::token_nll(network.logits(weights, batch), targets.reshape([7]));
+            to_host_f64((nll * target_weights.reshape([7])).sum())[0]
+        };
+        let (mut offset, mut got, mut want) = (0, Vec::new(), Vec::new());
+        for (index, spec) in weights.specs().to_vec().iter().enumerate() {
+            for element in (0..spec.len()).step_by(spec.len().div_ceil(7)) {
+                let at = |shift: f64| {
+                    let mut moved = weights.clone();
+                    let mut values = moved.take();
+                    let mut host = to_host_f64(values[index].clone());
+                    host[element] += shift;
+                    let length = host.len();
+                    let data = TensorData::new(host, [length]);
+                    values[index] = Tensor::from_data(data, (&DEVICE, DType::F64));
+                    moved.replace(values);
+                    loss(&moved)
+                };
+                want.push((at(STEP) - at(-STEP)) / (2.0 * STEP));
+                got.push(gradient[offset + element]);
+            }
+            offset += spec.len();
+        }
+        let distance = relative_distance(&got, &want);
+        assert!(distance < 1e-6 && norm(&got) > 0.01, "{trainable:?}: {distance}");
+    }
+}
+
+#[test]
+fn an_adapter_for_what_is_no_linear_layer_is_refused_with_the_names_there_are() {
+    let network = families().remove(0);
+    for target in ["c_attn", "embed_tokens", "norm", "proj"] {
+        let lora = plan::Lora { rank: 2, alpha: 1.0, targets: vec![target.to_owned()] };
+        let refusal = Selection::new(&plan::Trainable::Lora(lora), &network.specs(), 2, false).unwrap_err();
+        let message = refusal.to_string();
+        assert!(message.contains(target) && message.contains("down_proj, gate_proj, k_proj"), "{message}");
     }
 }

@@ -19,6 +19,7 @@ mod portable;
 mod relative;
 mod rms_norm;
 mod rotary;
+mod selection;
 #[cfg(test)]
 mod tests;
 mod weights;
@@ -39,4 +40,5 @@ pub use norm::{LayerNorm, SavedNorm};
 pub use relative::{RelativeBias, RelativeGrads};
 pub use rms_norm::{RmsNorm, SavedRmsNorm};
 pub use rotary::{Angles, Rotary};
+pub use selection::{Selection, SelectionError};
 pub use weights::{Initial, ParamId, ParamSpec, Weights};

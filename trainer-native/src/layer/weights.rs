@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use mechanisms::Stream;
 
+use super::Selection;
+use crate::dp::Record;
 use crate::tensor::{Backend, FloatDType, Tensor, from_host};
 
 /// A parameter's place in the model's list; also the index of its noise stream.
@@ -53,36 +55,92 @@ pub struct Weights<B: Backend> {
     specs: Arc<[ParamSpec]>,
     values: Vec<Tensor<B, 1>>,
     dtype: FloatDType,
+    part: Option<Part<B>>,
+}
+
+/// The trained part of a model's parameters.
+#[derive(Clone, Debug)]
+struct Part<B: Backend> {
+    selection: Arc<Selection>,
+    trained: Vec<Tensor<B, 1>>,
+    /// All of the model's parameters as they were before training.
+    base: Vec<Tensor<B, 1>>,
 }
 
 impl<B: Backend> Weights<B> {
     /// Draws first values in the order of the list.
     pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
-        let values = specs
-            .iter()
-            .map(|spec| {
-                let mut host = vec![0.0; spec.len()];
-                match spec.initial {
-                    Initial::Constant(value) => host.fill(value),
-                    Initial::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
-                }
-                from_host(host, [spec.len()], FloatDType::F32, device)
-            })
-            .collect();
-        Self { specs, values, dtype: FloatDType::F32 }
+        let values = draw(&specs, stream, device);
+        Self { specs, values, dtype: FloatDType::F32, part: None }
+    }
+
+    /// From now on only the chosen parameters are trained; new adapters are drawn.
+    #[must_use]
+    pub fn restrict(self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
+        let fresh = draw(selection.specs(), stream, device);
+        let fresh = fresh.into_iter().map(|value| value.cast(self.dtype)).collect();
+        let part = Part {
+            trained: selection.start(fresh, &self.values),
+            base: self.values.clone(),
+            selection: Arc::new(selection),
+        };
+        Self { part: Some(part), ..self }
     }
 
     /// The same values in another float format; tests take gradients in f64.
     #[must_use]
     pub fn cast(self, dtype: FloatDType) -> Self {
-        let values = self.values.into_iter().map(|value| value.cast(dtype)).collect();
-        Self { specs: self.specs, values, dtype }
+        let cast = |values: Vec<Tensor<B, 1>>| values.into_iter().map(|value| value.cast(dtype)).collect();
+        let part = self.part.map(|part| Part { trained: cast(part.trained), base: cast(part.base), ..part });
+        Self { specs: self.specs, values: cast(self.values), dtype, part }
     }
 
-    /// Names and shapes.
+    /// Names and shapes of the trained parameters: those that have gradients, noise and optimizer state.
     #[must_use]
     pub fn specs(&self) -> &[ParamSpec] {
+        self.part.as_ref().map_or(&self.specs, |part| part.selection.specs())
+    }
+
+    /// Names and shapes of all parameters of the model.
+    #[must_use]
+    pub fn model_specs(&self) -> &[ParamSpec] {
         &self.specs
+    }
+
+    /// All values of the model, flat, adapters merged.
+    #[must_use]
+    pub fn model_values(&self) -> &[Tensor<B, 1>] {
+        &self.values
+    }
+
+    /// Puts new values of the whole model in place of the old; adapters keep theirs.
+    ///
+    /// # Panics
+    /// If the number of tensors differs.
+    pub fn replace_model(&mut self, values: Vec<Tensor<B, 1>>) {
+        assert_eq!(values.len(), self.specs.len(), "one tensor a parameter");
+        self.values = values;
+        if let Some(part) = &mut self.part {
+            part.base.clone_from(&self.values);
+            part.trained = part.selection.start(std::mem::take(&mut part.trained), &part.base);
+        }
+        self.merge();
+    }
+
+    /// What a backward pass left for the trained parameters, out of that for all of the model's.
+    #[must_use]
+    pub fn trained_records(&self, records: Vec<Record<B>>) -> Vec<Record<B>> {
+        match &self.part {
+            Some(part) => part.selection.records(&part.trained, records),
+            None => records,
+        }
+    }
+
+    fn merge(&mut self) {
+        let Some(part) = &self.part else { return };
+        for (place, value) in part.selection.effective(&part.trained, &part.base) {
+            self.values[place] = value;
+        }
     }
 
     /// The float format of the values.
@@ -91,24 +149,31 @@ impl<B: Backend> Weights<B> {
         self.dtype
     }
 
-    /// All values, flat.
+    /// The trained values, flat.
     #[must_use]
     pub fn values(&self) -> &[Tensor<B, 1>] {
-        &self.values
+        self.part.as_ref().map_or(&self.values, |part| &part.trained)
     }
 
-    /// Puts new values in place of the old.
+    /// Puts new values of the trained parameters in place of the old.
     ///
     /// # Panics
-    /// If the number of tensors differs: the optimizer and the loader keep the model's own list.
+    /// If the number of tensors differs: the optimizer and the loader keep the list as it is.
     pub fn replace(&mut self, values: Vec<Tensor<B, 1>>) {
-        assert_eq!(values.len(), self.specs.len(), "one tensor a parameter");
-        self.values = values;
+        assert_eq!(values.len(), self.specs().len(), "one tensor a parameter");
+        match &mut self.part {
+            Some(part) => part.trained = values,
+            None => self.values = values,
+        }
+        self.merge();
     }
 
-    /// Gives the values away, so that an update may reuse their memory.
+    /// Gives the trained values away, so that an update may reuse their memory.
     pub fn take(&mut self) -> Vec<Tensor<B, 1>> {
-        std::mem::take(&mut self.values)
+        match &mut self.part {
+            Some(part) => std::mem::take(&mut part.trained),
+            None => std::mem::take(&mut self.values),
+        }
     }
 
     /// A parameter as a vector.
@@ -129,4 +194,16 @@ impl<B: Backend> Weights<B> {
         let shape = &self.specs[id.0].shape;
         self.values[id.0].clone().reshape([shape[0], shape[1]])
     }
+}
+
+fn draw<B: Backend>(specs: &[ParamSpec], stream: &mut Stream, device: &B::Device) -> Vec<Tensor<B, 1>> {
+    let first = |spec: &ParamSpec| {
+        let mut host = vec![0.0; spec.len()];
+        match spec.initial {
+            Initial::Constant(value) => host.fill(value),
+            Initial::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
+        }
+        from_host(host, [spec.len()], FloatDType::F32, device)
+    };
+    specs.iter().map(first).collect()
 }

@@ -19,7 +19,7 @@ pub use gpt2::{Gpt2, Gpt2Config};
 pub use t5::{T5, T5Config};
 
 use crate::dp::Record;
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::layer::{Kernels, ParamSpec, Selection, SelectionError, Weights};
 use crate::objective;
 use crate::tensor::Tensor;
 
@@ -121,6 +121,16 @@ impl Network {
         }
     }
 
+    /// The part of the parameters that a plan trains; `None` for all.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if the plan names what this network does not have.
+    pub fn selection(&self, model: &plan::Model) -> Result<Option<Selection>, SelectionError> {
+        // GPT-2 alone stores its matrices [d_in, d_out].
+        let conv1d = matches!(self, Self::Gpt2(_));
+        Selection::new(&model.trainable, &self.specs(), model.layers as usize, conv1d)
+    }
+
     /// Number of tokens.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
@@ -171,17 +181,19 @@ impl Network {
         }
     }
 
-    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
+    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient of the
+    /// trained parameters.
     ///
     /// The losses themselves are never computed: they are private and nothing may depend on them.
     pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<Record<B>> {
-        match self {
+        let records = match self {
             Self::Gpt2(model) => model.records(weights, batch),
             Self::T5(model) => model.records(weights, batch),
             Self::Bert(model) => model.records(weights, batch),
             Self::Decoder(model) => model.records(weights, batch),
             Self::FeedForward(model) => model.records(weights, batch),
-        }
+        };
+        weights.trained_records(records)
     }
 }
 
