@@ -52,9 +52,11 @@ pub(crate) fn allowed(outer: &'static Value) -> String {
     }
     match kind(schema) {
         "object" => format!("an object with {}", names(schema).join(", ")),
-        "array" => {
-            format!("a list of {}", if schema["items"]["type"] == "string" { "texts" } else { "objects" })
-        }
+        "array" => match schema["items"]["type"].as_str() {
+            Some("string") => "a list of texts".to_owned(),
+            Some("integer" | "number") => "a list of numbers".to_owned(),
+            _ => "a list of objects".to_owned(),
+        },
         "integer" => format!("a whole number{}", range(schema)),
         "number" => format!("a number{}", range(schema)),
         "boolean" => "true or false".to_owned(),

@@ -1,4 +1,4 @@
-//! Agreement of the decoder with `transformers`, and of the feed-forward model with torch, on models that these wrote
+//! Agreement of the decoders with `transformers`, read as checkpoints to start from, and of the feed-forward model with torch, on models that these wrote
 //! (tests/vectors/gemma_tiny/make.py, tests/vectors/feed_forward_tiny/make.py).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
@@ -19,7 +19,9 @@ fn cases() -> Vec<(PathBuf, Value)> {
     let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
                                "context": 10, "history": 4, "hidden": [12, 9, 6] });
     let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    let gpt2 = json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 4, "d_ff": 40, "context": 12 });
     vec![
+        (folder("gpt2_tiny"), gpt2),
         (folder("gemma_tiny"), gemma(2, 2, false)),
         (folder("gemma_untied"), gemma(1, 1, true)),
         (folder("feed_forward_tiny"), feed_forward),

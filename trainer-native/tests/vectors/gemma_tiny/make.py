@@ -17,7 +17,7 @@ def write(folder, tied, layers, kv_heads):
     config = GemmaConfig(
         vocab_size=37, max_position_embeddings=12, hidden_size=8, num_hidden_layers=layers, num_attention_heads=4,
         num_key_value_heads=kv_heads, head_dim=6, intermediate_size=20, tie_word_embeddings=tied,
-        bos_token_id=1, eos_token_id=1, pad_token_id=0,
+        bos_token_id=1, eos_token_id=1, pad_token_id=None,  # a padding token's row would get no gradient
     )
     model = GemmaForCausalLM(config).eval()
     with torch.no_grad():  # away from the initial values, so that gains take part
