@@ -85,3 +85,33 @@ fn config_is_the_oracles() {
         assert!(compared >= 9);
     }
 }
+
+/// The other families' checkpoints are read too; that the weights mean the same is held in families.rs.
+#[test]
+fn checkpoints_of_encoders_are_read_whole() {
+    let models = [
+        ("t5_tiny", "t5", "span_corruption", 40),
+        ("t5_v1_1_tiny", "t5_v1_1", "span_corruption", 40),
+        ("bert_tiny", "bert", "masked_lm_next_sentence", 16),
+        ("bert_masked_tiny", "bert", "masked_lm", 16),
+        // A model without next-sentence prediction leaves that head of the checkpoint out.
+        ("bert_tiny", "bert", "masked_lm", 16),
+    ];
+    for (name, family, objective, context) in models {
+        let model = json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
+        let training = json!({
+            "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+        });
+        let (model, training) =
+            (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+        let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+        let mut engine = Engine::<Flex>::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+        let checkpoint = Checkpoint::read(&folder).unwrap();
+        let (weights, ignored) = checkpoint.weights(engine.specs(), &engine.hf_config()).unwrap();
+        let head = |name: &String| name.starts_with("bert.pooler.") || name.starts_with("cls.seq_relationship.");
+        assert!(ignored.iter().all(head) && (ignored.len() == 4) == (objective == "masked_lm" && name == "bert_tiny"));
+        engine.load_weights(weights).unwrap();
+    }
+}

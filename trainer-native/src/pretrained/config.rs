@@ -91,6 +91,8 @@ fn field(family: &str, config: &Value, name: &str) -> Value {
     let given = &config[name];
     match (family, name) {
         ("gpt2", "n_inner") if given.is_null() => json!(config["n_embd"].as_u64().map(|d| 4 * d)),
+        // mT5 is T5 version 1.1 with another vocabulary.
+        ("t5", "model_type") if given == "mt5" => json!("t5"),
         ("t5", "num_decoder_layers") if given.is_null() => config["num_layers"].clone(),
         ("gemma", "rope_theta") if given.is_null() && !config["rope_parameters"].is_null() => {
             config["rope_parameters"]["rope_theta"].clone()
