@@ -124,10 +124,9 @@ mod tests {
     /// Oracle: by hand, for one layer of 2 on 3 tokens of width 5: 259·5 + (15·2 + 2) + (2·259 + 259).
     #[test]
     fn feed_forward_models_have_the_parameters_of_their_layers() {
-        let model = of(
-            r#"{"family": "feed_forward", "d_model": 5, "layers": 1, "heads": 1, "d_ff": 2, "context": 9,
-                "history": 3}"#,
-        );
+        let model =
+            of(r#"{"family": "feed_forward", "d_model": 5, "layers": 1, "heads": 1, "d_ff": 2, "context": 9,
+                "history": 3}"#);
         assert_eq!(parameters(&model, Objective::CausalLm, &Tokenizer::Bytes), 1_295 + 32 + 777);
     }
 }

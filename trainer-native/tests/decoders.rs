@@ -110,8 +110,12 @@ fn checkpoints_of_encoders_are_read_whole() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
         let checkpoint = Checkpoint::read(&folder).unwrap();
         let (weights, ignored) = checkpoint.weights(engine.specs(), &engine.hf_config()).unwrap();
-        let head = |name: &String| name.starts_with("bert.pooler.") || name.starts_with("cls.seq_relationship.");
-        assert!(ignored.iter().all(head) && (ignored.len() == 4) == (objective == "masked_lm" && name == "bert_tiny"));
+        let head =
+            |name: &String| name.starts_with("bert.pooler.") || name.starts_with("cls.seq_relationship.");
+        assert!(
+            ignored.iter().all(head)
+                && (ignored.len() == 4) == (objective == "masked_lm" && name == "bert_tiny")
+        );
         engine.load_weights(weights).unwrap();
     }
 }
