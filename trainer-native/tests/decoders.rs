@@ -86,7 +86,7 @@ fn config_is_the_oracles() {
     }
 }
 
-/// The other families' checkpoints are read too; that the weights mean the same is held in families.rs.
+/// The other families' checkpoints are read too; that the weights mean the same is held in encoders.rs.
 #[test]
 fn checkpoints_of_encoders_are_read_whole() {
     let models = [
