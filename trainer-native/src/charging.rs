@@ -42,7 +42,10 @@ impl Charging {
             Entry::Step { step, .. } => self.note_step(plan, *step),
             // What a torn line would have reserved belongs to the process before.
             Entry::Resume { torn_bytes, .. } if *torn_bytes > 0 => self.torn = true,
-            Entry::Resume { .. } | Entry::Release { .. } | Entry::Tokenizer { .. } => *self = Self::default(),
+            Entry::Resume { .. }
+            | Entry::Release { .. }
+            | Entry::Tokenizer { .. }
+            | Entry::InitialWeights { .. } => *self = Self::default(),
             Entry::Header(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {}
         }
     }

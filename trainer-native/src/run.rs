@@ -119,7 +119,7 @@ fn record_start(start: &Start, folder: &mut RunFolder) -> Result<(), RunError> {
     if !start.ignored.is_empty() {
         note(&format!("model.initial: not used: {}", start.ignored.join(", ")));
     }
-    folder.ledger.append(Entry::InitialWeights { sha256: start.sha256.clone() })
+    folder.ledger.append(ledger::Entry::InitialWeights { sha256: start.sha256.clone() })
 }
 
 /// The step to end before: the plan's last, or an earlier one if crashes burned more steps than are spare.
