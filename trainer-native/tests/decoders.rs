@@ -58,7 +58,7 @@ fn logits_and_likelihood_equal_those_of_the_oracle() {
             let tokens: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
             let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
             for (length, want) in (1..).zip(want) {
-                let got = engine.next_token_logits(&tokens[..length]).unwrap();
+                let got = engine.next_token_logits(&tokens[..length], &[]).unwrap();
                 let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 // Logits of order 10 in f32, given to six decimals, sums in another order.
                 assert!(worst < 2e-5 && got.len() == want.len(), "{folder:?} at {length}: {worst}");
