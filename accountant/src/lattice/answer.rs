@@ -171,3 +171,39 @@ impl Sums {
         (value, doubt + self.lost)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_claimed_below_the_lattice() {
+        // A mass of 1e-6 at the lattice's lowest loss, 5; what lies below is not on the lattice at all.
+        let window = Window {
+            tilt: 1.0,
+            step: 0.1,
+            bottom: 5.0,
+            top: 10.0,
+            power_above: 2.0,
+            power_below: 0.5,
+            tail: 1e-12,
+        };
+        let curve = || {
+            let mut masses = vec![0.0; 256];
+            masses[50] = 1.0;
+            let nothing = f64::NEG_INFINITY;
+            Curve {
+                masses,
+                log_norm: 5.0 + libm::log(1e-6),
+                log_above: nothing,
+                log_below: nothing,
+                ..Curve::default()
+            }
+        };
+        let answer = Answer::new(curve(), curve(), 0.0, window);
+        assert!(answer.epsilon(1e-3).unwrap().upper >= 5.0 - 1e-9);
+        assert!(answer.delta(2.0).unwrap().upper >= 1.0);
+    }
+}
