@@ -37,8 +37,11 @@ impl Decoder {
         match self {
             Self::Metaspace { drop_first_space } => {
                 let text = join_pieces(ids, byte_of, surface);
+                let first = ids.iter().find(|id| surface(**id).is_some()).copied();
+                // What a `.model` shows for unknown text keeps its own space.
+                let is_unknown = matches!(model, Model::SentencePiece(_)) && first == model.unk_id();
                 match text.strip_prefix(' ') {
-                    Some(rest) if *drop_first_space => rest.to_owned(),
+                    Some(rest) if *drop_first_space && !is_unknown => rest.to_owned(),
                     _ => text,
                 }
             }

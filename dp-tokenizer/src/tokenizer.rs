@@ -168,7 +168,7 @@ impl Tokenizer {
     /// The tokenizer of a SentencePiece `.model`, id for id.
     ///
     /// # Errors
-    /// If the file is damaged or its model is no unigram model.
+    /// If the file is damaged.
     pub fn from_sentencepiece(file: &SentencePieceModel) -> Result<Self, FormatError> {
         let normalizer = SentencePieceNormalizer::new(file)?;
         let drop_first_space = file.normalizer.add_dummy_prefix && !file.treat_whitespace_as_suffix;

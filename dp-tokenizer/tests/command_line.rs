@@ -58,6 +58,50 @@ fn private_training_stays_within_epsilon_and_states_it() {
 }
 
 #[test]
+fn every_method_stays_within_epsilon_and_names_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    for (method, rounds) in [("pooled", 5), ("sips", 3), ("policy", 1), ("mad2r", 2), ("weighted", 1)] {
+        let out = dir.path().join(method);
+        let mut arguments = vec!["train", "--epsilon", "2", "--delta", "1e-6", "--method", method];
+        arguments.extend(["--vocab-size", "450", "--out", path(&out)]);
+        let done = run(&arguments, "");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let privacy: Value =
+            serde_json::from_str(&std::fs::read_to_string(out.join("privacy.json")).unwrap()).unwrap();
+        assert_eq!((&privacy["method"], &privacy["private"]), (&Value::from(method), &Value::from(true)));
+        let upper = privacy["epsilon"]["upper"].as_f64().unwrap();
+        assert!(upper <= 2.0 && upper > 1.99, "{method}: {upper}");
+        // A threshold for each round, and the count.
+        assert_eq!(privacy["event"]["events"].as_array().unwrap().len(), rounds + 1, "{method}");
+        assert!(privacy["first_threshold"].as_f64().unwrap() > 1.0, "{method}");
+    }
+}
+
+#[test]
+fn the_shape_of_a_vocabulary_is_as_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("u");
+    let train = |more: &[&str]| {
+        let done =
+            run(&[&["train", "--public", "--vocab-size", "500", "--out", path(&out)], more].concat(), "");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        std::fs::read_to_string(out.join("tokenizer.json")).unwrap()
+    };
+    let unigram = train(&["--symbol", "<mask>", "--sentinels", "3", "--normalizer", "nfkc-lowercase"]);
+    for part in ["\"<mask>\"", "\"<extra_id_2>\"", "\"NFKC\"", "\"Lowercase\""] {
+        assert!(unigram.contains(part), "{part}");
+    }
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
+    assert!(train(&["--normalizer-of", model]).contains("\"Precompiled\""));
+    assert!(train(&["--model", "wordpiece", "--cased"]).contains("\"lowercase\": false"));
+    assert!(train(&["--model", "bpe", "--symbol", "<mask>"]).contains("\"<mask>\""));
+    let characters = |share| train(&["--model", "char", "--character-coverage", share]).len();
+    assert!(characters("0.5") < characters("1"));
+    let privacy = std::fs::read_to_string(out.join("privacy.json")).unwrap();
+    assert!(privacy.contains("\"private\": false") && privacy.contains("declared public"), "{privacy}");
+}
+
+#[test]
 fn a_test_key_repeats_the_run_and_marks_it_not_private() {
     let dir = tempfile::tempdir().unwrap();
     let train = |name: &str, key: &str| {
@@ -84,7 +128,7 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     std::fs::write(&empty, "\n").unwrap();
     let bad = dir.path().join("tokenizer.json");
     std::fs::write(&bad, "{").unwrap();
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["train", "--out", out], "--epsilon"),
         (&["train", "--epsilon", "nan", "--delta", "1e-6", "--out", out], "target epsilon = NaN"),
         (&["train", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
@@ -101,6 +145,12 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
             &["train", "--epsilon", "1", "--delta", "1e-6", "--as-published", "--out", out],
             "--method hoory-2021",
         ),
+        (
+            &["train", "--public", "--model", "char", "--symbol", "<x>", "--out", out],
+            "--model unigram, bpe and byte",
+        ),
+        (&["train", "--public", "--cased", "--out", out], "--cased goes with --model wordpiece"),
+        (&["train", "--public", "--character-coverage", "1.5", "--out", out], "at most 1"),
         (&["encode", "--tokenizer", path(&bad)], "tokenizer.json, line"),
     ];
     for (arguments, expected) in cases {

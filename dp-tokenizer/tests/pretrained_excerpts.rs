@@ -66,6 +66,31 @@ fn sentencepiece_ids_and_texts_equal_its_own() {
 }
 
 #[test]
+fn sentencepiece_models_of_every_kind_encode_and_decode_as_there() {
+    let expected: Value = serde_json::from_str(include_str!("fixtures/sentencepiece_kinds.json")).unwrap();
+    let texts: Vec<String> = serde_json::from_value(expected["texts"].clone()).unwrap();
+    let models: [(&str, &[u8]); 3] = [
+        ("bpe", include_bytes!("fixtures/bpe.model")),
+        ("word", include_bytes!("fixtures/word.model")),
+        ("char", include_bytes!("fixtures/char.model")),
+    ];
+    for (kind, bytes) in models {
+        let model = SentencePieceModel::from_bytes(bytes).unwrap();
+        let tokenizer = Tokenizer::from_sentencepiece(&model).unwrap();
+        let written = SentencePieceModel::from_bytes(&model.to_bytes()).unwrap();
+        let again = Tokenizer::from_sentencepiece(&written).unwrap();
+        let wanted: Vec<Vec<u32>> = serde_json::from_value(expected[kind].clone()).unwrap();
+        assert!(texts.len() > 20 && texts.len() == wanted.len());
+        for (at, (text, ids)) in texts.iter().zip(&wanted).enumerate() {
+            assert_eq!(&tokenizer.encode(text), ids, "{kind}: {text:?}");
+            assert_eq!(&again.encode(text), ids, "{kind}, written again: {text:?}");
+            let decoded = expected[format!("{kind}_decoded")][at].as_str().unwrap();
+            assert_eq!(tokenizer.decode(ids), decoded, "{kind}: {text:?}");
+        }
+    }
+}
+
+#[test]
 fn a_rewritten_model_encodes_the_same() {
     let bytes = SentencePieceModel::from_bytes(MODEL).unwrap().to_bytes();
     let rewritten = SentencePieceModel::from_bytes(&bytes).unwrap();

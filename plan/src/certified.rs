@@ -3,7 +3,7 @@
 use accountant::{Bounds, Delta, DpEvent};
 
 use crate::canonical::sha256_hex;
-use crate::{Plan, Sampling, TruncatedPoisson};
+use crate::{Plan, ReleaseMethod, Sampling, TruncatedPoisson};
 
 /// A plan whose cost is computed and within its promise. Only [`Plan::certify`] makes one.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +86,8 @@ impl Phase {
 /// How the vocabulary is released from private text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenizerRelease {
+    /// How words are found.
+    pub method: ReleaseMethod,
     /// Of the whole release, seen as one Gaussian.
     pub noise_multiplier: f64,
     /// Probability, over all rounds, that a word of one unit alone is released.

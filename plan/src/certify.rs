@@ -3,12 +3,8 @@
 use accountant::{Bounds, DpEvent, budget, calibrate};
 
 use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
+use crate::tokenizer::COUNT_SHARE;
 use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
-
-/// How a release divides its squared μ: thrice as much each round, then a count of what was found. Few words
-/// pass the first rounds, and those leave before the last, which can then look at rarer ones.
-const ROUND_SHARES: [f64; 3] = [0.0625, 0.1875, 0.5];
-const COUNT_SHARE: f64 = 0.25;
 
 impl Plan {
     /// Computes what the whole pipeline costs and holds the plan to its promise.
@@ -90,16 +86,20 @@ impl Plan {
     }
 
     fn release(&self, noise_multiplier: Option<f64>) -> Option<TokenizerRelease> {
-        let noise_multiplier = noise_multiplier?;
+        let (noise_multiplier, Tokenizer::Train(trained)) = (noise_multiplier?, self.tokenizer()) else {
+            return None;
+        };
+        let method = trained.release;
         let threshold_delta = budget::threshold_delta(self.delta());
         let event = accountant::vocabulary_release_event(
             noise_multiplier,
             threshold_delta,
-            &ROUND_SHARES,
+            method.round_shares(),
             COUNT_SHARE,
         );
-        let round_shares = ROUND_SHARES.to_vec();
+        let round_shares = method.round_shares().to_vec();
         Some(TokenizerRelease {
+            method,
             noise_multiplier,
             threshold_delta,
             round_shares,

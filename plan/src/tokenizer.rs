@@ -49,7 +49,29 @@ pub enum TokenizerModel {
 pub enum ReleaseMethod {
     /// Iterative partition selection: three thresholded rounds, then noisy counts of the words found.
     Sips,
+    /// As sips, in five rounds, with the evidence of all of them pooled: finds most words.
+    Pooled,
+    /// The policy Gaussian in one round: units one after the other fill what is missing.
+    Policy,
+    /// MaxAdaptiveDegree in two rounds: weight that frequent words have beyond need goes to rarer ones.
+    Mad2r,
 }
+
+impl ReleaseMethod {
+    /// How a release divides its squared μ among its rounds; [`COUNT_SHARE`] is left for the count. More each round: few
+    /// words pass the first, and those leave before the last, which can then look at rarer ones.
+    pub(crate) fn round_shares(self) -> &'static [f64] {
+        match self {
+            Self::Sips => &[0.0625, 0.1875, 0.5],
+            Self::Pooled => &[0.07, 0.07, 0.14, 0.2, 0.27],
+            Self::Policy => &[0.75],
+            Self::Mad2r => &[0.15, 0.6],
+        }
+    }
+}
+
+/// The share of a release's squared μ for the count of what was found.
+pub(crate) const COUNT_SHARE: f64 = 0.25;
 
 /// A vocabulary made without the private text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

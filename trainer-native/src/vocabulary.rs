@@ -5,10 +5,10 @@ use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::count::items;
-use dp_tokenizer::release::{ReleaseConfig, release};
+use dp_tokenizer::release::{Method, ReleaseConfig, release};
 use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
 use mechanisms::{PrivacyRng, RandomnessSource};
-use plan::CertifiedPlan;
+use plan::{CertifiedPlan, ReleaseMethod};
 
 use crate::RunError;
 use crate::data::Units;
@@ -134,7 +134,13 @@ fn release_words(
         &planned.round_shares,
         planned.count_share,
     )
-    .map_err(|error| failed(&error))?;
+    .map_err(|error| failed(&error))?
+    .by(match planned.method {
+        ReleaseMethod::Sips => Method::Sips,
+        ReleaseMethod::Pooled => Method::Pooled,
+        ReleaseMethod::Policy => Method::Policy,
+        ReleaseMethod::Mad2r => Method::Mad2r,
+    });
     if config.event() != planned.event {
         return Err(failed(&"its event is not the one the plan certifies"));
     }

@@ -43,7 +43,7 @@ pub(super) struct Train {
     #[arg(long, default_value = "record", value_name = "UNIT")]
     pub(super) unit: Unit,
     /// How words are released.
-    #[arg(long, value_enum, default_value = "sips")]
+    #[arg(long, value_enum, default_value = "pooled")]
     pub(super) method: Method,
     /// The ε to stay within.
     #[arg(long, required_unless_present = "public", value_name = "E")]
@@ -69,6 +69,8 @@ pub(super) struct Train {
     /// Write characters outside the vocabulary as <unk> instead of as bytes.
     #[arg(long)]
     pub(super) no_byte_fallback: bool,
+    #[command(flatten)]
+    pub(super) shape: Shape,
     /// Folder for the files; it is made if need be.
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
@@ -99,6 +101,42 @@ pub(super) struct Encode {
     /// Threads for a token file; all cores unless stated.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
     pub(super) threads: Option<u16>,
+}
+
+/// What the vocabulary is made of beside learnt pieces. All of it is public.
+#[derive(Args)]
+pub(super) struct Shape {
+    /// A symbol that is one token wherever it stands (unigram, bpe, byte); repeat for more.
+    #[arg(long = "symbol", value_name = "TEXT")]
+    pub(super) symbols: Vec<String>,
+    /// How many of T5's <extra_id_…> end the vocabulary (unigram).
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(super) sentinels: usize,
+    /// Share of all characters that the alphabet covers (unigram: 1, char: 0.9995, if not given).
+    #[arg(long, value_name = "SHARE")]
+    pub(super) character_coverage: Option<f64>,
+    /// What texts go through first (unigram).
+    #[arg(long, value_enum, default_value = "none")]
+    pub(super) normalizer: NormalizerName,
+    /// The character map of this SentencePiece .model instead, such as T5's nmt_nfkc (unigram).
+    #[arg(long, value_name = "PATH", conflicts_with = "normalizer")]
+    pub(super) normalizer_of: Option<PathBuf>,
+    /// Keep case and accents (wordpiece), as BERT cased does.
+    #[arg(long)]
+    pub(super) cased: bool,
+}
+
+/// Normalisers that need no file.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum NormalizerName {
+    /// Texts as they are.
+    None,
+    /// Unicode's NFC.
+    Nfc,
+    /// Unicode's NFKC.
+    Nfkc,
+    /// NFKC, then lower case.
+    NfkcLowercase,
 }
 
 /// Use a tokenizer.
@@ -139,8 +177,14 @@ pub(super) struct Convert {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Method {
+    /// Five rounds: earlier noisy weights steer later ones and count towards the thresholds. Finds most.
+    Pooled,
     /// DP-SIPS: three rounds, what is released leaves before the next.
     Sips,
+    /// The policy Gaussian: units one after the other fill what is missing.
+    Policy,
+    /// MaxAdaptiveDegree in two rounds: weight beyond need goes to rarer words.
+    Mad2r,
     /// One round of even weights with Gaussian noise.
     Weighted,
     /// The paper's word histogram, each word once a unit; needs --unit words:N.

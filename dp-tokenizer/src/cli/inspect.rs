@@ -44,6 +44,7 @@ fn privacy_of(tokenizer: &Path) -> Value {
 
 fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> {
     let (mut words, mut tokens, mut bytes, mut unknown) = (0, 0, 0, 0);
+    let (mut items, mut whole) = (0_u64, 0_u64);
     let mut encoder = tokenizer.encoder();
     for record in open(&Source::files(arguments.public_text.clone())).map_err(refuse)? {
         let text = record.map_err(refuse)?.text;
@@ -51,6 +52,10 @@ fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> 
         words += text.split_whitespace().count();
         bytes += text.len();
         tokens += ids.len();
+        dp_tokenizer::count::items(&text, |item| {
+            items += 1;
+            whole += u64::from(encoder.encode(&item.replace('\u{2581}', " ")).len() == 1);
+        });
         unknown += ids.iter().filter(|&&id| Some(id) == tokenizer.unk_id()).count();
     }
     Ok(json!({
@@ -59,5 +64,7 @@ fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> 
         "tokens_per_word": tokens as f64 / words.max(1) as f64,
         "bytes_per_token": bytes as f64 / tokens.max(1) as f64,
         "unknown_tokens": unknown,
+        // Of words and of what stands between them, as a release counts them.
+        "share_in_one_token": whole as f64 / items.max(1) as f64,
     }))
 }

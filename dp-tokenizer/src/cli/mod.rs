@@ -7,6 +7,7 @@ mod failure;
 mod inspect;
 mod private;
 mod progress;
+mod shape;
 mod tokens;
 mod train;
 

@@ -3,7 +3,7 @@
 use accountant::{Delta, DpEvent, NeighboringRelation, budget, calibrate};
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::UnitItems;
-use dp_tokenizer::release::{Formula, ReleaseConfig, Released, release_items};
+use dp_tokenizer::release::{self as released, COUNT_SHARE, Formula, ReleaseConfig, Released, release_items};
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{OsRng, TestRng};
 use serde_json::{Value, json};
@@ -14,8 +14,7 @@ use super::progress::Progress;
 
 /// Shares of μ² for the rounds and for the counts.
 type Shares = (&'static [f64], f64);
-const SIPS: Shares = (&[0.0625, 0.1875, 0.5], 0.25);
-const WEIGHTED: Shares = (&[0.75], 0.25);
+const WEIGHTED: Shares = (&[0.75], COUNT_SHARE);
 const ONE_ROUND: Shares = (&[1.0], 0.0);
 
 /// What the user promised.
@@ -52,8 +51,10 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
 /// The least noise whose certified ε meets the promise.
 fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
     let threshold_delta = budget::threshold_delta(promise.delta);
+    let rounds_of = |method: released::Method| (method.round_shares(), COUNT_SHARE);
+    let by = method(arguments.method);
     let (rounds, count) = match arguments.method {
-        Method::Sips => SIPS,
+        Method::Pooled | Method::Sips | Method::Policy | Method::Mad2r => rounds_of(by),
         Method::Weighted => WEIGHTED,
         Method::Hoory2021 | Method::Ponomareva2022 => ONE_ROUND,
     };
@@ -62,13 +63,27 @@ fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseCon
         .map_err(refuse)?;
     let corrected = Formula::Corrected;
     match arguments.method {
-        Method::Sips | Method::Weighted => ReleaseConfig::with_shares(noise, threshold_delta, rounds, count),
+        Method::Pooled | Method::Sips | Method::Policy | Method::Mad2r | Method::Weighted => {
+            ReleaseConfig::with_shares(noise, threshold_delta, rounds, count).map(|config| config.by(by))
+        }
         Method::Hoory2021 => ReleaseConfig::hoory_2021(noise, threshold_delta, words(arguments)?, corrected),
         Method::Ponomareva2022 => {
             ReleaseConfig::ponomareva_2022(noise, threshold_delta, words(arguments)?, corrected)
         }
     }
     .map_err(refuse)
+}
+
+/// How items are found; the papers' histograms and the weighted one are single rounds of even weights.
+fn method(method: Method) -> released::Method {
+    match method {
+        Method::Pooled => released::Method::Pooled,
+        Method::Policy => released::Method::Policy,
+        Method::Mad2r => released::Method::Mad2r,
+        Method::Sips | Method::Weighted | Method::Hoory2021 | Method::Ponomareva2022 => {
+            released::Method::Sips
+        }
+    }
 }
 
 /// The papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise multiplier.
@@ -82,7 +97,7 @@ fn as_published(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseC
         Method::Ponomareva2022 => {
             ReleaseConfig::ponomareva_2022(noise(2.5), delta, words(arguments)?, Formula::AsPublished)
         }
-        Method::Sips | Method::Weighted => {
+        Method::Pooled | Method::Sips | Method::Policy | Method::Mad2r | Method::Weighted => {
             return Err(refuse("--as-published goes with --method hoory-2021 or ponomareva-2022"));
         }
     }
@@ -111,7 +126,10 @@ fn statement(
         "relation": promise.relation,
         "unit": arguments.unit.name,
         "method": match arguments.method {
+            Method::Pooled => "pooled",
             Method::Sips => "sips",
+            Method::Policy => "policy",
+            Method::Mad2r => "mad2r",
             Method::Weighted => "weighted",
             Method::Hoory2021 => "hoory-2021",
             Method::Ponomareva2022 => "ponomareva-2022",

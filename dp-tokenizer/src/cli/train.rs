@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use dp_tokenizer::corpus::{Source, expand, read_counts};
+use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram,
@@ -21,6 +22,7 @@ const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
 
 pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     // Before hours of work, not after.
+    super::shape::check(arguments)?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
@@ -48,15 +50,32 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
+    let shape = &arguments.shape;
+    let special_tokens = || [BpeConfig::default().special_tokens, shape.symbols.clone()].concat();
     let trained = match arguments.model {
-        Model::Unigram => unigram(words, &UnigramConfig { vocab_size, byte_fallback, ..Default::default() }),
-        Model::Bpe => bpe(words, &BpeConfig { vocab_size, ..Default::default() }),
-        Model::Wordpiece => wordpiece(words, &WordPieceTraining { vocab_size, ..Default::default() }),
+        Model::Unigram => unigram(
+            words,
+            &UnigramConfig {
+                vocab_size,
+                byte_fallback,
+                symbols: shape.symbols.clone(),
+                sentinels: shape.sentinels,
+                character_coverage: shape.character_coverage.unwrap_or(1.0),
+                normalizer: super::shape::normalizer(shape)?,
+                ..Default::default()
+            },
+        ),
+        Model::Bpe => bpe(words, &BpeConfig { vocab_size, special_tokens: special_tokens() }),
+        Model::Wordpiece => {
+            let normalizer = if shape.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
+            wordpiece(words, &WordPieceTraining { vocab_size, normalizer, ..Default::default() })
+        }
         Model::Char => {
-            characters(words, &CharacterConfig { vocab_size, byte_fallback, ..Default::default() })
+            let coverage = shape.character_coverage.unwrap_or(CharacterConfig::default().coverage);
+            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback })
         }
         Model::Byte => {
-            let special = BpeConfig::default().special_tokens;
+            let special = special_tokens();
             let requested = special.len() + 256;
             bytes(&special).map(|tokenizer| Trained { tokenizer, requested })
         }

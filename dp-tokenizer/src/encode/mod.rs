@@ -6,6 +6,7 @@ mod cache;
 mod double_array;
 mod model;
 mod sentencepiece;
+mod sentencepiece_merge;
 mod unigram;
 mod wordpiece;
 

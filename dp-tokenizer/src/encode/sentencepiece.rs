@@ -1,8 +1,13 @@
-//! A SentencePiece unigram model, bit for bit: the best path over the whole text in single precision.
+//! SentencePiece's models, bit for bit: unigram by the best path over the whole text in single precision, BPE, words and
+//! characters.
 
+use std::collections::HashMap;
+
+use super::sentencepiece_merge::{Candidate, characters, merge};
 use super::{DoubleArray, byte_token};
 use crate::format::FormatError;
-use crate::format::sentencepiece::{ModelType, PieceKind, SentencePieceModel};
+use crate::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
+use crate::tokenizer::BLANK;
 
 /// Score of an unknown character below that of the worst piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
@@ -21,6 +26,10 @@ pub(crate) struct SentencePiece {
     /// For each key of the trie: its piece's id and score.
     found: Vec<(u32, Score)>,
     ids: DoubleArray,
+    /// What BPE merges into; empty for the others.
+    merged: HashMap<String, Candidate>,
+    /// The user's symbols.
+    of_user: DoubleArray,
     unk_id: u32,
     unk_score: f32,
     /// What the length of a user's symbol is worth.
@@ -43,14 +52,11 @@ struct Best {
 
 impl SentencePiece {
     /// # Errors
-    /// If it is no unigram model, a piece occurs twice, or the unknown piece or a byte's piece is missing.
+    /// If a piece occurs twice, or the unknown piece or a byte's piece is missing.
     pub(crate) fn new(model: SentencePieceModel) -> Result<Self, FormatError> {
         let refused = |at: usize, reason: &'static str| {
             FormatError::malformed("SentencePiece .model", at as u64, reason)
         };
-        if model.model_type != ModelType::Unigram {
-            return Err(refused(0, "only unigram models can encode; convert others to tokenizer.json"));
-        }
         let names: Vec<&str> = model.pieces.iter().map(|p| p.text.as_str()).collect();
         let mut seen = std::collections::HashSet::new();
         if let Some(at) = names.iter().position(|name| !seen.insert(*name)) {
@@ -86,7 +92,11 @@ impl SentencePiece {
         }
         let trie = DoubleArray::new(&keys);
         let unk_score = min_score - UNKNOWN_PENALTY;
-        Ok(Self { trie, found, ids, unk_id, unk_score, max_score, bytes, model })
+        let merged = if model.model_type == ModelType::Bpe { candidates(&model) } else { HashMap::new() };
+        let is_of_user = |piece: &&Piece| piece.kind == PieceKind::UserDefined;
+        let symbols: Vec<&str> = model.pieces.iter().filter(is_of_user).map(|p| p.text.as_str()).collect();
+        let of_user = DoubleArray::new(&symbols);
+        Ok(Self { trie, found, ids, merged, of_user, unk_id, unk_score, max_score, bytes, model })
     }
 
     pub(crate) fn model(&self) -> &SentencePieceModel {
@@ -103,23 +113,48 @@ impl SentencePiece {
 
     /// Appends the ids of a normalised text to `out`.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
+        let first = out.len();
+        let mut take = |start: usize, end: usize| {
+            let id = self.id(&text[start..end]).unwrap_or(self.unk_id);
+            self.push((first, out), &text.as_bytes()[start..end], id);
+        };
+        match self.model.model_type {
+            ModelType::Unigram => self.encode_best_path(text, out),
+            ModelType::Bpe => merge(text, &self.merged, &self.of_user, &mut take),
+            ModelType::Char => characters(text, &self.of_user).for_each(|(start, end, _)| take(start, end)),
+            ModelType::Word => {
+                let mut start = 0;
+                let cuts = text.match_indices(BLANK).map(|(at, _)| at).filter(|at| *at > 0);
+                for end in cuts.chain((!text.is_empty()).then_some(text.len())) {
+                    take(start, end);
+                    start = end;
+                }
+            }
+        }
+    }
+
+    /// Appends one piece: unknown text as its bytes where the model has them, and unknowns that touch as one.
+    fn push(&self, (first, out): (usize, &mut Vec<u32>), piece: &[u8], id: u32) {
+        match &self.bytes {
+            Some(bytes) if id == self.unk_id => out.extend(piece.iter().map(|b| bytes[usize::from(*b)])),
+            _ if id == self.unk_id && out[first..].last() == Some(&id) => {}
+            _ => out.push(id),
+        }
+    }
+
+    fn encode_best_path(&self, text: &str, out: &mut Vec<u32>) {
         let best = self.search(text);
         let first = out.len();
+        let mut path = Vec::new();
         let mut end = text.len();
         while end > 0 {
             let Best { start, id, .. } = best[end];
-            match &self.bytes {
-                Some(bytes) if id == self.unk_id => {
-                    let raw = text.as_bytes()[start as usize..end].iter().rev();
-                    out.extend(raw.map(|b| bytes[usize::from(*b)]));
-                }
-                // Unknown characters that touch are one unknown.
-                _ if id == self.unk_id && out[first..].last() == Some(&id) => {}
-                _ => out.push(id),
-            }
+            path.push((start as usize, end, id));
             end = start as usize;
         }
-        out[first..].reverse();
+        for (start, end, id) in path.into_iter().rev() {
+            self.push((first, out), &text.as_bytes()[start..end], id);
+        }
     }
 
     fn search(&self, text: &str) -> Vec<Best> {
@@ -150,10 +185,17 @@ impl SentencePiece {
     }
 }
 
+/// The pieces that BPE merges into.
+fn candidates(model: &SentencePieceModel) -> HashMap<String, Candidate> {
+    let kinds = [PieceKind::Normal, PieceKind::UserDefined, PieceKind::Unused];
+    let found = (0u32..).zip(&model.pieces).filter(|(_, piece)| kinds.contains(&piece.kind));
+    let candidate = |piece: &Piece| Candidate { score: piece.score, unused: piece.kind == PieceKind::Unused };
+    found.map(|(_, piece)| (piece.text.clone(), candidate(piece))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::sentencepiece::Piece;
 
     fn encode(byte_fallback: bool, text: &str) -> Vec<u32> {
         let piece = |text: &str, score, kind| Piece { text: text.to_owned(), score, kind };

@@ -8,7 +8,7 @@ use super::FormatError;
 use super::gpt2::{from_entries, split_merge};
 use super::tokenizer_json::{read_unigram, unsupported};
 use crate::encode::{Alphabet, Bpe, Model, SentencePiece, WordPiece, WordPieceConfig};
-use crate::format::sentencepiece::PieceKind;
+use crate::format::sentencepiece::{ModelType, PieceKind};
 use crate::pretokenize::PreTokenizer;
 use crate::vocabulary::Vocabulary;
 
@@ -148,8 +148,45 @@ fn write_bpe(model: &Bpe) -> Value {
     })
 }
 
-/// A `.model` as Hugging Face's unigram, which adds in double precision and word by word.
+/// A `.model` in Hugging Face's words: unigram, which adds in double precision and word by word there; BPE with the
+/// merges that its pieces imply, best-scored first; characters as BPE without merges; words as WordLevel.
 fn write_sentencepiece(model: &SentencePiece) -> Value {
+    let file = model.model();
+    let unk_token = file.pieces.get(model.unk_id() as usize).map(|piece| piece.text.as_str());
+    let vocab = || -> Map<String, Value> {
+        file.pieces.iter().zip(0u32..).map(|(piece, id)| (piece.text.clone(), id.into())).collect()
+    };
+    match file.model_type {
+        ModelType::Unigram => write_sentencepiece_unigram(model),
+        ModelType::Word => json!({"type": "WordLevel", "vocab": vocab(), "unk_token": unk_token}),
+        ModelType::Bpe | ModelType::Char => json!({
+            "type": "BPE",
+            "dropout": null,
+            "unk_token": unk_token,
+            "continuing_subword_prefix": null,
+            "end_of_word_suffix": null,
+            "fuse_unk": true,
+            "byte_fallback": file.byte_fallback,
+            "ignore_merges": false,
+            "vocab": vocab(),
+            "merges": if file.model_type == ModelType::Bpe { implied_merges(model) } else { Vec::new() },
+        }),
+    }
+}
+
+/// Every way to make a piece from two others, pieces of higher score first.
+fn implied_merges(model: &SentencePiece) -> Vec<(&str, &str)> {
+    let mut pieces: Vec<_> = model.model().pieces.iter().filter(|p| p.kind == PieceKind::Normal).collect();
+    pieces.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let known = |part: &str| model.id(part).is_some();
+    let ways = pieces.into_iter().flat_map(|piece| {
+        let cuts = piece.text.char_indices().skip(1).map(|(at, _)| piece.text.split_at(at));
+        cuts.filter(|(left, right)| known(left) && known(right))
+    });
+    ways.collect()
+}
+
+fn write_sentencepiece_unigram(model: &SentencePiece) -> Value {
     let pieces = &model.model().pieces;
     let lowest = pieces.iter().map(|p| p.score).fold(0.0, f32::min);
     let score = |kind, score| match kind {

@@ -4,11 +4,19 @@ use accountant::DpEvent;
 use mechanisms::MechanismError;
 
 use super::contribution::Contribution;
+use super::histogram::noise;
+use super::method::Method;
 use super::threshold::{Rule, Threshold};
 use crate::unit::UnitError;
 
 /// Most items of one unit that count in a round, unless told otherwise.
 const MAX_ITEMS: u32 = 4096;
+
+/// The counts' share of μ², unless told otherwise.
+pub const COUNT_SHARE: f64 = 0.25;
+
+/// How far, in σ, an item may lie below the next threshold of MAD2R and still get weight.
+const HOPE: f64 = 1.0;
 
 /// Why a release is refused.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +38,25 @@ pub enum ReleaseError {
     /// The units cannot be read.
     #[error(transparent)]
     Units(#[from] UnitError),
+    /// More units than a method's arithmetic is proven for.
+    #[error(
+        "more than {most} units; methods policy and mad2r are proven for at most so many, take pooled or sips"
+    )]
+    TooManyUnits {
+        /// How many are allowed.
+        most: u64,
+    },
+    /// Units that come out of order, as they may when they do not fit the memory.
+    #[error(
+        "method policy takes units one after the other in the order of the corpus; allow more memory, or take pooled or sips"
+    )]
+    NotInOrder,
+}
+
+impl ReleaseError {
+    pub(super) fn too_many_units() -> Self {
+        Self::TooManyUnits { most: super::MOST_UNITS }
+    }
 }
 
 /// A checked release. Its event follows from it; nobody writes the event a second time.
@@ -40,6 +67,7 @@ pub struct ReleaseConfig {
     round_shares: Vec<f64>,
     count_share: f64,
     max_items_per_unit: u32,
+    method: Method,
     contribution: Contribution,
     /// The threshold of a published formula, in σ above the largest weight; else `threshold_delta` decides.
     published_sigmas: Option<f64>,
@@ -64,7 +92,7 @@ impl ReleaseConfig {
     /// # Errors
     /// As [`Self::with_shares`].
     pub fn new(noise_multiplier: f64, threshold_delta: f64) -> Result<Self, ReleaseError> {
-        Self::with_shares(noise_multiplier, threshold_delta, &[0.0625, 0.1875, 0.5], 0.25)
+        Self::with_shares(noise_multiplier, threshold_delta, Method::Sips.round_shares(), COUNT_SHARE)
     }
 
     /// A release whose rounds get these shares of μ², and whose counts get the last.
@@ -100,9 +128,30 @@ impl ReleaseConfig {
             round_shares: round_shares.to_vec(),
             count_share,
             max_items_per_unit: MAX_ITEMS,
+            method: Method::Sips,
             contribution: Contribution::Even,
             published_sigmas: None,
         })
+    }
+
+    /// A release by any method, with its own rounds and a quarter of μ² for counts.
+    ///
+    /// # Errors
+    /// As [`Self::with_shares`].
+    pub fn of_method(
+        method: Method,
+        noise_multiplier: f64,
+        threshold_delta: f64,
+    ) -> Result<Self, ReleaseError> {
+        Ok(Self::with_shares(noise_multiplier, threshold_delta, method.round_shares(), COUNT_SHARE)?
+            .by(method))
+    }
+
+    /// The same budget spent by another method.
+    #[must_use]
+    pub fn by(mut self, method: Method) -> Self {
+        self.method = method;
+        self
     }
 
     /// The word histogram of Hoory et al. 2021: each unit counts 1 for each of its at most `words` items.
@@ -192,6 +241,9 @@ impl ReleaseConfig {
     /// # Errors
     /// [`ReleaseError::Mechanism`] if the noise is beyond what can be drawn.
     pub fn threshold(&self) -> Result<f64, ReleaseError> {
+        if self.method == Method::Pooled {
+            return super::pooled::first_threshold(self);
+        }
         let fixed = self.round_threshold(0).fixed_point()? as f64 / super::histogram::ONE as f64;
         Ok(fixed * self.norm())
     }
@@ -231,6 +283,25 @@ impl ReleaseConfig {
 
     pub(super) fn cap(&self) -> u32 {
         self.max_items_per_unit
+    }
+
+    pub(super) fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The part of the threshold's δ that a pooled round may use.
+    pub(super) fn delta_of_round(&self, round: usize) -> f64 {
+        self.threshold_delta * super::pooled::delta_share(round, self.rounds())
+    }
+
+    /// The noisy weight below which MAD2R passes an item over from now on: even σ more would not reach the next
+    /// threshold.
+    pub(super) fn hopeless(&self, round: usize) -> Result<Option<i64>, ReleaseError> {
+        if self.method != Method::Mad2r || round + 1 == self.rounds() {
+            return Ok(None);
+        }
+        let sigma = noise(self.round_noise_multiplier(round))?.sigma() as f64;
+        Ok(Some(self.round_threshold(round + 1).fixed_point()? - (HOPE * sigma) as i64))
     }
 
     pub(super) fn contribution(&self) -> Contribution {

@@ -40,12 +40,13 @@ impl Contribution {
             Self::Counts => items.iter().map(|i| i.1).sum(),
             Self::Even | Self::Presence => items.len() as u64,
         };
-        if total > u64::from(cap) {
-            shuffle(items, &mut stream());
-            match self {
-                Self::Counts => keep_counts(items, u64::from(cap)),
-                Self::Even | Self::Presence => items.truncate(cap as usize),
+        match self {
+            Self::Counts if total > u64::from(cap) => {
+                shuffle(items, &mut stream());
+                keep_counts(items, u64::from(cap));
             }
+            Self::Counts => {}
+            Self::Even | Self::Presence => keep_some(items, cap, stream),
         }
         let weight = match self {
             Self::Even => even_weight(items.len()),
@@ -55,6 +56,14 @@ impl Contribution {
         for (_, count) in items {
             *count = if self == Self::Counts { *count * weight } else { weight };
         }
+    }
+}
+
+/// A random choice of `cap` items where there are more.
+pub(super) fn keep_some(items: &mut Vec<(u32, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
+    if items.len() > cap as usize {
+        shuffle(items, &mut stream());
+        items.truncate(cap as usize);
     }
 }
 

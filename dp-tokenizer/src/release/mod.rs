@@ -6,11 +6,16 @@
 mod config;
 mod contribution;
 mod counting;
+mod degree;
+mod descent;
 mod histogram;
+mod method;
+mod pooled;
 mod sips;
 mod threshold;
 
-pub use config::{Formula, ReleaseConfig, ReleaseError};
+pub use config::{COUNT_SHARE, Formula, ReleaseConfig, ReleaseError};
+pub use method::Method;
 pub use threshold::threshold_in_sensitivities;
 
 use accountant::DpEvent;
@@ -19,6 +24,9 @@ use mechanisms::{PrivacyRng, RandomnessSource};
 use crate::corpus::Source;
 use crate::count::{CountOptions, UnitItems};
 use crate::unit::{Piece, UnitError};
+
+/// Units up to which the roundings of `descent` and `degree` are proven harmless.
+const MOST_UNITS: u64 = 1 << 24;
 
 /// Items that may be shown to anyone, and what showing them cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,16 +43,13 @@ pub struct Released {
 
 /// Releases the items that enough units share, with noisy counts.
 ///
-/// DP-SIPS: in each round every unit spreads a weight of L2 norm 1 evenly over its items not yet released; items whose
-/// noisy total passes a threshold are released and leave. A last share of the budget counts the released items and the
-/// public ones ([`crate::count::is_public_item`]).
+/// In each round every unit gives its items not yet released weights of L2 norm at most 1, as the [`Method`] says; items
+/// whose noisy total passes a threshold are released and leave. A last share of the budget counts the released items and
+/// the public ones ([`crate::count::is_public_item`]).
 ///
 /// # Guarantee
-/// [`Released::event`], which equals [`ReleaseConfig::event`]. A unit's contribution to each round has L2 norm at most
-/// 1 in exact integer arithmetic, and the noise is an exact discrete Gaussian.
-///
-/// # References
-/// Swanberg, Desfontaines, Haney 2023, "DP-SIPS", <https://arxiv.org/abs/2301.01998>
+/// [`Released::event`], which equals [`ReleaseConfig::event`]. A unit more or less moves each round's histogram by an L2
+/// norm of at most 1 in integer arithmetic, and the noise is an exact discrete Gaussian.
 ///
 /// ```
 /// use dp_tokenizer::corpus::{Source, open};
@@ -128,6 +133,9 @@ fn all_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, ReleaseError> {
 }
 
 #[cfg(test)]
+mod sensitivity;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use mechanisms::TestRng;
@@ -161,13 +169,39 @@ mod tests {
         let sips = ReleaseConfig::new(3.0, 1e-9).unwrap();
         let hoory = ReleaseConfig::hoory_2021(3.0, 1e-9, 4, Formula::Corrected).unwrap();
         let ponomareva = ReleaseConfig::ponomareva_2022(3.0, 1e-9, 4, Formula::Corrected).unwrap();
-        for config in [sips, hoory, ponomareva] {
+        let method = |method| ReleaseConfig::of_method(method, 3.0, 1e-9).unwrap();
+        let others = [Method::Pooled, Method::Policy, Method::Mad2r].map(method);
+        for config in [sips, hoory, ponomareva].into_iter().chain(others) {
             let released = release(units(), &config, &TestRng::from_seed(1)).unwrap();
             let names: Vec<&str> = released.words.iter().map(|w| w.0.as_str()).collect();
             assert!(names.contains(&"▁fever") && names.contains(&"▁cough"), "{names:?}");
             assert!(!names.contains(&"▁secretcode"), "{names:?}");
             assert_eq!(released.event, config.event());
         }
+    }
+
+    #[test]
+    fn items_of_one_unit_alone_pass_pooled_thresholds_no_more_often_than_delta() {
+        // δ = 0.2 over five rounds; one unit with nine items of its own, whose weights follow the noise. α = 1e-6.
+        let (delta, rounds) = (0.2, 4_000);
+        let alone = "aa bb cc dd ee ff gg hh ii";
+        let rate = |config: &ReleaseConfig| {
+            let passed = (0..rounds).filter(|&seed| {
+                let unit = std::iter::once(Ok(Piece { unit: 0, text: alone.into() }));
+                !release(unit, config, &TestRng::from_seed(seed)).unwrap().words.is_empty()
+            });
+            passed.count() as f64 / rounds as f64
+        };
+        let shares = Method::Pooled.round_shares();
+        let config = |delta| {
+            let config = ReleaseConfig::with_shares(0.8, delta, shares, 0.0).unwrap().by(Method::Pooled);
+            config.max_items_per_unit(9)
+        };
+        let tolerance = 4.9 * (delta * (1.0 - delta) / rounds as f64).sqrt();
+        let found = rate(&config(delta));
+        assert!(found <= delta + tolerance, "{found}");
+        // The bound gives each item the whole weight, of which nine share: only much lower thresholds are told from it.
+        assert!(rate(&config(0.95)) > delta + tolerance);
     }
 
     #[test]

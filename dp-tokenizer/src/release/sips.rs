@@ -4,7 +4,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream};
 
 use super::contribution::Contribution;
 use super::histogram::{ONE, noise};
-use super::{ReleaseConfig, ReleaseError};
+use super::{Method, ReleaseConfig, ReleaseError};
 use crate::count::{UnitItems, is_public_item};
 use crate::unit::UnitError;
 
@@ -14,9 +14,23 @@ pub(super) struct Found {
     pub(super) weights: Vec<Option<f64>>,
     /// Items that need no release.
     pub(super) public: Vec<bool>,
+    /// Items on which units spend nothing for now, as noisy weights (which hang on no single unit) speak against them.
+    pub(super) passed_over: Vec<bool>,
 }
 
 impl Found {
+    /// Whether units give this item weight.
+    pub(super) fn is_open(&self, item: u32) -> bool {
+        let item = item as usize;
+        self.weights[item].is_none() && !self.public[item] && !self.passed_over[item]
+    }
+
+    /// The items of a unit to which it gives weight, with their counts, into `open`.
+    pub(super) fn open(&self, held: &[(u32, u32)], open: &mut Vec<(u32, u64)>) {
+        open.clear();
+        open.extend(held.iter().filter(|h| self.is_open(h.0)).map(|&(n, c)| (n, u64::from(c))));
+    }
+
     /// The released items with their weights.
     pub(super) fn words(&self, items: &UnitItems) -> Result<Vec<(String, f64)>, UnitError> {
         let mut words = Vec::new();
@@ -33,42 +47,68 @@ pub(super) fn rounds(
     rng: &impl PrivacyRng,
 ) -> Result<Found, ReleaseError> {
     let counted = config.count_noise_multiplier().is_some();
-    let mut found = Found { weights: vec![None; items.distinct()], public: Vec::new() };
+    let distinct = items.distinct();
+    let mut found =
+        Found { weights: vec![None; distinct], public: Vec::new(), passed_over: vec![false; distinct] };
     // Without a count for them, public items take part like the others.
     items.each_name(|_, name| found.public.push(counted && is_public_item(name)))?;
+    if config.method() == Method::Pooled {
+        return super::pooled::rounds(items, found, config, rng);
+    }
     for round in 0..config.rounds() {
-        let histogram = weigh(items, &found, (config.contribution(), config.cap()), |unit| {
-            rng.stream(Purpose::Contribution, unit, round as u32)
-        })?;
         let noise = noise(config.round_noise_multiplier(round))?;
         let threshold = config.round_threshold(round).fixed_point()?;
+        let histogram = one_round(items, &found, config, (threshold, noise.sigma()), |unit| {
+            rng.stream(Purpose::Contribution, unit, round as u32)
+        })?;
+        let hopeless = config.hopeless(round)?;
         let mut stream = rng.stream(Purpose::HistogramNoise, round as u64, 0);
-        for (weight, slot) in histogram.into_iter().zip(&mut found.weights) {
+        for (number, weight) in histogram.into_iter().enumerate() {
             if weight == 0 {
                 continue;
             }
             let noisy = (weight as i64).saturating_add(noise.sample(&mut stream));
             if noisy >= threshold {
-                *slot = Some((noisy as f64 / ONE as f64 * config.norm()).max(f64::MIN_POSITIVE));
+                let weight = noisy as f64 / ONE as f64 * config.norm();
+                found.weights[number] = Some(weight.max(f64::MIN_POSITIVE));
             }
+            found.passed_over[number] = hopeless.is_some_and(|hopeless| noisy < hopeless);
         }
     }
     Ok(found)
 }
 
+/// The histogram of one round by the method; a unit more or less moves it by an L2 norm of at most ONE.
+fn one_round(
+    items: &UnitItems,
+    found: &Found,
+    config: &ReleaseConfig,
+    (threshold, sigma): (i64, u64),
+    stream: impl Fn(u64) -> Stream,
+) -> Result<Vec<u64>, ReleaseError> {
+    let cap = config.cap();
+    match config.method() {
+        Method::Policy => {
+            super::descent::weigh(items, found, (super::descent::target(threshold, sigma), cap), stream)
+        }
+        Method::Mad2r => {
+            super::degree::weigh(items, found, (super::degree::limit(threshold, sigma), cap), stream)
+        }
+        Method::Sips | Method::Pooled => weigh(items, found, (config.contribution(), cap), stream),
+    }
+}
+
 /// The histogram of one round, over the items that are still hidden; each unit adds an L2 norm of at most ONE.
-fn weigh(
+pub(super) fn weigh(
     items: &UnitItems,
     found: &Found,
     (contribution, cap): (Contribution, u32),
     stream: impl Fn(u64) -> Stream,
-) -> Result<Vec<u64>, UnitError> {
+) -> Result<Vec<u64>, ReleaseError> {
     let mut histogram = vec![0_u64; items.distinct()];
     let mut open: Vec<(u32, u64)> = Vec::new();
     items.each_unit(|unit, held| {
-        open.clear();
-        let hidden = |n: u32| found.weights[n as usize].is_none() && !found.public[n as usize];
-        open.extend(held.iter().filter(|h| hidden(h.0)).map(|&(n, c)| (n, u64::from(c))));
+        found.open(held, &mut open);
         contribution.weigh(&mut open, cap, || stream(unit));
         open.iter().for_each(|&(n, weight)| histogram[n as usize] += weight);
     })?;
@@ -103,7 +143,8 @@ mod tests {
         let items = units(texts);
         let names = names(&items);
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
-        let found = Found { weights, public: names.iter().map(|n| is_public_item(n)).collect() };
+        let public = names.iter().map(|n| is_public_item(n)).collect();
+        let found = Found { weights, public, passed_over: vec![false; names.len()] };
         let rng = TestRng::from_seed(0);
         // The choice depends on the unit alone, as it must: here on its text length, so that it survives renumbering.
         let lengths: Vec<u64> = texts.iter().map(|t| t.len() as u64).collect();

@@ -61,7 +61,7 @@ impl Threshold {
 }
 
 /// z with P(Z > z) = 1 − (1−δ)^{1/k}.
-fn quantile(delta: f64, k: u32) -> f64 {
+pub(super) fn quantile(delta: f64, k: u32) -> f64 {
     normal::isf(-libm::expm1(libm::log1p(-delta) / f64::from(k)))
 }
 

@@ -6,13 +6,19 @@
 //! Kudo 2018, "Subword regularization", <https://arxiv.org/abs/1804.10959>; SentencePiece's trainer for the shape of
 //! the schedule (0.75 a round, two EM steps each, digamma in the M-step).
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::TrainError;
 use super::lattice::{Lattices, MAX_CHARS, Scratch};
 use super::seeds::seeds;
 use crate::encode::{DoubleArray, Unigram, byte_token};
-use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Tokenizer, UNK};
+use crate::normalize::Normalizer;
+use crate::pretokenize::Metaspace;
+use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Stage, Tokenizer, UNK};
+
+/// Least count of a candidate of several characters.
+const LEAST_SEED: f64 = 2.0;
 
 /// How to train.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +27,15 @@ pub struct UnigramConfig {
     pub vocab_size: usize,
     /// Whether characters outside the vocabulary are written as bytes; without it they are `<unk>`.
     pub byte_fallback: bool,
+    /// Symbols of the user, each one token wherever it stands in a text; their ids follow the special tokens'.
+    pub symbols: Vec<String>,
+    /// How many of T5's sentinels `<extra_id_0>`, … end the vocabulary, the first one with the last id.
+    pub sentinels: usize,
+    /// Share of all characters that the alphabet is to cover. Words are cut at the rarest beyond it, which become bytes
+    /// or `<unk>`. Printable ASCII is always covered.
+    pub character_coverage: f64,
+    /// What texts go through before they are cut, and the words before they are learnt from.
+    pub normalizer: Option<Normalizer>,
     /// Candidates to start from.
     pub seed_size: usize,
     /// Share of pieces that survive a round.
@@ -29,7 +44,16 @@ pub struct UnigramConfig {
 
 impl Default for UnigramConfig {
     fn default() -> Self {
-        Self { vocab_size: 8000, byte_fallback: true, seed_size: 1_000_000, shrinking_factor: 0.75 }
+        Self {
+            vocab_size: 8000,
+            byte_fallback: true,
+            symbols: Vec::new(),
+            sentinels: 0,
+            character_coverage: 1.0,
+            normalizer: None,
+            seed_size: 1_000_000,
+            shrinking_factor: 0.75,
+        }
     }
 }
 
@@ -60,11 +84,15 @@ impl Trained {
 /// Only the words given, the printable ASCII characters and the bytes decide the vocabulary.
 ///
 /// # Errors
-/// [`TrainError`] without words, with a count that is not finite and positive, or with too small a `vocab_size`.
+/// [`TrainError`] without words, with a count that is not finite and positive, with a symbol that is empty, listed twice
+/// or some other token's name, or with too small a `vocab_size`.
 pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Trained, TrainError> {
-    let words = merge(words)?;
-    let required = required_characters(&words);
-    let fixed = 3 + if config.byte_fallback { 256 } else { 0 };
+    let words = merge(words, config)?;
+    let sentinels: Vec<String> = (0..config.sentinels).rev().map(|n| format!("<extra_id_{n}>")).collect();
+    let symbols = checked_symbols(config, &sentinels)?;
+    let mut required = required_characters(&words);
+    required.retain(|c| !symbols.contains(c.to_string().as_str()));
+    let fixed = 3 + symbols.len() + if config.byte_fallback { 256 } else { 0 };
     let needed = fixed + required.len();
     if config.vocab_size < needed {
         return Err(TrainError::TooSmall { given: config.vocab_size, needed });
@@ -81,31 +109,105 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
         let next = (model.pieces.len() as f64 * config.shrinking_factor) as usize;
         model.prune(&words, next.max(target));
     }
-    let pieces = finish(model, &required, room, config.byte_fallback);
-    let special = (0..).zip([PAD, EOS, UNK].map(str::to_owned)).collect();
+    let pieces = finish(model, &required, room, (config, &sentinels));
+    let leading = [PAD, EOS, UNK].map(str::to_owned).into_iter().chain(config.symbols.iter().cloned());
+    let last = (pieces.len() - sentinels.len()) as u32;
+    let special = (0..).zip(leading).chain((last..).zip(sentinels)).collect();
     let unigram = Unigram::new(pieces, Some(2), config.byte_fallback).ok_or(TrainError::NoWords)?;
-    let tokenizer = Tokenizer::new(unigram, SpecialTokens::new(special));
+    let mut tokenizer = Tokenizer::new(unigram, SpecialTokens::new(special));
+    if let Some(normalizer) = &config.normalizer {
+        tokenizer.normalizer = Stage::Normalizer(normalizer.clone());
+    }
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
-/// Checks and sorts the words, adds up repeated ones, and scales so that the least count is at least 1: the trainer
-/// drops pieces expected less than half a time.
-fn merge(words: &[(String, f64)]) -> Result<Vec<(String, f64)>, TrainError> {
-    let mut merged: BTreeMap<&str, f64> = BTreeMap::new();
+/// The user's symbols and the sentinels, each once and no other token's name.
+fn checked_symbols<'a>(
+    config: &'a UnigramConfig,
+    sentinels: &'a [String],
+) -> Result<BTreeSet<&'a str>, TrainError> {
+    let mut known = BTreeSet::new();
+    for symbol in config.symbols.iter().chain(sentinels) {
+        let taken = [PAD, EOS, UNK].contains(&symbol.as_str()) || (0..=255).any(|b| byte_token(b) == *symbol);
+        if symbol.is_empty() || taken || !known.insert(symbol.as_str()) {
+            return Err(TrainError::SpecialToken { token: symbol.clone() });
+        }
+    }
+    Ok(known)
+}
+
+/// Checks, normalises and sorts the words, adds up repeated ones, cuts out symbols and rare characters, and scales so that the least
+/// count is at least 1: the trainer drops pieces expected less than half a time.
+fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String, f64)>, TrainError> {
+    let mut merged: BTreeMap<Cow<'_, str>, f64> = BTreeMap::new();
     for (index, (word, count)) in words.iter().enumerate() {
         if !(count.is_finite() && *count > 0.0) {
             return Err(TrainError::BadCount { index, count: *count });
         }
-        if !word.is_empty() && word.chars().count() <= MAX_CHARS {
-            *merged.entry(word).or_default() += count;
+        match &config.normalizer {
+            None => *merged.entry(Cow::Borrowed(word)).or_default() += count,
+            Some(normalizer) => {
+                let normal = normalizer.normalize(&word.replace(BLANK, " ")).replace(' ', "\u{2581}");
+                for part in Metaspace::default().words(&normal) {
+                    *merged.entry(Cow::Owned(part.to_owned())).or_default() += count;
+                }
+            }
         }
     }
+    let rare = rare_characters(&merged, config.character_coverage);
+    if !rare.is_empty() {
+        merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
+    }
+    for symbol in config.symbols.iter().filter(|symbol| !symbol.is_empty()) {
+        // As texts are cut there before the model sees them.
+        merged = cut_all(merged, |word| word.split(symbol.as_str()).collect());
+    }
+    merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_CHARS);
     let least = merged.values().copied().fold(f64::INFINITY, f64::min);
     let scale = if least < 1.0 { 1.0 / least } else { 1.0 };
     if merged.is_empty() {
         return Err(TrainError::NoWords);
     }
-    Ok(merged.into_iter().map(|(word, count)| (word.to_owned(), count * scale)).collect())
+    Ok(merged.into_iter().map(|(word, count)| (word.into_owned(), count * scale)).collect())
+}
+
+/// The words' parts, each with the sum of its words' counts.
+fn cut_all<'a>(
+    words: BTreeMap<Cow<'a, str>, f64>,
+    parts: impl Fn(&str) -> Vec<&str>,
+) -> BTreeMap<Cow<'a, str>, f64> {
+    let mut cut: BTreeMap<Cow<'a, str>, f64> = BTreeMap::new();
+    for (word, count) in words {
+        let is_whole = parts(&word).len() == 1;
+        if is_whole {
+            *cut.entry(word).or_default() += count;
+            continue;
+        }
+        for part in parts(&word) {
+            *cut.entry(Cow::Owned(part.to_owned())).or_default() += count;
+        }
+    }
+    cut
+}
+
+/// The characters beyond those that cover this share of all, the most frequent ones first; none of printable ASCII.
+fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeSet<char> {
+    let mut counts: BTreeMap<char, f64> = BTreeMap::new();
+    if coverage < 1.0 {
+        for (word, count) in words {
+            word.chars().for_each(|c| *counts.entry(c).or_default() += count);
+        }
+    }
+    let total: f64 = counts.values().sum();
+    let mut ranked: Vec<(char, f64)> = counts.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut covered = 0.0;
+    ranked.retain(|&(c, count)| {
+        let rare = covered >= coverage * total;
+        covered += count;
+        rare && !c.is_ascii_graphic() && c != BLANK
+    });
+    ranked.into_iter().map(|(c, _)| c).collect()
 }
 
 /// Characters that must be tokens: printable ASCII and `▁`, which are public, and those of the words.
@@ -136,6 +238,8 @@ impl Model {
             word.chars().for_each(|c| *characters.entry(c).or_default() += count);
         }
         let mut seeds = seeds(words);
+        // What occurs once would only learn itself, and keep parts that many words share from being learnt.
+        seeds.retain(|s| s.count >= LEAST_SEED);
         let value = |s: &super::seeds::Seed| s.count * s.chars as f64;
         seeds.sort_unstable_by(|a, b| value(b).total_cmp(&value(a)).then_with(|| a.piece.cmp(&b.piece)));
         seeds.truncate(seed_size);
@@ -257,8 +361,13 @@ impl Model {
     }
 }
 
-/// The final list: special tokens, bytes, then pieces by score.
-fn finish(model: Model, required: &[char], room: usize, byte_fallback: bool) -> Vec<(String, f64)> {
+/// The final list: special tokens, symbols, bytes, then pieces by score, then sentinels.
+fn finish(
+    model: Model,
+    required: &[char],
+    room: usize,
+    (config, sentinels): (&UnigramConfig, &[String]),
+) -> Vec<(String, f64)> {
     let lowest = model.scores.iter().copied().fold(f64::INFINITY, f64::min);
     let known: BTreeMap<&str, f64> =
         model.pieces.iter().map(String::as_str).zip(model.scores.iter().copied()).collect();
@@ -270,7 +379,10 @@ fn finish(model: Model, required: &[char], room: usize, byte_fallback: bool) -> 
             (c, score)
         })
         .collect();
-    let mut longer: Vec<usize> = (model.characters..model.pieces.len()).collect();
+    // A piece that is a symbol's name has its place already.
+    let is_symbol = |piece: &String| config.symbols.contains(piece) || sentinels.contains(piece);
+    let mut longer: Vec<usize> =
+        (model.characters..model.pieces.len()).filter(|&i| !is_symbol(&model.pieces[i])).collect();
     longer.sort_unstable_by(|&a, &b| {
         model.scores[b].total_cmp(&model.scores[a]).then_with(|| model.pieces[a].cmp(&model.pieces[b]))
     });
@@ -278,15 +390,23 @@ fn finish(model: Model, required: &[char], room: usize, byte_fallback: bool) -> 
     chosen.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
 
     let mut out: Vec<(String, f64)> = [PAD, EOS, UNK].into_iter().map(|t| (t.to_owned(), 0.0)).collect();
-    if byte_fallback {
+    // Never found by the model: texts are cut at symbols before.
+    out.extend(config.symbols.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
+    if config.byte_fallback {
         // Below the six characters of its name, so that the text "<0x41>" is never read as the byte.
         let score = 6.0 * lowest - 1.0;
         out.extend((0..=255).map(|b| (byte_token(b), score)));
     }
     out.extend(chosen);
+    out.extend(sentinels.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
     // Few decimals: every JSON reader gets the same float.
     out.iter_mut().for_each(|piece| piece.1 = libm::round(piece.1 * 1e6) / 1e6);
     out
+}
+
+/// A score below that of any cut of the symbol into characters.
+fn symbol_score(symbol: &str, lowest: f64) -> f64 {
+    symbol.chars().count() as f64 * lowest - 1.0
 }
 
 /// The derivative of ln Γ, for arguments above 0.
@@ -342,6 +462,53 @@ mod tests {
         assert!(pieces(" quixotry").len() > 1);
         assert_eq!(tokenizer.vocab_size(), 356);
         assert_eq!((tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.unk_id()), (Some(0), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn symbols_and_sentinels_are_one_token_each_and_stand_where_stated() {
+        let list = words(&[("▁patient", 500.0), ("▁the", 900.0)]);
+        let with = |symbols: &[&str]| UnigramConfig {
+            symbols: symbols.iter().map(|s| (*s).to_owned()).collect(),
+            sentinels: 2,
+            ..config(400)
+        };
+        let tokenizer = unigram(&list, &with(&["<mask>", "the", "q"])).unwrap().tokenizer;
+        assert_eq!(tokenizer.encode("q<mask>the<extra_id_0>")[..3], [5, 3, 4]);
+        let size = tokenizer.vocab_size() as u32;
+        assert_eq!(
+            [tokenizer.id("<extra_id_0>"), tokenizer.id("<extra_id_1>")],
+            [Some(size - 1), Some(size - 2)]
+        );
+        let loaded = Tokenizer::from_json(&tokenizer.to_json()).unwrap();
+        let in_sentencepiece = Tokenizer::from_sentencepiece(&tokenizer.to_sentencepiece().unwrap()).unwrap();
+        for text in ["the <mask> patient <extra_id_1> q", "quit the<mask>"] {
+            let ids = tokenizer.encode(text);
+            assert_eq!((&loaded.encode(text), &in_sentencepiece.encode(text)), (&ids, &ids), "{text}");
+            assert_eq!(tokenizer.decode(&ids), text);
+        }
+        for twice in [&["a", "a"][..], &["<unk>"], &["<0x41>"], &[""], &["<extra_id_1>"]] {
+            assert!(
+                matches!(unigram(&list, &with(twice)), Err(TrainError::SpecialToken { .. })),
+                "{twice:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rare_characters_are_cut_out_and_words_are_normalised_first() {
+        let list = words(&[("▁ﬁne", 500.0), ("▁Zoë", 90.0), ("▁x日y", 1.0)]);
+        let all = unigram(&list, &config(400)).unwrap().tokenizer;
+        assert!(all.id("日").is_some() && all.id("ﬁ").is_some());
+        let covering = |character_coverage| UnigramConfig { character_coverage, ..config(400) };
+        let fewer = unigram(&list, &covering(0.9995)).unwrap().tokenizer;
+        assert!(
+            fewer.id("日").is_none() && fewer.id("ë").is_some() && fewer.decode(&fewer.encode("日")) == "日"
+        );
+        let normal = UnigramConfig { normalizer: Some(Normalizer::Nfkc), ..config(400) };
+        let normal = unigram(&list, &normal).unwrap().tokenizer;
+        assert!(normal.id("ﬁ").is_none() && normal.id("▁fine").is_some());
+        assert_eq!(normal.encode(" ﬁne"), normal.encode(" fine"));
+        assert_eq!(Tokenizer::from_json(&normal.to_json()).unwrap().encode(" ﬁne"), normal.encode(" fine"));
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! Neighbouring corpora and the histograms that each method makes of them: the distance is at most the stated one.
+//!
+//! 400 random pairs for each method, relation and state of the earlier rounds; `SENSITIVITY_PAIRS` sets another number.
+
+use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+
+use super::contribution::Contribution;
+use super::histogram::ONE;
+use super::sips::{self, Found};
+use super::{ReleaseError, degree, descent, pooled};
+use crate::count::UnitItems;
+use crate::unit::Piece;
+use std::collections::BTreeMap;
+
+/// Where τ and the target lie: low, so that small corpora reach them.
+const LOW: u64 = ONE + ONE / 4;
+
+type Weigh = fn(&UnitItems, &Found) -> Result<Vec<u64>, ReleaseError>;
+
+fn never(_: u64) -> Stream {
+    unreachable!("no unit reaches the cap")
+}
+
+const METHODS: [(&str, Weigh); 6] = [
+    ("pooled", |items, found| pooled::weigh(items, found, 100, never)),
+    ("policy", |items, found| descent::weigh(items, found, (2 * LOW, 100), never)),
+    ("mad2r", |items, found| degree::weigh(items, found, (LOW, 100), never)),
+    ("even", |items, found| sips::weigh(items, found, (Contribution::Even, 100), never)),
+    ("presence", |items, found| sips::weigh(items, found, (Contribution::Presence, 75), never)),
+    ("counts", |items, found| sips::weigh(items, found, (Contribution::Counts, 75), never)),
+];
+
+fn word(number: u64) -> String {
+    format!(" w{}{}", (b'a' + (number / 26) as u8) as char, (b'a' + (number % 26) as u8) as char)
+}
+
+/// The histogram by name of item; what earlier rounds released and passed over hangs on the name alone.
+fn histogram(units: &[Vec<u64>], weigh: Weigh, state: u64) -> BTreeMap<String, u64> {
+    let pieces = units
+        .iter()
+        .enumerate()
+        .map(|(unit, words)| Ok(Piece { unit: unit as u64, text: words.iter().map(|&w| word(w)).collect() }));
+    let items = UnitItems::collect(pieces).unwrap();
+    let mut names = Vec::new();
+    items.each_name(|_, name| names.push(name.to_owned())).unwrap();
+    let marked = |name: &String, bit: u64| state >> (name.bytes().map(u64::from).sum::<u64>() % 7) & 1 == bit;
+    let found = Found {
+        weights: names.iter().map(|n| (state > 0 && marked(n, 1)).then_some(1.0)).collect(),
+        public: vec![false; names.len()],
+        passed_over: names.iter().map(|n| state > 100 && !marked(n, 1) && n.ends_with('b')).collect(),
+    };
+    names.into_iter().zip(weigh(&items, &found).unwrap()).collect()
+}
+
+fn distance(a: &BTreeMap<String, u64>, b: &BTreeMap<String, u64>) -> f64 {
+    let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let of = |list: &BTreeMap<String, u64>, name| list.get(name).copied().unwrap_or(0);
+    let square: u128 =
+        names.into_iter().map(|n| u128::from(of(a, n).abs_diff(of(b, n)))).map(|d| d * d).sum();
+    (square as f64).sqrt() / ONE as f64
+}
+
+/// A corpus of up to 30 units, some with more items than adapt, many alike.
+fn corpus(s: &mut Stream) -> Vec<Vec<u64>> {
+    let (words, units) = (2 + s.below(70), 1 + s.below(30));
+    let longest = [3, 12, 75][s.below(3) as usize];
+    (0..units).map(|_| (0..1 + s.below(longest)).map(|_| s.below(words)).collect()).collect()
+}
+
+fn pairs() -> u64 {
+    std::env::var("SENSITIVITY_PAIRS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
+}
+
+#[test]
+fn neighbouring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and_relation() {
+    let mut s = TestRng::from_seed(9).stream(Purpose::Data, 0, 0);
+    for (name, weigh) in METHODS {
+        let (mut removed, mut replaced) = (0.0_f64, 0.0_f64);
+        for _ in 0..pairs() {
+            let units = corpus(&mut s);
+            let at = s.below(units.len() as u64) as usize;
+            let state = [0, s.below(100), 100 + s.below(28)][s.below(3) as usize];
+            let full = histogram(&units, weigh, state);
+            let mut fewer = units.clone();
+            fewer.remove(at);
+            removed = removed.max(distance(&full, &histogram(&fewer, weigh, state)));
+            let mut other = units;
+            other[at] = (0..1 + s.below(9)).map(|_| 60 + s.below(30)).collect();
+            replaced = replaced.max(distance(&full, &histogram(&other, weigh, state)));
+        }
+        // Near the bound, or else the pairs would not notice weights one part in twenty too large. (Those two reach it only
+        // with as many items as the cap.)
+        let nearest = if name == "presence" || name == "counts" { 0.3 } else { 0.95 };
+        eprintln!("{name}: {removed:.4} when a unit is removed, {replaced:.4} when one is replaced");
+        assert!(removed <= 1.0 && removed > nearest, "{name}: {removed} when a unit is removed");
+        assert!(replaced <= 2.0 && replaced > nearest, "{name}: {replaced} when a unit is replaced");
+    }
+}
