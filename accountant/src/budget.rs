@@ -2,7 +2,7 @@
 //!
 //! A split only proposes noise. What the parts give together is certified afterwards, on the composed event.
 
-use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, calibrate};
+use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, calibrate, epsilon};
 
 /// The smallest δ that promises nothing to `units` units, 1 / `units`: with it, publishing one unit drawn at
 /// random keeps the promise.
@@ -81,4 +81,98 @@ pub fn noise_multiplier_of_share(
     calibrate::noise_multiplier(target_epsilon, delta, relation, |noise_multiplier| {
         DpEvent::ThresholdedHistogram { noise_multiplier: noise_multiplier * root, threshold_delta }
     })
+}
+
+/// What each stage of a pipeline gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Split {
+    /// Noise multiplier of each stage.
+    pub noise_multipliers: Vec<f64>,
+    /// ε of each stage alone at the whole δ.
+    pub alone: Vec<Bounds>,
+    /// ε of all stages together.
+    pub together: Bounds,
+}
+
+/// Noise for stages that share a budget: each alone costs what a Gaussian mechanism with its share of μ² costs, and
+/// together they meet the target, which their ε added up would exceed.
+///
+/// `event_for(stage, noise_multiplier)` says what a stage does. Shares are relative to their sum.
+///
+/// ```
+/// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, budget};
+/// let event_for = |stage, noise_multiplier| match stage {
+///     0 => DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta: 1e-7 },
+///     _ => {
+///         let step = DpEvent::PoissonSampledGaussian { sampling_probability: 0.01, noise_multiplier };
+///         DpEvent::SelfComposed { event: Box::new(step), count: 1000 }
+///     }
+/// };
+/// let split = budget::split(4.0, Delta::new(1e-6)?, AddOrRemoveOne, &[0.2, 0.8], event_for)?;
+/// assert!(split.together.upper <= 4.0 && split.together.upper > 3.99);
+/// let sum: f64 = split.alone.iter().map(|bounds| bounds.upper).sum();
+/// assert!(sum > 5.0);
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
+/// # Guarantee
+/// The composition of the stages at the returned multipliers has certified upper ε ≤ `target_epsilon` at `delta`.
+///
+/// # Errors
+/// Shares that are not finite numbers above 0, or none; whatever [`calibrate::noise_multiplier`] says.
+pub fn split(
+    target_epsilon: f64,
+    delta: Delta,
+    relation: NeighboringRelation,
+    shares: &[f64],
+    event_for: impl Fn(usize, f64) -> DpEvent,
+) -> Result<Split, AccountantError> {
+    let total: f64 = shares.iter().sum();
+    for share in shares {
+        if !(*share > 0.0 && total < f64::INFINITY) {
+            return Err(AccountantError::OutOfRange {
+                name: "share",
+                value: *share,
+                allowed: "finite numbers above 0",
+            });
+        }
+    }
+    if shares.is_empty() {
+        return Err(AccountantError::OutOfRange { name: "shares", value: 0.0, allowed: "at least one" });
+    }
+    let try_at = |mu: f64| -> Result<(Vec<f64>, Bounds), AccountantError> {
+        let mut noises = Vec::with_capacity(shares.len());
+        for (stage, share) in shares.iter().enumerate() {
+            let gaussian = DpEvent::Gaussian { noise_multiplier: 1.0 / (mu * libm::sqrt(share / total)) };
+            let own = epsilon(&gaussian, delta, NeighboringRelation::AddOrRemoveOne)?.upper;
+            noises.push(calibrate::noise_multiplier(own, delta, relation, |noise| event_for(stage, noise))?);
+        }
+        let events = noises.iter().enumerate().map(|(stage, noise)| event_for(stage, *noise)).collect();
+        Ok((noises, epsilon(&DpEvent::Composed { events }, delta, relation)?))
+    };
+    let single = |noise_multiplier| DpEvent::Gaussian { noise_multiplier };
+    let whole = 1.0
+        / calibrate::noise_multiplier(target_epsilon, delta, NeighboringRelation::AddOrRemoveOne, single)?;
+    let (mut low, mut high) = (0.25 * whole, 1.5 * whole);
+    let mut found = try_at(low)?;
+    if found.1.upper > target_epsilon {
+        return Err(AccountantError::NotConverged {
+            what: "the stages exceed the target at a quarter of its μ",
+        });
+    }
+    for _ in 0..20 {
+        if found.1.upper > target_epsilon * (1.0 - 1e-3) {
+            break;
+        }
+        let middle = 0.5 * (low + high);
+        let tried = try_at(middle)?;
+        if tried.1.upper <= target_epsilon {
+            (low, found) = (middle, tried);
+        } else {
+            high = middle;
+        }
+    }
+    let alone =
+        found.0.iter().enumerate().map(|(stage, noise)| epsilon(&event_for(stage, *noise), delta, relation));
+    Ok(Split { alone: alone.collect::<Result<_, _>>()?, noise_multipliers: found.0, together: found.1 })
 }

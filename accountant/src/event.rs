@@ -95,6 +95,30 @@ pub enum DpEvent {
         /// Probability that an item of one unit alone passes the threshold.
         threshold_delta: f64,
     },
+    /// Laplace noise on a query over the whole data set.
+    Laplace {
+        /// Scale of the noise over L1 sensitivity.
+        noise_multiplier: f64,
+    },
+    /// The discrete Gaussian on one whole-numbered query over the whole data set.
+    ///
+    /// Reference: Canonne, Kamath & Steinke 2020, <https://arxiv.org/abs/2004.00010>.
+    DiscreteGaussian {
+        /// The parameter σ of the law, in counts.
+        standard_deviation: f64,
+        /// Most that adding or removing one unit changes the query by.
+        sensitivity: u64,
+    },
+    /// The best of several trials by a score that is computed from the released trials alone; the trial and its score
+    /// are released.
+    ///
+    /// Reference: Papernot & Steinke 2022, <https://arxiv.org/abs/2110.03620>.
+    PrivateSelection {
+        /// One trial.
+        event: Box<DpEvent>,
+        /// How many there are.
+        trials: Trials,
+    },
     /// Several events on the same data, in any order.
     Composed {
         /// The events.
@@ -105,6 +129,30 @@ pub enum DpEvent {
         /// The event.
         event: Box<DpEvent>,
         /// How many times.
+        count: u64,
+    },
+}
+
+/// The law of the number of trials, which must be drawn without looking at the data and kept secret unless it is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Trials {
+    /// Truncated negative binomial on 1, 2, …; geometric with shape 1, logarithmic with shape 0.
+    TruncatedNegativeBinomial {
+        /// η > −1.
+        shape: f64,
+        /// γ, strictly between 0 and 1: the smaller, the more trials.
+        stop: f64,
+    },
+    /// Poisson; nothing is released where there is no trial.
+    Poisson {
+        /// Mean number of trials, at least 1.
+        mean: f64,
+    },
+    /// As many as the count says, all of which may be released: their composition.
+    Fixed {
+        /// Number of trials.
         count: u64,
     },
 }

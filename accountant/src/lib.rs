@@ -23,7 +23,7 @@ pub mod tradeoff;
 mod transform;
 
 pub use bounds::{Bounds, Delta};
-pub use event::{DpEvent, NeighboringRelation, vocabulary_release_event};
+pub use event::{DpEvent, NeighboringRelation, Trials, vocabulary_release_event};
 pub use exact::{Estimate, Source, exact_epsilon};
 pub use numeric::normal;
 pub use question::{delta, epsilon, group_epsilon};

@@ -107,6 +107,10 @@ fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, Acc
     if !side.coins.is_empty() {
         return mixture_epsilon(side, delta);
     }
+    if !side.selections.is_empty() {
+        // Known by Rényi divergences only; from below `Question::optimistic` asks.
+        return Bounds::new(0.0, chernoff::epsilon(side, delta).0.max(0.0));
+    }
     if !side.tables.is_empty() {
         return tabulated_epsilon(side, delta);
     }
@@ -348,6 +352,9 @@ pub(crate) fn side_delta(side: &Lowered, epsilon: f64) -> Result<Bounds, Account
             None => simple,
         };
         return Bounds::new(0.0, upper);
+    }
+    if !side.selections.is_empty() {
+        return Bounds::new(0.0, libm::exp(chernoff::log_delta(side, epsilon).0).min(1.0));
     }
     if !side.tables.is_empty() {
         return tabulated_delta(side, epsilon);

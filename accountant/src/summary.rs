@@ -24,8 +24,15 @@ use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, epsilo
 pub fn zcdp(event: &DpEvent, relation: NeighboringRelation) -> Result<f64, AccountantError> {
     let mut worst = 0.0_f64;
     for side in lower(event, Question::new(relation))? {
-        if !(side.pairs.is_empty() && side.coins.is_empty() && side.tables.is_empty()) {
-            return Err(AccountantError::Unsupported { event: "a sampled event", question: "zCDP" });
+        if !(side.pairs.is_empty()
+            && side.coins.is_empty()
+            && side.tables.is_empty()
+            && side.selections.is_empty())
+        {
+            return Err(AccountantError::Unsupported {
+                event: "an event of other than Gaussian noise",
+                question: "zCDP",
+            });
         }
         if side.failure > 0.0 {
             return Err(AccountantError::Unsupported { event: "thresholded_histogram", question: "zCDP" });

@@ -86,3 +86,107 @@ fn wrong_input_is_refused_in_one_line_with_exit_code_two() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// The JSON answer to `arguments`, or the error in a panic.
+fn json(arguments: &str) -> serde_json::Value {
+    let words: Vec<&str> = arguments.split_whitespace().chain(["--json"]).collect();
+    let output = run(&words, "");
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn every_sampling_has_its_own_figure_and_only_poisson_gets_poissons() {
+    let ask = |sampling: &str| {
+        let text = format!(
+            "epsilon --batch-size 100 --dataset-size 10000 --noise-multiplier 1 --steps 1000 --delta 1e-5 \
+             --relation zero-out --sampling {sampling}"
+        );
+        json(&text)["epsilon"]["upper"].as_f64().unwrap()
+    };
+    // Oracles: contour inversion; the reference table of truncated sampling at cap 150; √1000 and √10 as μ.
+    assert!((ask("poisson") / 1.828_237 - 1.0).abs() < 1e-4);
+    assert!((ask("truncated --largest-batch 150") / 1.830_465_66 - 1.0).abs() < 2e-3);
+    assert!(ask("fixed") > 2.0 * 1.83);
+    // A hundred batches an epoch: balls in bins are near Poisson, shuffling and everybody are far above.
+    let bins = ask("balls-in-bins");
+    assert!(bins > 1.0 && bins < 1.828, "{bins}");
+    assert!(ask("shuffle") > 10.0 && ask("none") > 500.0);
+}
+
+#[test]
+fn batch_ratio_and_split_answer_in_json_what_they_promise() {
+    let batch =
+        json("batch --dataset-size 100000 --noise-multiplier 1 --steps 1000 --epsilon 1.83 --delta 1e-5");
+    // A batch of 1000 of 100,000 costs 1.828 (reference query A).
+    assert!((1000..1005).contains(&batch["batch_size"].as_u64().unwrap()), "{batch}");
+    let ratio = json("ratio --dataset-size 60000 --steps 500 --epsilon 3 --delta 1e-5 --slack 0.1");
+    let found = ratio["noise_multiplier"].as_f64().unwrap() / ratio["batch_size"].as_f64().unwrap();
+    assert!((found / ratio["ratio"].as_f64().unwrap() - 1.0).abs() < 1e-12, "{ratio}");
+    let split = json(
+        "split --sampling-probability 0.01 --steps 1000 --epsilon 4 --delta 1e-6 --vocabulary-share 0.2",
+    );
+    let together = split["epsilon"]["upper"].as_f64().unwrap();
+    assert!(together <= 4.0 && together > 3.98, "{split}");
+    assert!(split["epsilon_added_up"].as_f64().unwrap() > 1.2 * together, "{split}");
+    assert_eq!(split["stages"][0]["stage"], "vocabulary");
+}
+
+#[test]
+fn help_names_every_question_and_each_shell_gets_a_script() {
+    let help = String::from_utf8(run(&["--help"], "").stdout).unwrap();
+    for question in [
+        "epsilon",
+        "delta",
+        "noise",
+        "steps",
+        "batch",
+        "ratio",
+        "split",
+        "tradeoff",
+        "statement",
+        "events",
+        "completions",
+    ] {
+        assert!(help.lines().any(|line| line.trim_start().starts_with(question)), "{question} in {help}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = String::from_utf8(run(&["completions", shell], "").stdout).unwrap();
+        assert!(script.contains("accountant") && script.contains("sampling-probability"), "{shell}");
+    }
+}
+
+#[test]
+fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
+    for (arguments, word) in [
+        ("epsilon --noise-multiplier 1 --steps 1 --delta 1e-5", "--batch-size and --dataset-size"),
+        (
+            "epsilon --sampling-probability 0.1 --sampling fixed --noise-multiplier 1 --steps 1 --delta 1e-5",
+            "--dataset-size",
+        ),
+        (
+            "epsilon --batch-size 10 --dataset-size 99 --sampling truncated --noise-multiplier 1 --steps 1 --delta 1e-5",
+            "--largest-batch",
+        ),
+        (
+            "epsilon --batch-size 10 --dataset-size 99 --largest-batch 5 --noise-multiplier 1 --steps 1 --delta 1e-5",
+            "--sampling truncated",
+        ),
+        (
+            "batch --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --epsilon 1 --delta 1e-5",
+            "--dataset-size",
+        ),
+        ("split --sampling none --steps 1 --epsilon 1 --delta 1e-5 --vocabulary-share 1", "strictly between"),
+        (
+            "epsilon --batch-size 10 --dataset-size 99 --sampling truncated --largest-batch 50 --noise-multiplier 1 \
+             --steps 1 --delta 1e-5",
+            "add_or_remove_one",
+        ),
+    ] {
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let output = run(&words, "");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(message.contains(word), "{arguments}: {message}");
+    }
+}

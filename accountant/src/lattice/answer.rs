@@ -91,13 +91,34 @@ impl Answer {
         } else {
             f64::INFINITY
         };
-        let lower = if missed(zero) && top > zero {
-            let (low, _) = bisect(zero, top, missed);
-            (low + self.origin - slack).max(0.0)
-        } else {
-            0.0
+        let lower = match self.start_below(upper, zero, top, &missed) {
+            Some((from, to)) => (bisect(from, to, missed).0 + self.origin - slack).max(0.0),
+            None => 0.0,
         };
         Bounds::new(lower.min(upper), upper)
+    }
+}
+
+impl Answer {
+    /// Losses between which the lower curve falls to δ: looked for from `upper` downwards, as the lower curve's doubt,
+    /// relative to the tilted masses, grows towards small losses.
+    fn start_below(
+        &self,
+        upper: f64,
+        zero: f64,
+        top: f64,
+        missed: impl Fn(f64) -> bool,
+    ) -> Option<(f64, f64)> {
+        let mut high = (upper - self.origin).min(top);
+        let mut reach = 1e-4 * (high - zero);
+        while reach > 0.0 && high > zero {
+            let low = (high - reach).max(zero);
+            if missed(low) {
+                return Some((low, high));
+            }
+            (high, reach) = (low, 2.0 * reach);
+        }
+        None
     }
 }
 

@@ -6,6 +6,8 @@ use crate::mechanism::tabulated::Outcome;
 use crate::mechanism::{Pair, Tabulated};
 use crate::numeric::legendre;
 
+use super::Phase;
+
 /// A unit in the last place of 1.
 pub(super) const ULP: f64 = 2.220_446_049_250_313e-16;
 
@@ -111,6 +113,14 @@ impl Cells {
             from = from.max(to);
         }
         Some(Self { origin, step, body: mass, under, inner, outer, start: 2.0 * tail, lost: 2.0 * tail })
+    }
+
+    /// What `phase` is cut into.
+    pub(super) fn of_phase(phase: &Phase, step: f64, tail: f64) -> Option<Self> {
+        match phase {
+            Phase::Line(pair) => Self::cut(pair, step, tail),
+            Phase::Table(table) => Self::gather(table, step),
+        }
     }
 
     /// Gathers the outcomes of `table` at lattice distance `step`; leaves nothing out.

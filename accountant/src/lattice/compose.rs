@@ -65,11 +65,7 @@ pub(super) fn compose(phases: &[(Phase, u64)], window: &Window) -> Result<Answer
     let rounding = 6.0 * ULP * libm::log2(length as f64) + 4.0 * ULP;
     for (phase, count) in phases {
         let uses = *count as f64;
-        let cells = match phase {
-            Phase::Line(pair) => Cells::cut(pair, window.step, window.tail),
-            Phase::Table(table) => Cells::gather(table, window.step),
-        }
-        .ok_or(TOO_LONG)?;
+        let cells = Cells::of_phase(phase, window.step, window.tail).ok_or(TOO_LONG)?;
         origin += uses * cells.origin;
         let upper = tilt(cells.spread(), window.step, window).ok_or(TOO_LONG)?;
         let lower = tilt(contract(&cells), window.step, window).ok_or(TOO_LONG)?;

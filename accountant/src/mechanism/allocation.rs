@@ -114,6 +114,11 @@ pub(super) fn push(
     Ok(())
 }
 
+/// Whether an epoch of `bins` steps with noise `sigma` has a table.
+pub(super) fn holds(sigma: f64, bins: u64) -> bool {
+    (2..=MOST_BINS).contains(&bins) && (LEAST_NOISE..=MOST_NOISE).contains(&sigma)
+}
+
 /// Where a float holds every factor.
 const LEAST_NOISE: f64 = 0.05;
 const MOST_NOISE: f64 = 1e6;

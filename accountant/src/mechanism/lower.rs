@@ -2,9 +2,10 @@
 
 use super::coin::{Coin, Truncation};
 use super::pair::{Component, Pair};
+use super::selection::Selection;
 use super::tabulated::Tabulated;
-use super::{allocation, fixed};
-use crate::{AccountantError, DpEvent, NeighboringRelation};
+use super::{allocation, fixed, integers, laplace, shuffled};
+use crate::{AccountantError, DpEvent, NeighboringRelation, Trials};
 
 /// One direction of a composed event.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +14,8 @@ pub(crate) struct Lowered {
     pub(crate) pairs: Vec<(Pair, u64)>,
     /// Pairs on finitely many outcomes and how often each takes place.
     pub(crate) tables: Vec<(Tabulated, u64)>,
+    /// Selections among trials, known by their Rényi divergences only, and how often each takes place.
+    pub(crate) selections: Vec<(Selection, u64)>,
     /// Steps that are one of two pairs by a public coin.
     pub(crate) coins: Vec<Coin>,
     /// Σ μ² of the plain Gaussian mechanisms, which compose to a single one.
@@ -105,7 +108,10 @@ pub(crate) fn is_two_sided(event: &DpEvent) -> bool {
         DpEvent::ShuffledGaussian { .. }
         | DpEvent::TruncatedPoissonSampledGaussian { .. }
         | DpEvent::FixedSizeSampledGaussian { .. }
-        | DpEvent::BallsInBinsGaussian { .. } => true,
+        | DpEvent::BallsInBinsGaussian { .. }
+        | DpEvent::Laplace { .. }
+        | DpEvent::DiscreteGaussian { .. }
+        | DpEvent::PrivateSelection { .. } => true,
         DpEvent::Composed { events } => events.iter().any(is_two_sided),
         DpEvent::SelfComposed { event, .. } => is_two_sided(event),
         _ => false,
@@ -144,11 +150,7 @@ struct Visit<'a> {
 impl Visit<'_> {
     fn descend(&mut self, event: &DpEvent, count: u64, depth: usize) -> Result<(), AccountantError> {
         if depth > DEEPEST {
-            return Err(AccountantError::OutOfRange {
-                name: "nesting of events",
-                value: depth as f64,
-                allowed: "at most 64 levels",
-            });
+            return Err(too_deep(depth));
         }
         match event {
             DpEvent::Gaussian { noise_multiplier } => self.gaussian(*noise_multiplier, count as f64),
@@ -174,11 +176,22 @@ impl Visit<'_> {
                 allocation::push((&mut self.out, &mut *self.memory), at, *noise_multiplier, *batches, count)
             }
             DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs } => {
-                let batches = positive("batches", *batches as f64)?;
-                // The sum of an epoch's outputs has σ²·batches of noise, whatever batch a unit fell into.
-                let part = if self.question.optimistic { 1.0 / batches } else { 1.0 };
-                self.gaussian(*noise_multiplier, count as f64 * *epochs as f64 * part)
+                self.shuffled(*noise_multiplier, *batches, times(count, *epochs)?)
             }
+            DpEvent::Laplace { noise_multiplier } => {
+                let scale = positive("noise_multiplier", *noise_multiplier)?;
+                let table = laplace::table(self.moves() / scale, self.question.optimistic)?;
+                self.out.push_table(table, count);
+                Ok(())
+            }
+            DpEvent::DiscreteGaussian { standard_deviation, sensitivity } => {
+                let moved = self.moves() * *sensitivity as f64;
+                let (table, lost) = integers::table(*standard_deviation, moved, self.question.optimistic)?;
+                self.out.push_table(table, count);
+                self.out.failure += lost * count as f64;
+                Ok(())
+            }
+            DpEvent::PrivateSelection { event, trials } => self.selection(event, *trials, count, depth),
             DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => {
                 self.threshold(*threshold_delta, count)?;
                 self.gaussian(*noise_multiplier, count as f64)
@@ -195,6 +208,72 @@ impl Visit<'_> {
         }
     }
 
+    /// How far the group moves a query, in sensitivities of one unit.
+    fn moves(&self) -> f64 {
+        // An exchanged unit is taken out and another put in.
+        let exchanged = if self.side == Side::Replace { 2.0 } else { 1.0 };
+        exchanged * self.displacement(self.question.group)
+    }
+
+    /// From above full participation, once an epoch; from below `shuffled` has the proof.
+    fn shuffled(&mut self, noise_multiplier: f64, batches: u64, count: u64) -> Result<(), AccountantError> {
+        let bins = positive("batches", batches as f64)?;
+        if !self.question.optimistic {
+            return self.gaussian(noise_multiplier, count as f64);
+        }
+        let sigma = positive("noise_multiplier", noise_multiplier)?;
+        let replaced = self.question.relation == NeighboringRelation::ReplaceOne;
+        // Others that contribute against an exchanged unit are worth half the noise.
+        let used = if replaced { 0.5 * sigma } else { sigma };
+        if self.question.group > 1 || batches == 1 || !allocation::holds(used, batches) {
+            // The sum of an epoch's outputs has σ²·batches of noise, whatever batch a unit fell into.
+            return self.gaussian(noise_multiplier, count as f64 / bins);
+        }
+        let one = Question { relation: NeighboringRelation::ZeroOut, ..self.question };
+        let mut alone = Lowered::default();
+        allocation::push((&mut alone, &mut *self.memory), (self.side, one), used, batches, 1)?;
+        let largest = shuffled::largest(sigma, batches, self.side == Side::Add);
+        let zeroed = self.question.relation == NeighboringRelation::ZeroOut;
+        for (table, _) in alone.tables {
+            let better = zeroed && largest.log_moment(1.0) > table.log_moment(1.0);
+            self.out.push_table(if better { largest.clone() } else { table }, count);
+        }
+        Ok(())
+    }
+
+    /// `selection` has the proof.
+    fn selection(
+        &mut self,
+        event: &DpEvent,
+        trials: Trials,
+        count: u64,
+        depth: usize,
+    ) -> Result<(), AccountantError> {
+        if holds_selection(event, depth)? {
+            return Err(AccountantError::Unsupported {
+                event: "private_selection",
+                question: "selections within selections",
+            });
+        }
+        if let Trials::Fixed { count: fixed } = trials {
+            let all = if self.question.optimistic { fixed.min(1) } else { fixed };
+            return self.descend(event, times(count, all)?, depth + 1);
+        }
+        let above = Question { optimistic: false, ..self.question };
+        let selection = Selection::new(lower(event, above)?, trials)?;
+        if !self.question.optimistic {
+            if count > 0 {
+                self.out.selections.push((selection, count));
+            }
+            return Ok(());
+        }
+        match trials {
+            // Without a trial nothing is released.
+            Trials::Poisson { .. } => Ok(()),
+            _ => self.descend(event, count, depth + 1),
+        }
+    }
+
     /// How far `units` of the group that take part move a sum, in sensitivities of one unit.
     fn displacement(&self, units: u32) -> f64 {
         f64::from(units)
@@ -202,9 +281,7 @@ impl Visit<'_> {
 
     fn gaussian(&mut self, noise_multiplier: f64, count: f64) -> Result<(), AccountantError> {
         let sigma = positive("noise_multiplier", noise_multiplier)?;
-        // An exchanged unit is taken out and another put in.
-        let moves = if self.side == Side::Replace { 2.0 } else { 1.0 };
-        let mu = moves * self.displacement(self.question.group) / sigma;
+        let mu = self.moves() / sigma;
         self.out.mu_squared += mu * mu * count;
         Ok(())
     }
@@ -329,6 +406,29 @@ impl Visit<'_> {
         } else {
             self.out.coins.push(coin);
         }
+    }
+}
+
+/// Whether `event` holds a selection; refuses what is nested too deeply.
+fn holds_selection(event: &DpEvent, depth: usize) -> Result<bool, AccountantError> {
+    if depth > DEEPEST {
+        return Err(too_deep(depth));
+    }
+    match event {
+        DpEvent::PrivateSelection { .. } => Ok(true),
+        DpEvent::SelfComposed { event, .. } => holds_selection(event, depth + 1),
+        DpEvent::Composed { events } => {
+            events.iter().try_fold(false, |found, event| Ok(found || holds_selection(event, depth + 1)?))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn too_deep(depth: usize) -> AccountantError {
+    AccountantError::OutOfRange {
+        name: "nesting of events",
+        value: depth as f64,
+        allowed: "at most 64 levels",
     }
 }
 

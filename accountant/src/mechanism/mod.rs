@@ -5,9 +5,13 @@ mod allocation;
 mod below;
 mod coin;
 mod fixed;
+mod integers;
+mod laplace;
 mod lower;
 pub(crate) mod pair;
 mod planes;
+pub(crate) mod selection;
+mod shuffled;
 pub(crate) mod single;
 pub(crate) mod tabulated;
 

@@ -195,7 +195,11 @@ fn cumulant_within(lowered: &Lowered, t: f64, most: f64) -> f64 {
     let tables = lowered.tables.iter().fold(pairs, |sum, (table, count)| {
         sum + *count as f64 * (table.log_moment(t) + 1e-15 * (1.0 + libm::fabs(t)))
     });
-    lowered.coins.iter().fold(tables, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t, most))
+    let selections = lowered
+        .selections
+        .iter()
+        .fold(tables, |sum, (selection, count)| sum + *count as f64 * selection.cumulant(t));
+    lowered.coins.iter().fold(selections, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t, most))
 }
 
 /// log((1−p)·A + p·B) of the two pairs that a public coin chooses from, from above.

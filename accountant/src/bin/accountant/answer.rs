@@ -4,60 +4,49 @@ use std::io::Read;
 use std::path::Path;
 
 use accountant::rdp::{self, Conversion};
-use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, VERSION, calibrate, tradeoff};
+use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, VERSION, tradeoff};
+use clap::CommandFactory;
 use serde_json::{Value, json};
 
 use crate::flags::{Accountant, AtDelta, Flags, Question};
+use crate::search;
 
 /// A line of text, or a JSON object where the flags ask for one.
 pub(crate) fn answer(flags: &Flags) -> Result<String, String> {
     let (text, json) = match &flags.question {
         Question::Epsilon(at) => epsilon(at)?,
         Question::Delta { run, noise_multiplier, steps, epsilon } => {
-            let event = run.event(*noise_multiplier, *steps);
+            let event = run.scheme()?.event(*noise_multiplier, *steps);
             let bounds =
                 accountant::delta(&event, *epsilon, run.relation.into()).map_err(|e| e.to_string())?;
             let text = format!("δ between {:e} and {:e} at ε = {epsilon}", bounds.lower, bounds.upper);
             (text, json!({ "delta": bounds, "epsilon": epsilon, "method": METHOD, "version": VERSION }))
         }
-        Question::Noise { run, steps, epsilon, delta } => {
-            let relation = run.relation.into();
-            let noise = Delta::new(*delta)
-                .and_then(|delta| {
-                    calibrate::noise_multiplier(*epsilon, delta, relation, |noise| run.event(noise, *steps))
-                })
-                .map_err(|e| e.to_string())?;
-            let text = format!("noise multiplier {noise:.6} meets ε ≤ {epsilon} at δ = {delta:e}");
-            (
-                text,
-                json!({ "noise_multiplier": noise, "epsilon": epsilon, "delta": delta, "version": VERSION }),
-            )
+        Question::Noise { .. } | Question::Steps { .. } | Question::Batch { .. } | Question::Ratio { .. } => {
+            search::answer(&flags.question)?
         }
-        Question::Steps { run, noise_multiplier, epsilon, delta } => {
-            let relation = run.relation.into();
-            let steps = Delta::new(*delta)
-                .and_then(|delta| {
-                    calibrate::steps(*epsilon, delta, relation, 1 << 40, |steps| {
-                        run.event(*noise_multiplier, steps)
-                    })
-                })
-                .map_err(|e| e.to_string())?;
-            let text = format!("{steps} steps meet ε ≤ {epsilon} at δ = {delta:e}");
-            (text, json!({ "steps": steps, "epsilon": epsilon, "delta": delta, "version": VERSION }))
-        }
+        Question::Split { .. } => search::split(&flags.question)?,
         Question::Tradeoff(at) => rates(at)?,
         Question::Statement(at) => {
-            let text = accountant::statement(&event(at), delta(at)?, at.run.relation.into(), &at.unit)
+            let text = accountant::statement(&event(at)?, delta(at)?, at.run.relation.into(), &at.unit)
                 .map_err(|e| e.to_string())?;
             (text.clone(), json!({ "statement": text, "version": VERSION }))
         }
         Question::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
+        Question::Completions { shell } => completions(*shell),
     };
     Ok(if flags.json { json.to_string() } else { text })
 }
 
-fn event(at: &AtDelta) -> DpEvent {
-    at.run.event(at.noise_multiplier, at.steps)
+fn completions(shell: clap_complete::Shell) -> (String, Value) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Flags::command(), "accountant", &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    (script.clone(), json!({ "shell": shell.to_string(), "script": script, "version": VERSION }))
+}
+
+fn event(at: &AtDelta) -> Result<DpEvent, String> {
+    Ok(at.run.scheme()?.event(at.noise_multiplier, at.steps))
 }
 
 fn delta(at: &AtDelta) -> Result<Delta, String> {
@@ -67,7 +56,7 @@ fn delta(at: &AtDelta) -> Result<Delta, String> {
 fn epsilon(at: &AtDelta) -> Result<(String, Value), String> {
     let relation = at.run.relation.into();
     if at.accountant == Accountant::Rdp {
-        let upper = rdp::epsilon(&event(at), delta(at)?, relation, Conversion::Improved)
+        let upper = rdp::epsilon(&event(at)?, delta(at)?, relation, Conversion::Improved)
             .map_err(|e| e.to_string())?;
         let text = format!("ε ≤ {upper:.6} at δ = {:e} (Rényi orders)", at.delta);
         let bounds = json!({ "lower": 0.0, "upper": upper });
@@ -77,15 +66,15 @@ fn epsilon(at: &AtDelta) -> Result<(String, Value), String> {
         ));
     }
     let bounds =
-        accountant::group_epsilon(&event(at), at.group, delta(at)?, relation).map_err(|e| e.to_string())?;
+        accountant::group_epsilon(&event(at)?, at.group, delta(at)?, relation).map_err(|e| e.to_string())?;
     let (mut text, mut json) = certified(bounds, at.delta);
     if at.group == 1 {
-        if let Ok(mu) = accountant::gaussian_equivalent(&event(at), delta(at)?, relation) {
+        if let Ok(mu) = accountant::gaussian_equivalent(&event(at)?, delta(at)?, relation) {
             text.push_str(&format!("; as a Gaussian mechanism with μ up to {:.6}", mu.upper));
             json["gaussian_equivalent_mu"] = json!(mu);
         }
         // Only plain Gaussian mechanisms have one.
-        if let Ok(rho) = accountant::zcdp(&event(at), relation) {
+        if let Ok(rho) = accountant::zcdp(&event(at)?, relation) {
             text.push_str(&format!("; {rho:.6}-zCDP"));
             json["zcdp_rho"] = json!(rho);
         }
@@ -99,7 +88,7 @@ fn certified(bounds: Bounds, delta: f64) -> (String, Value) {
 }
 
 fn rates(at: &AtDelta) -> Result<(String, Value), String> {
-    let (event, relation) = (event(at), at.run.relation.into());
+    let (event, relation) = (event(at)?, at.run.relation.into());
     let odds = tradeoff::odds(&event, relation).map_err(|e| e.to_string())?;
     let mut lines =
         vec![format!("right at most {:.2} times out of 100 from fifty to fifty", odds.upper * 100.0)];

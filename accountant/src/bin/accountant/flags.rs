@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use accountant::{DpEvent, NeighboringRelation};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::run::{Relation, Run};
 
 /// Certified privacy accounting for sampled Gaussian training.
 #[derive(Debug, Parser)]
@@ -64,6 +66,63 @@ pub(crate) enum Question {
         #[arg(long)]
         delta: f64,
     },
+    /// The largest expected batch that meets a target ε.
+    Batch {
+        #[command(flatten)]
+        run: Run,
+        /// Noise over clip norm.
+        #[arg(long)]
+        noise_multiplier: f64,
+        /// Number of steps.
+        #[arg(long)]
+        steps: u64,
+        /// The ε not to exceed.
+        #[arg(long)]
+        epsilon: f64,
+        /// The failure probability.
+        #[arg(long)]
+        delta: f64,
+    },
+    /// The batch, and its noise multiplier, with the least noise on the mean gradient for a target ε.
+    Ratio {
+        #[command(flatten)]
+        run: Run,
+        /// Number of steps, whatever the batch.
+        #[arg(long, required_unless_present = "examples", conflicts_with = "examples")]
+        steps: Option<u64>,
+        /// Examples in all, expected batch times steps.
+        #[arg(long)]
+        examples: Option<u64>,
+        /// How far above the least ratio a cheaper batch may lie, as a part of it.
+        #[arg(long, default_value_t = 0.05)]
+        slack: f64,
+        /// The ε not to exceed.
+        #[arg(long)]
+        epsilon: f64,
+        /// The failure probability.
+        #[arg(long)]
+        delta: f64,
+    },
+    /// Noise for a vocabulary release and for training that together meet a target ε.
+    Split {
+        #[command(flatten)]
+        run: Run,
+        /// Number of training steps.
+        #[arg(long)]
+        steps: u64,
+        /// The vocabulary's part of the squared μ, between 0 and 1.
+        #[arg(long)]
+        vocabulary_share: f64,
+        /// The part of δ that the vocabulary's threshold may fail with; a tenth of δ unless given.
+        #[arg(long)]
+        threshold_delta: Option<f64>,
+        /// The ε not to exceed.
+        #[arg(long)]
+        epsilon: f64,
+        /// The failure probability.
+        #[arg(long)]
+        delta: f64,
+    },
     /// The best membership test's true positive rates.
     Tradeoff(AtDelta),
     /// A privacy statement in words.
@@ -78,6 +137,12 @@ pub(crate) enum Question {
         /// Which data sets are neighbours.
         #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
         relation: Relation,
+    },
+    /// A script that completes these commands in a shell.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
     },
 }
 
@@ -104,90 +169,6 @@ pub(crate) struct AtDelta {
     /// What one unit is called in a statement.
     #[arg(long, default_value = "record")]
     pub(crate) unit: String,
-}
-
-/// How batches are drawn.
-#[derive(Debug, Args)]
-pub(crate) struct Run {
-    /// Expected batch size; needs --dataset-size.
-    #[arg(
-        long,
-        requires = "dataset_size",
-        conflicts_with = "sampling_probability",
-        required_unless_present = "sampling_probability"
-    )]
-    batch_size: Option<f64>,
-    /// Number of units.
-    #[arg(long, requires = "batch_size")]
-    dataset_size: Option<f64>,
-    /// Probability with which each unit takes part in a step.
-    #[arg(long)]
-    sampling_probability: Option<f64>,
-    /// How batches are drawn.
-    #[arg(long, value_enum, default_value_t = Sampling::Poisson)]
-    sampling: Sampling,
-    /// Which data sets are neighbours.
-    #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
-    pub(crate) relation: Relation,
-}
-
-impl Run {
-    /// The event of `steps` steps.
-    pub(crate) fn event(&self, noise_multiplier: f64, steps: u64) -> DpEvent {
-        let probability = match (self.sampling_probability, self.batch_size, self.dataset_size) {
-            (Some(probability), ..) => probability,
-            (None, Some(batch), Some(units)) => batch / units,
-            _ => f64::NAN,
-        };
-        match self.sampling {
-            Sampling::Poisson => {
-                let step =
-                    DpEvent::PoissonSampledGaussian { sampling_probability: probability, noise_multiplier };
-                DpEvent::SelfComposed { event: Box::new(step), count: steps }
-            }
-            Sampling::Full => DpEvent::SelfComposed {
-                event: Box::new(DpEvent::Gaussian { noise_multiplier }),
-                count: steps,
-            },
-            Sampling::Shuffled => {
-                // An epoch that is not finished is charged whole; the lower bound then speaks of the whole one.
-                let batches = (1.0 / probability).ceil().max(1.0) as u64;
-                DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs: steps.div_ceil(batches) }
-            }
-        }
-    }
-}
-
-/// How batches are drawn.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Sampling {
-    /// Each unit independently.
-    Poisson,
-    /// Every unit in every step.
-    Full,
-    /// Epochs cut into batches after a shuffle.
-    Shuffled,
-}
-
-/// Which data sets are neighbours.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Relation {
-    /// One unit more or less.
-    AddOrRemoveOne,
-    /// One unit exchanged.
-    ReplaceOne,
-    /// One unit emptied.
-    ZeroOut,
-}
-
-impl From<Relation> for NeighboringRelation {
-    fn from(relation: Relation) -> Self {
-        match relation {
-            Relation::AddOrRemoveOne => Self::AddOrRemoveOne,
-            Relation::ReplaceOne => Self::ReplaceOne,
-            Relation::ZeroOut => Self::ZeroOut,
-        }
-    }
 }
 
 /// The method.

@@ -2,6 +2,8 @@
 
 mod answer;
 mod flags;
+mod run;
+mod search;
 
 use std::io::Write;
 use std::process::ExitCode;
