@@ -12,6 +12,12 @@ pub struct Delta(f64);
 impl Delta {
     /// Accepts 0 < `value` < 1.
     ///
+    /// ```
+    /// use accountant::Delta;
+    /// assert!(Delta::new(1e-6).is_ok());
+    /// assert!(Delta::new(1.0).is_err() && Delta::new(f64::NAN).is_err());
+    /// ```
+    ///
     /// # Errors
     /// [`AccountantError::OutOfRange`] for anything else, NaN included.
     pub fn new(value: f64) -> Result<Self, AccountantError> {
@@ -23,6 +29,11 @@ impl Delta {
     }
 
     /// The probability as a float.
+    ///
+    /// ```
+    /// assert_eq!(accountant::Delta::new(1e-6)?.get(), 1e-6);
+    /// # Ok::<(), accountant::AccountantError>(())
+    /// ```
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -56,6 +67,13 @@ pub struct Bounds {
 
 impl Bounds {
     /// Accepts an ordered, non-negative pair.
+    ///
+    /// ```
+    /// use accountant::Bounds;
+    /// assert_eq!(Bounds::new(1.0, 2.0)?.upper, 2.0);
+    /// assert!(Bounds::new(2.0, 1.0).is_err() && Bounds::new(f64::NAN, 1.0).is_err());
+    /// # Ok::<(), accountant::AccountantError>(())
+    /// ```
     ///
     /// # Errors
     /// [`AccountantError::NotConverged`] when the ends are not ordered numbers: a bound that

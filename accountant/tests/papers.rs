@@ -68,14 +68,71 @@ fn rows() -> Vec<Row> {
             remark: "an asymptotic formula with its constant taken as 1: not a bound",
         },
         Row {
-            paper: "Igamberdiev et al. 2024, DP-NMT, WMT16",
-            q: 0.230_402_891_286_282_25,
-            sigma: 3.123_536,
-            steps: 109,
-            delta: 1e-8,
-            published: "5",
-            remark: "σ calibrated by Rényi orders: 2.974 would have done",
+            paper: "Kerrigan et al. 2020, σ = 0.1",
+            q: 0.01,
+            sigma: 0.1,
+            steps: 100_000,
+            delta: 1e-5,
+            published: "107.30",
+            remark: "the same formula; Rényi orders from 1.1 are of no use here either",
         },
+        Row {
+            paper: "Hoory et al. 2021, DP-WordPiece, vocabulary",
+            q: 1.0,
+            sigma: 12.5,
+            steps: 1,
+            delta: 1e-9,
+            published: "0.5178",
+            remark: "the classic formula; its threshold of 982.5 misses a √2 and fails with 1.18e-4, not 1e-9: 1369.39 is right",
+        },
+        Row {
+            paper: "Ponomareva et al. 2022, tokenizer, δ taken as 1e-6",
+            q: 1.0,
+            sigma: 0.157_23,
+            steps: 1,
+            delta: 1e-6,
+            published: "33.7",
+            remark: "the classic formula outside its proof, which needs ε < 1",
+        },
+        Row {
+            paper: "Ponomareva et al. 2022, tokenizer, δ taken as 1e-6",
+            q: 1.0,
+            sigma: 0.015_77,
+            steps: 1,
+            delta: 1e-6,
+            published: "336",
+            remark: "the classic formula outside its proof, which needs ε < 1",
+        },
+    ]
+    .into_iter()
+    .chain(igamberdiev())
+    .collect()
+}
+
+/// σ by Rényi orders and exactly: reference d_calibration.json.
+fn igamberdiev() -> Vec<Row> {
+    let row = |paper, (q, steps), sigma, published, remark| Row {
+        paper,
+        q,
+        sigma,
+        steps,
+        delta: 1e-8,
+        published,
+        remark,
+    };
+    let wmt = ("Igamberdiev et al. 2024, DP-NMT, WMT16", (0.230_402_891_286_282_25, 109));
+    let bsd = ("Igamberdiev et al. 2024, DP-NMT, BSD", (0.092_875_606_548_455_85, 269));
+    let clin = ("Igamberdiev et al. 2024, DP-NMT, ClinSPEn", (0.240_375_586_854_460_1, 104));
+    vec![
+        row(wmt.0, wmt.1, 13.178_989, "1", "σ calibrated by Rényi orders: 12.463 would have done"),
+        row(wmt.0, wmt.1, 3.123_536, "5", "σ calibrated by Rényi orders: 2.974 would have done"),
+        row(wmt.0, wmt.1, 0.168_829, "1000", "σ calibrated by Rényi orders: 0.1582 would have done"),
+        row(bsd.0, bsd.1, 8.386_936, "1", "σ calibrated by Rényi orders: 7.933 would have done"),
+        row(bsd.0, bsd.1, 2.075_467, "5", "σ calibrated by Rényi orders: 1.981 would have done"),
+        row(bsd.0, bsd.1, 0.173_279, "1000", "σ calibrated by Rényi orders: 0.1586 would have done"),
+        row(clin.0, clin.1, 13.427_916, "1", "σ calibrated by Rényi orders: 12.699 would have done"),
+        row(clin.0, clin.1, 3.178_229, "5", "σ calibrated by Rényi orders: 3.026 would have done"),
+        row(clin.0, clin.1, 0.168_128, "1000", "σ calibrated by Rényi orders: 0.1578 would have done"),
     ]
 }
 

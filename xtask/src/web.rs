@@ -82,7 +82,8 @@ pub fn package(root: &Path) -> Result<bool> {
 
 /// Builds the package, for speed rather than for size, and says where it lies.
 pub fn build_package(root: &Path) -> Result<PathBuf> {
-    let mode = setup::page_tools(root)?;
+    tools::Tool::wasm_bindgen(root)?.find_or_install(root)?;
+    let mode = wasm::find_or_install(root)?;
     let library = ["rustc", "--lib", "--crate-type", "cdylib", "--release", "--target", wasm::TARGET];
     wasm::job("cargo", root, root, &mode)?
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")

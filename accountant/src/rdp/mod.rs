@@ -14,6 +14,11 @@ pub enum Conversion {
 }
 
 /// The orders that dp_accounting and Opacus try, so that figures published with them can be reproduced.
+///
+/// ```
+/// let orders = accountant::rdp::default_orders();
+/// assert_eq!((orders.len(), orders[0], orders[orders.len() - 1]), (156, 1.1, 1024.0));
+/// ```
 #[must_use]
 pub fn default_orders() -> Vec<f64> {
     let fractional = (11..=109).map(|tenth| f64::from(tenth) / 10.0);
