@@ -91,7 +91,7 @@ impl Answer {
         } else {
             f64::INFINITY
         };
-        let lower = match self.start_below(upper, zero, top, &missed) {
+        let lower = match self.start_below(upper, zero, top, missed) {
             Some((from, to)) => (bisect(from, to, missed).0 + self.origin - slack).max(0.0),
             None => 0.0,
         };

@@ -23,7 +23,7 @@ pub(super) fn table(sigma: f64, moved: f64, below: bool) -> Result<(Tabulated, f
     if !(0.02..=1e5).contains(&sigma) {
         return refused("standard_deviation", sigma, "0.02 to 1e5");
     }
-    if !(moved >= 1.0 && moved <= 1e9) {
+    if !(1.0..=1e9).contains(&moved) {
         return refused("sensitivity", moved, "1 to 1e9, the group and the relation included");
     }
     let reach = libm::ceil(REACH * sigma).max(2.0);
