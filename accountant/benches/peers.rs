@@ -97,12 +97,6 @@ fn peers(python: &std::ffi::OsStr) -> Result<Vec<Value>, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let found = ours()?;
-    // Where the package for Node compares itself with.
-    if let Some(path) = std::env::var_os("NATIVE_TIMES") {
-        let times: serde_json::Map<String, Value> =
-            QUERIES.iter().zip(&found).map(|(query, (_, ms))| (query.name.to_owned(), json!(ms))).collect();
-        std::fs::write(path, Value::Object(times).to_string())?;
-    }
     let Some(python) = std::env::var_os("PEERS_PYTHON") else {
         println!("no peers: cargo xtask bench accountant --venv PATH times them too");
         return Ok(());

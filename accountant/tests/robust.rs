@@ -1,6 +1,6 @@
 //! Whatever events are fed in, the answer is an ordered interval or a one-line refusal, never a panic.
 //!
-//! A few dozen random events by default; ACCOUNTANT_FULL=1 reads 10,000. `tests/fuzz` has the same without end.
+//! A few dozen random events by default; ACCOUNTANT_FULL=1 reads 10,000.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -5,8 +5,6 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::process::Job;
-use crate::toolchain::tools;
-use crate::web;
 
 /// Runs the benches and timing examples of a subject.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
@@ -31,23 +29,12 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     if jobs.is_empty() {
         bail!("{package} has neither benches nor a timing example");
     }
-    let native = tools::target_dir(root).join("accountant-native.json");
     for job in jobs {
-        let job = job.env("NATIVE_TIMES", &native);
         match venv {
             // Benches that have a peer to compare with read this.
             Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,
             None => job.run()?,
         }
-    }
-    if package == "accountant" {
-        // The same queries in WASM, by Node, as multiples of the native times.
-        let folder = web::build_package(root)?;
-        Job::new("node", root)
-            .args(["accountant/js/node.mjs"])
-            .env("PACKAGE", folder.join("node"))
-            .env("NATIVE", &native)
-            .run()?;
     }
     Ok(true)
 }

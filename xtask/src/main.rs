@@ -27,7 +27,6 @@ cargo xtask <chore>
   web build [--release]  the page into dist/
   web serve [--release]  the page on loopback, rebuilt when a file changes
   web test [--release]   WASM unit tests and the end-to-end script alone
-  web package            the accountant for Node and browsers, each used by a script
   web vectors            write web/tests/vectors.json anew from the native build
   bench <crate> [--venv PATH]   accountant, tokenizer or trainer; PATH: a Python environment with the peers to compare with
   papers                 the tables of the papers, published beside recomputed

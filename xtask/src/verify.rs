@@ -52,7 +52,6 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     });
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
-    stages.run("accountant for Node and browsers", || web::package(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
 }

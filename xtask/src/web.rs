@@ -1,6 +1,6 @@
 //! The page: built by trunk, tested in headless Chromium.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -20,8 +20,7 @@ pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
         "serve" => serve(root, release),
         "test" => Ok(unit_tests(root)? && build(root, release)? && end_to_end(root)?),
         "vectors" => vectors(root),
-        "package" => package(root),
-        other => bail!("`web {other}` is no chore; allowed: build, serve, test, vectors, package"),
+        other => bail!("`web {other}` is no chore; allowed: build, serve, test, vectors"),
     }
 }
 
@@ -63,42 +62,6 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
         .args(["--no-default-features", "--test", "parity"])
         .run()
         .map(|()| true)
-}
-
-/// The accountant as a package for Node and for browsers, under `<target>/accountant-js`, each used by a script.
-pub fn package(root: &Path) -> Result<bool> {
-    let folder = build_package(root)?;
-    Job::new("node", root).args(["accountant/js/node.mjs"]).env("PACKAGE", folder.join("node")).run()?;
-    let browser = browser::find_or_install(root)?;
-    browser::node_packages(root)?;
-    Job::new("node", root)
-        .args(["accountant/js/browser.mjs"])
-        .env("PACKAGE", folder.join("web"))
-        .env("CHROMIUM", browser.chromium)
-        .env("MODULES", root.join("web/e2e"))
-        .run()
-        .map(|()| true)
-}
-
-/// Builds the package, for speed rather than for size, and says where it lies.
-pub fn build_package(root: &Path) -> Result<PathBuf> {
-    tools::Tool::wasm_bindgen(root)?.find_or_install(root)?;
-    let mode = wasm::find_or_install(root)?;
-    let library = ["rustc", "--lib", "--crate-type", "cdylib", "--release", "--target", wasm::TARGET];
-    wasm::job("cargo", root, root, &mode)?
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
-        .args(library)
-        .args(["--package", "accountant", "--no-default-features", "--features", "js"])
-        .run()?;
-    let module = wasm::target_dir(root).join(wasm::TARGET).join("release/accountant.wasm");
-    let folder = tools::target_dir(root).join("accountant-js");
-    for (target, name) in [("nodejs", "node"), ("web", "web")] {
-        wasm::job("wasm-bindgen", root, root, &mode)?
-            .args([module.as_os_str(), "--target".as_ref(), target.as_ref(), "--out-dir".as_ref()])
-            .args([folder.join(name)])
-            .run()?;
-    }
-    Ok(folder)
 }
 
 /// The script that uses the built page as a person does. Screenshots land in `<target>/web-e2e`.
