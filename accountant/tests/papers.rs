@@ -40,6 +40,17 @@ fn rows() -> Vec<Row> {
         t5(0.30, "13.4586238"),
         t5(0.20, "47.2630501"),
         t5(0.10, "319.1941523"),
+    ]
+    .into_iter()
+    .chain(pretraining())
+    .chain(fine_tuning())
+    .chain(vocabularies())
+    .chain(igamberdiev())
+    .collect()
+}
+
+fn pretraining() -> Vec<Row> {
+    vec![
         Row {
             paper: "Hoory et al. 2021, DP-WordPiece",
             q: 131_072.0 / 83e6,
@@ -58,6 +69,11 @@ fn rows() -> Vec<Row> {
             published: "5.36",
             remark: "Rényi orders: 0.4944 would have done",
         },
+    ]
+}
+
+fn fine_tuning() -> Vec<Row> {
+    vec![
         Row {
             paper: "Kerrigan et al. 2020, σ = 1.1",
             q: 0.01,
@@ -76,6 +92,11 @@ fn rows() -> Vec<Row> {
             published: "107.30",
             remark: "the same formula; Rényi orders from 1.1 are of no use here either",
         },
+    ]
+}
+
+fn vocabularies() -> Vec<Row> {
+    vec![
         Row {
             paper: "Hoory et al. 2021, DP-WordPiece, vocabulary",
             q: 1.0,
@@ -104,9 +125,6 @@ fn rows() -> Vec<Row> {
             remark: "the classic formula outside its proof, which needs ε < 1",
         },
     ]
-    .into_iter()
-    .chain(igamberdiev())
-    .collect()
 }
 
 /// σ by Rényi orders and exactly: reference d_calibration.json.
