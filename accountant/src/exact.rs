@@ -74,7 +74,8 @@ fn inverted(sides: &[Lowered], spent: &[(f64, Bounds)], bounds: &Bounds) -> Opti
         if own.upper <= bounds.lower {
             continue;
         }
-        if side.pairs.is_empty() || !(side.coins.is_empty() && side.tables.is_empty()) {
+        let plain = side.coins.is_empty() && side.tables.is_empty() && side.selections.is_empty();
+        if side.pairs.is_empty() || !plain {
             return None;
         }
         let found = bent::epsilon(side, *delta, (own.lower.max(0.5 * bounds.lower), own.upper))?;

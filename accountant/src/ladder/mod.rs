@@ -111,7 +111,7 @@ fn finer(ratio: f64, excess: f64) -> f64 {
 
 /// Both laws of the whole composition; none where a step does not fit the grid.
 fn compose(side: &Lowered, shape: &Shape, delta: f64) -> Option<Composed> {
-    if !side.tables.is_empty() {
+    if !(side.tables.is_empty() && side.selections.is_empty()) {
         return None;
     }
     let coins: f64 = side.coins.iter().map(|coin| coin.count as f64).sum();

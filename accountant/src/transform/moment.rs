@@ -199,7 +199,10 @@ fn cumulant_within(lowered: &Lowered, t: f64, most: f64) -> f64 {
         .selections
         .iter()
         .fold(tables, |sum, (selection, count)| sum + *count as f64 * selection.cumulant(t));
-    lowered.coins.iter().fold(selections, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t, most))
+    lowered
+        .coins
+        .iter()
+        .fold(selections, |sum, coin| sum + coin.count as f64 * coin_moment(coin, 1.0 + t, most))
 }
 
 /// log((1−p)·A + p·B) of the two pairs that a public coin chooses from, from above.
