@@ -13,6 +13,7 @@ pub mod format;
 pub mod normalize;
 pub mod pretokenize;
 mod pretrained;
+pub mod preview;
 pub mod release;
 mod short;
 mod tokenizer;

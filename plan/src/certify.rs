@@ -85,7 +85,7 @@ impl Plan {
         Ok(NoiseMultipliers { tokenizer, training })
     }
 
-    fn release(&self, noise_multiplier: Option<f64>) -> Option<TokenizerRelease> {
+    pub(crate) fn release(&self, noise_multiplier: Option<f64>) -> Option<TokenizerRelease> {
         let (noise_multiplier, Tokenizer::Train(trained)) = (noise_multiplier?, self.tokenizer()) else {
             return None;
         };
@@ -122,7 +122,7 @@ impl Plan {
 
     /// Everything that touches private text: the release, every step or pass, and every spare one at the price of the
     /// dearest, since no one knows which will be repeated.
-    fn pipeline(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
+    pub(crate) fn pipeline(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
         let phases = self.phases(noise_multiplier);
         let dearest = phases.iter().max_by_key(|phase| phase.expected_batch_size);
         let spare = dearest.map(|phase| Phase { steps: self.privacy().spare_steps, ..*phase });

@@ -16,12 +16,14 @@
 //! # Ok::<(), plan::PlanError>(())
 //! ```
 
+mod alternatives;
 mod canonical;
 mod certified;
 mod certify;
 mod check;
 mod clipping;
 mod consistent;
+mod cost;
 mod data;
 mod describe;
 mod error;
@@ -34,6 +36,7 @@ mod performance;
 mod privacy;
 mod reference;
 pub mod schema;
+mod solve;
 mod summary;
 mod tokenizer;
 mod training;
@@ -41,6 +44,7 @@ mod valid;
 
 pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
 pub use clipping::{Adaptive, Automatic, Clipping};
+pub use cost::{Cost, MACHINES, Machine};
 pub use data::{Data, Evaluation, Format, Source, Visibility};
 pub use error::PlanError;
 pub use file::{PlanFile, VERSION};
@@ -48,6 +52,7 @@ pub use model::{Family, Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson, Unit};
 pub use reference::reference;
+pub use solve::Unknown;
 pub use tokenizer::{PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, BatchPhase, Decay, DpBiasCorrection, Lamb, LearningRate, Objective, Optimizer, Sgd,

@@ -10,7 +10,7 @@ use crate::{canonical, check, consistent, memory};
 /// A plan that makes sense. Made from a [`PlanFile`] by `TryFrom`; what it costs says [`Plan::certify`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    file: PlanFile,
+    pub(crate) file: PlanFile,
     delta: Delta,
     json: String,
 }

@@ -4,8 +4,10 @@ use accountant::budget;
 use plan::{CertifiedPlan, NoiseMultipliers, Plan, PlanError, PlanFile};
 
 use crate::ask::{
-    Answer, Axis, Certified, PhaseFigures, Refusal, ReleaseFigures, Reply, Request, Task, Variation,
+    Answer, Axis, Certified, NoiseFigures, PhaseFigures, Refusal, ReleaseFigures, Reply, Request, Sought,
+    Task, Variation,
 };
+use crate::explain;
 
 /// Answers one request.
 #[must_use]
@@ -13,7 +15,10 @@ pub fn reply(request: &Request) -> Reply {
     let outcome = match &request.task {
         Task::Certify(text) => certify(text).map(|certified| Answer::Certified(Box::new(certified))),
         Task::Read(text) => PlanFile::parse(text).map(|file| Answer::Plan(Box::new(file))),
-        Task::Vary(variation) => vary(variation).map(|certified| Answer::Epsilon(certified.epsilon())),
+        Task::Vary(variation) => vary(variation),
+        Task::Solve(sought) => solve(sought).map(|solved| Answer::Solved(Box::new(solved))),
+        Task::Promise(promise) => explain::promise(promise).map(Answer::Promised),
+        Task::Explain(explanation) => explain::explain(explanation),
     };
     Reply { id: request.id, outcome: outcome.map_err(|error| refusal(&error, &request.task)) }
 }
@@ -36,6 +41,7 @@ fn figures(certified: &CertifiedPlan) -> Certified {
             expected_batch_size: phase.expected_batch_size,
             sampling_probability: phase.sampling_probability,
             noise_multiplier: phase.noise_multiplier,
+            noise_batch_ratio: phase.noise_batch_ratio(),
         })
         .collect();
     let release = certified.tokenizer_release().map(|release| ReleaseFigures {
@@ -63,7 +69,7 @@ fn fixed(certified: &CertifiedPlan) -> String {
     crate::text(&file)
 }
 
-fn vary(variation: &Variation) -> Result<CertifiedPlan, PlanError> {
+fn vary(variation: &Variation) -> Result<Answer, PlanError> {
     let mut file = PlanFile::parse(&variation.text)?;
     match variation.axis {
         Axis::Noise => {
@@ -72,8 +78,29 @@ fn vary(variation: &Variation) -> Result<CertifiedPlan, PlanError> {
             }
         }
         Axis::Steps => stop_after(&mut file, variation.value as u64),
+        Axis::Batch => {
+            file.training.expected_batch_size = Some(variation.value as u64);
+            return needed_noise(file);
+        }
     }
-    Plan::try_from(file)?.certify()
+    Ok(Answer::Epsilon(Plan::try_from(file)?.certify()?.epsilon()))
+}
+
+/// The noise with which the plan keeps its promise.
+fn needed_noise(mut file: PlanFile) -> Result<Answer, PlanError> {
+    file.privacy.noise_multipliers = None;
+    let certified = Plan::try_from(file)?.certify()?;
+    let figures = certified.phases().first().map(|phase| NoiseFigures {
+        noise_multiplier: phase.noise_multiplier,
+        noise_batch_ratio: phase.noise_batch_ratio(),
+    });
+    Ok(figures.map_or(Answer::Nothing, Answer::Noise))
+}
+
+fn solve(sought: &Sought) -> Result<(PlanFile, Certified), PlanError> {
+    let solved = PlanFile::parse(&sought.text)?.solved_for(sought.unknown)?;
+    let certified = certify(&crate::text(&solved))?;
+    Ok((solved, certified))
 }
 
 /// The same plan, ended early and without spare steps: what has been spent by then.
@@ -120,8 +147,10 @@ fn refusal(error: &PlanError, task: &Task) -> Refusal {
         _ => None,
     };
     let units = match task {
-        Task::Certify(text) => serde_json::from_str::<PlanFile>(text).ok().map(|file| file.data.units),
-        Task::Read(_) | Task::Vary(_) => None,
+        Task::Certify(text) | Task::Solve(Sought { text, .. }) => {
+            serde_json::from_str::<PlanFile>(text).ok().map(|file| file.data.units)
+        }
+        Task::Read(_) | Task::Vary(_) | Task::Promise(_) | Task::Explain(_) => None,
     };
     let default_delta = units.map(budget::default_delta);
     Refusal { path, given, allowed, fix, attainable_epsilon, default_delta }

@@ -1,7 +1,7 @@
 //! What the page asks its worker, and what comes back. Both sides speak JSON.
 
 use accountant::Bounds;
-use plan::PlanFile;
+use plan::{PlanFile, Unknown};
 use serde::{Deserialize, Serialize};
 
 /// A numbered question.
@@ -23,6 +23,94 @@ pub enum Task {
     Read(String),
     /// What would the plan cost if one thing were different?
     Vary(Variation),
+    /// How long, or how wide, may the run be?
+    Solve(Sought),
+    /// Which ε is this promise?
+    Promise(Promise),
+    /// What else can be said of the plan?
+    Explain(Explanation),
+}
+
+/// A plan of which one quantity is to be found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sought {
+    /// The `plan.json`, with ε and the noise.
+    pub text: String,
+    /// What is to be found.
+    pub unknown: Unknown,
+}
+
+/// A promise in other words than ε.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Promise {
+    /// The δ beside it.
+    pub delta: f64,
+    /// What is promised.
+    pub aim: Aim,
+}
+
+/// What a promise may be stated as.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aim {
+    /// μ of Gaussian differential privacy.
+    Mu(f64),
+    /// The success of a membership test.
+    Rates {
+        /// Share of those who are not there that the test names.
+        false_positive_rate: f64,
+        /// Share of those who are there that it may name at the most.
+        true_positive_rate: f64,
+    },
+}
+
+/// A question about a plan whose noise is written out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The `plan.json`, its noise multipliers given.
+    pub text: String,
+    /// What is asked.
+    pub what: What,
+}
+
+/// What can be said of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Odds of an attacker, and μ.
+    Attacker,
+    /// ε of a stage alone.
+    Stage(Stage),
+    /// ε for so many units together, such as the records of one user.
+    Group(u32),
+    /// ε when so many runs may be looked at.
+    Runs(u64),
+    /// ε by other accounting.
+    Method(Method),
+    /// What the best test on a stage misses at this false positive rate.
+    Rate(Stage, f64),
+}
+
+/// A part of the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// All of it.
+    Whole,
+    /// The vocabulary's release alone.
+    Vocabulary,
+    /// Training alone.
+    Training,
+}
+
+/// A way to account for the run that the certificate does not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Rényi orders, as most published figures.
+    Renyi,
+    /// The same noise on shuffled batches, which most published programs draw.
+    Shuffled,
 }
 
 /// A plan with one thing different.
@@ -44,6 +132,8 @@ pub enum Axis {
     Noise,
     /// The number of steps after which training stops.
     Steps,
+    /// The expected batch size, at the ε that the plan promises.
+    Batch,
 }
 
 /// The reply to the request of the same number.
@@ -63,8 +153,38 @@ pub enum Answer {
     Certified(Box<Certified>),
     /// The text is this plan.
     Plan(Box<PlanFile>),
-    /// What a variation costs.
+    /// What a variation or a part costs.
     Epsilon(Bounds),
+    /// What noise a variation needs.
+    Noise(NoiseFigures),
+    /// The plan with the quantity sought, and what it costs.
+    Solved(Box<(PlanFile, Certified)>),
+    /// The promise as ε.
+    Promised(f64),
+    /// What an attacker gains.
+    Attacker(AttackerFigures),
+    /// The share of those who are there that the best test misses at the least.
+    Missed(f64),
+    /// The plan has no such part, or this question no proven answer.
+    Nothing,
+}
+
+/// What noise a run needs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFigures {
+    /// σ over the clip norm.
+    pub noise_multiplier: f64,
+    /// The same over the expected batch size.
+    pub noise_batch_ratio: f64,
+}
+
+/// What an attacker gains who wants to know whether one unit was there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttackerFigures {
+    /// How often the guess is right, from fifty to fifty.
+    pub odds: Bounds,
+    /// The μ at which one Gaussian mechanism costs the same at the plan's δ.
+    pub mu: Bounds,
 }
 
 /// What a plan costs: the figures of the trainer's certificate.
@@ -97,6 +217,8 @@ pub struct PhaseFigures {
     pub sampling_probability: f64,
     /// σ over the clip norm.
     pub noise_multiplier: f64,
+    /// The same over the expected batch size.
+    pub noise_batch_ratio: f64,
 }
 
 /// How the vocabulary is released.

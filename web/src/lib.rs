@@ -6,13 +6,18 @@
 
 pub mod answer;
 pub mod ask;
+pub mod explain;
 pub mod numbers;
 #[cfg(feature = "page")]
 pub mod page;
 pub mod presets;
 pub mod remedy;
+pub mod report;
 pub mod scale;
 pub mod statement;
+pub mod vocabulary;
+#[cfg(feature = "page")]
+pub mod vocabulary_worker;
 #[cfg(feature = "page")]
 pub mod worker;
 

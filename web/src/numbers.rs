@@ -45,6 +45,33 @@ pub fn rounded_down(value: f64, digits: usize) -> String {
     rounded(value, digits, false)
 }
 
+/// A probability as times in a hundred, with one decimal, never below it.
+#[must_use]
+pub fn odds(probability: f64) -> String {
+    // The last place of the decimal text carries the rounding of the product.
+    let times = format!("{:.9}", probability * 100.0);
+    let times: f64 = times.parse().unwrap_or(100.0);
+    format!("{:.1}", (times * 10.0).ceil() / 10.0)
+}
+
+/// Bytes, seconds and operations as people say them: two digits and a unit.
+#[must_use]
+pub fn roughly(value: f64, units: &[(f64, &str)]) -> String {
+    let fitting = units.iter().rev().find(|(size, _)| value >= *size).or(units.first());
+    fitting.map_or_else(String::new, |(size, name)| {
+        let count = value / size;
+        if count < 10.0 { format!("{count:.1} {name}") } else { format!("{count:.0} {name}") }
+    })
+}
+
+/// Units of bytes.
+pub const BYTES: [(f64, &str); 5] = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")];
+/// Units of time, from seconds on.
+pub const TIMES: [(f64, &str); 5] =
+    [(1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "days"), (31_557_600.0, "years")];
+/// Units of counts.
+pub const COUNTS: [(f64, &str); 4] = [(1.0, ""), (1e3, "thousand"), (1e6, "million"), (1e9, "billion")];
+
 /// A whole number in groups of three.
 #[must_use]
 pub fn grouped(number: u64) -> String {
@@ -141,6 +168,17 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn odds_and_rough_sizes_read_well_and_odds_never_understate() {
+        assert_eq!(odds(0.691_462_461), "69.2");
+        assert_eq!(odds(0.5), "50.0");
+        assert_eq!(odds(0.690_000_001), "69.1");
+        assert_eq!(roughly(1_500.0, &BYTES), "1.5 kB");
+        assert_eq!(roughly(90.0, &TIMES), "1.5 min");
+        assert_eq!(roughly(0.2, &TIMES), "0.2 s");
+        assert_eq!(roughly(2.5e15, &BYTES), "2500 TB");
     }
 
     #[test]

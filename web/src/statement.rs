@@ -3,8 +3,9 @@
 use accountant::NeighboringRelation;
 use plan::{PlanFile, Tokenizer, Unit};
 
-use crate::ask::Certified;
-use crate::numbers::rounded_up;
+use crate::ask::{Certified, PhaseFigures};
+use crate::numbers::{grouped, rounded_down, rounded_up};
+use crate::presets::published;
 
 /// A paragraph of the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,4 +68,31 @@ fn neighbour(relation: NeighboringRelation) -> &'static str {
         NeighboringRelation::ReplaceOne => "itself or something else",
         NeighboringRelation::ZeroOut => "used or left blank",
     }
+}
+
+/// Everything the certificate will say, named.
+#[must_use]
+pub fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, String)> {
+    let noises = |name: fn(&PhaseFigures) -> String| {
+        let mut all: Vec<String> = certified.phases.iter().map(name).collect();
+        all.dedup();
+        all.join(", ")
+    };
+    let release =
+        certified.release.map_or("–".to_owned(), |release| rounded_up(release.noise_multiplier, 5));
+    vec![
+        ("ε, certified upper bound", rounded_up(certified.epsilon.upper, 6)),
+        ("ε, certified lower bound", rounded_down(certified.epsilon.lower, 6)),
+        ("ε, as published", published(plan).unwrap_or("–").to_owned()),
+        ("δ", format!("{:e}", certified.delta)),
+        ("Noise multiplier of training, σ", noises(|phase| rounded_up(phase.noise_multiplier, 5))),
+        ("Noise multiplier of the vocabulary", release),
+        ("Sampling probability, q", noises(|phase| rounded_up(phase.sampling_probability, 4))),
+        ("Expected batch", noises(|phase| grouped(phase.expected_batch_size))),
+        ("Steps, and spare ones", {
+            format!("{} + {}", grouped(plan.training.total_steps()), grouped(plan.privacy.spare_steps))
+        }),
+        ("Units", grouped(plan.data.units)),
+        ("Plan", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
+    ]
 }

@@ -1,6 +1,7 @@
 //! Every chore of the project: `cargo xtask help` lists them.
 
 mod bench;
+mod offline;
 mod process;
 mod seal;
 mod setup;

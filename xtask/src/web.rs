@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note};
 use crate::toolchain::{browser, tools, wasm};
-use crate::{seal, setup, slim};
+use crate::{offline, seal, setup, slim};
 
 /// `cargo xtask web …`.
 pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
@@ -43,9 +43,32 @@ pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
 /// The page into `dist/`, with the checksum of its start script in the content security policy.
 pub fn build(root: &Path, release: bool) -> Result<bool> {
     trunk(root, "build", release)?.run()?;
-    seal::run(&root.join("dist/index.html"))?;
-    slim::run(&root.join("dist"))?;
+    let dist = root.join("dist");
+    seal::run(&dist.join("index.html"))?;
+    slim::run(&dist)?;
+    if release {
+        shrink(root, &dist)?;
+    }
+    offline::run(&dist)?;
     Ok(true)
+}
+
+/// Every module in `folder` through Binaryen's optimiser, for size. The tests in the browser run what comes out.
+fn shrink(root: &Path, folder: &Path) -> Result<()> {
+    browser::node_packages(root)?;
+    let optimizer = root.join("web/e2e/node_modules/binaryen/bin/wasm-opt");
+    for entry in std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            let file = path.as_os_str();
+            Job::new("node", root)
+                .args([optimizer.as_os_str()])
+                .args(["-Oz", "--all-features", "--disable-gc", "--strip-producers"])
+                .args([file, "-o".as_ref(), file])
+                .run()?;
+        }
+    }
+    Ok(())
 }
 
 /// The `wasm_bindgen_test`s, in headless Chromium.
@@ -64,12 +87,14 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
         .map(|()| true)
 }
 
-/// The script that uses the built page as a person does. Screenshots land in `<target>/web-e2e`.
+/// The script that uses the built page as a person does. Screenshots land in `<target>/web-e2e`, or where
+/// `$WEB_SHOTS` says.
 pub fn end_to_end(root: &Path) -> Result<bool> {
     let browser = browser::find_or_install(root)?;
     browser::node_packages(root)?;
-    Job::cargo(root).args(["build", "--release", "--package", "trainer-native"]).run()?;
-    let shots = tools::target_dir(root).join("web-e2e");
+    Job::cargo(root).args(["build", "--release", "--package", "trainer-native", "--package", "accountant"]).run()?;
+    let shots = std::env::var_os("WEB_SHOTS")
+        .map_or_else(|| tools::target_dir(root).join("web-e2e"), std::path::PathBuf::from);
     std::fs::create_dir_all(&shots).with_context(|| format!("creating {}", shots.display()))?;
     Job::new("node", &root.join("web/e2e"))
         .args(["run.mjs"])
@@ -77,6 +102,7 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
         .env("PAGE", root.join("dist"))
         .env("OUT", shots)
         .env("TRAINER", tools::target_dir(root).join("release/trainer-native"))
+        .env("ACCOUNTANT", tools::target_dir(root).join("release/accountant"))
         .run()
         .map(|()| true)
 }

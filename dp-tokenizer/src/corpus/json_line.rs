@@ -7,7 +7,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visi
 use super::Record;
 
 /// Takes the record out of a JSON object. An `Err` says what is wrong and how to mend it, without quoting the line.
-pub(super) fn parse(line: &str, text_field: &str, user_field: Option<&str>) -> Result<Record, String> {
+pub(crate) fn parse(line: &str, text_field: &str, user_field: Option<&str>) -> Result<Record, String> {
     let mut json = serde_json::Deserializer::from_str(line);
     let fields = Fields { text_field, user_field }
         .deserialize(&mut json)

@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 pub const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// What one read gave.
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A line is in the buffer, without its end (`\n` or `\r\n`).
     Read,
     /// Nothing is left.
@@ -16,7 +16,7 @@ pub(super) enum Line {
 }
 
 /// Reads the next line into `buffer`, of which no more than `cap` bytes are ever held.
-pub(super) fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>, cap: usize) -> io::Result<Line> {
+pub(crate) fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>, cap: usize) -> io::Result<Line> {
     buffer.clear();
     loop {
         let available = match reader.fill_buf() {

@@ -8,8 +8,8 @@ mod counts;
 mod error;
 mod expand;
 mod files;
-mod json_line;
-mod lines;
+pub(crate) mod json_line;
+pub(crate) mod lines;
 mod meter;
 
 use std::path::PathBuf;

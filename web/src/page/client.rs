@@ -9,13 +9,13 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
-use super::curve;
-use super::desk::Desk;
-use crate::ask::{Answer, Axis, Reply, Request, Task, Variation};
+use super::desk::{Desk, Unknown};
+use super::inquiry;
+use crate::ask::{Answer, Promise, Reply, Request, Sought, Task};
 use crate::worker::READY;
 
-/// Beside the page; its loader starts the worker's WASM.
-const SCRIPT: &str = "./worker_loader.js";
+/// Beside the page; it starts the page's own module in a worker.
+const SCRIPT: &str = "./worker.js";
 
 thread_local! {
     static LINES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
@@ -23,35 +23,34 @@ thread_local! {
 
 /// The line for plans and files.
 const FIGURES: usize = 0;
-/// The line for curves.
-const CURVES: usize = 1;
+/// The line for everything beside them.
+const ASIDE: usize = 1;
 
 struct Line {
     worker: Worker,
     ready: bool,
     number: u64,
     asked: Option<(u64, Question)>,
-    plan: Option<String>,
-    text: Option<String>,
-    points: VecDeque<Variation>,
+    plan: Option<Task>,
+    next: VecDeque<Task>,
+    aside: VecDeque<Task>,
 }
 
 /// What the open request is about.
 enum Question {
     Plan,
     Text,
-    Point(Axis, f64),
+    Promise,
+    Aside(Task),
     /// Of a plan that has changed since.
     Outdated,
 }
 
 /// Starts the workers and delivers what they answer to `desk`.
 pub fn open(desk: Desk) {
-    for line in [FIGURES, CURVES] {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let Ok(worker) = Worker::new_with_options(SCRIPT, &options) else {
-            desk.notice.set("This browser cannot start a worker; nothing can be computed.".to_owned());
+    for line in [FIGURES, ASIDE] {
+        let Some(worker) = start(SCRIPT, &own_module().unwrap_or_default()) else {
+            desk.announce("This browser cannot start a worker; nothing can be computed.".to_owned());
             return;
         };
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
@@ -59,33 +58,63 @@ pub fn open(desk: Desk) {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         on_message.forget();
-        let points = VecDeque::new();
-        let line = Line { worker, ready: false, number: 0, asked: None, plan: None, text: None, points };
+        let (next, aside) = (VecDeque::new(), VecDeque::new());
+        let line = Line { worker, ready: false, number: 0, asked: None, plan: None, next, aside };
         LINES.with_borrow_mut(|lines| lines.push(line));
     }
 }
 
-/// Asks what the plan in `text` costs; an earlier plan not yet asked about is forgotten.
-pub fn certify(text: String) {
-    for number in [CURVES, FIGURES] {
+/// A worker, told something by its address.
+pub fn start(script: &str, told: &str) -> Option<Worker> {
+    let options = WorkerOptions::new();
+    options.set_type(WorkerType::Module);
+    let told = String::from(js_sys::encode_uri_component(told));
+    Worker::new_with_options(&format!("{script}#{told}"), &options).ok()
+}
+
+/// Addresses of the module this code is in, script and WASM, as the document names them.
+fn own_module() -> Option<String> {
+    let address = |selector| {
+        let link = document().query_selector(selector).ok()??;
+        let base = link.base_uri().ok()??;
+        let url = web_sys::Url::new_with_base(&link.get_attribute("href")?, &base).ok()?;
+        Some(url.href())
+    };
+    Some(format!("{}|{}", address("link[rel=modulepreload]")?, address("link[rel=preload][as=fetch]")?))
+}
+
+/// Asks what the plan on the desk costs; an earlier plan not yet asked about is forgotten.
+pub fn certify(desk: Desk) {
+    for number in [ASIDE, FIGURES] {
         with_line(number, |line| {
-            line.points.clear();
-            if let Some((_, question @ (Question::Point(..) | Question::Plan))) = &mut line.asked {
+            line.aside.clear();
+            if let Some((_, question @ (Question::Aside(_) | Question::Plan))) = &mut line.asked {
                 *question = Question::Outdated;
             }
         });
     }
-    with_line(FIGURES, |line| line.plan = Some(text));
+    let text = desk.plan.with_untracked(crate::text);
+    let task = match desk.unknown.get_untracked() {
+        Unknown::Noise | Unknown::Epsilon => Task::Certify(text),
+        Unknown::Steps => Task::Solve(Sought { text, unknown: plan::Unknown::Steps }),
+        Unknown::Batch => Task::Solve(Sought { text, unknown: plan::Unknown::ExpectedBatchSize }),
+    };
+    with_line(FIGURES, |line| line.plan = Some(task));
 }
 
-/// Asks for points of a curve, in this order.
-pub fn vary(points: impl IntoIterator<Item = Variation>) {
-    with_line(CURVES, |line| line.points.extend(points));
+/// Asks what else can be said, in this order.
+pub fn inquire(tasks: impl IntoIterator<Item = Task>) {
+    with_line(ASIDE, |line| line.aside.extend(tasks));
 }
 
 /// Asks whether `text` is a plan; if so it is put on the desk.
 pub fn read(text: String) {
-    with_line(FIGURES, |line| line.text = Some(text));
+    with_line(FIGURES, |line| line.next.push_back(Task::Read(text)));
+}
+
+/// Asks which ε a promise is; it becomes the plan's.
+pub fn promise(promise: Promise) {
+    with_line(FIGURES, |line| line.next.push_back(Task::Promise(promise)));
 }
 
 fn with_line(number: usize, change: impl FnOnce(&mut Line)) {
@@ -117,21 +146,20 @@ fn deliver(desk: Desk, question: Option<Question>, reply: Reply) {
             let certified = outcome.is_ok();
             desk.judge(outcome);
             if certified {
-                curve::ask(desk);
+                inquiry::begin(desk);
             }
         }
         (Some(Question::Text), Ok(Answer::Plan(plan))) => {
-            desk.notice.set(format!("Plan {} is open", plan.name));
+            desk.announce(format!("Plan {} is open", plan.name));
             desk.rejected.set(None);
             desk.replace(*plan);
         }
-        (Some(Question::Text), Err(refusal)) => {
-            desk.notice.set(format!("Not opened: {}", refusal.given));
+        (Some(Question::Promise), Ok(Answer::Promised(epsilon))) => desk.promise(epsilon),
+        (Some(Question::Text | Question::Promise), Err(refusal)) => {
+            desk.announce(format!("Not taken: {}", refusal.given));
             desk.rejected.set(Some(refusal));
         }
-        (Some(Question::Point(axis, value)), Ok(Answer::Epsilon(bounds))) => {
-            desk.plot(axis, (value, bounds.upper))
-        }
+        (Some(Question::Aside(task)), Ok(answer)) => inquiry::note(desk, &task, answer),
         _ => {}
     }
 }
@@ -141,12 +169,12 @@ impl Line {
         if !self.ready || self.asked.is_some() {
             return;
         }
-        let (question, task) = if let Some(text) = self.text.take() {
-            (Question::Text, Task::Read(text))
-        } else if let Some(text) = self.plan.take() {
-            (Question::Plan, Task::Certify(text))
-        } else if let Some(point) = self.points.pop_front() {
-            (Question::Point(point.axis, point.value), Task::Vary(point))
+        let (question, task) = if let Some(task) = self.next.pop_front() {
+            (if matches!(task, Task::Promise(_)) { Question::Promise } else { Question::Text }, task)
+        } else if let Some(task) = self.plan.take() {
+            (Question::Plan, task)
+        } else if let Some(task) = self.aside.pop_front() {
+            (Question::Aside(task.clone()), task)
         } else {
             return;
         };

@@ -1,104 +1,93 @@
-//! ε as the noise or the number of steps changes.
+//! Charts of the plan: how ε moves, what noise other batches need, what an attacker misses.
 
 use chart::{Chart, Series, Spacing};
 use leptos::prelude::*;
 
-use super::client;
 use super::desk::Desk;
-use super::plot::Plot;
-use crate::ask::{Axis, Variation};
-use crate::scale::geometric;
+use super::inquiry::STAGES;
+use super::plot::{Plot, Shown};
+use crate::ask::Stage;
 
-/// Points of a curve: enough to look smooth, few enough to follow a slider.
-const POINTS: usize = 21;
-/// How far the noise curve reaches to each side of the plan.
-const REACH: f64 = 3.0;
-
-/// Asks for both curves of the certified plan, from coarse to fine so that their shape shows early.
-pub fn ask(desk: Desk) {
-    desk.by_noise.set(Vec::new());
-    desk.by_steps.set(Vec::new());
-    let Some((plan, certified)) = desk.certified.get_untracked() else { return };
-    let here = certified.phases.first().map(|phase| phase.noise_multiplier);
-    let noises = here.map(around).unwrap_or_default();
-    let last = plan.training.total_steps();
-    let mut steps: Vec<u64> = geometric(1.0_f64.max(last as f64 / 100.0), last as f64, POINTS)
-        .into_iter()
-        .map(|step| step.round() as u64)
-        .collect();
-    steps.dedup();
-    let variation = |axis, value| Variation { text: certified.fixed_text.clone(), axis, value };
-    let by_noise = coarse_first(noises).into_iter().map(|value| variation(Axis::Noise, value));
-    let by_steps = coarse_first(steps).into_iter().map(|step| variation(Axis::Steps, step as f64));
-    client::vary(by_noise.chain(by_steps).collect::<Vec<_>>());
-}
-
-fn around(centre: f64) -> Vec<f64> {
-    geometric(centre / REACH, centre * REACH, POINTS)
-}
-
-fn coarse_first<T: Copy>(values: Vec<T>) -> Vec<T> {
-    [4, 2, 1]
-        .into_iter()
-        .flat_map(|stride: usize| {
-            let values = &values;
-            (0..values.len())
-                .filter(move |at| at % stride == 0 && (stride == 4 || at % (2 * stride) != 0))
-                .map(move |at| values[at])
-        })
-        .collect()
-}
-
-/// Both charts.
+/// The charts.
 #[component]
 pub fn Curves() -> impl IntoView {
     let desk = expect_context::<Desk>();
-    let by_noise = Signal::derive(move || {
-        let here = first_noise(desk).zip(upper(desk));
-        let spacing = Spacing::Logarithmic;
-        curve(
-            "ε against noise",
-            "noise multiplier σ of training",
-            (spacing, spacing),
-            desk.by_noise.get(),
-            here,
-        )
-    });
-    let by_steps = Signal::derive(move || {
-        let spacing = Spacing::Linear;
-        curve("ε spent as training goes on", "steps", (spacing, spacing), desk.by_steps.get(), None)
+    let charts = charts(desk);
+    let plots = PLOTS.into_iter().zip(charts).map(|((id, caption, shown), chart)| {
+        view! { <Plot id caption shown chart stale=desk.stale/> }
     });
     view! {
         <section class="panel charts" aria-labelledby="curves-title">
             <h2 id="curves-title">"How ε moves"</h2>
-            <div class="pair">
-                <Plot
-                    id="by-noise"
-                    caption="More noise, smaller ε. The ring is this plan."
-                    chart=by_noise
-                    stale=desk.stale
-                />
-                <Plot
-                    id="by-steps"
-                    caption="Vocabulary included, spare steps left out."
-                    chart=by_steps
-                    stale=desk.stale
-                />
-            </div>
+            <div class="pair">{plots.collect_view()}</div>
         </section>
     }
 }
 
-/// A chart of one curve of ε.
+/// Names, captions and the side to which values are rounded.
+const PLOTS: [(&str, &str, Shown); 5] = [
+    ("by-noise", "More noise, smaller ε. The ring is this plan.", Shown::AtMost),
+    ("by-steps", "Vocabulary included, spare steps left out.", Shown::AtMost),
+    (
+        "trade-off",
+        "The best test misses at least so many; the higher, the safer. Each stage alone, and all.",
+        Shown::AtLeast,
+    ),
+    ("frontier", "Noise that keeps this ε at other batch sizes. The ring is this plan.", Shown::AtMost),
+    ("ratio", "The smaller σ/B, the cleaner the averaged gradient at the same ε.", Shown::AtMost),
+];
+
+/// The charts as they stand, in the order of [`PLOTS`].
+pub fn charts(desk: Desk) -> [Signal<Chart>; 5] {
+    let aside = desk.aside;
+    let both = (Spacing::Logarithmic, Spacing::Logarithmic);
+    let by_noise = Signal::derive(move || {
+        let here = first_noise(desk).zip(upper(desk));
+        let names = ["ε against noise", "noise multiplier σ of training", "ε ≤"];
+        curve(names, both, aside.by_noise.get(), here)
+    });
+    let by_steps = Signal::derive(move || {
+        let names = ["ε spent as training goes on", "steps", "ε ≤"];
+        curve(names, (Spacing::Linear, Spacing::Linear), aside.by_steps.get(), None)
+    });
+    let trade_off = Signal::derive(move || {
+        let names = ["False alarms against misses", "false positive rate", "misses ≥"];
+        let mut chart = curve(names, (Spacing::Linear, Spacing::Linear), Vec::new(), None);
+        let series = |(at, stage): (usize, &Stage)| {
+            let name = match stage {
+                Stage::Whole => "whole pipeline",
+                Stage::Vocabulary => "vocabulary alone",
+                Stage::Training => "training alone",
+            };
+            Series { name: name.to_owned(), points: aside.missed[at].get() }
+        };
+        chart.series =
+            STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect();
+        chart
+    });
+    let frontier = Signal::derive(move || {
+        let here = batch(desk).zip(first_noise(desk));
+        let names = ["Noise for the same ε", "expected batch B", "σ ≥"];
+        curve(names, both, aside.by_batch.get(), here)
+    });
+    let ratio = Signal::derive(move || {
+        let here =
+            batch(desk).zip(desk.certified.with(|it| Some(it.as_ref()?.1.phases.first()?.noise_batch_ratio)));
+        let names = ["Noise-to-batch ratio", "expected batch B", "σ/B"];
+        curve(names, both, aside.ratio.get(), here)
+    });
+    [by_noise, by_steps, trade_off, frontier, ratio]
+}
+
+/// A chart of one curve; `names` are its title and its axes.
 fn curve(
-    title: &str,
-    across: &str,
+    names: [&str; 3],
     (across_spacing, upward_spacing): (Spacing, Spacing),
     points: Vec<(f64, f64)>,
     here: Option<(f64, f64)>,
 ) -> Chart {
-    let series = vec![Series { name: "ε at most".to_owned(), points }];
-    let (title, across, upward) = (title.to_owned(), across.to_owned(), "ε ≤".to_owned());
+    let [title, across, upward] = names.map(str::to_owned);
+    let series = vec![Series { name: upward.clone(), points }];
     Chart { title, across, upward, across_spacing, upward_spacing, series, here }
 }
 
@@ -108,4 +97,12 @@ fn upper(desk: Desk) -> Option<f64> {
 
 fn first_noise(desk: Desk) -> Option<f64> {
     desk.certified.with(|it| it.as_ref()?.1.phases.first().map(|phase| phase.noise_multiplier))
+}
+
+/// The one batch size of the certified plan.
+fn batch(desk: Desk) -> Option<f64> {
+    desk.certified.with(|it| match it.as_ref()?.1.phases.as_slice() {
+        [only] => Some(only.expected_batch_size as f64),
+        _ => None,
+    })
 }

@@ -3,15 +3,26 @@
 use leptos::prelude::*;
 use plan::PlanFile;
 
-use crate::ask::{Answer, Axis, Certified, Refusal};
-use crate::numbers::rounded_up;
+use super::aside::Aside;
+use crate::ask::{Answer, Certified, Refusal};
+use crate::numbers::{rounded_down, rounded_up};
 use crate::presets::PRESETS;
 
 /// How many changes can be taken back.
 const HISTORY: usize = 200;
 
-/// Points of a curve that have arrived.
-pub type Points = Vec<(f64, f64)>;
+/// Which of four quantities follows from the other three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// The noise: ε is promised.
+    Noise,
+    /// ε: the noise is given.
+    Epsilon,
+    /// The number of steps: both are given.
+    Steps,
+    /// The expected batch: both are given.
+    Batch,
+}
 
 /// The page's state.
 #[derive(Clone, Copy)]
@@ -28,10 +39,10 @@ pub struct Desk {
     pub stale: RwSignal<bool>,
     /// A plan kept for comparison.
     pub pinned: RwSignal<Option<(PlanFile, Certified)>>,
-    /// ε against the noise multiplier.
-    pub by_noise: RwSignal<Points>,
-    /// ε against steps.
-    pub by_steps: RwSignal<Points>,
+    /// What is found from the rest of the plan.
+    pub unknown: RwSignal<Unknown>,
+    /// What is known beside the figures.
+    pub aside: Aside,
     /// What a screen reader is told.
     pub notice: RwSignal<String>,
     /// Counts plans put in place as a whole, so that fields forget what was typed into them.
@@ -39,6 +50,8 @@ pub struct Desk {
     past: RwSignal<Vec<PlanFile>>,
     future: RwSignal<Vec<PlanFile>>,
     editing: RwSignal<Option<&'static str>>,
+    /// The plan that an answer put in place: it needs no question.
+    found: RwSignal<Option<PlanFile>>,
 }
 
 impl Desk {
@@ -54,13 +67,14 @@ impl Desk {
             rejected: RwSignal::new(None),
             stale: RwSignal::new(true),
             pinned: RwSignal::new(None),
-            by_noise: RwSignal::new(Vec::new()),
-            by_steps: RwSignal::new(Vec::new()),
+            unknown: RwSignal::new(Unknown::Noise),
+            aside: Aside::empty(),
             notice: RwSignal::new(String::new()),
             replaced: RwSignal::new(0),
             past: RwSignal::new(Vec::new()),
             future: RwSignal::new(Vec::new()),
             editing: RwSignal::new(None),
+            found: RwSignal::new(None),
         }
     }
 
@@ -117,28 +131,57 @@ impl Desk {
     /// Takes the worker's answer on the current plan.
     pub fn judge(&self, outcome: Result<Answer, Refusal>) {
         match outcome {
-            Ok(Answer::Certified(certified)) => {
-                self.notice.set(format!("ε is at most {}", rounded_up(certified.epsilon.upper, 4)));
-                self.certified.set(Some((self.plan.get_untracked(), *certified)));
-                self.refusal.set(None);
-                self.stale.set(false);
+            Ok(Answer::Certified(certified)) => self.accept(*certified),
+            Ok(Answer::Solved(solved)) => {
+                let (plan, certified) = *solved;
+                if plan != self.plan.get_untracked() {
+                    // Part of the change that asked for it: no step of its own in the history.
+                    self.found.set(Some(plan.clone()));
+                    self.plan.set(plan);
+                }
+                self.accept(certified);
             }
             Ok(_) => {}
             Err(refusal) => {
-                self.notice.set(format!("No figure: {}: {}", refusal.path, refusal.given));
+                self.announce(format!("No figure: {}: {}", refusal.path, refusal.given));
                 self.refusal.set(Some(refusal));
-                self.by_noise.set(Vec::new());
-                self.by_steps.set(Vec::new());
+                self.stale.set(true);
             }
         }
     }
 
-    /// Takes a point of a curve.
-    pub fn plot(&self, axis: Axis, point: (f64, f64)) {
-        match axis {
-            Axis::Noise => self.by_noise.update(|points| points.push(point)),
-            Axis::Steps => self.by_steps.update(|points| points.push(point)),
+    fn accept(&self, certified: Certified) {
+        self.announce(format!("ε is at most {}", rounded_up(certified.epsilon.upper, 4)));
+        self.certified.set(Some((self.plan.get_untracked(), certified)));
+        self.refusal.set(None);
+        self.stale.set(false);
+    }
+
+    /// The field whose number is found from the rest; none where it is ε or the noise, which have no field then.
+    pub fn finds(&self) -> &'static str {
+        match self.unknown.get() {
+            Unknown::Noise | Unknown::Epsilon => "",
+            Unknown::Steps => "steps",
+            Unknown::Batch => "batch",
         }
+    }
+
+    /// Whether the current plan is the answer to the last question, and so needs none itself.
+    pub fn is_found(&self) -> bool {
+        let found = self.found.try_update(Option::take).flatten();
+        found.is_some_and(|found| self.plan.with_untracked(|plan| *plan == found))
+    }
+
+    /// Makes ε the plan's promise, the noise to be found.
+    pub fn promise(&self, epsilon: f64) {
+        let mut plan = self.plan.get_untracked();
+        plan.privacy.epsilon = Some(epsilon);
+        if matches!(self.unknown.get_untracked(), Unknown::Noise | Unknown::Epsilon) {
+            plan.privacy.noise_multipliers = None;
+        }
+        self.rejected.set(None);
+        self.announce(format!("That is ε = {}", rounded_down(epsilon, 4)));
+        self.replace(plan);
     }
 
     /// The refusal of the field at `path`, its parts included.
@@ -164,7 +207,18 @@ impl Desk {
     fn put(&self, plan: PlanFile) {
         self.settle();
         self.stale.set(true);
+        self.unknown.set(unknown(&plan, self.unknown.get_untracked()));
         self.plan.set(plan);
         self.replaced.update(|count| *count += 1);
+    }
+}
+
+/// What a plan leaves open; `before` decides where ε and the noise are both given.
+fn unknown(plan: &PlanFile, before: Unknown) -> Unknown {
+    let both = plan.privacy.epsilon.is_some() && plan.training.batch_schedule.is_none();
+    match (plan.privacy.noise_multipliers, before) {
+        (None, _) => Unknown::Noise,
+        (Some(_), Unknown::Steps | Unknown::Batch) if both => before,
+        (Some(_), _) => Unknown::Epsilon,
     }
 }

@@ -10,6 +10,7 @@ use web_sys::{Event, HtmlInputElement};
 use super::client;
 use super::desk::Desk;
 use super::files;
+use crate::report::plan_in;
 
 /// Begins a link's fragment; the number is that of `plan.json`.
 const LINK: &str = "#plan1=";
@@ -39,7 +40,7 @@ pub fn import(desk: Desk, event: &Event) {
     }
     leptos::task::spawn_local(async move {
         match JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string()) {
-            Some(text) => client::read(text),
+            Some(text) => client::read(plan_in(&text).to_owned()),
             None => desk.notice.set("The browser could not read that file.".to_owned()),
         }
     });

@@ -66,9 +66,10 @@ pub fn NumberField(
         desk.change(of.id, |plan| (of.write)(plan, number));
     };
     let wrong = move || slip().is_some() || desk.refusal_at(of.path).is_some();
+    let found = Memo::new(move |_| desk.finds() == of.id);
     view! {
-        <div class="field" class:wrong=wrong>
-            <label for=of.id>{of.label}</label>
+        <div class="field" class:wrong=wrong class:found=move || found.get()>
+            <label for=of.id>{of.label}{move || found.get().then_some(" 🔒 found from the rest")}</label>
             <input
                 id=of.id
                 type="text"
@@ -78,10 +79,11 @@ pub fn NumberField(
                 aria-describedby=format!("{0}-hint {0}-wrong", of.id)
                 aria-invalid=move || wrong().then_some("true")
                 prop:value=shown
+                readonly=move || found.get()
                 on:input=on_input
                 on:blur=leave
             />
-            {of.scale.map(|scale| view! { <Slider of scale value move_to=Callback::new(move_to)/> })}
+            {of.scale.map(|scale| view! { <Slider of scale value found move_to=Callback::new(move_to)/> })}
             <p class="hint" id=format!("{}-hint", of.id)>{of.hint}</p>
             <div id=format!("{}-wrong", of.id)>
                 {move || slip().map(|slip| view! { <p class="slip">{slip}</p> })}
@@ -92,7 +94,13 @@ pub fn NumberField(
 }
 
 #[component]
-fn Slider(of: Number, scale: Scale, value: Memo<Option<f64>>, move_to: Callback<f64>) -> impl IntoView {
+fn Slider(
+    of: Number,
+    scale: Scale,
+    value: Memo<Option<f64>>,
+    found: Memo<bool>,
+    move_to: Callback<f64>,
+) -> impl IntoView {
     let desk = expect_context::<Desk>();
     let number = move || value.get().unwrap_or(scale.least);
     let on_key = move |event: KeyboardEvent| {
@@ -121,6 +129,7 @@ fn Slider(of: Number, scale: Scale, value: Memo<Option<f64>>, move_to: Callback<
             min="0"
             max=POSITIONS.to_string()
             step="1"
+            disabled=move || found.get()
             aria-label=format!("{}, slider", of.label)
             aria-valuetext=move || written(number())
             prop:value=move || scale.position(number()).to_string()
@@ -253,7 +262,7 @@ pub fn WordsField(
 }
 
 /// A number as the plan would hold it.
-fn written(number: f64) -> String {
+pub fn written(number: f64) -> String {
     let size = number.abs();
     if number != 0.0 && !(1e-3..1e15).contains(&size) { format!("{number:e}") } else { number.to_string() }
 }

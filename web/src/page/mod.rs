@@ -1,11 +1,14 @@
 //! The page itself: panels over one plan, and a worker that answers.
 
+mod aside;
 mod client;
 mod curve;
 mod desk;
 mod exchange;
 mod field;
 mod files;
+mod inquiry;
+mod offline;
 mod panels;
 mod plot;
 mod verdict;
@@ -15,18 +18,25 @@ use std::time::Duration;
 use leptos::ev;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
-use web_sys::KeyboardEvent;
+use wasm_bindgen::JsCast;
+use web_sys::{KeyboardEvent, Window};
 
 use desk::Desk;
 use panels::{
-    BudgetPanel, DataPanel, LedgerPanel, ModelPanel, StatementPanel, TrainingPanel, VocabularyPanel,
+    AttackPanel, BudgetPanel, DataPanel, LedgerPanel, ModelPanel, PapersPanel, PreviewPanel, StatementPanel,
+    TrainingPanel, VocabularyPanel,
 };
 use verdict::{Figures, Header};
 
-/// Puts the page into the document.
+/// Puts the page into the document; in a worker, serves it.
 pub fn start() {
+    if js_sys::global().dyn_into::<Window>().is_err() {
+        crate::worker::serve();
+        return;
+    }
     console_error_panic_hook::set_once();
     leptos::mount::mount_to_body(Planner);
+    offline::keep();
 }
 
 #[component]
@@ -35,7 +45,12 @@ fn Planner() -> impl IntoView {
     provide_context(desk);
     client::open(desk);
     exchange::read_link();
-    Effect::new(move |_| client::certify(desk.plan.with(crate::text)));
+    Effect::new(move |_| {
+        desk.plan.track();
+        if !desk.is_found() {
+            client::certify(desk);
+        }
+    });
     window_event_listener(ev::keydown, move |event| undo_by_key(desk, &event));
     let said = spoken(desk.notice.into());
     view! {
@@ -51,15 +66,18 @@ fn Planner() -> impl IntoView {
             </form>
             <div class="results" id="results" tabindex="-1">
                 <Figures/>
+                <AttackPanel/>
                 <curve::Curves/>
                 <LedgerPanel/>
+                <PreviewPanel/>
+                <PapersPanel/>
                 <StatementPanel/>
             </div>
         </main>
         <footer>
             <p>
                 "Everything on this page is computed in it, by the code that trains. Nothing is sent anywhere: its security \
-                 policy forbids it."
+                 policy forbids it. Once loaded it works without a network."
             </p>
         </footer>
         <p class="aside" role="status" aria-live="polite">{move || said.get()}</p>
@@ -84,7 +102,6 @@ fn spoken(notice: Signal<String>) -> ReadSignal<String> {
 /// Undo and redo of the plan; text fields keep their own.
 fn undo_by_key(desk: Desk, event: &KeyboardEvent) {
     let typing = event.target().is_some_and(|target| {
-        use wasm_bindgen::JsCast;
         target.dyn_into::<web_sys::HtmlInputElement>().is_ok_and(|input| input.type_() != "range")
     });
     if typing || !(event.ctrl_key() || event.meta_key()) || event.key().to_lowercase() != "z" {

@@ -1,12 +1,30 @@
 //! A scene as SVG, with a cursor for pointer and keyboard, the same values as a table, and all of it as files.
 
-use chart::{Chart, HEIGHT, Line, Mark, Scene, WIDTH};
+use chart::{Chart, HEIGHT, Line, Mark, Scene, WIDTH, label};
 use leptos::prelude::*;
 use web_sys::{KeyboardEvent, PointerEvent};
 
 use super::desk::Desk;
 use super::files;
-use crate::numbers::rounded_up;
+use crate::numbers::{rounded_down, rounded_up};
+
+/// The side to which a chart's values are rounded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Up: upper bounds and noise.
+    AtMost,
+    /// Down: lower bounds.
+    AtLeast,
+}
+
+impl Shown {
+    fn digits(self, value: f64) -> String {
+        match self {
+            Self::AtMost => rounded_up(value, 4),
+            Self::AtLeast => rounded_down(value, 4),
+        }
+    }
+}
 
 /// Where the cursor is, and what it moves over.
 #[derive(Clone, Copy)]
@@ -15,6 +33,7 @@ struct Cursor {
     chart: Memo<Chart>,
     scene: Memo<Option<Scene>>,
     at: RwSignal<Option<usize>>,
+    shown: Shown,
 }
 
 impl Cursor {
@@ -27,7 +46,7 @@ impl Cursor {
         if self.at.get_untracked() != at {
             self.at.set(at);
             if let Some(mark) = untrack(|| self.mark()) {
-                self.desk.announce(self.chart.with_untracked(|chart| read(mark, chart)));
+                self.desk.announce(self.chart.with_untracked(|chart| read(mark, chart, self.shown)));
             }
         }
     }
@@ -55,6 +74,8 @@ pub fn Plot(
     id: &'static str,
     /// What to see in it.
     caption: &'static str,
+    /// To which side values are rounded.
+    shown: Shown,
     /// What to draw.
     #[prop(into)]
     chart: Signal<Chart>,
@@ -64,7 +85,7 @@ pub fn Plot(
 ) -> impl IntoView {
     let chart = Memo::new(move |_| chart.get());
     let scene = Memo::new(move |_| chart.with(Scene::of));
-    let cursor = Cursor { desk: expect_context(), chart, scene, at: RwSignal::new(None) };
+    let cursor = Cursor { desk: expect_context(), chart, scene, at: RwSignal::new(None), shown };
     let node = NodeRef::<leptos::svg::Svg>::new();
     let on_pointer = move |event: PointerEvent| {
         let Some(svg) = node.get_untracked() else { return };
@@ -73,7 +94,7 @@ pub fn Plot(
         cursor.put(scene.with_untracked(|scene| scene.as_ref().and_then(|scene| scene.nearest(x))));
     };
     let reading = move || match cursor.mark() {
-        Some(mark) => chart.with(|chart| read(mark, chart)),
+        Some(mark) => chart.with(|chart| read(mark, chart, shown)),
         None => caption.to_owned(),
     };
     view! {
@@ -105,7 +126,7 @@ pub fn Plot(
 /// The values, and the chart as files.
 #[component]
 fn Table(id: &'static str, caption: &'static str, cursor: Cursor) -> impl IntoView {
-    let Cursor { chart, scene, .. } = cursor;
+    let Cursor { chart, scene, shown, .. } = cursor;
     let svg = move || {
         chart.with_untracked(|chart| {
             scene.with_untracked(|scene| scene.as_ref().map(|scene| scene.svg(chart)))
@@ -132,9 +153,9 @@ fn Table(id: &'static str, caption: &'static str, cursor: Cursor) -> impl IntoVi
     };
     let rows = move || {
         let row = |(x, values): (f64, Vec<Option<f64>>)| {
-            let cells = values.into_iter().map(|value| view! { <td>{value.map(|v| rounded_up(v, 4))}</td> });
+            let cells = values.into_iter().map(|value| view! { <td>{value.map(|v| shown.digits(v))}</td> });
             let marked = move || under() == Some(x);
-            view! { <tr class:under=marked><td>{rounded_up(x, 4)}</td>{cells.collect_view()}</tr> }
+            view! { <tr class:under=marked><td>{label(x)}</td>{cells.collect_view()}</tr> }
         };
         chart.with(Chart::rows).into_iter().map(row).collect_view()
     };
@@ -202,7 +223,7 @@ fn legend(scene: &Scene) -> impl IntoView + use<> {
     })
 }
 
-fn read(mark: Mark, chart: &Chart) -> String {
+fn read(mark: Mark, chart: &Chart, shown: Shown) -> String {
     let (x, y) = mark.values;
-    format!("{} {} at {} {}", chart.upward, rounded_up(y, 4), chart.across, rounded_up(x, 4))
+    format!("{} {} at {} {}", chart.upward, shown.digits(y), chart.across, label(x))
 }

@@ -6,9 +6,10 @@ use plan::PlanFile;
 use super::desk::Desk;
 use super::exchange;
 use super::field::Refused;
+use super::panels::Outdated;
 use crate::ask::{Certified, Refusal};
-use crate::numbers::{grouped, rounded_down, rounded_up};
-use crate::presets::published;
+use crate::numbers::{rounded_down, rounded_up};
+use crate::statement::figures;
 
 /// The sticky head of the page.
 #[component]
@@ -23,14 +24,23 @@ pub fn Header() -> impl IntoView {
         let exact = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon.upper));
         exact.filter(|_| desk.refusal.with(Option::is_none))
     };
+    let shown = move || !desk.refusal.with(Option::is_some);
+    let lower = move || {
+        let lower = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon.lower));
+        lower.filter(|_| shown()).map(|lower| rounded_down(lower, 4))
+    };
+    let mu =
+        move || desk.aside.attacker.get().filter(|_| shown()).map(|figures| rounded_up(figures.mu.upper, 3));
     view! {
         <header>
-            <h1>"Privacy planner"</h1>
+            <h1>"Privacy planner"<span class="plan-name">{move || desk.plan.with(|plan| plan.name.clone())}</span></h1>
             <p class="verdict" class:stale=move || desk.stale.get()>
                 <span class="epsilon" id="epsilon" data-exact=move || upper().map(|exact| exact.to_string())>
                     "ε ≤ " {move || upper().map_or("–".to_owned(), |exact| rounded_up(exact, 4))}
                 </span>
+                <span class="bounds">{move || lower().map(|lower| format!("and ≥ {lower}"))}</span>
                 <span class="delta">" at δ = " {move || format!("{:e}", desk.plan.with(|plan| plan.privacy.delta))}</span>
+                <span class="delta">{move || mu().map(|mu| format!("μ ≤ {mu}"))}</span>
                 <span class=move || format!("state {}", state().0) id="state">{move || state().1}</span>
             </p>
             <Actions/>
@@ -83,7 +93,8 @@ pub fn Figures() -> impl IntoView {
                         view! { <div class="refusal" id="refusal"><p class="place">{place}</p><Refused refusal/></div> }
                     })
             }}
-            <div class:stale=move || desk.stale.get()>{columns}</div>
+            <Outdated/>
+            <div id="figures" class:stale=move || desk.stale.get()>{columns}</div>
             <button type="button" id="pin" aria-pressed=move || pinned().to_string() on:click=pin>
                 {move || if pinned() { "Forget the pinned plan" } else { "Pin this plan to compare" }}
             </button>
@@ -110,11 +121,11 @@ fn Rejected(refusal: Refusal) -> impl IntoView {
 }
 
 fn table(own: &(PlanFile, Certified), pinned: Option<&(PlanFile, Certified)>) -> impl IntoView + use<> {
-    let other = pinned.map(rows);
+    let other = pinned.map(|(plan, certified)| figures(plan, certified));
     let head = other.is_some().then(|| {
         view! { <thead><tr><td></td><th scope="col">"This plan"</th><th scope="col">"Pinned"</th></tr></thead> }
     });
-    let body: Vec<_> = rows(own)
+    let body: Vec<_> = figures(&own.0, &own.1)
         .into_iter()
         .enumerate()
         .map(|(at, (name, value))| {
@@ -128,29 +139,4 @@ fn table(own: &(PlanFile, Certified), pinned: Option<&(PlanFile, Certified)>) ->
         })
         .collect();
     view! { <div class="scroll" tabindex="0" role="region" aria-label="Figures"><table>{head}<tbody>{body}</tbody></table></div> }
-}
-
-fn rows((plan, certified): &(PlanFile, Certified)) -> Vec<(&'static str, String)> {
-    let noises = |name: fn(&crate::ask::PhaseFigures) -> String| {
-        let mut all: Vec<String> = certified.phases.iter().map(name).collect();
-        all.dedup();
-        all.join(", ")
-    };
-    let release =
-        certified.release.map_or("–".to_owned(), |release| rounded_up(release.noise_multiplier, 5));
-    vec![
-        ("ε, certified upper bound", rounded_up(certified.epsilon.upper, 6)),
-        ("ε, certified lower bound", rounded_down(certified.epsilon.lower, 6)),
-        ("ε, as published", published(plan).unwrap_or("–").to_owned()),
-        ("δ", format!("{:e}", certified.delta)),
-        ("Noise multiplier of training, σ", noises(|phase| rounded_up(phase.noise_multiplier, 5))),
-        ("Noise multiplier of the vocabulary", release),
-        ("Sampling probability, q", noises(|phase| rounded_up(phase.sampling_probability, 4))),
-        ("Expected batch", noises(|phase| grouped(phase.expected_batch_size))),
-        ("Steps, and spare ones", {
-            format!("{} + {}", grouped(plan.training.total_steps()), grouped(plan.privacy.spare_steps))
-        }),
-        ("Units", grouped(plan.data.units)),
-        ("Plan", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
-    ]
 }

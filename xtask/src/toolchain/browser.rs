@@ -35,14 +35,15 @@ pub fn find_or_install(root: &Path) -> Result<Browser> {
     find().context("Chromium is installed but not on PATH; set CHROMIUM and CHROMEDRIVER to the programs")
 }
 
-/// Finds npm, or installs it on Debian; then the end-to-end script's two packages, beside the script.
+/// Finds npm, or installs it on Debian; then the packages of the end-to-end script and of the release build, beside the script.
 pub fn node_packages(root: &Path) -> Result<()> {
     if on_path("npm").is_none() {
         note("the end-to-end test of the page needs Node");
         install_packages(root, &["nodejs", "npm"])?;
     }
     let folder = root.join("web/e2e");
-    if folder.join("node_modules/playwright-core").is_dir() && folder.join("node_modules/axe-core").is_dir() {
+    let packages = ["playwright-core", "axe-core", "binaryen"];
+    if packages.iter().all(|name| folder.join("node_modules").join(name).is_dir()) {
         return Ok(());
     }
     Job::new("npm", &folder).args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).run()

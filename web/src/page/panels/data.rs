@@ -2,7 +2,7 @@
 
 use accountant::NeighboringRelation;
 use leptos::prelude::*;
-use plan::{PlanFile, Source, Unit};
+use plan::{PlanFile, Sampling, Source, Unit};
 
 use crate::page::desk::Desk;
 use crate::page::field::{Choice, ChoiceField, Number, NumberField, Words, WordsField};
@@ -21,7 +21,7 @@ const NAME: Words = Words {
 const SOURCE: Choice = Choice {
     id: "source",
     label: "Text",
-    hint: "The trainer reads the file; this page never does.",
+    hint: "The trainer reads the file; this page does so only in a preview that you start.",
     path: "data.source",
     options: &[("embedded", "Built-in invented notes"), ("path", "A file of yours")],
     read: |plan| if matches!(plan.data.source, Source::Embedded { .. }) { "embedded" } else { "path" },
@@ -120,6 +120,33 @@ const RELATION: Choice = Choice {
     },
 };
 
+const SAMPLING: Choice = Choice {
+    id: "sampling",
+    label: "Batches are drawn",
+    hint: "Each unit joins each step by a coin of its own, with probability B/N. Batches vary in size; the sum is always \
+           divided by B. It is the one scheme whose ε is certified here; “Other accounting” shows what shuffling would cost.",
+    path: "privacy.sampling",
+    options: &[("poisson", "By Poisson sampling")],
+    read: |_| "poisson",
+    write: |plan, _| plan.privacy.sampling = Sampling::Poisson,
+};
+
+/// What a relation promises, and what it asks to be public.
+fn meaning(relation: NeighboringRelation) -> &'static str {
+    match relation {
+        NeighboringRelation::AddOrRemoveOne => {
+            "Add or remove: nobody can tell whether a unit was there at all. N itself is then a published guess."
+        }
+        NeighboringRelation::ReplaceOne => {
+            "Replace: nobody can tell what a unit holds. N is public, and one unit moves a sum twice as far, so the same \
+             noise gives more ε."
+        }
+        NeighboringRelation::ZeroOut => {
+            "Blank out: nobody can tell a unit from an empty one in its place. N is public; costs as adding or removing."
+        }
+    }
+}
+
 fn set_source(plan: &mut PlanFile, name: &str) {
     plan.data.source = match name {
         "embedded" => Source::Embedded { records: plan.data.units, seed: 7 },
@@ -140,9 +167,10 @@ pub fn DataPanel() -> impl IntoView {
             desk.replace(plan);
         }
     };
+    let means = move || desk.plan.with(|plan| meaning(plan.privacy.relation));
     let options = PRESETS.iter().map(|preset| {
         let chosen = move || desk.plan.with(|plan| plan.name == preset.name);
-        view! { <option value=preset.name prop:selected=chosen>{preset.name}</option> }
+        view! { <option value=preset.name prop:selected=chosen>{preset.title}</option> }
     });
     view! {
         <fieldset class="panel">
@@ -159,6 +187,8 @@ pub fn DataPanel() -> impl IntoView {
             <ChoiceField of=UNIT/>
             <Show when=in_words><NumberField of=WORDS/></Show>
             <ChoiceField of=RELATION/>
+            <ChoiceField of=SAMPLING/>
+            <p class="hint wide" id="relation-means">{means}</p>
         </fieldset>
     }
 }

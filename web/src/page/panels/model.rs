@@ -1,8 +1,9 @@
 //! The network and the machine.
 
 use leptos::prelude::*;
-use plan::{Device, Model, PlanFile};
+use plan::{Device, MACHINES, Model, PlanFile};
 
+use crate::numbers::{BYTES, COUNTS, TIMES, roughly};
 use crate::page::desk::Desk;
 use crate::page::field::{Choice, ChoiceField, Number, NumberField};
 
@@ -146,6 +147,49 @@ pub fn ModelPanel() -> impl IntoView {
             </div>
             {NUMBERS.into_iter().map(|of| view! { <NumberField of/> }).collect_view()}
             <ChoiceField of=DEVICE/>
+            <Machines/>
         </fieldset>
+    }
+}
+
+/// What the plan takes, and how long that is on some machines.
+#[component]
+fn Machines() -> impl IntoView {
+    let desk = expect_context::<Desk>();
+    let cost = Memo::new(move |_| desk.plan.with(PlanFile::cost));
+    let rows = MACHINES.map(|machine| {
+        let fits = move || if cost.get().fits(&machine) { "fits" } else { "too small" };
+        view! {
+            <tr>
+                <th scope="row">{machine.name}</th>
+                <td>{move || roughly(cost.get().seconds_on(&machine), &TIMES)}</td>
+                <td>{roughly(machine.memory, &BYTES)}", "{fits}</td>
+            </tr>
+        }
+    });
+    view! {
+        <div class="field wide">
+            <p id="cost">
+                {move || roughly(cost.get().parameters as f64, &COUNTS)}" parameters, "
+                {move || roughly(cost.get().tokens as f64, &COUNTS)}" tokens, "
+                {move || format!("{:.1e}", cost.get().flops)}" operations, at least "
+                {move || roughly(cost.get().bytes as f64, &BYTES)}" of memory."
+            </p>
+            <table class="machines">
+                <caption>"About how long, with a machine to itself"</caption>
+                <thead><tr><th scope="col">"Machine"</th><th scope="col">"Time"</th><th scope="col">"Memory"</th></tr></thead>
+                <tbody>{rows.into_iter().collect_view()}</tbody>
+            </table>
+            <details class="words">
+                <summary>"By which formulas"</summary>
+                <p class="hint">
+                    "Operations: tokens × (8·P + 12·layers·width·window): 2·P forward, 4·P backward, at most 2·P for the norm \
+                     of each gradient, the rest for attention. Tokens: steps × batch × window. Time: operations over the data \
+                     sheet’s 32-bit rate times the part of it that training reaches (processor 25 %, RTX 4090 35 %, A100 50 %, \
+                     H100 40 %). Memory: weights, gradient sum and two moments in 32 bits, and one physical batch. To a factor \
+                     of two; never part of the promise."
+                </p>
+            </details>
+        </div>
     }
 }

@@ -1,9 +1,9 @@
 //! Batches, steps, clipping and the optimizer.
 
 use leptos::prelude::*;
-use plan::{Adafactor, AdamW, Decay, Lamb, Optimizer, PlanFile, Sgd};
+use plan::{Adafactor, AdamW, BatchPhase, Decay, Lamb, Optimizer, PlanFile, Sgd};
 
-use crate::numbers::grouped;
+use crate::numbers::typed_whole;
 use crate::page::desk::Desk;
 use crate::page::field::{Choice, ChoiceField, Complaint, Number, NumberField};
 use crate::scale::Scale;
@@ -128,7 +128,11 @@ pub fn TrainingPanel() -> impl IntoView {
         <fieldset class="panel">
             <legend>"Training"</legend>
             <Show when=move || scheduled.get()><Schedule/></Show>
-            <Show when=move || !scheduled.get()><NumberField of=BATCH/><NumberField of=STEPS/></Show>
+            <Show when=move || !scheduled.get()>
+                <NumberField of=BATCH/>
+                <NumberField of=STEPS/>
+                <button type="button" id="phases" class="remedy" on:click=move |_| phased(desk)>"Change the batch as training goes on"</button>
+            </Show>
             <NumberField of=CLIP/>
             <ChoiceField of=OPTIMIZER/>
             <NumberField of=PEAK/>
@@ -138,17 +142,13 @@ pub fn TrainingPanel() -> impl IntoView {
     }
 }
 
-/// A schedule is read from a plan file; here it can be seen, or given up for one batch size.
+/// Phases, each of so many steps at its own batch size.
 #[component]
 fn Schedule() -> impl IntoView {
     let desk = expect_context::<Desk>();
-    let rows = move || {
-        let phases = desk.plan.with(|plan| plan.training.phases());
-        let row = |phase: plan::BatchPhase| {
-            view! { <tr><td>{grouped(phase.steps)}</td><td>{grouped(phase.expected_batch_size)}</td></tr> }
-        };
-        phases.into_iter().map(row).collect_view()
-    };
+    let count = Memo::new(move |_| desk.plan.with(|plan| plan.training.phases().len()));
+    let rows = move || (0..count.get()).map(|at| view! { <Phase at alone=count.get() == 1/> }).collect_view();
+    let add = move |_| edit(desk, |phases| phases.extend(phases.last().copied()));
     let level = move |_| {
         let mut plan = desk.plan.get_untracked();
         level(&mut plan);
@@ -156,15 +156,85 @@ fn Schedule() -> impl IntoView {
     };
     view! {
         <div class="field wide">
-            <table>
+            <table class="phases">
                 <caption>"Batch schedule"</caption>
-                <thead><tr><th scope="col">"Steps"</th><th scope="col">"Expected batch"</th></tr></thead>
+                <thead>
+                    <tr><th scope="col">"Phase"</th><th scope="col">"Steps"</th><th scope="col">"Expected batch"</th><td></td></tr>
+                </thead>
                 <tbody>{rows}</tbody>
             </table>
             <Complaint path="training.batch_schedule"/>
-            <button type="button" class="remedy" on:click=level>"Use one batch size for all steps"</button>
+            <div class="files">
+                <button type="button" id="add-phase" on:click=add>"Add a phase"</button>
+                <button type="button" id="level" class="remedy" on:click=level>"Use one batch size for all steps"</button>
+            </div>
         </div>
     }
+}
+
+#[component]
+fn Phase(at: usize, alone: bool) -> impl IntoView {
+    let desk = expect_context::<Desk>();
+    let part = move |part: fn(&BatchPhase) -> u64| {
+        move || {
+            desk.plan.with(|plan| plan.training.phases().get(at).map(part)).unwrap_or_default().to_string()
+        }
+    };
+    let write = move |event: web_sys::Event, set: fn(&mut BatchPhase, u64)| match typed_whole(
+        &event_target_value(&event),
+    ) {
+        Ok(number) => edit(desk, |phases| {
+            if let Some(phase) = phases.get_mut(at) {
+                set(phase, number);
+            }
+        }),
+        Err(slip) => desk.announce(slip),
+    };
+    let remove = move |_| {
+        edit(desk, |phases| {
+            phases.remove(at);
+        })
+    };
+    let number = at + 1;
+    view! {
+        <tr>
+            <th scope="row">{number}</th>
+            <td><input type="text" inputmode="numeric" id=format!("phase-{number}-steps") aria-label=format!("Steps of phase {number}")
+                prop:value=part(|phase| phase.steps) on:change=move |event| write(event, |phase, n| phase.steps = n)/></td>
+            <td><input type="text" inputmode="numeric" id=format!("phase-{number}-batch") aria-label=format!("Expected batch of phase {number}")
+                prop:value=part(|phase| phase.expected_batch_size)
+                on:change=move |event| write(event, |phase, n| phase.expected_batch_size = n)/></td>
+            <td><button type="button" disabled=alone aria-label=format!("Remove phase {number}") on:click=remove>"Remove"</button></td>
+        </tr>
+    }
+}
+
+/// Changes the phases as one step of undo.
+fn edit(desk: Desk, change: impl FnOnce(&mut Vec<BatchPhase>)) {
+    let mut plan = desk.plan.get_untracked();
+    let mut phases = plan.training.phases();
+    change(&mut phases);
+    let training = &mut plan.training;
+    (training.steps, training.expected_batch_size) = (None, None);
+    training.batch_schedule = Some(phases);
+    let warmup = plan.training.learning_rate.warmup_steps;
+    plan.training.learning_rate.warmup_steps = warmup.min(plan.training.total_steps());
+    desk.replace(plan);
+}
+
+/// Splits the run into two phases, the second at twice the batch as far as N allows.
+fn phased(desk: Desk) {
+    let most = desk.plan.with_untracked(|plan| plan.data.units);
+    edit(desk, |phases| {
+        if let [only] = phases.as_mut_slice() {
+            let later = BatchPhase {
+                steps: (only.steps / 2).max(1),
+                expected_batch_size: only.expected_batch_size.saturating_mul(2).min(most),
+            };
+            only.steps = only.steps.saturating_sub(later.steps).max(1);
+            phases.push(later);
+        }
+    });
 }
 
 /// The same number of steps at the largest batch.

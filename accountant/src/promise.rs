@@ -1,0 +1,100 @@
+//! A promise made in other words, as the ε that keeps it.
+
+use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, epsilon};
+
+/// The largest ε at `delta` that a single Gaussian mechanism of this μ keeps: whoever promises that ε promises no more
+/// than μ does at this δ. Rounded down.
+///
+/// ```
+/// use accountant::{Delta, promise};
+/// // δ(ε) of the Gaussian with μ = 1 crosses 1e-5 at 4.377168 (analytic Gaussian mechanism).
+/// let epsilon = promise::epsilon_of_mu(1.0, Delta::new(1e-5)?)?;
+/// assert!((epsilon - 4.377_168).abs() < 1e-5);
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
+/// # Errors
+/// [`AccountantError::OutOfRange`] for a μ that is not a finite number above 0.
+pub fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64, AccountantError> {
+    if !(mu > 0.0 && mu < f64::INFINITY) {
+        return Err(AccountantError::OutOfRange {
+            name: "mu",
+            value: mu,
+            allowed: "a finite number above 0",
+        });
+    }
+    let event = DpEvent::Gaussian { noise_multiplier: 1.0 / mu };
+    Ok(epsilon(&event, delta, NeighboringRelation::AddOrRemoveOne)?.lower)
+}
+
+/// The largest ε with which every (ε, `delta`) mechanism keeps a membership test of false positive rate
+/// `false_positive_rate` at or below `true_positive_rate`. Rounded down.
+///
+/// Such a mechanism has TPR ≤ e^ε·FPR + δ and 1 − TPR ≥ e^−ε·(1 − δ − FPR) (Kairouz, Oh & Viswanath 2015, theorem 2.1);
+/// the promise is kept where either holds TPR down.
+///
+/// ```
+/// use accountant::{Delta, promise};
+/// // ln((0.1 − 1e-6)/0.01) = 2.302575.
+/// let epsilon = promise::epsilon_of_rates(0.01, 0.1, Delta::new(1e-6)?)?;
+/// assert!((epsilon - 2.302_575_092_988_546).abs() < 1e-9);
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
+/// # Errors
+/// [`AccountantError::OutOfRange`] unless 0 < `false_positive_rate`, and `false_positive_rate` + δ <
+/// `true_positive_rate` < 1.
+pub fn epsilon_of_rates(
+    false_positive_rate: f64,
+    true_positive_rate: f64,
+    delta: Delta,
+) -> Result<f64, AccountantError> {
+    if !(false_positive_rate > 0.0 && false_positive_rate < 1.0) {
+        return Err(AccountantError::OutOfRange {
+            name: "false positive rate",
+            value: false_positive_rate,
+            allowed: "strictly between 0 and 1",
+        });
+    }
+    if !(true_positive_rate > false_positive_rate + delta.get() && true_positive_rate < 1.0) {
+        return Err(AccountantError::OutOfRange {
+            name: "true positive rate",
+            value: true_positive_rate,
+            allowed: "above the false positive rate plus delta, and below 1",
+        });
+    }
+    let by_hits = libm::log((true_positive_rate - delta.get()) / false_positive_rate);
+    let by_misses = libm::log((1.0 - delta.get() - false_positive_rate) / (1.0 - true_positive_rate));
+    // A few roundings of the last place, taken to the safe side.
+    Ok(by_hits.max(by_misses) * (1.0 - 1e-13))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_epsilon_found_keeps_the_rate_and_a_larger_one_does_not() {
+        let delta = Delta::new(1e-6).expect("a probability");
+        for (alpha, rate) in [(1e-3, 0.01), (0.01, 0.5), (0.1, 0.11), (0.3, 0.99)] {
+            let found = epsilon_of_rates(alpha, rate, delta).expect("in range");
+            let most = |epsilon: f64| {
+                let hits = libm::exp(epsilon) * alpha + delta.get();
+                hits.min(1.0 - libm::exp(-epsilon) * (1.0 - delta.get() - alpha))
+            };
+            assert!(most(found) <= rate * (1.0 + 1e-12), "{alpha} {rate}: {}", most(found));
+            assert!(most(1.001 * found) > rate, "{alpha} {rate}");
+        }
+    }
+
+    #[test]
+    fn rates_that_say_nothing_are_refused() {
+        let delta = Delta::new(1e-6).expect("a probability");
+        for (alpha, rate) in
+            [(0.0, 0.5), (0.1, 0.1), (0.1, 0.05), (0.1, 1.0), (f64::NAN, 0.5), (0.1, f64::NAN)]
+        {
+            assert!(epsilon_of_rates(alpha, rate, delta).is_err(), "{alpha} {rate}");
+        }
+        assert!(epsilon_of_mu(0.0, delta).is_err() && epsilon_of_mu(f64::NAN, delta).is_err());
+    }
+}

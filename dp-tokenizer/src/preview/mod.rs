@@ -1,0 +1,274 @@
+//! What a private vocabulary would be on a text at hand: for the person who holds the text, before anything is spent.
+//!
+//! A preview reads raw text and shows raw counts. It is **not private**: nothing of it may leave the machine, and no
+//! event describes it. The release inside is the real one, with fresh noise.
+
+mod counts;
+mod records;
+
+use std::io::BufRead;
+
+use accountant::{DpEvent, normal};
+use mechanisms::{MechanismError, OsRng, PrivacyRng};
+use serde::{Deserialize, Serialize};
+
+use crate::corpus::CorpusError;
+use crate::release::{Formula, ReleaseConfig, ReleaseError, release, threshold_in_sensitivities};
+use crate::train::{TrainError, UnigramConfig, unigram};
+use crate::unit::{PrivacyUnit, UnitError, pieces};
+use crate::{FormatError, Tokenizer};
+use counts::Counts;
+use records::Lines;
+
+/// Words of the vocabulary without noise: as many as matter beside the one with noise.
+const PLAIN_WORDS: usize = 30_000;
+/// Words listed on either side.
+const LISTED: usize = 40;
+/// Most items of a unit that the release's thresholds allow for, as [`ReleaseConfig::new`].
+const CAP: u32 = 4096;
+
+/// How a text is cut, and its words released.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The JSON field that holds a record's text; without one, every line is a record.
+    pub text_field: Option<String>,
+    /// The JSON field that names the user.
+    pub user_field: Option<String>,
+    /// What one unit is.
+    pub unit: UnitName,
+    /// How words are released.
+    pub method: Method,
+    /// Of the whole release, seen as one Gaussian mechanism.
+    pub noise_multiplier: f64,
+    /// Probability that any word of one unit alone is released.
+    pub threshold_delta: f64,
+    /// Tokens wanted.
+    pub vocab_size: usize,
+    /// Shown in tokens before and after; without one, the beginning of the text is.
+    pub sentence: Option<String>,
+}
+
+/// A privacy unit by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnitName {
+    /// A record.
+    Record,
+    /// All records of a user.
+    User,
+    /// A run of so many words.
+    Words(u32),
+}
+
+/// How words are released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Iterative partition selection; see [`crate::release`].
+    Sips,
+    /// [`ReleaseConfig::hoory_2021`] with the corrected threshold: this many distinct words of a unit count.
+    Hoory2021(u32),
+    /// [`ReleaseConfig::ponomareva_2022`] with the corrected threshold: this many words of a unit count.
+    Ponomareva2022(u32),
+}
+
+/// What the vocabulary would be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preview {
+    /// Units in the text.
+    pub units: u64,
+    /// Distinct words.
+    pub distinct_words: u64,
+    /// Words, repeated ones included.
+    pub total_words: u64,
+    /// Distinct words that are released.
+    pub released_words: u64,
+    /// Share of the text's words that are released.
+    pub coverage: f64,
+    /// Most frequent words that are not released, with the number of units that hold them.
+    pub lost: Vec<(String, u64)>,
+    /// Words released, by falling noisy count.
+    pub kept: Vec<String>,
+    /// Words by the number of units that hold them, in bins a factor of two wide.
+    pub survival: Vec<Bin>,
+    /// Text that a token holds, in bytes, with the private vocabulary.
+    pub bytes_per_token: f64,
+    /// The same with the vocabulary that no noise touched.
+    pub plain_bytes_per_token: f64,
+    /// Tokens of the private vocabulary.
+    pub vocab_size: u64,
+    /// The sentence in tokens of the vocabulary that no noise touched.
+    pub before: Vec<String>,
+    /// The sentence in tokens of the private vocabulary.
+    pub after: Vec<String>,
+    /// Lines in which bytes that are no UTF-8 were replaced.
+    pub replaced_lines: u64,
+}
+
+/// Words that are about as frequent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Units that hold such a word, the middle of the bin (geometric).
+    pub units: f64,
+    /// How many distinct words.
+    pub words: u64,
+    /// How many of them were released.
+    pub released: u64,
+    /// Probability with which a word of `units` units is released, each of them holding the median number of words.
+    /// Too small for later rounds, in which released words have made room.
+    pub probability: f64,
+}
+
+/// Why there is no preview.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PreviewError {
+    /// The text holds bytes that no text has.
+    #[error("this is no text: it holds zero bytes; give plain text or JSON lines, and unpack archives first")]
+    Binary,
+    /// The text cannot be read or cut into units.
+    #[error(transparent)]
+    Units(#[from] UnitError),
+    /// The release refuses its settings.
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    /// No vocabulary can be made of what was released.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// There is no randomness.
+    #[error(transparent)]
+    Randomness(#[from] MechanismError),
+    /// The trained vocabulary cannot be written.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// Reads the text, releases its words once with fresh noise, and compares.
+///
+/// Memory: the release's, about eight bytes for each distinct word of each unit, and the distinct words once more.
+///
+/// ```
+/// use dp_tokenizer::preview::{Method, Settings, UnitName, preview};
+/// let text = "the fever rises\n".repeat(500) + "a secret\n";
+/// let settings = Settings {
+///     text_field: None,
+///     user_field: None,
+///     unit: UnitName::Record,
+///     method: Method::Sips,
+///     noise_multiplier: 1.0,
+///     threshold_delta: 1e-6,
+///     vocab_size: 400,
+///     sentence: Some("the fever".into()),
+/// };
+/// let seen = preview(text.as_bytes(), &settings)?;
+/// assert_eq!((seen.units, seen.distinct_words), (501, 5));
+/// assert!(seen.kept.iter().any(|word| word == "▁fever"));
+/// assert_eq!(seen.lost, [("▁secret".to_owned(), 1)]);
+/// # Ok::<(), dp_tokenizer::preview::PreviewError>(())
+/// ```
+///
+/// # Errors
+/// [`PreviewError`]: text that is empty, binary or not as announced; settings out of range; no word released.
+pub fn preview(reader: impl BufRead, settings: &Settings) -> Result<Preview, PreviewError> {
+    preview_with(reader, settings, &OsRng::new()?)
+}
+
+fn preview_with(
+    reader: impl BufRead,
+    settings: &Settings,
+    rng: &impl PrivacyRng,
+) -> Result<Preview, PreviewError> {
+    let config = config(settings)?;
+    let unit = match settings.unit {
+        UnitName::Record => PrivacyUnit::Record,
+        UnitName::User => PrivacyUnit::User,
+        UnitName::Words(words) => PrivacyUnit::Words(words),
+    };
+    let lines = Lines::new(reader, settings.text_field.clone(), settings.user_field.clone());
+    let seen = lines.seen();
+    let mut counts = Counts::default();
+    let tapped = pieces(lines, unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
+    let released = match release(tapped, &config, rng) {
+        Err(_) if seen.binary() => return Err(PreviewError::Binary),
+        other => other?,
+    };
+    if counts.units() == 0 {
+        return Err(UnitError::from(CorpusError::Empty { source_name: "the text".to_owned() }).into());
+    }
+    let train = |words: &[(String, f64)]| {
+        let config =
+            UnigramConfig { vocab_size: settings.vocab_size, seed_size: 200_000, ..Default::default() };
+        unigram(words, &config).map(|trained| trained.tokenizer)
+    };
+    let private = train(&released.words)?;
+    let plain = train(&counts.most_frequent(PLAIN_WORDS))?;
+    let sentence = settings.sentence.clone().unwrap_or_else(|| counts.first_sentence());
+    let known = counts.compare(&released.words);
+    Ok(Preview {
+        units: counts.units(),
+        distinct_words: counts.distinct(),
+        total_words: counts.total(),
+        released_words: known.released,
+        coverage: known.coverage,
+        lost: known.lost.into_iter().take(LISTED).collect(),
+        kept: released.words.iter().take(LISTED).map(|word| word.0.clone()).collect(),
+        survival: counts.bins(|units| probability(settings, &config, units, counts.typical_items()))?,
+        bytes_per_token: bytes_per_token(&private, counts.sample()),
+        plain_bytes_per_token: bytes_per_token(&plain, counts.sample()),
+        vocab_size: private.vocab_size() as u64,
+        before: in_tokens(&plain, &sentence),
+        after: in_tokens(&private, &sentence),
+        replaced_lines: seen.replaced_lines(),
+    })
+}
+
+fn config(settings: &Settings) -> Result<ReleaseConfig, ReleaseError> {
+    let (noise, delta) = (settings.noise_multiplier, settings.threshold_delta);
+    match settings.method {
+        Method::Sips => ReleaseConfig::new(noise, delta),
+        Method::Hoory2021(words) => ReleaseConfig::hoory_2021(noise, delta, words, Formula::Corrected),
+        Method::Ponomareva2022(words) => {
+            ReleaseConfig::ponomareva_2022(noise, delta, words, Formula::Corrected)
+        }
+    }
+}
+
+/// P(some round releases a word of `units` units), each giving it the weight of one of `items`.
+fn probability(
+    settings: &Settings,
+    config: &ReleaseConfig,
+    units: f64,
+    items: u32,
+) -> Result<f64, ReleaseError> {
+    let DpEvent::Composed { events } = config.event() else { return Ok(0.0) };
+    let mut hidden = 1.0;
+    for event in events {
+        let DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } = event else { continue };
+        let (weight, sigma, threshold) = match settings.method {
+            Method::Sips => {
+                let threshold = threshold_in_sensitivities(noise_multiplier, threshold_delta, CAP)?;
+                (1.0 / libm::sqrt(f64::from(items.clamp(1, CAP))), noise_multiplier, threshold)
+            }
+            Method::Hoory2021(words) => {
+                (1.0, noise_multiplier * libm::sqrt(f64::from(words)), config.threshold()?)
+            }
+            Method::Ponomareva2022(words) => (1.0, noise_multiplier * f64::from(words), config.threshold()?),
+        };
+        hidden *= normal::sf((units * weight - threshold) / sigma);
+    }
+    Ok(1.0 - hidden)
+}
+
+fn bytes_per_token(tokenizer: &Tokenizer, sample: &str) -> f64 {
+    let mut encoder = tokenizer.encoder();
+    let tokens: usize = sample.lines().map(|line| encoder.encode(line).len()).sum();
+    sample.len() as f64 / tokens.max(1) as f64
+}
+
+fn in_tokens(tokenizer: &Tokenizer, sentence: &str) -> Vec<String> {
+    let ids = tokenizer.encode(sentence);
+    ids.into_iter().map(|id| tokenizer.token(id).unwrap_or_default().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Records of a text that arrives in slices, with no file behind it.
+
+use std::cell::Cell;
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::corpus::lines::{Line, MAX_LINE_BYTES, read_line};
+use crate::corpus::{CorpusError, Record, json_line};
+
+/// What errors call the text.
+const NAME: &str = "the text";
+
+/// Records, line by line.
+pub(super) struct Lines<R> {
+    reader: R,
+    text_field: Option<String>,
+    user_field: Option<String>,
+    buffer: Vec<u8>,
+    line: u64,
+    failed: bool,
+    seen: Seen,
+}
+
+/// What was met on the way; stays readable while the lines are being read.
+#[derive(Clone, Default)]
+pub(super) struct Seen {
+    binary: Rc<Cell<bool>>,
+    replaced: Rc<Cell<u64>>,
+}
+
+impl Seen {
+    /// Whether a byte was met that no text has.
+    pub(super) fn binary(&self) -> bool {
+        self.binary.get()
+    }
+
+    /// Lines in which bad UTF-8 was replaced.
+    pub(super) fn replaced_lines(&self) -> u64 {
+        self.replaced.get()
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(reader: R, text_field: Option<String>, user_field: Option<String>) -> Self {
+        let (buffer, seen) = (Vec::new(), Seen::default());
+        Self { reader, text_field, user_field, buffer, line: 0, failed: false, seen }
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.clone()
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>, CorpusError> {
+        loop {
+            let path = PathBuf::from(NAME);
+            let read = read_line(&mut self.reader, &mut self.buffer, MAX_LINE_BYTES).map_err(|error| {
+                CorpusError::Interrupted { path: path.clone(), line: self.line, reason: error.to_string() }
+            })?;
+            self.line += 1;
+            match read {
+                Line::End => return Ok(None),
+                Line::TooLong => {
+                    return Err(CorpusError::LineTooLong { path, line: self.line, cap: MAX_LINE_BYTES });
+                }
+                Line::Read => {}
+            }
+            if self.buffer.contains(&0) {
+                self.seen.binary.set(true);
+                return Err(CorpusError::NotUtf8 { path, line: self.line });
+            }
+            let text = match std::str::from_utf8(&self.buffer) {
+                Ok(text) => text.to_owned(),
+                Err(_) => {
+                    self.seen.replaced.set(self.seen.replaced.get() + 1);
+                    String::from_utf8_lossy(&self.buffer).into_owned()
+                }
+            };
+            if text.trim().is_empty() {
+                continue;
+            }
+            let Some(field) = &self.text_field else { return Ok(Some(Record { text, user: None })) };
+            let record = json_line::parse(&text, field, self.user_field.as_deref());
+            return record.map(Some).map_err(|reason| CorpusError::BadJson { path, line: self.line, reason });
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Result<Record, CorpusError>;
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.failed = matches!(next, Some(Err(_)));
+        next
+    }
+}

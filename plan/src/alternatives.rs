@@ -1,0 +1,51 @@
+//! What else the same run can be asked: its parts alone, other batches, more than one run.
+
+use accountant::DpEvent;
+
+use crate::{CertifiedPlan, Phase};
+
+impl Phase {
+    /// Noise multiplier over expected batch size: how much noise the averaged gradient carries, in clip norms. Of two
+    /// runs at the same ε the one with the smaller ratio learns from the cleaner gradients.
+    #[must_use]
+    pub fn noise_batch_ratio(&self) -> f64 {
+        self.noise_multiplier / self.expected_batch_size as f64
+    }
+}
+
+impl CertifiedPlan {
+    /// What training costs without the vocabulary, spare steps included.
+    #[must_use]
+    pub fn training_event(&self) -> DpEvent {
+        match &self.event {
+            DpEvent::Composed { events } => {
+                let released = usize::from(self.tokenizer_release.is_some());
+                DpEvent::Composed { events: events.iter().skip(released).cloned().collect() }
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// What the pipeline would cost if its batches were cut from the shuffled data set, epoch by epoch, with the same
+    /// noise. No run of this project does so; published programs have, and stated the figure of Poisson sampling.
+    ///
+    /// An epoch has units / expected batch size batches, rounded up; a phase as many epochs as hold its steps.
+    #[must_use]
+    pub fn shuffled_event(&self) -> DpEvent {
+        let units = self.plan.data().units;
+        let shuffled = |phase: &Phase| {
+            let batches = units.div_ceil(phase.expected_batch_size.max(1)).max(1);
+            let epochs = phase.steps.div_ceil(batches);
+            DpEvent::ShuffledGaussian { noise_multiplier: phase.noise_multiplier, batches, epochs }
+        };
+        let release = self.tokenizer_release.iter().map(|release| release.event.clone());
+        DpEvent::Composed { events: release.chain(self.phases.iter().map(shuffled)).collect() }
+    }
+
+    /// What `runs` runs of the pipeline cost when the result of each may be looked at, as when settings are tried on
+    /// the same text.
+    #[must_use]
+    pub fn repeated_event(&self, runs: u64) -> DpEvent {
+        DpEvent::SelfComposed { event: Box::new(self.event.clone()), count: runs }
+    }
+}

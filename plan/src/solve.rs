@@ -1,0 +1,92 @@
+//! The longest or the widest run that a promise and a noise allow.
+
+use accountant::calibrate;
+use serde::{Deserialize, Serialize};
+
+use crate::{Plan, PlanError, PlanFile};
+
+/// Most steps that a plan may state.
+const MOST_STEPS: u64 = 1_000_000_000;
+
+/// What is to be found when ε and the noise are both given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unknown {
+    /// The number of steps.
+    Steps,
+    /// The expected batch size.
+    ExpectedBatchSize,
+}
+
+impl PlanFile {
+    /// The same plan with the largest number of steps, or the largest expected batch, with which its noise keeps its ε.
+    ///
+    /// What is written in the place of the unknown does not matter. A warm-up longer than the steps found is cut to them.
+    ///
+    /// ```
+    /// use plan::{NoiseMultipliers, Plan, PlanFile, Unknown};
+    /// let mut file = PlanFile::parse(include_str!("../presets/quickstart.json"))?;
+    /// file.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.5 });
+    /// let found = file.solved_for(Unknown::Steps)?;
+    /// assert!(Plan::try_from(found.clone())?.certify()?.epsilon().upper <= 8.0);
+    /// let mut longer = found;
+    /// longer.training.steps = longer.training.steps.map(|steps| steps + 1);
+    /// assert!(Plan::try_from(longer)?.certify().is_err());
+    /// # Ok::<(), plan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`PlanError::Field`] for a batch schedule, a missing ε or noise, a promise that not even one step of one unit
+    /// keeps, and whatever else is wrong with the plan; [`PlanError::Accountant`] as in certification.
+    pub fn solved_for(&self, unknown: Unknown) -> Result<Self, PlanError> {
+        let mut file = self.clone();
+        let (Some(target), Some(noise)) = (file.privacy.epsilon, file.privacy.noise_multipliers) else {
+            return Err(refuse("privacy", "ε or the noise is missing", "both, so that a third can be found"));
+        };
+        if file.training.batch_schedule.is_some() {
+            return Err(refuse(
+                "training.batch_schedule",
+                "several batch sizes",
+                "one batch size for all steps",
+            ));
+        }
+        set(&mut file, unknown, 1);
+        let most = match unknown {
+            Unknown::Steps => MOST_STEPS,
+            Unknown::ExpectedBatchSize => file.data.units,
+        };
+        let plan = Plan::try_from(file.clone())?;
+        let release = plan.release(noise.tokenizer);
+        let found = calibrate::steps(target, plan.delta(), plan.privacy().relation, most, |count| {
+            let mut tried = plan.clone();
+            set(&mut tried.file, unknown, count);
+            tried.pipeline(release.as_ref(), noise.training)
+        })?;
+        if found == 0 {
+            let given = format!("ε = {target}, which this noise exceeds with a single step of a single unit");
+            return Err(refuse("privacy.epsilon", &given, "a larger ε, or more noise"));
+        }
+        set(&mut file, unknown, found);
+        Ok(file)
+    }
+}
+
+fn set(file: &mut PlanFile, unknown: Unknown, count: u64) {
+    match unknown {
+        Unknown::Steps => {
+            file.training.steps = Some(count);
+            let warmup = &mut file.training.learning_rate.warmup_steps;
+            *warmup = (*warmup).min(count);
+        }
+        Unknown::ExpectedBatchSize => file.training.expected_batch_size = Some(count),
+    }
+}
+
+fn refuse(path: &str, given: &str, allowed: &str) -> PlanError {
+    PlanError::Field {
+        path: path.to_owned(),
+        given: given.to_owned(),
+        allowed: allowed.to_owned(),
+        fix: "give them, or let another quantity be found".to_owned(),
+    }
+}

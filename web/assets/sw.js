@@ -1,0 +1,21 @@
+// Keeps the page's own files, so that it works without a network. The build writes their names and their checksum here.
+const FIRST = [/*FIRST*/]
+const REST = [/*REST*/]
+const CACHE = 'planner-/*STAMP*/'
+
+self.addEventListener('install', (event) => {
+  const kept = caches.open(CACHE).then((cache) => cache.addAll(FIRST)).then(() => self.skipWaiting())
+  event.waitUntil(kept)
+})
+self.addEventListener('activate', (event) => {
+  const old = caches.keys().then((names) => Promise.all(names.filter((name) => name !== CACHE).map((name) => caches.delete(name))))
+  event.waitUntil(old.then(() => self.clients.claim()))
+})
+// What the first sight of the page does not need is fetched once the page is idle and says so.
+self.addEventListener('message', (event) => {
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(REST)))
+})
+self.addEventListener('fetch', (event) => {
+  if (event.request.method !== 'GET' || new URL(event.request.url).origin !== location.origin) return
+  event.respondWith(caches.match(event.request, { ignoreSearch: true, ignoreVary: true }).then((kept) => kept ?? fetch(event.request)))
+})

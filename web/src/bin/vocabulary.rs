@@ -1,0 +1,5 @@
+//! The page's worker that looks at text; loaded when it is first asked.
+
+fn main() {
+    web::vocabulary_worker::serve();
+}

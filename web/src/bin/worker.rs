@@ -1,5 +1,0 @@
-//! The page's worker.
-
-fn main() {
-    web::worker::serve();
-}

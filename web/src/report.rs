@@ -1,0 +1,108 @@
+//! The plan, its figures and its charts as one HTML file that needs nothing else; a plan can be read back from it.
+
+use chart::{Chart, Scene};
+use plan::PlanFile;
+
+use crate::ask::{AttackerFigures, Certified};
+use crate::numbers::{odds, rounded_up};
+use crate::statement::{figures, paragraphs};
+
+/// Encloses the plan in a report.
+const PLAN_BEGINS: &str = "<script type=\"application/json\" id=\"plan\">";
+const PLAN_ENDS: &str = "</script>";
+
+/// The report of a certified plan.
+#[must_use]
+pub fn html(
+    plan: &PlanFile,
+    certified: &Certified,
+    attacker: Option<AttackerFigures>,
+    charts: &[Chart],
+) -> String {
+    let text = crate::text(plan);
+    let mut body = format!("<h1>Privacy plan {}</h1>", escaped(&plan.name));
+    for paragraph in paragraphs(plan, certified) {
+        body += &format!("<h2>{}</h2><p>{}</p>", paragraph.heading, escaped(&paragraph.text));
+    }
+    if let Some(attacker) = attacker {
+        let (times, mu) = (odds(attacker.odds.upper), rounded_up(attacker.mu.upper, 4));
+        body += &format!(
+            "<p>An attacker who starts from fifty to fifty is right at most {times} times in 100. As strong as one \
+             Gaussian mechanism with μ ≤ {mu} at this δ.</p>"
+        );
+    }
+    body += "<h2>Figures</h2><table>";
+    for (name, value) in figures(plan, certified) {
+        body += &format!("<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(&value));
+    }
+    body += "</table>";
+    for chart in charts {
+        if let Some(scene) = Scene::of(chart) {
+            body += &format!("<figure>{}</figure>", scene.svg(chart));
+        }
+    }
+    body += &format!(
+        "<h2>Run it</h2><pre>{COMMANDS}</pre><h2>plan.json</h2><pre>{}</pre><p>SHA-256 of the canonical plan: {}; \
+         accountant {}.</p>",
+        escaped(&text),
+        escaped(&certified.hash),
+        accountant::VERSION,
+    );
+    // A string in JSON may hold the end of the element; < has another spelling there.
+    let data = text.replace('<', "\\u003c");
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light\">\
+         <title>{} – privacy plan</title><style>body{{font:16px/1.5 sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}}\
+         th{{text-align:left;font-weight:400;padding-right:2rem}}pre{{overflow:auto;background:#f6f7f9;padding:1rem}}\
+         figure{{margin:1rem 0}}svg{{max-width:100%;height:auto}}</style>{PLAN_BEGINS}{data}{PLAN_ENDS}</head>\
+         <body>{body}</body></html>\n",
+        escaped(&plan.name)
+    )
+}
+
+/// What runs a saved plan, and what checks its figures.
+pub const COMMANDS: &str = "cargo run --release -p trainer-native -- --plan plan.json\n\
+                            cargo run --release -p trainer-native -- verify plan.json";
+
+/// The text of the plan in a file: that of a report, else the whole file.
+#[must_use]
+pub fn plan_in(file: &str) -> &str {
+    let inside = file.split_once(PLAN_BEGINS).and_then(|(_, rest)| rest.split_once(PLAN_ENDS));
+    inside.map_or(file, |(plan, _)| plan)
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::certify;
+    use crate::presets::PRESETS;
+
+    #[test]
+    fn a_report_states_the_certified_figure_and_gives_its_plan_back() {
+        for preset in PRESETS {
+            let (plan, certified) = (preset.plan().unwrap(), certify(preset.text).unwrap());
+            let text = html(&plan, &certified, None, &[]);
+            assert!(
+                text.contains(&format!("ε = {}", rounded_up(certified.epsilon.upper, 4))),
+                "{}",
+                preset.name
+            );
+            assert!(text.contains(&certified.hash));
+            assert_eq!(PlanFile::parse(plan_in(&text)), Ok(plan));
+        }
+        assert_eq!(plan_in("{}"), "{}");
+    }
+
+    #[test]
+    fn what_a_plan_is_called_cannot_break_out_of_the_report() {
+        let (mut plan, certified) = (PRESETS[0].plan().unwrap(), certify(PRESETS[0].text).unwrap());
+        plan.data.source = plan::Source::Path("</script><b>".to_owned());
+        let text = html(&plan, &certified, None, &[]);
+        assert!(!text.contains("<b>") && text.matches("</script>").count() == 1);
+        assert_eq!(PlanFile::parse(plan_in(&text)), Ok(plan));
+    }
+}
