@@ -120,6 +120,12 @@ mod tests {
         }
     }
 
+    /// A tenth of δ pays for the thresholds of one run.
+    #[test]
+    fn runs_whose_thresholds_use_up_delta_have_no_figure() {
+        assert_eq!(explained(What::Runs(30)), Answer::Nothing);
+    }
+
     #[test]
     fn a_promise_in_other_words_is_refused_where_it_says_nothing() {
         assert!(promise(&Promise { delta: 1e-6, aim: Aim::Mu(1.0) }).unwrap() > 1.0);

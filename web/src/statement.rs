@@ -1,7 +1,7 @@
 //! What a plan promises, in plain words.
 
 use accountant::NeighboringRelation;
-use plan::{PlanFile, Tokenizer, Unit};
+use plan::{PlanFile, Tokenizer, Unit, Visibility};
 
 use crate::ask::{Certified, PhaseFigures};
 use crate::numbers::{grouped, rounded_down, rounded_up};
@@ -19,6 +19,11 @@ pub struct Paragraph {
 /// The statement of a certified plan.
 #[must_use]
 pub fn paragraphs(plan: &PlanFile, certified: &Certified) -> Vec<Paragraph> {
+    if is_public(plan) {
+        let text = "NOT PRIVATE: the text is declared public, training adds no noise, and nothing is promised to anyone in it."
+            .to_owned();
+        return vec![Paragraph { heading: "What is promised", text }];
+    }
     let unit = unit(plan.privacy.unit);
     let released = match plan.tokenizer {
         Tokenizer::Train(_) => "the trained model and its vocabulary, at every step of training,",
@@ -52,6 +57,12 @@ pub fn paragraphs(plan: &PlanFile, certified: &Certified) -> Vec<Paragraph> {
     ]
 }
 
+/// Whether the plan promises nothing, because its text is declared public.
+#[must_use]
+pub fn is_public(plan: &PlanFile) -> bool {
+    plan.data.visibility == Visibility::Public
+}
+
 /// One unit, as the object of a sentence.
 #[must_use]
 pub fn unit(unit: Unit) -> String {
@@ -80,9 +91,14 @@ pub fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, Str
     };
     let release =
         certified.release.map_or("–".to_owned(), |release| rounded_up(release.noise_multiplier, 5));
+    let [upper, lower] = if is_public(plan) {
+        ["NOT PRIVATE"; 2].map(str::to_owned)
+    } else {
+        [rounded_up(certified.epsilon.upper, 6), rounded_down(certified.epsilon.lower, 6)]
+    };
     vec![
-        ("ε, certified upper bound", rounded_up(certified.epsilon.upper, 6)),
-        ("ε, certified lower bound", rounded_down(certified.epsilon.lower, 6)),
+        ("ε, certified upper bound", upper),
+        ("ε, certified lower bound", lower),
         ("ε, as published", published(plan).unwrap_or("–").to_owned()),
         ("δ", format!("{:e}", certified.delta)),
         ("Noise multiplier of training, σ", noises(|phase| rounded_up(phase.noise_multiplier, 5))),
@@ -95,4 +111,28 @@ pub fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, Str
         ("Units", grouped(plan.data.units)),
         ("Plan", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::certify;
+    use crate::presets::PRESETS;
+
+    #[test]
+    fn a_public_plan_promises_nothing_and_says_so() {
+        let mut plan = PRESETS[0].plan().unwrap();
+        plan.data.visibility = Visibility::Public;
+        plan.privacy.epsilon = None;
+        plan.privacy.noise_multipliers = None;
+        let certified = certify(&crate::text(&plan)).unwrap();
+        assert!(
+            paragraphs(&plan, &certified).iter().all(|paragraph| paragraph.text.starts_with("NOT PRIVATE"))
+        );
+        assert!(
+            figures(&plan, &certified)
+                .iter()
+                .all(|(name, value)| !name.starts_with("ε, cert") || value == "NOT PRIVATE")
+        );
+    }
 }

@@ -77,7 +77,7 @@ mod native {
     use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
     use plan::{NoiseMultipliers, PlanFile};
     use web::answer::reply;
-    use web::ask::{Axis, Request, Task, Variation};
+    use web::ask::{Aim, Axis, Explanation, Method, Promise, Request, Sought, Stage, Task, Variation, What};
     use web::presets::PRESETS;
 
     use super::{Exchange, Setting, VECTORS, Vectors, setting};
@@ -132,11 +132,15 @@ mod native {
             plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
         });
         let vary = |axis, value| Task::Vary(Variation { text: fixed.clone(), axis, value });
+        let promised = changed(|_| {});
+        let vary_promised =
+            |value| Task::Vary(Variation { text: promised.clone(), axis: Axis::Batch, value });
         tasks.extend([
             Task::Certify(fixed.clone()),
             vary(Axis::Noise, 0.9),
             vary(Axis::Noise, 3.3),
             vary(Axis::Steps, 10.0),
+            vary_promised(300.0),
             Task::Certify(changed(|plan| plan.training.expected_batch_size = Some(10_000))),
             Task::Certify(changed(|plan| plan.privacy.delta = 0.1)),
             Task::Certify(changed(|plan| {
@@ -148,12 +152,41 @@ mod native {
             Task::Read(PRESETS[0].text.to_owned()),
             Task::Read("{\"version\": 2}".to_owned()),
         ]);
+        tasks.extend(beside(&fixed));
         let exchange = |(id, task)| {
             let request = Request { id, task };
             let reply = reply(&request);
             Exchange { request, reply }
         };
         (0..).zip(tasks).map(exchange).collect()
+    }
+
+    /// Everything the page asks beside certification.
+    fn beside(fixed: &str) -> Vec<Task> {
+        let both = changed(|plan| {
+            plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
+        });
+        let solve = |unknown| Task::Solve(Sought { text: both.clone(), unknown });
+        let promise = |aim| Task::Promise(Promise { delta: 1e-6, aim });
+        let rates =
+            |false_positive_rate, true_positive_rate| Aim::Rates { false_positive_rate, true_positive_rate };
+        let explain = |what| Task::Explain(Explanation { text: fixed.to_owned(), what });
+        vec![
+            solve(plan::Unknown::Steps),
+            solve(plan::Unknown::ExpectedBatchSize),
+            promise(Aim::Mu(0.7)),
+            promise(rates(0.01, 0.1)),
+            promise(rates(0.1, 0.01)),
+            explain(What::Attacker),
+            explain(What::Stage(Stage::Vocabulary)),
+            explain(What::Stage(Stage::Training)),
+            explain(What::Group(2)),
+            explain(What::Runs(3)),
+            explain(What::Runs(30)),
+            explain(What::Method(Method::Renyi)),
+            explain(What::Method(Method::Shuffled)),
+            explain(What::Rate(Stage::Whole, 0.05)),
+        ]
     }
 
     fn changed(change: impl FnOnce(&mut PlanFile)) -> String {

@@ -30,17 +30,22 @@ pub fn run(folder: &Path) -> Result<()> {
     let stamp: String = sum.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let path = folder.join(KEEPER);
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    std::fs::write(&path, filled(&text, &names, &stamp)?).with_context(|| format!("writing {}", path.display()))
+    std::fs::write(&path, filled(&text, &names, &stamp)?)
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 fn filled(text: &str, names: &[String], stamp: &str) -> Result<String> {
     let (rest, first): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| name.starts_with(LATER));
-    let list = |names: Vec<&String>| names.iter().map(|name| format!("'./{name}'")).collect::<Vec<_>>().join(", ");
+    let list =
+        |names: Vec<&String>| names.iter().map(|name| format!("'./{name}'")).collect::<Vec<_>>().join(", ");
     // The page is asked for by its folder.
     let first = format!("'./', {}", list(first));
     let mut filled = text.to_owned();
     for (place, value) in [("/*FIRST*/", first), ("/*REST*/", list(rest)), ("/*STAMP*/", stamp.to_owned())] {
-        ensure!(filled.matches(place).count() == 1, "{KEEPER} has to hold {place} once, so that it can be filled");
+        ensure!(
+            filled.matches(place).count() == 1,
+            "{KEEPER} has to hold {place} once, so that it can be filled"
+        );
         filled = filled.replace(place, &value);
     }
     Ok(filled)

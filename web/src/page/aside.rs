@@ -25,10 +25,10 @@ pub struct Aside {
     pub attacker: RwSignal<Option<AttackerFigures>>,
     /// Stages alone.
     pub stages: RwSignal<Vec<(Stage, Bounds)>>,
-    /// Several units together.
-    pub groups: RwSignal<Vec<(u32, Bounds)>>,
-    /// Several runs.
-    pub runs: RwSignal<Vec<(u64, Bounds)>>,
+    /// Several units together; none where nothing is proven.
+    pub groups: RwSignal<Vec<(u32, Option<Bounds>)>>,
+    /// Several runs; none where nothing is proven.
+    pub runs: RwSignal<Vec<(u64, Option<Bounds>)>>,
     /// Other accounting.
     pub methods: RwSignal<Vec<(Method, Bounds)>>,
     /// The papers' plans, by their place among [`crate::presets::papers`]; these do not depend on the plan.

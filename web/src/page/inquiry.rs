@@ -7,6 +7,7 @@ use super::desk::Desk;
 use crate::ask::{Answer, Axis, Explanation, Method, Stage, Task, Variation, What};
 use crate::presets::papers;
 use crate::scale::geometric;
+use crate::statement::is_public;
 
 /// Points of a curve: enough to look smooth, few enough to follow a slider.
 const POINTS: usize = 21;
@@ -28,6 +29,9 @@ pub const STAGES: [Stage; 3] = [Stage::Whole, Stage::Vocabulary, Stage::Training
 pub fn begin(desk: Desk) {
     let Some((plan, certified)) = desk.certified.get_untracked() else { return };
     desk.aside.forget();
+    if is_public(&plan) {
+        return;
+    }
     let text = certified.fixed_text.clone();
     let explain = |what| Task::Explain(Explanation { text: text.clone(), what });
     let vary = |axis, value| Task::Vary(Variation { text: text.clone(), axis, value });
@@ -97,8 +101,8 @@ fn explained(desk: Desk, what: What, answer: Answer) {
     match (what, answer) {
         (What::Attacker, Answer::Attacker(figures)) => aside.attacker.set(Some(figures)),
         (What::Stage(stage), Answer::Epsilon(bounds)) => aside.stages.update(|all| all.push((stage, bounds))),
-        (What::Group(units), Answer::Epsilon(bounds)) => aside.groups.update(|all| all.push((units, bounds))),
-        (What::Runs(runs), Answer::Epsilon(bounds)) => aside.runs.update(|all| all.push((runs, bounds))),
+        (What::Group(units), answer) => aside.groups.update(|all| all.push((units, bounds(answer)))),
+        (What::Runs(runs), answer) => aside.runs.update(|all| all.push((runs, bounds(answer)))),
         (What::Method(method), Answer::Epsilon(bounds)) => {
             aside.methods.update(|all| all.push((method, bounds)));
         }
@@ -108,6 +112,13 @@ fn explained(desk: Desk, what: What, answer: Answer) {
             }
         }
         _ => {}
+    }
+}
+
+fn bounds(answer: Answer) -> Option<accountant::Bounds> {
+    match answer {
+        Answer::Epsilon(bounds) => Some(bounds),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::field::Refused;
 use super::panels::Outdated;
 use crate::ask::{Certified, Refusal};
 use crate::numbers::{rounded_down, rounded_up};
-use crate::statement::figures;
+use crate::statement::{figures, is_public};
 
 /// The sticky head of the page.
 #[component]
@@ -18,11 +18,12 @@ pub fn Header() -> impl IntoView {
     let state = move || match (desk.refusal.with(Option::is_some), desk.stale.get()) {
         (true, _) => ("refused", "✕ refused"),
         (false, true) => ("busy", "… computing"),
+        (false, false) if desk.plan.with(is_public) => ("refused", "✕ not private"),
         (false, false) => ("certified", "✓ certified"),
     };
     let upper = move || {
         let exact = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon.upper));
-        exact.filter(|_| desk.refusal.with(Option::is_none))
+        exact.filter(|_| desk.refusal.with(Option::is_none) && !desk.plan.with(is_public))
     };
     let shown = move || !desk.refusal.with(Option::is_some);
     let lower = move || {

@@ -14,11 +14,12 @@ pub fn AttackPanel() -> impl IntoView {
     let aside = desk.aside;
     let told = move || aside.attacker.get().map(|figures| view! { <Odds figures/> });
     let groups = Signal::derive(move || {
-        let row = |(units, bounds): (u32, Bounds)| (format!("{units} units of one person"), cost(bounds));
+        let row =
+            |(units, bounds): (u32, Option<Bounds>)| (format!("{units} units of one person"), proven(bounds));
         aside.groups.get().into_iter().map(row).collect()
     });
     let runs = Signal::derive(move || {
-        let row = |(runs, bounds): (u64, Bounds)| (format!("{runs} runs looked at"), cost(bounds));
+        let row = |(runs, bounds): (u64, Option<Bounds>)| (format!("{runs} runs looked at"), proven(bounds));
         aside.runs.get().into_iter().map(row).collect()
     });
     let methods = Signal::derive(move || {
@@ -80,6 +81,11 @@ fn Small(
             <tbody>{body}</tbody>
         </table>
     }
+}
+
+/// What is not proven has no figure: thresholds say nothing of groups, and repeated ones use up δ.
+fn proven(bounds: Option<Bounds>) -> String {
+    bounds.map_or("nothing proven: the vocabulary’s thresholds fail more often".to_owned(), cost)
 }
 
 fn cost(bounds: Bounds) -> String {

@@ -153,23 +153,13 @@ impl Look {
 /// The preview.
 #[component]
 pub fn PreviewPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let look = Look::idle(desk);
-    let pasted = RwSignal::new(String::new());
-    let busy = move || look.progress.with(Option::is_some);
+    let look = Look::idle(expect_context::<Desk>());
     let told = move || {
         look.progress.get().map(|(read, all)| {
             let what = if look.training.get() { "Releasing words and training…" } else { "Reading…" };
             let (read, whole) = (roughly(read, &BYTES), roughly(all, &BYTES));
             format!("{what} {read} of {whole}")
         })
-    };
-    let method = move |event| {
-        look.method.set(match event_target_value(&event).as_str() {
-            "hoory" => Method::Hoory2021(PAPER_WORDS),
-            "ponomareva" => Method::Ponomareva2022(PAPER_WORDS),
-            _ => Method::Sips,
-        });
     };
     view! {
         <section class="panel" aria-labelledby="preview-title" id="preview">
@@ -178,30 +168,7 @@ pub fn PreviewPanel() -> impl IntoView {
                 "A preview reads the raw text on this machine and shows raw counts: it is not private. Nothing of it enters the \
                  plan, the link or an export, and nothing leaves this page."
             </p>
-            <div class="pair">
-                <div class="field">
-                    <label for="paste">"Paste text, a record a line"</label>
-                    <textarea id="paste" rows="4" prop:value=move || pasted.get()
-                        on:input=move |event| pasted.set(event_target_value(&event))></textarea>
-                </div>
-                <div class="field">
-                    <label for="method">"Words are released by"</label>
-                    <select id="method" on:change=method>
-                        <option value="sips">"DP-SIPS, as the plan does"</option>
-                        <option value="hoory">"Hoory 2021, threshold corrected"</option>
-                        <option value="ponomareva">"Ponomareva 2022, threshold corrected"</option>
-                    </select>
-                    <p class="hint">"With the plan’s unit, and the noise and threshold of its vocabulary’s share."</p>
-                </div>
-            </div>
-            <div class="files">
-                <button type="button" id="count" on:click=move |_| look.paste(&pasted.get_untracked())>"Count the pasted text"</button>
-                <span class="file">
-                    <input id="upload" type="file" accept=".txt,.jsonl,.ndjson,text/plain" on:change=move |event| look.upload(&event)/>
-                    <label for="upload">"Choose a file, up to 200 MB…"</label>
-                </span>
-                <button type="button" id="stop" disabled=move || !busy() on:click=move |_| look.stop()>"Stop"</button>
-            </div>
+            <Given look/>
             <div id="progress">
                 {move || told().map(|told| view! {
                     <p>{told}</p>
@@ -217,6 +184,46 @@ pub fn PreviewPanel() -> impl IntoView {
             })}
             {move || look.seen.get().map(|seen| view! { <Seen seen/> })}
         </section>
+    }
+}
+
+/// The text, and how its words are to be released.
+#[component]
+fn Given(look: Look) -> impl IntoView {
+    let pasted = RwSignal::new(String::new());
+    let busy = move || look.progress.with(Option::is_some);
+    let method = move |event| {
+        look.method.set(match event_target_value(&event).as_str() {
+            "hoory" => Method::Hoory2021(PAPER_WORDS),
+            "ponomareva" => Method::Ponomareva2022(PAPER_WORDS),
+            _ => Method::Sips,
+        });
+    };
+    view! {
+        <div class="pair">
+            <div class="field">
+                <label for="paste">"Paste text, a record a line"</label>
+                <textarea id="paste" rows="4" prop:value=move || pasted.get()
+                    on:input=move |event| pasted.set(event_target_value(&event))></textarea>
+            </div>
+            <div class="field">
+                <label for="method">"Words are released by"</label>
+                <select id="method" on:change=method>
+                    <option value="sips">"DP-SIPS, as the plan does"</option>
+                    <option value="hoory">"Hoory 2021, threshold corrected"</option>
+                    <option value="ponomareva">"Ponomareva 2022, threshold corrected"</option>
+                </select>
+                <p class="hint">"With the plan’s unit, and the noise and threshold of its vocabulary’s share."</p>
+            </div>
+        </div>
+        <div class="files">
+            <button type="button" id="count" on:click=move |_| look.paste(&pasted.get_untracked())>"Count the pasted text"</button>
+            <span class="file">
+                <input id="upload" type="file" accept=".txt,.jsonl,.ndjson,text/plain" on:change=move |event| look.upload(&event)/>
+                <label for="upload">"Choose a file, up to 200 MB…"</label>
+            </span>
+            <button type="button" id="stop" disabled=move || !busy() on:click=move |_| look.stop()>"Stop"</button>
+        </div>
     }
 }
 
