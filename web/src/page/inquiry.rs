@@ -50,9 +50,9 @@ pub fn begin(desk: Desk) {
         tasks.extend(coarse_first(RATES.to_vec()).into_iter().map(|rate| explain(What::Rate(stage, rate))));
     }
     tasks.extend(frontier(desk));
-    if desk.aside.papers.with_untracked(Vec::is_empty) {
-        tasks.extend(papers().map(|preset| Task::Certify(preset.text.to_owned())));
-    }
+    let known = desk.aside.papers.get_untracked();
+    let open = papers().enumerate().filter(|(at, _)| !known.iter().any(|(paper, _)| paper == at));
+    tasks.extend(open.map(|(_, preset)| Task::Certify(preset.text.to_owned())));
     client::inquire(tasks);
 }
 
