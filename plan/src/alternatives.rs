@@ -2,7 +2,7 @@
 
 use accountant::DpEvent;
 
-use crate::{CertifiedPlan, Phase};
+use crate::{CertifiedPlan, Phase, Sampling};
 
 impl Phase {
     /// Noise multiplier over expected batch size: how much noise the averaged gradient carries, in clip norms. Of two
@@ -26,17 +26,15 @@ impl CertifiedPlan {
         }
     }
 
-    /// What the pipeline would cost if its batches were cut from the shuffled data set, epoch by epoch, with the same
-    /// noise. No run of this project does so; published programs have, and stated the figure of Poisson sampling.
-    ///
-    /// An epoch has units / expected batch size batches, rounded up; a phase as many epochs as hold its steps.
+    /// What the pipeline would cost if its batches were cut from the shuffled data set, pass by pass, with the same
+    /// noise, whichever way the plan draws them. Published programs have drawn so, and stated the figure of Poisson
+    /// sampling.
     #[must_use]
     pub fn shuffled_event(&self) -> DpEvent {
-        let units = self.plan.data().units;
         let shuffled = |phase: &Phase| {
-            let batches = units.div_ceil(phase.expected_batch_size.max(1)).max(1);
-            let epochs = phase.steps.div_ceil(batches);
-            DpEvent::ShuffledGaussian { noise_multiplier: phase.noise_multiplier, batches, epochs }
+            let phase = Phase { sampling: Sampling::Shuffle, ..*phase };
+            let count = phase.charges_of(phase.steps);
+            DpEvent::SelfComposed { event: Box::new(phase.step_event()), count }
         };
         let release = self.tokenizer_release.iter().map(|release| release.event.clone());
         DpEvent::Composed { events: release.chain(self.phases.iter().map(shuffled)).collect() }

@@ -71,8 +71,9 @@ impl PlanFile {
     #[must_use]
     pub fn cost(&self) -> Cost {
         let model = &self.model;
-        let parameters = memory::parameters(model, &self.tokenizer);
-        let bytes = memory::least_training_bytes(model, &self.tokenizer, self.performance.physical_batch);
+        let parameters = memory::parameters(model, self.training.objective, &self.tokenizer);
+        let (objective, at_once) = (self.training.objective, self.performance.physical_batch);
+        let bytes = memory::least_training_bytes(model, objective, &self.tokenizer, at_once);
         let drawn = |phase: crate::BatchPhase| {
             u128::from(phase.steps).saturating_mul(u128::from(phase.expected_batch_size))
         };

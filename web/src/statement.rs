@@ -1,7 +1,7 @@
 //! What a plan promises, in plain words.
 
 use accountant::NeighboringRelation;
-use plan::{PlanFile, Tokenizer, Unit, Visibility};
+use plan::{Clipping, PlanFile, Sampling, Tokenizer, Unit, Visibility};
 
 use crate::ask::{Certified, PhaseFigures};
 use crate::numbers::{grouped, rounded_down, rounded_up};
@@ -36,8 +36,10 @@ pub fn paragraphs(plan: &PlanFile, certified: &Certified) -> Vec<Paragraph> {
         neighbour(plan.privacy.relation),
     );
     let how = format!(
-        "Each step draws every unit independently, clips its gradient to an L2 norm of {} and adds Gaussian noise; \
-         the sum is divided by the planned batch size, never by the drawn one.{}",
+        "Batches are drawn {}; each unit’s gradient is brought within an L2 norm {} {}, which Gaussian noise hides; the sum \
+         is divided by the planned batch size, never by the drawn one.{}",
+        drawn(plan.privacy.sampling),
+        if matches!(plan.training.clipping, Clipping::Adaptive(_)) { "that starts at" } else { "of" },
         plan.training.l2_clip_norm,
         match certified.release {
             Some(_) => " The vocabulary is chosen from noisy word counts above a threshold.",
@@ -55,6 +57,19 @@ pub fn paragraphs(plan: &PlanFile, certified: &Certified) -> Vec<Paragraph> {
         Paragraph { heading: "How it is kept", text: how },
         Paragraph { heading: "What is not protected", text: limits },
     ]
+}
+
+/// How batches come about.
+fn drawn(sampling: Sampling) -> &'static str {
+    match sampling {
+        Sampling::Poisson => "by taking every unit independently at each step",
+        Sampling::TruncatedPoisson(_) => {
+            "by taking every unit independently, and cut at random where they are too large"
+        }
+        Sampling::FixedSize => "without replacement, of the same size at each step",
+        Sampling::BallsInBins => "by letting every unit fall into one batch of each pass at random",
+        Sampling::Shuffle => "from passes over the shuffled units, charged without amplification",
+    }
 }
 
 /// Whether the plan promises nothing, because its text is declared public.

@@ -24,7 +24,7 @@ pub fn AttackPanel() -> impl IntoView {
     });
     let methods = Signal::derive(move || {
         let certified = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon));
-        let own = certified.map(|bounds| ("Certified, Poisson sampling: this run".to_owned(), range(bounds)));
+        let own = certified.map(|bounds| ("Certified: this run".to_owned(), range(bounds)));
         let row = |(method, bounds)| match method {
             Method::Renyi => ("Rényi orders, as most papers".to_owned(), cost(bounds)),
             Method::Shuffled => ("The same noise on shuffled batches".to_owned(), range(bounds)),
@@ -40,8 +40,8 @@ pub fn AttackPanel() -> impl IntoView {
                 <Small id="runs" caption="More than one: settings tried on the same text" head=["All results seen", "at the same δ"] rows=runs/>
                 <Small id="methods" caption="Other accounting, side by side" head=["Method", "ε"] rows=methods/>
                 <p class="hint">
-                    "Batches here are drawn by Poisson sampling: each unit joins each step with probability B/N. Shuffled \
-                     batches, which many published programs draw, have no such amplification: their ε lies in the range shown."
+                    "Most published figures assume Poisson sampling while the programs drew shuffled batches, which have no such \
+                     amplification: their ε lies in the range shown."
                 </p>
             </div>
         </section>

@@ -2,7 +2,7 @@
 
 use accountant::NeighboringRelation;
 use leptos::prelude::*;
-use plan::{PlanFile, Sampling, Source, Unit};
+use plan::{PlanFile, Sampling, Source, TruncatedPoisson, Unit};
 
 use crate::page::desk::Desk;
 use crate::page::field::{Choice, ChoiceField, Number, NumberField, Words, WordsField};
@@ -123,13 +123,55 @@ const RELATION: Choice = Choice {
 const SAMPLING: Choice = Choice {
     id: "sampling",
     label: "Batches are drawn",
-    hint: "Each unit joins each step by a coin of its own, with probability B/N. Batches vary in size; the sum is always \
-           divided by B. It is the one scheme whose ε is certified here; “Other accounting” shows what shuffling would cost.",
+    hint: "Each way has its own ε; “Other accounting” shows what shuffling would cost.",
     path: "privacy.sampling",
-    options: &[("poisson", "By Poisson sampling")],
-    read: |_| "poisson",
-    write: |plan, _| plan.privacy.sampling = Sampling::Poisson,
+    options: &[
+        ("poisson", "By Poisson sampling"),
+        ("truncated_poisson", "By Poisson, cut where too large"),
+        ("fixed_size", "So many, without replacement"),
+        ("balls_in_bins", "Each unit once a pass, in a random batch"),
+        ("shuffle", "From a shuffled pass"),
+    ],
+    read: |plan| plan.privacy.sampling.name(),
+    write: |plan, name| {
+        plan.privacy.sampling = match name {
+            "truncated_poisson" => {
+                // Eight standard deviations above the expected batch: a cut that hardly ever happens costs little.
+                let expected = plan.training.phases().iter().map(|phase| phase.expected_batch_size).max();
+                let expected = expected.unwrap_or(1) as f64;
+                let most = (expected + 8.0 * expected.sqrt()).ceil() as u64;
+                Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch: most.min(plan.data.units) })
+            }
+            "fixed_size" => Sampling::FixedSize,
+            "balls_in_bins" => Sampling::BallsInBins,
+            "shuffle" => Sampling::Shuffle,
+            _ => Sampling::Poisson,
+        };
+    },
 };
+
+/// How a scheme draws, and what that asks for.
+fn drawing(sampling: Sampling) -> &'static str {
+    match sampling {
+        Sampling::Poisson => {
+            "Poisson: each unit joins each step by a coin of its own, with probability B/N. Batches vary in size; the sum is \
+             always divided by B."
+        }
+        Sampling::TruncatedPoisson(_) => {
+            "Cut Poisson: as Poisson, and from a batch that is too large units are left out at random. Needs a public N."
+        }
+        Sampling::FixedSize => {
+            "Fixed size: exactly B units each step, without replacement. Needs a public N."
+        }
+        Sampling::BallsInBins => {
+            "Balls in bins: in each pass every unit falls into one batch, independently of the others. Charged a pass."
+        }
+        Sampling::Shuffle => {
+            "Shuffle: passes over the shuffled units, cut into equal batches. Charged a pass at the price of full \
+             participation: no amplification is proven. Needs a public N."
+        }
+    }
+}
 
 /// What a relation promises, and what it asks to be public.
 fn meaning(relation: NeighboringRelation) -> &'static str {
@@ -168,6 +210,7 @@ pub fn DataPanel() -> impl IntoView {
         }
     };
     let means = move || desk.plan.with(|plan| meaning(plan.privacy.relation));
+    let draws = move || desk.plan.with(|plan| drawing(plan.privacy.sampling));
     let options = PRESETS.iter().map(|preset| {
         let chosen = move || desk.plan.with(|plan| plan.name == preset.name);
         view! { <option value=preset.name prop:selected=chosen>{preset.title}</option> }
@@ -189,6 +232,7 @@ pub fn DataPanel() -> impl IntoView {
             <ChoiceField of=RELATION/>
             <ChoiceField of=SAMPLING/>
             <p class="hint wide" id="relation-means">{means}</p>
+            <p class="hint wide" id="sampling-means">{draws}</p>
         </fieldset>
     }
 }

@@ -1,7 +1,7 @@
 //! What is charged, line by line.
 
 use leptos::prelude::*;
-use plan::PlanFile;
+use plan::{PlanFile, Sampling};
 
 use crate::ask::Certified;
 use crate::numbers::{grouped, rounded_up};
@@ -46,7 +46,7 @@ fn lines(plan: &PlanFile, certified: &Certified) -> Vec<[String; 4]> {
         lines.push([what, "1".to_owned(), "1".to_owned(), rounded_up(release.noise_multiplier, 5)]);
     }
     for phase in &certified.phases {
-        let what = "Poisson-sampled Gaussian, one training step".to_owned();
+        let what = charged(plan).to_owned();
         let probability = rounded_up(phase.sampling_probability, 4);
         lines.push([what, grouped(phase.steps), probability, rounded_up(phase.noise_multiplier, 5)]);
     }
@@ -62,4 +62,15 @@ fn lines(plan: &PlanFile, certified: &Certified) -> Vec<[String; 4]> {
         ]);
     }
     lines
+}
+
+/// What one line of training charges.
+fn charged(plan: &PlanFile) -> &'static str {
+    match plan.privacy.sampling {
+        Sampling::Poisson => "Poisson-sampled Gaussian, one training step",
+        Sampling::TruncatedPoisson(_) => "Gaussian on a cut Poisson sample, one training step",
+        Sampling::FixedSize => "Gaussian on a sample without replacement, one training step",
+        Sampling::BallsInBins => "Gaussian on a random batch a pass, by its steps",
+        Sampling::Shuffle => "Gaussian on shuffled batches, by its steps",
+    }
 }
