@@ -1,7 +1,7 @@
 //! What the page asks the worker that looks at text, and what comes back. The text goes to that worker alone.
 
 use dp_tokenizer::preview::{Method, Preview, PreviewError, Settings, UnitName};
-use plan::{PlanFile, Tokenizer, Unit};
+use plan::{PlanFile, ReleaseMethod, Tokenizer, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Certified;
@@ -44,9 +44,15 @@ pub struct Numbered {
     pub report: Report,
 }
 
-/// The settings that a certified plan gives its vocabulary; `None` where the plan releases none.
+/// The settings that a certified plan gives its vocabulary, released by another method where one is named; `None` where
+/// the plan releases none.
 #[must_use]
-pub fn settings(plan: &PlanFile, certified: &Certified, method: Method, json: bool) -> Option<Settings> {
+pub fn settings(
+    plan: &PlanFile,
+    certified: &Certified,
+    other: Option<Method>,
+    json: bool,
+) -> Option<Settings> {
     let (Tokenizer::Train(trained), Some(release)) = (&plan.tokenizer, certified.release) else {
         return None;
     };
@@ -55,6 +61,12 @@ pub fn settings(plan: &PlanFile, certified: &Certified, method: Method, json: bo
         Unit::User => UnitName::User,
         Unit::Words(words) => UnitName::Words(words),
     };
+    let method = other.unwrap_or(match trained.release {
+        ReleaseMethod::Sips => Method::Sips,
+        ReleaseMethod::Pooled => Method::Pooled,
+        ReleaseMethod::Policy => Method::Policy,
+        ReleaseMethod::Mad2r => Method::Mad2r,
+    });
     Some(Settings {
         text_field: json.then(|| plan.data.text_field.clone()),
         user_field: plan.data.user_field.clone().filter(|_| json),
@@ -93,7 +105,7 @@ mod tests {
     fn a_preview_has_the_noise_and_threshold_of_the_plan() {
         let plan = PRESETS[0].plan().unwrap();
         let certified = certify(PRESETS[0].text).unwrap();
-        let settings = settings(&plan, &certified, Method::Sips, true).unwrap();
+        let settings = settings(&plan, &certified, None, true).unwrap();
         let release = certified.release.unwrap();
         assert_eq!(settings.noise_multiplier, release.noise_multiplier);
         assert_eq!(settings.threshold_delta, release.threshold_delta);
@@ -104,6 +116,6 @@ mod tests {
     fn a_plan_that_releases_no_vocabulary_has_no_preview() {
         let review = PRESETS.iter().find(|preset| preset.name == "strict-review").unwrap();
         let (plan, certified) = (review.plan().unwrap(), certify(review.text).unwrap());
-        assert_eq!(settings(&plan, &certified, Method::Sips, false), None);
+        assert_eq!(settings(&plan, &certified, None, false), None);
     }
 }

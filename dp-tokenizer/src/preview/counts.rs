@@ -122,7 +122,7 @@ impl Counts {
     }
 
     /// Words by the number of units that hold them; after [`Counts::compare`]. Public words need no release.
-    pub(super) fn bins<E>(&self, probability: impl Fn(f64) -> Result<f64, E>) -> Result<Vec<Bin>, E> {
+    pub(super) fn bins<E>(&self, probability: impl Fn(f64) -> Result<Option<f64>, E>) -> Result<Vec<Bin>, E> {
         let mut bins = [(0_u64, 0_u64); 64];
         for (word, count) in &self.words {
             if !is_public_item(word) {

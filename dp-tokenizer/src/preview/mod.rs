@@ -13,7 +13,7 @@ use mechanisms::{MechanismError, OsRng, PrivacyRng};
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::CorpusError;
-use crate::release::{Formula, ReleaseConfig, ReleaseError, release, threshold_in_sensitivities};
+use crate::release::{self, Formula, ReleaseConfig, ReleaseError, threshold_in_sensitivities};
 use crate::train::{TrainError, UnigramConfig, unigram};
 use crate::unit::{PrivacyUnit, UnitError, pieces};
 use crate::{FormatError, Tokenizer};
@@ -64,8 +64,14 @@ pub enum UnitName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Iterative partition selection; see [`crate::release`].
+    /// [`release::Method::Sips`].
     Sips,
+    /// [`release::Method::Pooled`].
+    Pooled,
+    /// [`release::Method::Policy`].
+    Policy,
+    /// [`release::Method::Mad2r`].
+    Mad2r,
     /// [`ReleaseConfig::hoory_2021`] with the corrected threshold: this many distinct words of a unit count.
     Hoory2021(u32),
     /// [`ReleaseConfig::ponomareva_2022`] with the corrected threshold: this many words of a unit count.
@@ -115,8 +121,9 @@ pub struct Bin {
     /// How many of them were released.
     pub released: u64,
     /// Probability with which a word of `units` units is released, each of them holding the median number of words.
-    /// Too small for later rounds, in which released words have made room.
-    pub probability: f64,
+    /// Too small for later rounds, in which released words have made room. None for methods whose weights depend on one
+    /// another.
+    pub probability: Option<f64>,
 }
 
 /// Why there is no preview.
@@ -188,7 +195,7 @@ fn preview_with(
     let seen = lines.seen();
     let mut counts = Counts::default();
     let tapped = pieces(lines, unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
-    let released = match release(tapped, &config, rng) {
+    let released = match release::release(tapped, &config, rng) {
         Err(_) if seen.binary() => return Err(PreviewError::Binary),
         other => other?,
     };
@@ -225,7 +232,10 @@ fn preview_with(
 fn config(settings: &Settings) -> Result<ReleaseConfig, ReleaseError> {
     let (noise, delta) = (settings.noise_multiplier, settings.threshold_delta);
     match settings.method {
-        Method::Sips => ReleaseConfig::new(noise, delta),
+        Method::Sips => ReleaseConfig::of_method(release::Method::Sips, noise, delta),
+        Method::Pooled => ReleaseConfig::of_method(release::Method::Pooled, noise, delta),
+        Method::Policy => ReleaseConfig::of_method(release::Method::Policy, noise, delta),
+        Method::Mad2r => ReleaseConfig::of_method(release::Method::Mad2r, noise, delta),
         Method::Hoory2021(words) => ReleaseConfig::hoory_2021(noise, delta, words, Formula::Corrected),
         Method::Ponomareva2022(words) => {
             ReleaseConfig::ponomareva_2022(noise, delta, words, Formula::Corrected)
@@ -239,8 +249,8 @@ fn probability(
     config: &ReleaseConfig,
     units: f64,
     items: u32,
-) -> Result<f64, ReleaseError> {
-    let DpEvent::Composed { events } = config.event() else { return Ok(0.0) };
+) -> Result<Option<f64>, ReleaseError> {
+    let DpEvent::Composed { events } = config.event() else { return Ok(None) };
     let mut hidden = 1.0;
     for event in events {
         let DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } = event else { continue };
@@ -249,6 +259,7 @@ fn probability(
                 let threshold = threshold_in_sensitivities(noise_multiplier, threshold_delta, CAP)?;
                 (1.0 / libm::sqrt(f64::from(items.clamp(1, CAP))), noise_multiplier, threshold)
             }
+            Method::Pooled | Method::Policy | Method::Mad2r => return Ok(None),
             Method::Hoory2021(words) => {
                 (1.0, noise_multiplier * libm::sqrt(f64::from(words)), config.threshold()?)
             }
@@ -256,7 +267,7 @@ fn probability(
         };
         hidden *= normal::sf((units * weight - threshold) / sigma);
     }
-    Ok(1.0 - hidden)
+    Ok(Some(1.0 - hidden))
 }
 
 fn bytes_per_token(tokenizer: &Tokenizer, sample: &str) -> f64 {

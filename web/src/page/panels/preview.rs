@@ -37,7 +37,7 @@ struct Look {
     training: RwSignal<bool>,
     seen: RwSignal<Option<Preview>>,
     refused: RwSignal<Option<String>>,
-    method: RwSignal<Method>,
+    method: RwSignal<Option<Method>>,
 }
 
 impl Look {
@@ -49,7 +49,7 @@ impl Look {
             training: RwSignal::new(false),
             seen: RwSignal::new(None),
             refused: RwSignal::new(None),
-            method: RwSignal::new(Method::Sips),
+            method: RwSignal::new(None),
         }
     }
 
@@ -194,9 +194,9 @@ fn Given(look: Look) -> impl IntoView {
     let busy = move || look.progress.with(Option::is_some);
     let method = move |event| {
         look.method.set(match event_target_value(&event).as_str() {
-            "hoory" => Method::Hoory2021(PAPER_WORDS),
-            "ponomareva" => Method::Ponomareva2022(PAPER_WORDS),
-            _ => Method::Sips,
+            "hoory" => Some(Method::Hoory2021(PAPER_WORDS)),
+            "ponomareva" => Some(Method::Ponomareva2022(PAPER_WORDS)),
+            _ => None,
         });
     };
     view! {
@@ -209,7 +209,7 @@ fn Given(look: Look) -> impl IntoView {
             <div class="field">
                 <label for="method">"Words are released by"</label>
                 <select id="method" on:change=method>
-                    <option value="sips">"DP-SIPS, as the plan does"</option>
+                    <option value="plan">"The plan’s method"</option>
                     <option value="hoory">"Hoory 2021, threshold corrected"</option>
                     <option value="ponomareva">"Ponomareva 2022, threshold corrected"</option>
                 </select>
@@ -274,7 +274,7 @@ fn Seen(seen: Preview) -> impl IntoView {
 
 fn survival(seen: &Preview) -> Chart {
     let bins = || seen.survival.iter();
-    let chance = bins().map(|bin| (bin.units, bin.probability)).collect();
+    let chance = bins().filter_map(|bin| Some((bin.units, bin.probability?))).collect();
     let drawn = bins().map(|bin| (bin.units, bin.released as f64 / bin.words as f64)).collect();
     Chart {
         title: "Which words survive".to_owned(),

@@ -39,6 +39,38 @@ const SIZE: Number = Number {
     },
 };
 
+const RELEASE: Choice = Choice {
+    id: "release",
+    label: "Words are released by",
+    hint: "All cost the same; they differ in how many words the same budget finds.",
+    path: "tokenizer.train.release",
+    options: &[
+        ("sips", "DP-SIPS: three rounds"),
+        ("pooled", "Pooled: five rounds, their evidence together"),
+        ("policy", "Policy Gaussian: one round"),
+        ("mad2r", "MAD2R: two rounds"),
+    ],
+    read: |plan| match &plan.tokenizer {
+        Tokenizer::Train(trained) => match trained.release {
+            ReleaseMethod::Sips => "sips",
+            ReleaseMethod::Pooled => "pooled",
+            ReleaseMethod::Policy => "policy",
+            ReleaseMethod::Mad2r => "mad2r",
+        },
+        Tokenizer::Public(_) | Tokenizer::Bytes => "",
+    },
+    write: |plan, name| {
+        if let Tokenizer::Train(trained) = &mut plan.tokenizer {
+            trained.release = match name {
+                "pooled" => ReleaseMethod::Pooled,
+                "policy" => ReleaseMethod::Policy,
+                "mad2r" => ReleaseMethod::Mad2r,
+                _ => ReleaseMethod::Sips,
+            };
+        }
+    },
+};
+
 const FILE: Words = Words {
     id: "tokenizer-path",
     label: "tokenizer.json",
@@ -77,7 +109,7 @@ pub fn VocabularyPanel() -> impl IntoView {
         <fieldset class="panel">
             <legend>"Vocabulary"</legend>
             <ChoiceField of=KIND/>
-            <Show when=trained><NumberField of=SIZE/></Show>
+            <Show when=trained><NumberField of=SIZE/><ChoiceField of=RELEASE/></Show>
             <Show when=public><WordsField of=FILE/></Show>
         </fieldset>
     }
