@@ -48,9 +48,12 @@ pub fn explain(explanation: &Explanation) -> Result<Answer, PlanError> {
     };
     match answer {
         // Not every event has a proven bound for every question; then the page shows none.
-        Err(AccountantError::Unsupported { .. } | AccountantError::NotConverged { .. }) => {
-            Ok(Answer::Nothing)
-        }
+        // A δ out of range: repeated thresholds alone use up the plan's.
+        Err(
+            AccountantError::Unsupported { .. }
+            | AccountantError::NotConverged { .. }
+            | AccountantError::OutOfRange { name: "delta", .. },
+        ) => Ok(Answer::Nothing),
         other => Ok(other?),
     }
 }
