@@ -3,6 +3,8 @@
 //! [`Private`] holds a value that depends on private data: it has no `Display`, no `Serialize`, and its `Debug` shows
 //! nothing. [`Released`] holds a value that costs nothing to show; only it can be written to the metrics file.
 
+pub mod tensorboard;
+
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -74,6 +76,9 @@ impl<T> Released<T> {
     }
 }
 
+/// Name of the metrics in a run folder.
+pub const FILE_NAME: &str = "metrics.jsonl";
+
 /// One line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,27 +97,22 @@ pub struct Metric {
     pub evaluation_nll: Released<Option<f64>>,
 }
 
-/// The metrics file of a run.
+/// The metrics file of a run, and the same for TensorBoard.
 #[derive(Debug)]
 pub struct Metrics {
+    lines: Appended,
+    events: Appended,
+}
+
+#[derive(Debug)]
+struct Appended {
     path: PathBuf,
     file: File,
 }
 
-impl Metrics {
-    /// Opens the file of `folder`, dropping the lines after `step`: a resumed run writes them again.
-    ///
-    /// # Errors
-    /// [`RunError::Storage`] if the file cannot be written.
-    pub fn open(folder: &Path, step: u64) -> Result<Self, RunError> {
-        let path = folder.join("metrics.jsonl");
-        let kept: String = std::fs::read_to_string(&path)
-            .unwrap_or_default()
-            .lines()
-            .filter(|line| serde_json::from_str::<Metric>(line).is_ok_and(|metric| metric.step <= step))
-            .flat_map(|line| [line, "\n"])
-            .collect();
-        durable::write_atomic(&path, kept.as_bytes())?;
+impl Appended {
+    fn begin(path: PathBuf, bytes: &[u8]) -> Result<Self, RunError> {
+        durable::write_atomic(&path, bytes)?;
         let file = OpenOptions::new()
             .append(true)
             .open(&path)
@@ -120,15 +120,50 @@ impl Metrics {
         Ok(Self { path, file })
     }
 
+    fn append(&mut self, bytes: &[u8]) -> Result<(), RunError> {
+        self.file.write_all(bytes).map_err(|error| RunError::storage("write", &self.path, &error))
+    }
+}
+
+impl Metrics {
+    /// Opens the files of `folder`, dropping what follows `step`: a resumed run writes it again.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if a file cannot be written.
+    pub fn open(folder: &Path, step: u64) -> Result<Self, RunError> {
+        let path = folder.join(FILE_NAME);
+        let (mut lines, mut events) = (Vec::new(), tensorboard::preamble());
+        for metric in read_lines(&path).into_iter().filter(|metric| metric.step <= step) {
+            lines.extend(line(&metric)?);
+            events.extend(tensorboard::scalars(&metric));
+        }
+        Ok(Self {
+            lines: Appended::begin(path, &lines)?,
+            events: Appended::begin(folder.join(tensorboard::FILE_NAME), &events)?,
+        })
+    }
+
     /// Adds a line.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
     pub fn write(&mut self, metric: &Metric) -> Result<(), RunError> {
-        let mut line = serde_json::to_string(metric).map_err(|error| RunError::Failed(error.to_string()))?;
-        line.push('\n');
-        self.file.write_all(line.as_bytes()).map_err(|error| RunError::storage("write", &self.path, &error))
+        self.lines.append(&line(metric)?)?;
+        self.events.append(&tensorboard::scalars(metric))
     }
+}
+
+/// The whole lines of a metrics file; none if it is not there.
+#[must_use]
+pub fn read_lines(path: &Path) -> Vec<Metric> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn line(metric: &Metric) -> Result<Vec<u8>, RunError> {
+    let mut line = serde_json::to_vec(metric).map_err(|error| RunError::Failed(error.to_string()))?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 #[cfg(test)]

@@ -19,10 +19,9 @@ use crate::ledger::{Entry, FileDigest};
 use crate::objective::Writing;
 use crate::pretrained::CONFIG_FILE_NAME;
 use crate::telemetry::Released;
-use crate::{RunError, certificate, eval, vocabulary};
+use crate::{RunError, certificate, eval, telemetry, vocabulary};
 
 const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
-const METRICS_FILE_NAME: &str = "metrics.jsonl";
 const EVALUATION_FILE_NAME: &str = "evaluation.json";
 
 /// Held-out figures of the finished model, on text that the plan declares public.
@@ -84,7 +83,8 @@ pub(super) fn finish<B: Kernels>(
         CONFIG_FILE_NAME,
         vocabulary::FILE_NAME,
         TOKENIZER_CONFIG_FILE_NAME,
-        METRICS_FILE_NAME,
+        telemetry::FILE_NAME,
+        telemetry::tensorboard::FILE_NAME,
     ];
     if !evaluation.is_empty() {
         let nll = match measured {
