@@ -208,6 +208,22 @@ impl Certificate {
         Ok(text)
     }
 
+    /// The unit in words.
+    #[must_use]
+    pub fn unit_in_words(&self) -> String {
+        statements::unit(self.guarantee.unit)
+    }
+
+    /// What makes two texts neighbours, in words.
+    #[must_use]
+    pub fn relation_in_words(&self) -> &'static str {
+        match self.guarantee.relation {
+            NeighboringRelation::AddOrRemoveOne => "one unit is added or removed",
+            NeighboringRelation::ReplaceOne => "one unit is replaced by another",
+            NeighboringRelation::ZeroOut => "one unit is replaced by nothing",
+        }
+    }
+
     /// The certificate for readers.
     #[must_use]
     pub fn to_markdown(&self) -> String {

@@ -39,7 +39,10 @@ impl Checkpoint {
             ("ledger_sha256".to_owned(), self.ledger.sha256.clone()),
             ("contents_sha256".to_owned(), contents_digest(self.steps_done, &self.ledger, &self.state)),
         ]);
-        durable::write_atomic(&folder.join(FILE_NAME), &to_safetensors(&self.state, metadata)?)
+        durable::write_atomic(
+            &folder.join(FILE_NAME),
+            &to_safetensors(&self.state, NumberFormat::F32, metadata)?,
+        )
     }
 
     /// Reads the run folder's checkpoint, if it has one.
@@ -71,14 +74,53 @@ impl Checkpoint {
     }
 }
 
+/// Number format of the tensors of a model file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberFormat {
+    /// 32 bits, as trained.
+    F32,
+    /// 16 bits with the exponents of 32.
+    Bf16,
+    /// 16 bits, IEEE.
+    F16,
+}
+
+impl NumberFormat {
+    fn of_safetensors(self) -> Dtype {
+        match self {
+            Self::F32 => Dtype::F32,
+            Self::Bf16 => Dtype::BF16,
+            Self::F16 => Dtype::F16,
+        }
+    }
+
+    /// As `transformers` names it.
+    #[must_use]
+    pub fn of_transformers(self) -> &'static str {
+        match self {
+            Self::F32 => "float32",
+            Self::Bf16 => "bfloat16",
+            Self::F16 => "float16",
+        }
+    }
+
+    fn bytes(self, values: &[f32]) -> Vec<u8> {
+        match self {
+            Self::F32 => little_endian(values),
+            Self::Bf16 => values.iter().flat_map(|&v| half::bf16::from_f32(v).to_le_bytes()).collect(),
+            Self::F16 => values.iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes()).collect(),
+        }
+    }
+}
+
 /// `model.safetensors` as `transformers` reads it; `privacy` says what the weights promise.
 ///
 /// # Errors
 /// [`RunError::Failed`] if a shape and its data disagree.
-pub fn model_file(weights: &[NamedTensor], privacy: &str) -> Result<Vec<u8>, RunError> {
+pub fn model_file(weights: &[NamedTensor], format: NumberFormat, privacy: &str) -> Result<Vec<u8>, RunError> {
     let metadata =
         [("format", "pt"), ("privacy", privacy)].map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let mut bytes = to_safetensors(weights, HashMap::from(metadata))?;
+    let mut bytes = to_safetensors(weights, format, HashMap::from(metadata))?;
     // The library writes metadata in the order of a hash table; equal weights are to give equal files.
     let quoted = serde_json::Value::from(privacy).to_string();
     let wrong = format!("{{\"privacy\":{quoted},\"format\":\"pt\"}}");
@@ -101,12 +143,18 @@ pub fn read_tensors(path: &Path) -> Result<Vec<NamedTensor>, RunError> {
     })
 }
 
-fn to_safetensors(tensors: &[NamedTensor], metadata: HashMap<String, String>) -> Result<Vec<u8>, RunError> {
-    let bytes: Vec<Vec<u8>> = tensors.iter().map(|tensor| little_endian(&tensor.data)).collect();
+fn to_safetensors(
+    tensors: &[NamedTensor],
+    format: NumberFormat,
+    metadata: HashMap<String, String>,
+) -> Result<Vec<u8>, RunError> {
+    let bytes: Vec<Vec<u8>> = tensors.iter().map(|tensor| format.bytes(&tensor.data)).collect();
     let views = tensors
         .iter()
         .zip(&bytes)
-        .map(|(tensor, bytes)| Ok((&tensor.name, TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)?)))
+        .map(|(tensor, bytes)| {
+            Ok((&tensor.name, TensorView::new(format.of_safetensors(), tensor.shape.clone(), bytes)?))
+        })
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>();
     views
         .and_then(|views| safetensors::serialize(views, Some(metadata)))
@@ -197,9 +245,9 @@ mod tests {
     #[test]
     fn the_same_weights_always_give_the_same_file() {
         let tensors = checkpoint().state;
-        let file = model_file(&tensors, "NOT PRIVATE").unwrap();
+        let file = model_file(&tensors, NumberFormat::F32, "NOT PRIVATE").unwrap();
         for _ in 0..20 {
-            assert_eq!(file, model_file(&tensors, "NOT PRIVATE").unwrap());
+            assert_eq!(file, model_file(&tensors, NumberFormat::F32, "NOT PRIVATE").unwrap());
         }
         let text = String::from_utf8_lossy(&file);
         assert!(text.contains("\"format\":\"pt\"") && text.contains("\"privacy\":\"NOT PRIVATE\""));

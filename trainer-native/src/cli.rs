@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
+use crate::checkpoint::NumberFormat;
 use crate::generate::{self, Sampling};
 use crate::run::{self, Request};
-use crate::{RunError, device, verify};
+use crate::{RunError, device, export, report, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies what that cost.
 #[derive(Debug, Parser)]
@@ -62,6 +63,25 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Verify a finished run and write it up as one HTML page
+    Report {
+        /// The run folder
+        run: PathBuf,
+        /// Where to write it [default: report.html in the run folder]
+        #[arg(long, value_name = "FILE.html")]
+        out: Option<PathBuf>,
+    },
+    /// Verify a finished run and write its model, certificate and model card to a folder to publish
+    Export {
+        /// The run folder
+        run: PathBuf,
+        /// A new or empty folder
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// Number format of the weights
+        #[arg(long, default_value = "f32")]
+        dtype: DtypeName,
+    },
     /// List the devices built into this program
     Devices,
     /// Continue a prompt with a finished run's model
@@ -107,6 +127,23 @@ enum DeviceName {
     Cuda,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DtypeName {
+    F32,
+    Bf16,
+    F16,
+}
+
+impl From<DtypeName> for NumberFormat {
+    fn from(name: DtypeName) -> Self {
+        match name {
+            DtypeName::F32 => Self::F32,
+            DtypeName::Bf16 => Self::Bf16,
+            DtypeName::F16 => Self::F16,
+        }
+    }
+}
+
 impl From<DeviceName> for plan::Device {
     fn from(name: DeviceName) -> Self {
         match name {
@@ -146,6 +183,13 @@ fn carry_out(cli: Cli) -> Result<(), RunError> {
         Some(Command::Verify { path, json }) => {
             let summary = verify::verify_plan(&path)?;
             answer(&summary, summary.to_string(), json)
+        }
+        Some(Command::Report { run, out }) => {
+            say(&report::write(&run, out.as_deref())?.display().to_string())
+        }
+        Some(Command::Export { run, out, dtype }) => {
+            export::export(&run, &out, dtype.into())?;
+            say(&out.display().to_string())
         }
         Some(Command::Devices) => say(&device::built_in().join("\n")),
         Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {

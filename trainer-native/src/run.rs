@@ -6,8 +6,8 @@ mod request;
 use mechanisms::{OsRng, PrivacyRng, Purpose, TestRng};
 use plan::CertifiedPlan;
 
-pub use finish::Summary;
-pub(crate) use finish::summary;
+pub use finish::{Evaluation, Summary};
+pub(crate) use finish::{read_evaluation_file, summary};
 pub use request::{Request, read_plan};
 
 use crate::charging::Charging;

@@ -2,10 +2,7 @@
 
 use std::fmt::Write;
 
-use accountant::NeighboringRelation;
-
 use super::Certificate;
-use super::statements::unit;
 use crate::ledger::Randomness;
 
 pub(super) fn render(certificate: &Certificate) -> String {
@@ -56,13 +53,8 @@ fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
         writeln!(out, "| ε allowed by the plan | between {} and {} |", planned.lower, planned.upper)?;
     }
     writeln!(out, "| δ | {} |", g.delta)?;
-    writeln!(out, "| unit | {} |", unit(g.unit))?;
-    let relation = match g.relation {
-        NeighboringRelation::AddOrRemoveOne => "one unit is added or removed",
-        NeighboringRelation::ReplaceOne => "one unit is replaced by another",
-        NeighboringRelation::ZeroOut => "one unit is replaced by nothing",
-    };
-    writeln!(out, "| neighbouring texts | {relation} |\n")
+    writeln!(out, "| unit | {} |", c.unit_in_words())?;
+    writeln!(out, "| neighbouring texts | {} |\n", c.relation_in_words())
 }
 
 fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Training;
 use crate::certificate::{Certificate, JSON_FILE_NAME, MARKDOWN_FILE_NAME};
-use crate::checkpoint::{self, MODEL_FILE_NAME};
+use crate::checkpoint::{self, MODEL_FILE_NAME, NumberFormat};
 use crate::durable::{self, sha256_hex};
 use crate::folder::RunFolder;
 use crate::layer::Kernels;
@@ -74,7 +74,7 @@ pub(super) fn finish<B: Kernels>(
     }
     let privacy = certificate::mark(&job.plan, folder.ledger.record().header());
     config["privacy"] = json!(privacy);
-    let model = checkpoint::model_file(&engine.weights(), &privacy)?;
+    let model = checkpoint::model_file(&engine.weights(), NumberFormat::F32, &privacy)?;
     durable::write_atomic(&path.join(MODEL_FILE_NAME), &model)?;
     durable::write_atomic(&path.join(CONFIG_FILE_NAME), pretty(&config)?.as_bytes())?;
     durable::write_atomic(&path.join(TOKENIZER_CONFIG_FILE_NAME), tokenizer.to_config_json().as_bytes())?;
@@ -116,7 +116,6 @@ pub(super) fn certify(plan: &CertifiedPlan, folder: &RunFolder) -> Result<Summar
 
 /// The summary of a run folder with this certificate.
 pub(crate) fn summary(path: &Path, certificate: &Certificate) -> Summary {
-    let evaluation = fs::read(path.join(EVALUATION_FILE_NAME)).ok();
     Summary {
         run: path.to_owned(),
         private: certificate.private,
@@ -125,8 +124,13 @@ pub(crate) fn summary(path: &Path, certificate: &Certificate) -> Summary {
         delta: certificate.guarantee.delta,
         steps_done: certificate.ledger.steps_done,
         steps_planned: certificate.ledger.steps_planned,
-        evaluation: evaluation.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+        evaluation: read_evaluation_file(path),
     }
+}
+
+/// The held-out figures of a run folder, if it has any.
+pub(crate) fn read_evaluation_file(folder: &Path) -> Option<Evaluation> {
+    serde_json::from_slice(&fs::read(folder.join(EVALUATION_FILE_NAME)).ok()?).ok()
 }
 
 fn digest(folder: &Path, name: &str) -> Result<FileDigest, RunError> {

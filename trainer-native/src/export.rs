@@ -1,0 +1,115 @@
+//! A finished run as a model folder to publish: weights in a chosen number format, tokenizer, certificate, model card.
+
+use std::fs;
+use std::path::Path;
+
+use crate::certificate::{self, Certificate};
+use crate::checkpoint::{MODEL_FILE_NAME, NumberFormat, model_file, read_tensors};
+use crate::engine::NamedTensor;
+use crate::ledger::Record;
+use crate::run::{Evaluation, read_evaluation_file, read_plan};
+use crate::{RunError, durable, folder, verify, vocabulary};
+
+/// Verifies a finished run and writes its model to the new or empty folder `out`.
+///
+/// # Errors
+/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if `out` holds files, or a weight is
+/// too large for the format; [`RunError::Storage`] if it cannot be written.
+pub fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunError> {
+    verify::verify_run(run)?;
+    let (plan, _) = read_plan(&run.join(folder::PLAN_FILE_NAME))?;
+    let record = Record::read(run)?;
+    let certificate = Certificate::derive(&plan, &record)?;
+    let mark = certificate::mark(&plan, record.header());
+    new_folder(out)?;
+    let tensors = read_tensors(&run.join(MODEL_FILE_NAME))?;
+    durable::write_atomic(&out.join(MODEL_FILE_NAME), &weights(&tensors, format, &mark)?)?;
+    durable::write_atomic(&out.join(CONFIG_FILE_NAME), &config(run, format)?)?;
+    for name in [
+        vocabulary::FILE_NAME,
+        TOKENIZER_CONFIG_FILE_NAME,
+        certificate::JSON_FILE_NAME,
+        certificate::MARKDOWN_FILE_NAME,
+    ] {
+        durable::write_atomic(&out.join(name), &durable::read(&run.join(name))?)?;
+    }
+    let card = model_card(&certificate, read_evaluation_file(run).as_ref());
+    durable::write_atomic(&out.join("README.md"), card.as_bytes())
+}
+
+const CONFIG_FILE_NAME: &str = "config.json";
+const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
+
+fn new_folder(out: &Path) -> Result<(), RunError> {
+    fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
+    let mut listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
+    match listing.next() {
+        None => Ok(()),
+        Some(_) => Err(RunError::Refused(format!(
+            "{} is not empty; give a new or empty folder with --out",
+            out.display()
+        ))),
+    }
+}
+
+fn weights(tensors: &[NamedTensor], format: NumberFormat, mark: &str) -> Result<Vec<u8>, RunError> {
+    if format == NumberFormat::F16 {
+        let beyond = |tensor: &&NamedTensor| tensor.data.iter().any(|v| !half::f16::from_f32(*v).is_finite());
+        if let Some(tensor) = tensors.iter().find(beyond) {
+            return Err(RunError::Refused(format!(
+                "tensor {} has a value beyond 65504, the largest of f16; export with --dtype bf16 or f32",
+                tensor.name
+            )));
+        }
+    }
+    model_file(tensors, format, mark)
+}
+
+fn config(run: &Path, format: NumberFormat) -> Result<Vec<u8>, RunError> {
+    let path = run.join(CONFIG_FILE_NAME);
+    let failed = |error: serde_json::Error| RunError::Failed(format!("{}: {error}", path.display()));
+    let mut config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).map_err(failed)?;
+    config["dtype"] = serde_json::json!(format.of_transformers());
+    let mut text = serde_json::to_vec_pretty(&config).map_err(failed)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// A model card as model hubs show it: what is promised first, and what is not.
+fn model_card(c: &Certificate, evaluation: Option<&Evaluation>) -> String {
+    let title = c.name.replace(['\n', '\r'], " ");
+    let tags = if c.private { "\n- differential-privacy" } else { "" };
+    let mut card = format!(
+        "---\nlibrary_name: transformers\ntags:\n- text-generation{tags}\n---\n\n# {title}\n\n{}\n",
+        c.guarantee.statement
+    );
+    for reason in &c.not_private_because {
+        card.push_str(&format!("\n**NOT PRIVATE:** {reason}\n"));
+    }
+    if let Some(epsilon) = c.guarantee.epsilon {
+        card.push_str(&format!(
+            "\n| | |\n|---|---|\n| ε | between {} and **{}** |\n| δ | {} |\n| unit | {} |\n| neighbouring texts | {} |\n",
+            epsilon.lower,
+            epsilon.upper,
+            c.guarantee.delta,
+            c.unit_in_words(),
+            c.relation_in_words()
+        ));
+    }
+    if let Some(evaluation) = evaluation {
+        card.push_str(&format!(
+            "\nPerplexity per token on held-out public text: {:.2} (the best unigram model of that text: {:.2}).\n",
+            evaluation.perplexity.get(),
+            evaluation.best_unigram_perplexity
+        ));
+    }
+    card.push_str("\n## What is not protected\n\n");
+    for item in &c.not_protected {
+        card.push_str(&format!("- {item}\n"));
+    }
+    card.push_str(
+        "\n`certificate.md` has every parameter and condition. The digests in it are of the run's own files: weights exported \
+         in 16 bits differ from them by rounding.\n",
+    );
+    card
+}

@@ -1,0 +1,76 @@
+//! The curves of a report.
+
+use chart::{Chart, Series, Spacing};
+use plan::CertifiedPlan;
+
+use crate::optim::learning_rate;
+use crate::run::Evaluation;
+use crate::telemetry::Metric;
+
+/// Places along a curve that the plan fixes.
+const POINTS: u64 = 200;
+
+/// The curves that this run has points for.
+pub(super) fn of(plan: &CertifiedPlan, metrics: &[Metric], evaluation: Option<&Evaluation>) -> Vec<Chart> {
+    [spent(metrics), perplexity(metrics, evaluation), rate(plan), noise_to_batch(plan)]
+        .into_iter()
+        .filter(|chart| chart.series.iter().any(|series| series.points.len() > 1))
+        .collect()
+}
+
+fn by_step(title: &str, upward: &str, upward_spacing: Spacing, series: Vec<Series>) -> Chart {
+    Chart {
+        title: title.to_owned(),
+        across: "step".to_owned(),
+        upward: upward.to_owned(),
+        across_spacing: Spacing::Linear,
+        upward_spacing,
+        series,
+        here: None,
+    }
+}
+
+fn series(name: &str, points: Vec<(f64, f64)>) -> Series {
+    Series { name: name.to_owned(), points }
+}
+
+fn spent(metrics: &[Metric]) -> Chart {
+    let point = |metric: &Metric| Some((metric.step as f64, (*metric.epsilon.get())?));
+    let points = metrics.iter().filter_map(point).collect();
+    by_step("Privacy spent", "ε, upper bound", Spacing::Linear, vec![series("ε spent", points)])
+}
+
+fn perplexity(metrics: &[Metric], evaluation: Option<&Evaluation>) -> Chart {
+    let point = |metric: &Metric| Some((metric.step as f64, (*metric.evaluation_nll.get())?.exp()));
+    let points: Vec<(f64, f64)> = metrics.iter().filter_map(point).collect();
+    let mut all = vec![series("this model", points.clone())];
+    if let (Some(evaluation), Some(first), Some(last)) = (evaluation, points.first(), points.last()) {
+        let unigram = evaluation.best_unigram_perplexity;
+        all.push(series("best unigram model of the same text", vec![(first.0, unigram), (last.0, unigram)]));
+    }
+    by_step("Held-out perplexity per token, on public text", "perplexity", Spacing::Logarithmic, all)
+}
+
+fn rate(plan: &CertifiedPlan) -> Chart {
+    let steps = plan.total_steps();
+    let at = |step: u64| (step as f64, learning_rate(&plan.plan().training().learning_rate, step, steps));
+    let points = (0..steps).step_by(steps.div_ceil(POINTS).max(1) as usize).map(at).collect();
+    by_step("Learning rate", "learning rate", Spacing::Linear, vec![series("learning rate", points)])
+}
+
+/// σ/B, which decides what DP training can learn (McKenna et al. 2025, <https://arxiv.org/abs/2501.18914>).
+fn noise_to_batch(plan: &CertifiedPlan) -> Chart {
+    let mut points = Vec::new();
+    let mut begun = 0;
+    for phase in plan.phases() {
+        let ratio = phase.noise_multiplier / phase.expected_batch_size as f64;
+        points.extend([(begun as f64, ratio), ((begun + phase.steps) as f64, ratio)]);
+        begun += phase.steps;
+    }
+    by_step(
+        "Noise-to-batch ratio",
+        "σ / expected batch size",
+        Spacing::Logarithmic,
+        vec![series("σ/B", points)],
+    )
+}

@@ -1,0 +1,247 @@
+//! The report's HTML: one file, no scripts, no network; light, dark and on paper.
+
+use std::fmt::{self, Display, Write};
+
+use chart::{Chart, Scene};
+
+use crate::certificate::Certificate;
+use crate::run::Evaluation;
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --ink: light-dark(#171b24, #e8eaf0); --paper: light-dark(#ffffff, #14171e);
+  --soft: light-dark(#5a6270, #a7afbd); --line: light-dark(#d9dde5, #333a47); --good: light-dark(#0a6b3d, #6fd3a0);
+  --bad: light-dark(#a3180f, #ff9d94); }
+* { box-sizing: border-box; }
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  max-width: 62rem; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+.verdict { font-size: 1.25rem; font-weight: 600; border-left: .35rem solid; padding-left: .8rem; }
+.private { color: var(--good); } .exposed { color: var(--bad); }
+.statement { max-width: 46rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { font-weight: 500; color: var(--soft); width: 18rem; }
+code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+figure { margin: 0; } figure svg { width: 100%; height: auto; border: 1px solid var(--line); border-radius: .4rem; }
+details { margin: .3rem 0; } summary { cursor: pointer; color: var(--soft); }
+li { margin: .35rem 0; }
+@media (max-width: 40rem) { th, td { display: block; width: auto; border: 0; padding: 0; }
+  tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); } }
+@media print { body { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } details { display: none; } }
+";
+
+pub(super) fn render(certificate: &Certificate, evaluation: Option<&Evaluation>, charts: &[Chart]) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_all(&mut out, certificate, evaluation, charts);
+    out
+}
+
+fn write_all(
+    out: &mut String,
+    c: &Certificate,
+    evaluation: Option<&Evaluation>,
+    charts: &[Chart],
+) -> fmt::Result {
+    let name = Text(&c.name);
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{name}: privacy report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>"
+    )?;
+    verdict(out, c)?;
+    rows(out, "Guarantee", &guarantee(c, evaluation))?;
+    if !charts.is_empty() {
+        writeln!(out, "<h2>Training</h2>\n<div class=\"charts\">")?;
+        for chart in charts {
+            figure(out, chart)?;
+        }
+        writeln!(out, "</div>")?;
+    }
+    rows(out, "Mechanisms", &mechanisms(c))?;
+    ledger(out, c)?;
+    list(out, "Conditions", &c.assumptions)?;
+    list(out, "Not protected", &c.not_protected)?;
+    rows(out, "Digests (SHA-256)", &digests(c))?;
+    writeln!(
+        out,
+        "<p>ε by accountant {} ({}). Check everything with <code>trainer-native verify</code> on the run folder.</p>\n\
+         </main>\n</body>\n</html>",
+        Text(&c.accountant.version),
+        Text(&c.accountant.method)
+    )
+}
+
+fn verdict(out: &mut String, c: &Certificate) -> fmt::Result {
+    match (c.private, c.guarantee.epsilon) {
+        (true, Some(epsilon)) => writeln!(
+            out,
+            "<p class=\"verdict private\">ε ≤ {} at δ = {}</p>",
+            Digits(epsilon.upper),
+            c.guarantee.delta
+        )?,
+        _ => {
+            writeln!(out, "<p class=\"verdict exposed\">NOT PRIVATE: this run protects nobody</p>\n<ul>")?;
+            for reason in &c.not_private_because {
+                writeln!(out, "<li>{}</li>", Text(reason))?;
+            }
+            writeln!(out, "</ul>")?;
+        }
+    }
+    writeln!(out, "<p class=\"statement\">{}</p>", Text(&c.guarantee.statement))
+}
+
+fn guarantee(c: &Certificate, evaluation: Option<&Evaluation>) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let mut bounds = |what: &str, bounds: Option<accountant::Bounds>| {
+        if let Some(bounds) = bounds {
+            rows.push((what.to_owned(), format!("between {} and {}", bounds.lower, bounds.upper)));
+        }
+    };
+    bounds("ε spent", c.guarantee.epsilon);
+    bounds("ε allowed by the plan", c.guarantee.planned_epsilon);
+    rows.push(("δ".to_owned(), c.guarantee.delta.to_string()));
+    rows.push(("Unit".to_owned(), c.unit_in_words()));
+    rows.push(("Neighbouring texts".to_owned(), c.relation_in_words().to_owned()));
+    if let Some(evaluation) = evaluation {
+        let (own, unigram) = (evaluation.perplexity.get(), evaluation.best_unigram_perplexity);
+        let text = format!("{own:.2} on {} tokens; the best unigram model's {unigram:.2}", evaluation.tokens);
+        rows.push(("Held-out perplexity per token (public text)".to_owned(), text));
+    }
+    rows
+}
+
+fn mechanisms(c: &Certificate) -> Vec<(String, String)> {
+    let m = &c.mechanisms;
+    let mut rows = vec![
+        ("Sampling".to_owned(), format!("{:?}", m.sampling)),
+        ("Units declared, N".to_owned(), m.declared_units.to_string()),
+        ("Clip norm, C".to_owned(), m.l2_clip_norm.to_string()),
+    ];
+    for (index, phase) in m.phases.iter().enumerate() {
+        let what = format!("Phase {}", index + 1);
+        let text = format!(
+            "{} steps, q = {}, σ = {}, divided by {}",
+            phase.steps, phase.sampling_probability, phase.noise_multiplier, phase.divisor
+        );
+        rows.push((what, text));
+    }
+    rows
+}
+
+fn ledger(out: &mut String, c: &Certificate) -> fmt::Result {
+    let l = &c.ledger;
+    let steps = format!("{} of {}", l.steps_done, l.steps_planned);
+    let reserved = format!("{}, {} of them burned by crashes", l.reservations, l.burned);
+    let mut all = vec![
+        ("Steps done".to_owned(), steps),
+        ("Steps reserved and charged".to_owned(), reserved),
+        ("Resumed".to_owned(), format!("{} times", l.resumes)),
+    ];
+    for charge in &l.charges {
+        let event = serde_json::to_string(&charge.event).map_err(|_| fmt::Error)?;
+        all.push((format!("{} times", charge.count), event));
+    }
+    rows(out, "Ledger", &all)
+}
+
+fn digests(c: &Certificate) -> Vec<(String, String)> {
+    let fixed = [
+        ("Plan, canonical", &c.hashes.plan),
+        ("Plan file", &c.hashes.plan_file),
+        ("Ledger, last line", &c.ledger.sha256),
+    ];
+    let own = |(what, digest): (&str, &String)| (what.to_owned(), digest.clone());
+    let files = c.hashes.files.iter().map(|file| (file.name.clone(), file.sha256.clone()));
+    fixed.into_iter().map(own).chain(files).collect()
+}
+
+fn rows(out: &mut String, title: &str, rows: &[(String, String)]) -> fmt::Result {
+    writeln!(out, "<h2>{}</h2>\n<table>", Text(title))?;
+    for (what, value) in rows {
+        let long = value.len() > 40 && !value.contains(' ');
+        let value = Text(value);
+        write!(out, "<tr><th scope=\"row\">{}</th><td>", Text(what))?;
+        if long {
+            write!(out, "<code>{value}</code>")?
+        } else {
+            write!(out, "{value}")?
+        }
+        writeln!(out, "</td></tr>")?;
+    }
+    writeln!(out, "</table>")
+}
+
+fn list(out: &mut String, title: &str, items: &[String]) -> fmt::Result {
+    writeln!(out, "<h2>{}</h2>\n<ul>", Text(title))?;
+    for item in items {
+        writeln!(out, "<li>{}</li>", Text(item))?;
+    }
+    writeln!(out, "</ul>")
+}
+
+/// A chart and, for those who do not see it, its values.
+fn figure(out: &mut String, chart: &Chart) -> fmt::Result {
+    let Some(scene) = Scene::of(chart) else { return Ok(()) };
+    writeln!(out, "<figure>{}<details><summary>Values</summary><table>", scene.svg(chart))?;
+    write!(out, "<tr><th scope=\"col\">{}</th>", Text(&chart.across))?;
+    for series in &chart.series {
+        write!(out, "<th scope=\"col\">{}</th>", Text(&series.name))?;
+    }
+    writeln!(out, "</tr>")?;
+    for (across, values) in chart.rows() {
+        write!(out, "<tr><td>{across}</td>")?;
+        for value in values {
+            let value = value.map(|value| value.to_string()).unwrap_or_default();
+            write!(out, "<td>{value}</td>")?;
+        }
+        writeln!(out, "</tr>")?;
+    }
+    writeln!(out, "</table></details></figure>")
+}
+
+/// An upper bound in four decimals, rounded up.
+struct Digits(f64);
+
+impl Display for Digits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4}", (self.0 * 1e4).ceil() / 1e4)
+    }
+}
+
+/// Text as HTML may hold it.
+struct Text<'a>(&'a str);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                _ => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_plan_is_called_cannot_become_markup() {
+        assert_eq!(Text("<b>\"&").to_string(), "&lt;b&gt;&quot;&amp;");
+    }
+
+    #[test]
+    fn the_headline_never_understates() {
+        assert_eq!(Digits(1.00001).to_string(), "1.0001");
+        assert_eq!(Digits(8.0).to_string(), "8.0000");
+    }
+}
