@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
+use crate::audit::{self, Settings};
 use crate::checkpoint::NumberFormat;
 use crate::generate::{self, Sampling};
 use crate::run::{self, Request};
@@ -52,6 +53,15 @@ struct RunArgs {
     json: bool,
 }
 
+impl RunArgs {
+    fn request(self) -> Result<Request, RunError> {
+        let Self { plan, out, resume, device, test_key, non_private, json: _ } = self;
+        let plan = plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
+        let device = device.map(Into::into);
+        Ok(Request { plan, out, resume, device, test_key, non_private, canaries: None })
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Recompute all that a run folder claims, or the ε that a plan file promises
@@ -62,6 +72,20 @@ enum Command {
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Carry a plan out with canaries planted, and try to tell from the model which: the ε that this refutes
+    Audit {
+        #[command(flatten)]
+        run: RunArgs,
+        /// Canaries, of which about half are planted, each as one more unit
+        #[arg(long, default_value_t = 200)]
+        canaries: u32,
+        /// Coins to guess, the clearest ones [default: half of the canaries]
+        #[arg(long)]
+        guesses: Option<u32>,
+        /// Probability with which the lower bound on ε holds
+        #[arg(long, default_value_t = 0.95)]
+        confidence: f64,
     },
     /// Verify a finished run and write it up as one HTML page
     Report {
@@ -169,12 +193,14 @@ pub fn main() -> ExitCode {
 fn carry_out(cli: Cli) -> Result<(), RunError> {
     match cli.command {
         None => {
-            let RunArgs { plan, out, resume, device, test_key, non_private, json } = cli.run;
-            let plan =
-                plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
-            let device = device.map(Into::into);
-            let summary = run::run(&Request { plan, out, resume, device, test_key, non_private })?;
+            let json = cli.run.json;
+            let summary = run::run(&cli.run.request()?)?;
             answer(&summary, summary.to_string(), json)
+        }
+        Some(Command::Audit { run, canaries, guesses, confidence }) => {
+            let json = run.json;
+            let findings = audit::audit(&run.request()?, &Settings { canaries, guesses, confidence })?;
+            answer(&findings, findings.to_string(), json)
         }
         Some(Command::Verify { path, json }) if path.is_dir() => {
             let summary = verify::verify_run(&path)?;

@@ -170,19 +170,31 @@ impl<B: Kernels> Engine<B> {
     /// # Errors
     /// [`EngineError::Example`].
     pub fn nll(&self, examples: &[Example]) -> Result<(f64, u64), EngineError> {
-        let lot = self.lot(examples)?;
         let targets = examples.iter().map(|example| example.targets.len() as u64).sum();
+        Ok((self.nll_each(examples)?.into_iter().sum(), targets))
+    }
+
+    /// Negative log-likelihood of each example's targets, in nats. For public text only.
+    ///
+    /// # Errors
+    /// [`EngineError::Example`].
+    pub fn nll_each(&self, examples: &[Example]) -> Result<Vec<f64>, EngineError> {
+        let lot = self.lot(examples)?;
         let pieces: Vec<&[Example]> = examples.chunks(lot.physical_batch).collect();
         let work = |weights: &Weights<B>, piece: &&[Example]| {
             let batch = Batch::new(piece, lot.physical_batch, lot.shape, weights.dtype(), lot.device);
-            let rows = [lot.physical_batch * lot.shape.targets()];
-            let counted = batch.target_weights.clone().greater_elem(0.0).float().reshape(rows);
-            let targets = batch.targets.clone().reshape(rows);
-            let nll = B::token_nll(self.model.logits(weights, batch), targets);
-            to_host_f64(nll * counted).into_iter().sum::<f64>()
+            let (rows, width) = (lot.physical_batch, lot.shape.targets());
+            let counted = batch.target_weights.clone().greater_elem(0.0).float().reshape([rows * width]);
+            let targets = batch.targets.clone().reshape([rows * width]);
+            let nll = to_host_f64(B::token_nll(self.model.logits(weights, batch), targets) * counted);
+            nll.chunks(width).take(piece.len()).map(|row| row.iter().sum()).collect::<Vec<f64>>()
         };
         let contexts = vec![self.weights.clone(); B::workers().min(pieces.len()).max(1)];
-        Ok((fold_in_order(&pieces, contexts, work, 0.0, |sum, part| sum + part), targets))
+        let join = |mut all: Vec<f64>, part: Vec<f64>| {
+            all.extend(part);
+            all
+        };
+        Ok(fold_in_order(&pieces, contexts, work, Vec::with_capacity(examples.len()), join))
     }
 
     /// Logits at each place of an example where the network predicts: each place of the input, or of the decoder's

@@ -61,8 +61,10 @@ pub fn perplexity(folder: &Path, device: Device, text: &Path) -> Result<(f64, f6
 }
 
 /// A question to a finished model.
-trait Ask {
+pub(crate) trait Ask {
+    /// What comes back.
     type Answer;
+    /// Asks the model of a run folder.
     fn ask<B: Kernels>(
         self,
         engine: &Engine<B>,
@@ -182,7 +184,8 @@ fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
     size.ok_or_else(|| RunError::Refused(format!("{}: it has no vocab_size", path.display())))
 }
 
-fn with_model<A: Ask>(folder: &Path, device: Device, question: A) -> Result<A::Answer, RunError> {
+/// Asks the model of a finished run.
+pub(crate) fn with_model<A: Ask>(folder: &Path, device: Device, question: A) -> Result<A::Answer, RunError> {
     on_device(device, OnModel(folder, question)).map_err(|error| RunError::Refused(error.to_string()))?
 }
 

@@ -3,6 +3,7 @@
 //! [`run`] is the main path. The engine is built from explicit layers (`layer`, `model`) whose backward pass leaves a
 //! record, from which `dp` takes per-example norms and the clipped sum without materialising a gradient per example.
 
+pub mod audit;
 pub mod certificate;
 mod charging;
 pub mod checkpoint;

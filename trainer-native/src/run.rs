@@ -10,6 +10,7 @@ pub use finish::{Evaluation, Summary};
 pub(crate) use finish::{read_evaluation_file, summary};
 pub use request::{Request, read_plan};
 
+use crate::audit::Canaries;
 use crate::charging::Charging;
 use crate::checkpoint::Checkpoint;
 use crate::data::{self, Dataset, Sampler};
@@ -69,7 +70,11 @@ fn carry_out<B: Kernels>(
     }
     let tokenizer = vocabulary::obtain(plan, &job.base, &units, &mut folder, rng)?;
     let objective = Objective::new(plan.plan(), &tokenizer)?;
-    let dataset = Dataset::encode(units.parts.for_mechanism(), &tokenizer, objective.cut());
+    let mut dataset = Dataset::encode(units.parts.for_mechanism(), &tokenizer, objective.cut());
+    let fresh = folder.ledger.record().steps_reserved() == 0;
+    if let Some(canaries) = Canaries::obtain(&folder.path, job.canaries, fresh, rng)? {
+        dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), objective.cut()));
+    }
     let evaluation = evaluation
         .map(|parts| Dataset::encode(&parts, &tokenizer, objective.cut()).all_windows())
         .map(|windows| objective.evaluation(&windows))

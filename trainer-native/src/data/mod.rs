@@ -67,6 +67,14 @@ impl Dataset {
         dataset
     }
 
+    /// Adds units of one window each.
+    pub fn plant(&mut self, windows: &[Vec<u32>]) {
+        for window in windows {
+            self.tokens.extend(window);
+            self.starts.push(self.tokens.len());
+        }
+    }
+
     /// Number of units. Private where the text is.
     #[must_use]
     pub fn units(&self) -> usize {

@@ -24,6 +24,8 @@ pub struct Request {
     pub test_key: Option<u64>,
     /// A baseline without clipping and noise.
     pub non_private: bool,
+    /// Canaries to audit with, if this run is an audit.
+    pub canaries: Option<u32>,
 }
 
 /// A request that makes sense.
@@ -37,6 +39,7 @@ pub(super) struct Job {
     pub device: Device,
     pub test_key: Option<u64>,
     pub kind: Kind,
+    pub canaries: Option<u32>,
     plan_path: PathBuf,
     given_device: Option<Device>,
 }
@@ -59,6 +62,13 @@ pub fn read_plan(path: &Path) -> Result<(CertifiedPlan, Vec<u8>), RunError> {
 impl Request {
     pub(super) fn check(&self) -> Result<Job, RunError> {
         let (plan, plan_bytes) = read_plan(&self.plan)?;
+        if self.canaries.is_some() && plan.plan().privacy().sampling != plan::Sampling::Poisson {
+            return Err(RunError::Refused(
+                "privacy.sampling: an audit plants units of its own, which only \"poisson\" allows for; audit a copy of the \
+                 plan that has it"
+                    .to_owned(),
+            ));
+        }
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);
@@ -75,6 +85,7 @@ impl Request {
             device,
             test_key: self.test_key,
             kind: Kind { randomness, protected: !self.non_private },
+            canaries: self.canaries,
             plan_path: self.plan.clone(),
             given_device: self.device,
         })
@@ -112,8 +123,9 @@ impl Job {
 
     /// The command that goes on with this run.
     pub fn resume_command(&self) -> String {
+        let audit = self.canaries.map(|count| format!("audit --canaries {count} ")).unwrap_or_default();
         let mut command = format!(
-            "trainer-native --plan {} --out {} --resume",
+            "trainer-native {audit}--plan {} --out {} --resume",
             shell_word(&self.plan_path),
             shell_word(&self.out)
         );

@@ -1,0 +1,131 @@
+//! How much a released model looks as if it had seen each canary.
+
+use std::path::Path;
+
+use dp_tokenizer::Tokenizer;
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use plan::Device;
+
+use super::Canaries;
+use crate::RunError;
+use crate::engine::Engine;
+use crate::generate::{Ask, with_model};
+use crate::layer::Kernels;
+use crate::objective::Objective;
+
+/// Shuffled copies that a canary is compared with.
+const COPIES: u64 = 4;
+
+/// A canary's score and whether it was planted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scored {
+    /// Nats by which the canary is likelier than shuffled copies of itself: the same tokens, so what the model thinks of
+    /// single tokens cancels.
+    pub score: f64,
+    /// The coin.
+    pub planted: bool,
+}
+
+/// Scores the canaries of a finished run by its released model.
+pub(super) fn score(run: &Path, device: Device) -> Result<Vec<Scored>, RunError> {
+    let canaries = Canaries::read(run)?
+        .ok_or_else(|| RunError::Refused(format!("{} was run without canaries", run.display())))?;
+    with_model(run, device, Score(canaries))
+}
+
+struct Score(Canaries);
+
+impl Ask for Score {
+    type Answer = Vec<Scored>;
+    fn ask<B: Kernels>(
+        self,
+        engine: &Engine<B>,
+        tokenizer: &Tokenizer,
+        objective: &Objective,
+    ) -> Result<Vec<Scored>, RunError> {
+        let windows = self.0.windows(tokenizer.vocab_size(), objective.cut());
+        let mut score = vec![0.0; windows.len()];
+        for copy in 0..=COPIES {
+            let read: Vec<Vec<u32>> =
+                windows.iter().enumerate().map(|(index, window)| shuffled(window, index, copy)).collect();
+            let nll = engine
+                .nll_each(&objective.evaluation(&read))
+                .map_err(|error| RunError::Failed(error.to_string()))?;
+            for (score, nll) in score.iter_mut().zip(nll) {
+                *score += if copy == 0 { -nll } else { nll / COPIES as f64 };
+            }
+        }
+        let scored = |(score, planted)| Scored { score, planted };
+        Ok(score.into_iter().zip(self.0.planted()).map(scored).collect())
+    }
+}
+
+/// Copy 0 is the window itself, the others are in an order of their own.
+fn shuffled(window: &[u32], index: usize, copy: u64) -> Vec<u32> {
+    let mut tokens = window.to_vec();
+    if copy > 0 {
+        let mut stream = TestRng::from_seed(copy).stream(Purpose::Audit, index as u64, 3);
+        for place in (1..tokens.len()).rev() {
+            tokens.swap(place, stream.below(place as u64 + 1) as usize);
+        }
+    }
+    tokens
+}
+
+/// Guesses "planted" for the highest and "left out" for the lowest scores, `guesses` in all; how many are right.
+pub(super) fn right_guesses(scored: &[Scored], guesses: usize) -> usize {
+    let mut order: Vec<&Scored> = scored.iter().collect();
+    order.sort_by(|one, other| other.score.total_cmp(&one.score));
+    let high = guesses.div_ceil(2);
+    let planted = order[..high].iter().filter(|canary| canary.planted).count();
+    let left_out = order[order.len() - (guesses - high)..].iter().filter(|canary| !canary.planted).count();
+    planted + left_out
+}
+
+/// Mean and largest exposure of the planted canaries: log₂(n + 1) − log₂(rank among the n left out).
+pub(super) fn exposure(scored: &[Scored]) -> (f64, f64) {
+    let left_out: Vec<f64> = scored.iter().filter(|c| !c.planted).map(|c| c.score).collect();
+    let all = (left_out.len() as f64 + 1.0).log2();
+    let of = |canary: &Scored| {
+        let rank = 1 + left_out.iter().filter(|score| **score >= canary.score).count();
+        all - (rank as f64).log2()
+    };
+    let exposures: Vec<f64> = scored.iter().filter(|canary| canary.planted).map(of).collect();
+    let mean = exposures.iter().sum::<f64>() / exposures.len().max(1) as f64;
+    (mean, exposures.into_iter().fold(0.0, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scored(scores: &[(f64, bool)]) -> Vec<Scored> {
+        scores.iter().map(|&(score, planted)| Scored { score, planted }).collect()
+    }
+
+    #[test]
+    fn the_clearest_canaries_are_guessed_from_both_ends() {
+        let canaries = scored(&[(5.0, true), (4.0, false), (0.0, true), (-4.0, true), (-5.0, false)]);
+        assert_eq!(right_guesses(&canaries, 2), 2);
+        assert_eq!(right_guesses(&canaries, 4), 2);
+        assert_eq!(right_guesses(&canaries, 5), 3);
+    }
+
+    /// Oracle: ranks by hand. Three are left out; the first planted one is above all, the second below one.
+    #[test]
+    fn exposure_is_the_logarithm_of_the_rank_that_chance_would_beat() {
+        let canaries = scored(&[(9.0, true), (2.0, true), (3.0, false), (1.0, false), (0.0, false)]);
+        let (mean, largest) = exposure(&canaries);
+        assert!((largest - 2.0).abs() < 1e-12 && (mean - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_shuffled_copy_has_the_same_tokens_in_another_order() {
+        let window: Vec<u32> = (0..64).collect();
+        assert_eq!(shuffled(&window, 3, 0), window);
+        let mut copy = shuffled(&window, 3, 1);
+        assert_ne!(copy, window);
+        copy.sort_unstable();
+        assert_eq!(copy, window);
+    }
+}
