@@ -12,6 +12,10 @@ use crate::{setup, tidy, web};
 /// Crates that the page is made of and that must compile for the browser; the page itself has its own stages.
 const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
 
+/// Builds the programs too, with the features that everything native is compiled with once; a build of single packages
+/// would compile their dependencies again with others.
+pub const NATIVE_TESTS: [&str; 5] = ["test", "--release", "--workspace", "--exclude", "web"];
+
 /// Everything CI runs.
 pub fn test(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
@@ -44,8 +48,9 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     // Property tests draw the same cases each time here, so that a change is judged by what it changes; plain
     // `cargo test` draws others.
     stages.run("native tests", || {
-        let all = ["test", "--release", "--workspace", "--exclude", "web", "--no-fail-fast"];
-        passed(Job::cargo(root).args(all).env("PROPTEST_RNG_SEED", "20261121"))
+        let trainer = tools::target_dir(root).join("release/trainer-native");
+        let job = Job::cargo(root).args(NATIVE_TESTS).args(["--no-fail-fast"]);
+        passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))

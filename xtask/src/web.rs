@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note};
 use crate::toolchain::{browser, tools, wasm};
-use crate::{offline, seal, setup, slim};
+use crate::{offline, seal, setup, slim, verify};
 
 /// `cargo xtask web …`.
 pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
@@ -92,9 +92,7 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
 pub fn end_to_end(root: &Path) -> Result<bool> {
     let browser = browser::find_or_install(root)?;
     browser::node_packages(root)?;
-    Job::cargo(root)
-        .args(["build", "--release", "--package", "trainer-native", "--package", "accountant"])
-        .run()?;
+    Job::cargo(root).args(verify::NATIVE_TESTS).args(["--no-run"]).run()?;
     let shots = std::env::var_os("WEB_SHOTS")
         .map_or_else(|| tools::target_dir(root).join("web-e2e"), std::path::PathBuf::from);
     std::fs::create_dir_all(&shots).with_context(|| format!("creating {}", shots.display()))?;
