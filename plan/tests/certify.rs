@@ -244,8 +244,8 @@ fn a_truncated_batch_costs_more_the_lower_it_is_cut() {
     let cut = |largest: u64| noise(json!({"truncated_poisson": {"largest_batch": largest}}));
     let (tight, wide, none) = (cut(280), cut(1000), noise(json!("poisson")));
     assert!(tight > wide * 1.01, "{tight} {wide}");
-    // Calibration is exact to 1e-6, relative.
-    assert!((wide / none - 1.0).abs() < 1e-5, "{wide} {none}");
+    // Both are upper bounds of one figure, which certified intervals hold to 0.1 %.
+    assert!((wide / none - 1.0).abs() < 1e-3, "{wide} {none}");
 }
 
 #[test]
