@@ -21,7 +21,7 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunErr
     let record = Record::read(run)?;
     let certificate = Certificate::derive(&plan, &record)?;
     let mark = certificate::mark(&plan, record.header());
-    new_folder(out)?;
+    empty_folder(out)?;
     let tensors = read_tensors(&run.join(MODEL_FILE_NAME))?;
     durable::write_atomic(&out.join(MODEL_FILE_NAME), &weights(&tensors, format, &mark)?)?;
     durable::write_atomic(&out.join(CONFIG_FILE_NAME), &config(run, format)?)?;
@@ -40,7 +40,7 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunErr
 const CONFIG_FILE_NAME: &str = "config.json";
 const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
 
-fn new_folder(out: &Path) -> Result<(), RunError> {
+fn empty_folder(out: &Path) -> Result<(), RunError> {
     fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
     let mut listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
     match listing.next() {

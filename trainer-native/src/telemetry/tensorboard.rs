@@ -27,6 +27,8 @@ pub fn scalars(metric: &Metric) -> Vec<u8> {
     let values = [
         ("privacy/epsilon_upper", *metric.epsilon.get()),
         ("training/learning_rate", Some(*metric.learning_rate.get())),
+        ("training/gradient_to_noise", *metric.gradient_to_noise.get()),
+        ("training/l2_clip_norm", *metric.l2_clip_norm.get()),
         ("evaluation/nll", nll),
         ("evaluation/perplexity", nll.map(f64::exp)),
     ];
@@ -92,6 +94,8 @@ mod tests {
         let metric = Metric {
             step: 300,
             learning_rate: Released::from_plan(0.5),
+            gradient_to_noise: Released::from_mechanism(None),
+            l2_clip_norm: Released::from_mechanism(None),
             epsilon: Released::from_plan(Some(1.25)),
             evaluation_nll: Released::from_public_text(None),
         };
