@@ -9,7 +9,7 @@ pub const WIDTH: f64 = 560.0;
 /// Height of every scene.
 pub const HEIGHT: f64 = 300.0;
 
-const LEFT: f64 = 74.0;
+const LEFT: f64 = 90.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 58.0;

@@ -1,4 +1,4 @@
-// The page's module again, in a worker: what both need is downloaded once. The page names the module and its WASM.
-const [script, wasm] = decodeURIComponent(location.hash.slice(1)).split('|')
+// The page's module again, in a worker: what both need is downloaded once. Its name tells the module and its WASM.
+const [script, wasm] = self.name.split('|')
 const { default: start } = await import(script)
 await start({ module_or_path: wasm })

@@ -53,6 +53,17 @@ pub fn build(root: &Path, release: bool) -> Result<bool> {
     Ok(true)
 }
 
+/// What the compiler's modules use. With every feature allowed the optimiser writes what today's browsers refuse.
+const FEATURES: [&str; 7] = [
+    "--enable-bulk-memory",
+    "--enable-bulk-memory-opt",
+    "--enable-multivalue",
+    "--enable-mutable-globals",
+    "--enable-nontrapping-float-to-int",
+    "--enable-reference-types",
+    "--enable-sign-ext",
+];
+
 /// Every module in `folder` through Binaryen's optimiser, for size. The tests in the browser run what comes out.
 fn shrink(root: &Path, folder: &Path) -> Result<()> {
     browser::node_packages(root)?;
@@ -63,7 +74,8 @@ fn shrink(root: &Path, folder: &Path) -> Result<()> {
             let file = path.as_os_str();
             Job::new("node", root)
                 .args([optimizer.as_os_str()])
-                .args(["-Oz", "--all-features", "--disable-gc", "--strip-producers"])
+                .args(["-Oz", "--strip-producers"])
+                .args(FEATURES)
                 .args([file, "-o".as_ref(), file])
                 .run()?;
         }

@@ -64,12 +64,13 @@ pub fn open(desk: Desk) {
     }
 }
 
-/// A worker, told something by its address.
+/// A worker, told something by its name: its address may be that of a file kept for use without a network, which
+/// holds no more than the file's own.
 pub fn start(script: &str, told: &str) -> Option<Worker> {
     let options = WorkerOptions::new();
     options.set_type(WorkerType::Module);
-    let told = String::from(js_sys::encode_uri_component(told));
-    Worker::new_with_options(&format!("{script}#{told}"), &options).ok()
+    options.set_name(told);
+    Worker::new_with_options(script, &options).ok()
 }
 
 /// Addresses of the module this code is in, script and WASM, as the document names them.

@@ -69,7 +69,7 @@ pub fn NumberField(
     let found = Memo::new(move |_| desk.finds() == of.id);
     view! {
         <div class="field" class:wrong=wrong class:found=move || found.get()>
-            <label for=of.id>{of.label}{move || found.get().then_some(" 🔒 found from the rest")}</label>
+            <label for=of.id>{of.label}{move || found.get().then_some(" (found from the rest)")}</label>
             <input
                 id=of.id
                 type="text"

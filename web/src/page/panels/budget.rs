@@ -103,14 +103,14 @@ pub fn BudgetPanel() -> impl IntoView {
     let scheduled = Memo::new(move |_| desk.plan.with(|plan| plan.training.batch_schedule.is_some()));
     let modes = UNKNOWNS.map(|(unknown, id, label)| {
         let chosen = move || desk.unknown.get() == unknown;
-        let lock = move || if chosen() { "🔒 " } else { "" };
+        let lock = move || if chosen() { " (locked to the rest)" } else { "" };
         // A schedule has no one number of steps, and no one batch.
         let out = move || scheduled.get() && matches!(unknown, Unknown::Steps | Unknown::Batch);
         view! {
             <label>
                 <input type="radio" name="given" id=id prop:checked=chosen disabled=out
                     on:change=move |_| find(desk, unknown)/>
-                {lock}{label}
+                {label}{lock}
             </label>
         }
     });
@@ -155,7 +155,7 @@ fn Found() -> impl IntoView {
         <Show when=shown>
             <div class="field found" class:stale=move || desk.stale.get()>
                 {move || found().map(|(name, value)| view! {
-                    <p class="name">{name}" 🔒 found from the rest"</p><output id="found">{value}</output>
+                    <p class="name">{name}" (found from the rest)"</p><output id="found">{value}</output>
                 })}
             </div>
         </Show>

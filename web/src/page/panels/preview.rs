@@ -255,7 +255,7 @@ fn Seen(seen: Preview) -> impl IntoView {
             <table><caption>"What would be released"</caption><tbody>{rows.into_iter().collect_view()}</tbody></table>
             <Plot
                 id="survival"
-                caption="A word that few units hold stays hidden. Dots of the curve: the chance; the other: what this draw gave."
+                caption="A word that few units hold stays hidden. The chance of a word, from below, and what this one draw gave."
                 shown=Shown::AtLeast
                 chart=Signal::derive(move || survival.clone())
                 stale=Signal::derive(|| false)
