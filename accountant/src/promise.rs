@@ -7,9 +7,9 @@ use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, epsilon};
 ///
 /// ```
 /// use accountant::{Delta, promise};
-/// // δ(ε) of the Gaussian with μ = 1 crosses 1e-5 at 4.377168 (analytic Gaussian mechanism).
+/// // δ(ε) of the Gaussian with μ = 1 crosses 1e-5 at 4.377178 (analytic Gaussian mechanism).
 /// let epsilon = promise::epsilon_of_mu(1.0, Delta::new(1e-5)?)?;
-/// assert!((epsilon - 4.377_168).abs() < 1e-5);
+/// assert!((epsilon - 4.377_178).abs() < 1e-5);
 /// # Ok::<(), accountant::AccountantError>(())
 /// ```
 ///
