@@ -1,8 +1,8 @@
 //! What is counted: the items of a text, and which of them each unit holds.
 //!
-//! The way of a corpus: blocks of lines are dealt to threads; each gathers [`run`]s, in which items have numbers of its
-//! own ([`intern`]) and units lists of them ([`tape`]); [`merge`] brings the runs' items under one numbering, and
-//! [`group`] the parts of each user together. What exceeds the memory lies in a temporary file all the while.
+//! The way of a corpus: blocks of lines are dealt to threads; each gathers `run`s, in which items have numbers of its
+//! own (`intern`) and units lists of them (`tape`); `merge` brings the runs' items under one numbering, and
+//! `group` the parts of each user together. What exceeds the memory lies in a temporary file all the while.
 
 mod group;
 mod intern;
