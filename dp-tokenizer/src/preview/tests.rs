@@ -17,7 +17,10 @@ fn settings() -> Settings {
 /// Word i stands in about 2000/i lines.
 fn text() -> String {
     let line = |n: usize| {
-        (1..60).filter(|i| n.is_multiple_of(*i)).map(|i| format!(" word{}", "q".repeat(i))).collect::<String>()
+        (1..60)
+            .filter(|i| n.is_multiple_of(*i))
+            .map(|i| format!(" word{}", "q".repeat(i)))
+            .collect::<String>()
     };
     (1..2000).map(|n| line(n) + "\n").collect()
 }
