@@ -49,7 +49,7 @@ pub enum TokenizerModel {
 pub enum ReleaseMethod {
     /// Iterative partition selection: three thresholded rounds, then noisy counts of the words found.
     Sips,
-    /// As sips, in five rounds, with the evidence of all of them pooled: finds most words.
+    /// As sips, in five rounds, with the evidence of all of them pooled.
     Pooled,
     /// The policy Gaussian in one round: units one after the other fill what is missing.
     Policy,

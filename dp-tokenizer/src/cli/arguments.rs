@@ -177,7 +177,7 @@ pub(super) struct Convert {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Method {
-    /// Five rounds: earlier noisy weights steer later ones and count towards the thresholds. Finds most.
+    /// Five rounds: earlier noisy weights steer later ones and count towards the thresholds.
     Pooled,
     /// DP-SIPS: three rounds, what is released leaves before the next.
     Sips,
