@@ -17,11 +17,22 @@ pub(crate) enum Decoder {
     WordPiece {
         /// What tokens inside a word start with.
         prefix: String,
-        /// Whether spaces before punctuation and English contractions go.
-        cleanup: bool,
+        /// Where spaces before punctuation and English contractions go.
+        cleanup: Cleanup,
     },
     /// A space between all tokens.
     Spaces,
+}
+
+/// How the spaces that English writing does not have are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cleanup {
+    /// Not at all.
+    Never,
+    /// Token by token, as a `tokenizer.json` is decoded elsewhere.
+    Tokens,
+    /// In the whole text, as BERT's own tools do.
+    Text,
 }
 
 impl Decoder {
@@ -64,9 +75,9 @@ impl Decoder {
                         None if place > 0 => format!(" {token}"),
                         None => token.to_owned(),
                     };
-                    text.push_str(&word);
+                    text.push_str(&if *cleanup == Cleanup::Tokens { clean_up(word) } else { word });
                 }
-                if *cleanup { clean_up(text) } else { text }
+                if *cleanup == Cleanup::Text { clean_up(text) } else { text }
             }
             Self::Spaces => ids.iter().filter_map(|id| surface(*id)).collect::<Vec<_>>().join(" "),
         }
@@ -101,7 +112,7 @@ fn flush_bytes(bytes: &mut Vec<u8>, text: &mut String) {
 
 /// The spaces that English writing does not have, in the order in which BERT's tools remove them.
 fn clean_up(text: String) -> String {
-    const SPACED: [(&str, &str); 11] = [
+    const SPACED: [(&str, &str); 10] = [
         (" .", "."),
         (" ?", "?"),
         (" !", "!"),
@@ -109,7 +120,6 @@ fn clean_up(text: String) -> String {
         (" ' ", "'"),
         (" n't", "n't"),
         (" 'm", "'m"),
-        (" do not", " don't"),
         (" 's", "'s"),
         (" 've", "'ve"),
         (" 're", "'re"),

@@ -4,6 +4,7 @@
 //! that may be shown) → [`train`] (a vocabulary from released words) →
 //! [`Tokenizer`] → `tokens` (an encoded corpus on disk).
 
+mod aligned;
 mod character;
 pub mod corpus;
 pub mod count;
@@ -11,6 +12,7 @@ mod decode;
 pub mod encode;
 pub mod format;
 pub mod normalize;
+mod offsets;
 pub mod pretokenize;
 mod pretrained;
 pub mod preview;
@@ -24,5 +26,6 @@ pub mod unit;
 mod vocabulary;
 
 pub use format::FormatError;
+pub use offsets::{Encoding, OffsetUnit};
 pub use tokenizer::{EOS, Encoder, PAD, Tokenizer, UNK};
 pub use vocabulary::{DuplicateToken, Vocabulary};

@@ -1,6 +1,6 @@
 //! Tokenizers from the files of well-known models.
 
-use crate::decode::Decoder;
+use crate::decode::{Cleanup, Decoder};
 use crate::encode::{Alphabet, Bpe, Model, WordPiece, WordPieceConfig};
 use crate::format::FormatError;
 use crate::normalize::{BertNormalizer, Normalizer};
@@ -33,7 +33,7 @@ impl Tokenizer {
         let mut tokenizer = Self::of_model(Model::WordPiece(model));
         tokenizer.normalizer = Stage::Normalizer(Normalizer::Bert(normalizer));
         tokenizer.pre_tokenizer = Some(PreTokenizer::Bert);
-        tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: true };
+        tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: Cleanup::Text };
         tokenizer.special = special;
         Ok(tokenizer)
     }

@@ -3,6 +3,9 @@
 /// Longest string that fits: fifteen bytes, and their number in the sixteenth.
 pub(crate) const SHORT_BYTES: usize = 15;
 
+/// First byte of U+2581, and of much else.
+pub(crate) const MARK: u8 = 0xE2;
+
 /// The `length` bytes at `from`, low ones first, and `length` in the highest byte: never 0 unless `length` is.
 #[inline]
 pub(crate) fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
@@ -15,6 +18,24 @@ pub(crate) fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
         None => near_the_end(&bytes[from..from + length]),
     };
     content | (length as u128) << 120
+}
+
+/// Length and key of the word that opens `text` and ends before the next space, if it is short and holds no byte
+/// [`MARK`], which may begin a mark that stands for a space.
+#[inline]
+pub(crate) fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
+    const EACH: u128 = u128::from_le_bytes([1; 16]);
+    let text = u128::from_le_bytes(*text);
+    // The lowest byte that is zero; those above it may seem so falsely.
+    let zero = |bytes: u128| bytes.wrapping_sub(EACH) & !bytes & (0x80 * EACH);
+    // A space that opens the word does not end it.
+    let spaces = zero((text ^ (u128::from(b' ') * EACH)) | 0xFF);
+    let marks = zero(text ^ (u128::from(MARK) * EACH));
+    let length = spaces.trailing_zeros() / 8;
+    if length as usize > SHORT_BYTES || marks.trailing_zeros() / 8 < length {
+        return None;
+    }
+    Some((length as usize, text & ((1 << (8 * length)) - 1) | u128::from(length) << 120))
 }
 
 /// Where sixteen bytes would reach beyond the end: from the front and from the back, overlapping in the middle.
@@ -43,6 +64,23 @@ pub(crate) fn short_hash(key: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_word_that_opens_a_text_is_found_by_its_definition() {
+        let parts = [" ", "!", "a", "\u{1F}", "\u{21}", "é", "\u{2581}", "\u{2019}", "bcdefgh", "\0"];
+        let mut text = Vec::new();
+        let mut state = 1_u32;
+        while text.len() < 40_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            text.extend(parts[(state >> 16) as usize % parts.len()].bytes());
+        }
+        for (from, sixteen) in text.windows(16).enumerate() {
+            let length = sixteen[1..].iter().position(|byte| *byte == b' ').map(|at| at + 1);
+            let word = length.filter(|length| !sixteen[..*length].contains(&MARK));
+            let want = word.map(|length| (length, short_key(&text, from, length)));
+            assert_eq!(short_word(sixteen.try_into().unwrap()), want, "{from}");
+        }
+    }
 
     #[test]
     fn a_key_holds_the_bytes_and_their_number_wherever_they_stand() {

@@ -8,7 +8,7 @@ use crate::format::FormatError;
 use crate::format::sentencepiece::SentencePieceModel;
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
-use crate::short::SHORT_BYTES;
+use crate::short::{MARK, SHORT_BYTES, short_word};
 
 /// Stands for a blank inside tokens, as in SentencePiece.
 pub(crate) const BLANK: char = '\u{2581}';
@@ -75,7 +75,7 @@ impl SpecialTokens {
     }
 
     /// The first special token in `text`: where it starts, where it ends, its id.
-    fn find(&self, text: &str) -> Option<(usize, usize, u32)> {
+    pub(crate) fn find(&self, text: &str) -> Option<(usize, usize, u32)> {
         let bytes = text.as_bytes();
         let mut from = 0;
         loop {
@@ -269,7 +269,7 @@ impl Tokenizer {
 
 /// A tokenizer with a memory for words; see [`Tokenizer::encoder`].
 pub struct Encoder<'a> {
-    tokenizer: &'a Tokenizer,
+    pub(crate) tokenizer: &'a Tokenizer,
     cache: WordCache,
     word: String,
 }
@@ -312,61 +312,57 @@ impl Encoder<'_> {
     /// Metaspace without prepending: cut before each blank (or literal `▁`), no copy of the text as a whole.
     fn encode_blanks(&mut self, text: &str, ids: &mut Vec<u32>) {
         let bytes = text.as_bytes();
-        let Self { cache, word, tokenizer } = self;
         let mut from = 0;
-        while from < bytes.len() {
-            let opens_with_mark = bytes[from] == 0xE2 && text[from..].starts_with(BLANK);
-            let skip = if opens_with_mark { BLANK.len_utf8() } else { 1 };
-            let end = next_blank(text, from + skip);
-            let body = match bytes[from] {
-                b' ' => Some(from + 1),
-                _ if opens_with_mark => Some(from + skip),
-                _ => None,
+        while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
+            // Most words are short and known.
+            let word = rest.first_chunk().and_then(short_word);
+            from = match word.filter(|(_, key)| self.cache.recall(*key, ids)) {
+                Some((length, _)) => from + length,
+                None => self.encode_word(text, from, ids),
             };
-            let mut encode = |out: &mut Vec<u32>| match body {
-                Some(body) => {
-                    word.clear();
-                    word.push(BLANK);
-                    word.push_str(&text[body..end]);
-                    tokenizer.model.encode(word, out);
-                }
-                None => tokenizer.model.encode(&text[from..end], out),
-            };
-            if end - from <= SHORT_BYTES {
-                cache.extend_short((bytes, from, end - from), ids, encode);
-            } else if bytes[from] == b' ' || !opens_with_mark {
-                cache.extend(&bytes[from..end], ids, encode);
-            } else {
-                encode(ids);
-            }
-            from = end;
         }
+    }
+
+    /// The word that starts at `from`; answers where it ends.
+    fn encode_word(&mut self, text: &str, from: usize, ids: &mut Vec<u32>) -> usize {
+        let bytes = text.as_bytes();
+        let Self { cache, word, tokenizer } = self;
+        let opens_with_mark = bytes[from] == MARK && text[from..].starts_with(BLANK);
+        let skip = if opens_with_mark { BLANK.len_utf8() } else { 1 };
+        let end = next_blank(text, from + skip);
+        let body = match bytes[from] {
+            b' ' => Some(from + 1),
+            _ if opens_with_mark => Some(from + skip),
+            _ => None,
+        };
+        let mut encode = |out: &mut Vec<u32>| match body {
+            Some(body) => {
+                word.clear();
+                word.push(BLANK);
+                word.push_str(&text[body..end]);
+                tokenizer.model.encode(word, out);
+            }
+            None => tokenizer.model.encode(&text[from..end], out),
+        };
+        if end - from <= SHORT_BYTES {
+            cache.extend_short((bytes, from, end - from), ids, encode);
+        } else if bytes[from] == b' ' || !opens_with_mark {
+            cache.extend(&bytes[from..end], ids, encode);
+        } else {
+            encode(ids);
+        }
+        end
     }
 }
 
 /// Where the next blank or literal `▁` stands from `at` on.
-#[inline]
 fn next_blank(text: &str, mut at: usize) -> usize {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let bytes = text.as_bytes();
-    loop {
-        // Eight bytes at a time, up to the first that is a space or may begin a mark.
-        while let Some(eight) = bytes.get(at..at + 8) {
-            let mut word = [0; 8];
-            word.copy_from_slice(eight);
-            let word = u64::from_le_bytes(word);
-            let is_zero = |x: u64| x.wrapping_sub(EACH) & !x & (0x80 * EACH);
-            let found = is_zero(word ^ (u64::from(b' ') * EACH)) | is_zero(word ^ (0xE2 * EACH));
-            if found != 0 {
-                at += (found.trailing_zeros() / 8) as usize;
-                break;
-            }
-            at += 8;
+    while let Some(found) = memchr::memchr2(b' ', MARK, &text.as_bytes()[at..]) {
+        at += found;
+        if text[at..].starts_with([BLANK, ' ']) {
+            return at;
         }
-        match bytes.get(at) {
-            None | Some(b' ') => return at.min(bytes.len()),
-            Some(0xE2) if text[at..].starts_with(BLANK) => return at,
-            Some(_) => at += 1,
-        }
+        at += 1;
     }
+    text.len()
 }

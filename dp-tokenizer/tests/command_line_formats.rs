@@ -88,3 +88,22 @@ fn a_format_that_cannot_hold_the_tokenizer_is_refused_with_what_can() {
         assert!(!out.exists());
     }
 }
+
+#[test]
+fn places_of_tokens_are_shown_in_either_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text.txt");
+    std::fs::write(&path, "É t!\n").unwrap();
+    let model = format!("{FIXTURES}/vocab.json");
+    let shown = |unit: &str| {
+        let arguments =
+            ["encode", "--tokenizer", &model, "--input", path.to_str().unwrap(), "--offsets", unit];
+        let out = run(&arguments);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let line = String::from_utf8(out.stdout).unwrap();
+        line.split_whitespace().map(|token| token.split_once(':').unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    // Both bytes of É are the whole of it.
+    assert_eq!(shown("bytes"), ["0:2", "0:2", "2:4", "4:5"]);
+    assert_eq!(shown("characters"), ["0:1", "0:1", "1:3", "3:4"]);
+}

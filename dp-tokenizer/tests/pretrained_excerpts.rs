@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
 use dp_tokenizer::normalize::BertNormalizer;
+use dp_tokenizer::{OffsetUnit, Tokenizer};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -37,6 +37,45 @@ fn check(tokenizer: &Tokenizer, tool: &str) {
     for (text, ids) in texts.iter().zip(&wanted) {
         assert_eq!(&encoder.encode(text), ids, "{tool}: {text:?}");
     }
+}
+
+#[test]
+fn ids_and_offsets_equal_hugging_face_s_for_each_kind_and_normaliser() {
+    // Oracle: `Encoding.offsets` of the tokenizers version that the fixture names.
+    let expected: Value = serde_json::from_str(include_str!("fixtures/offsets.json")).unwrap();
+    let cases = expected["cases"].as_array().unwrap();
+    assert!(cases.len() >= 15);
+    for case in cases {
+        let base = match case["base"].as_str().unwrap() {
+            "unigram" => include_str!("fixtures/unigram.json").to_owned(),
+            "bert" => bert().to_json(),
+            _ => gpt2().to_json(),
+        };
+        let mut file: Value = serde_json::from_str(&base).unwrap();
+        for (key, value) in case["changed"].as_object().unwrap() {
+            file[key] = value.clone();
+        }
+        let tokenizer = Tokenizer::from_json(&file.to_string()).unwrap();
+        let mut encoder = tokenizer.encoder();
+        for row in case["texts"].as_array().unwrap() {
+            let text = row["text"].as_str().unwrap();
+            let ids: Vec<u32> = serde_json::from_value(row["ids"].clone()).unwrap();
+            let offsets: Vec<(usize, usize)> = serde_json::from_value(row["offsets"].clone()).unwrap();
+            let found = encoder.encode_with_offsets(text, OffsetUnit::Characters);
+            let changed = &case["changed"];
+            assert_eq!(encoder.encode(text), ids, "{changed}: {text:?}");
+            assert_eq!((&found.ids, &found.offsets), (&ids, &offsets), "{changed}: {text:?}");
+            if changed["post_processor"]["trim_offsets"] != true {
+                let bytes = tokenizer.encode_with_offsets(text, OffsetUnit::Bytes).offsets;
+                let characters = bytes.iter().map(|(from, to)| (count(text, *from), count(text, *to)));
+                assert_eq!(characters.collect::<Vec<_>>(), offsets, "{changed}: {text:?}");
+            }
+        }
+    }
+}
+
+fn count(text: &str, bytes: usize) -> usize {
+    text[..bytes].chars().count()
 }
 
 #[test]

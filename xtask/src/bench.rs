@@ -39,6 +39,13 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
+/// Compares the tokenizer with its peers on whole corpora.
+pub fn conformance(root: &Path, venv: &Path, corpora: &[&str]) -> Result<bool> {
+    let example = ["run", "--release", "--package", "dp-tokenizer", "--example", "conformance", "--"];
+    let job = Job::cargo(root).args(example).args(corpora);
+    job.env("PEERS_PYTHON", venv.join("bin/python")).run().map(|()| true)
+}
+
 /// Runs the papers' tables and shows them.
 pub fn papers(root: &Path) -> Result<bool> {
     let test = ["test", "--release", "--package", "tests", "--test", "papers", "--", "--nocapture"];

@@ -30,6 +30,7 @@ cargo xtask <chore>
   web test [--release]   WASM unit tests and the end-to-end script alone
   web vectors            write web/tests/vectors.json anew from the native build
   bench <crate> [--venv PATH]   accountant, tokenizer or trainer; PATH: a Python environment with the peers to compare with
+  conformance --venv PATH [CORPUS ...]   ids, offsets and decoded texts beside the tokenizers that PATH, a Python environment, has
   papers                 the tables of the papers, published beside recomputed
 
 Variables: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, WEB_RUSTC (a rustc with rust-src, for WASM).";
@@ -61,6 +62,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["check"] => verify::check(&root),
         ["web", chore, rest @ ..] => web::run(&root, chore, rest),
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
+        ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
         ["papers"] => bench::papers(&root),
         other => bail!("`{}` is no chore; see `cargo xtask help`", other.join(" ")),
     }

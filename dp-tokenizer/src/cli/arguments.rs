@@ -96,11 +96,22 @@ pub(super) struct Encode {
     /// What the units of the token file are: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
     pub(super) unit: Unit,
+    /// Write each id with the place of its token in the line, as id:from:to.
+    #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
+    pub(super) offsets: Option<Offsets>,
     #[command(flatten)]
     pub(super) corpus: Corpus,
     /// Threads for a token file; all cores unless stated.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
     pub(super) threads: Option<u16>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Offsets {
+    /// Of UTF-8.
+    Bytes,
+    /// Unicode scalar values, as Python counts.
+    Characters,
 }
 
 /// What the vocabulary is made of beside learnt pieces. All of it is public.

@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
+use dp_tokenizer::{OffsetUnit, Tokenizer};
 use sha2::{Digest, Sha256};
 
-use super::arguments::{Encode, Tokens};
+use super::arguments::{Encode, Offsets, Tokens};
 use super::convert::load;
 use super::failure::refuse;
 use super::progress::Progress;
@@ -37,10 +37,24 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
             ));
         }
     };
+    let unit = arguments.offsets.map(|offsets| match offsets {
+        Offsets::Bytes => OffsetUnit::Bytes,
+        Offsets::Characters => OffsetUnit::Characters,
+    });
     for_lines(input, |_, line| {
-        for (number, id) in encoder.encode(line).into_iter().enumerate() {
+        let (ids, places) = match unit {
+            Some(unit) => {
+                let found = encoder.encode_with_offsets(line, unit);
+                (found.ids, Some(found.offsets))
+            }
+            None => (encoder.encode(line), None),
+        };
+        for (number, id) in ids.iter().enumerate() {
             let blank = if number == 0 { "" } else { " " };
             write!(out, "{blank}{id}")?;
+            if let Some((from, to)) = places.as_ref().and_then(|places| places.get(number)) {
+                write!(out, ":{from}:{to}")?;
+            }
         }
         Ok(writeln!(out)?)
     })?;

@@ -26,7 +26,7 @@ pub enum CorpusError {
     },
     /// A form of file this program does not read.
     #[error(
-        "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson and any other text, plain or as .gz or .zst: convert it first",
+        "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson and any other text, plain or as .gz or .zst, and .parquet where the program was built with --features parquet: convert it first",
         path.display()
     )]
     UnknownFormat {

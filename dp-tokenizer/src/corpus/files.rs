@@ -10,6 +10,7 @@ use super::{BadUtf8, CorpusError, Files, Format, Record, json_line};
 
 /// Extensions of binary forms that would only give rubbish if read as text.
 const NOT_TEXT: &[&str] = &[
+    #[cfg(not(feature = "parquet"))]
     "parquet",
     "arrow",
     "feather",
@@ -203,6 +204,11 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         Format::Auto => Format::Text,
         chosen => chosen,
     };
+    #[cfg(feature = "parquet")]
+    if files.format == Format::Auto && extension == "parquet" {
+        let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
+        return Ok(opened(path, Format::JsonLines, Box::new(lines)));
+    }
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let is_dir = file.metadata().map_err(|error| unreadable(error.to_string()))?.is_dir();
     if is_dir {

@@ -17,6 +17,10 @@ impl Meter {
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    pub(super) fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// What has been read is no part of what is to be read.
@@ -42,7 +46,7 @@ struct Metered<R> {
 impl<R: Read> Read for Metered<R> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let count = self.input.read(out)?;
-        self.meter.0.fetch_add(count as u64, Ordering::Relaxed);
+        self.meter.add(count as u64);
         Ok(count)
     }
 }

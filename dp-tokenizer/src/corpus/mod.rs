@@ -11,6 +11,8 @@ mod files;
 pub(crate) mod json_line;
 pub(crate) mod lines;
 mod meter;
+#[cfg(feature = "parquet")]
+mod parquet;
 
 use std::path::PathBuf;
 
@@ -34,6 +36,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// By the file's name: `.jsonl` and `.ndjson` are JSON lines, anything else is text; `.gz` and `.zst` on top.
+    /// `.parquet` is read where the feature `parquet` is on: a row is a record, columns are what fields are.
     #[default]
     Auto,
     /// Each line that is not blank is a record.

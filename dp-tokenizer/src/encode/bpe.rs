@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
-use super::WordHasher;
+use super::{Token, WordHasher};
 use crate::pretokenize::byte_to_char;
 use crate::vocabulary::Vocabulary;
 
@@ -124,10 +124,7 @@ impl Bpe {
     /// Appends the ids of a word to `out`.
     pub fn encode(&self, word: &str, out: &mut Vec<u32>) {
         let start = out.len();
-        match self.alphabet {
-            Alphabet::Bytes => out.extend(word.bytes().filter_map(|b| self.bytes[usize::from(b)])),
-            Alphabet::Characters { fuse_unk, .. } => self.push_characters(word, fuse_unk, out),
-        }
+        self.each_symbol(word, |id, _| out.extend(id));
         if out.len() - start > SHORT {
             self.merge_by_queue(start, out)
         } else {
@@ -135,7 +132,13 @@ impl Bpe {
         }
     }
 
-    fn push_characters(&self, word: &str, fuse_unk: bool, out: &mut Vec<u32>) {
+    /// What `word` is before the first merge: ids with the bytes they stand for; no id for more of the unknown before.
+    #[inline]
+    fn each_symbol(&self, word: &str, mut take: impl FnMut(Option<u32>, usize)) {
+        let Alphabet::Characters { fuse_unk, .. } = self.alphabet else {
+            let ids = word.bytes().filter_map(|byte| self.bytes[usize::from(byte)]);
+            return ids.for_each(|id| take(Some(id), 1));
+        };
         let mut follows_unknown = false;
         for c in word.chars() {
             let mut buffer = [0; 4];
@@ -143,14 +146,37 @@ impl Bpe {
             let known = self.vocabulary.id(text);
             let fallen_back = known.is_none() && text.bytes().all(|b| self.bytes[usize::from(b)].is_some());
             match (known, self.unk_id) {
-                (Some(id), _) => out.push(id),
+                (Some(id), _) => take(Some(id), text.len()),
                 (None, _) if fallen_back => {
-                    out.extend(text.bytes().filter_map(|b| self.bytes[usize::from(b)]))
+                    text.bytes().for_each(|b| take(self.bytes[usize::from(b)], 1));
                 }
-                (None, Some(unk)) if !(fuse_unk && follows_unknown) => out.push(unk),
-                _ => {}
+                (None, Some(_)) if fuse_unk && follows_unknown => take(None, text.len()),
+                (None, Some(unk)) => take(Some(unk), text.len()),
+                (None, None) => {}
             }
             follows_unknown = known.is_none() && !fallen_back;
+        }
+    }
+
+    /// The same with the places of the tokens. Characters that are left out take no place, as in tokenizers.
+    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let mut ids = Vec::new();
+        self.encode(word, &mut ids);
+        let mut symbols: Vec<(u32, usize)> = Vec::new();
+        self.each_symbol(word, |id, length| match (id, symbols.last_mut()) {
+            (Some(id), _) => symbols.push((id, length)),
+            (None, Some(last)) => last.1 += length,
+            (None, None) => {}
+        });
+        let (mut at, mut start) = (0, 0);
+        for id in ids {
+            let is_merged = symbols.get(at).is_some_and(|symbol| symbol.0 != id);
+            // Only characters that have tokens merge.
+            let count =
+                if is_merged { self.vocabulary.token(id).map_or(1, |t| t.chars().count()) } else { 1 };
+            let end = start + symbols.iter().skip(at).take(count).map(|symbol| symbol.1).sum::<usize>();
+            out.push(Token { id, start, end });
+            (at, start) = (at + count, end);
         }
     }
 

@@ -6,11 +6,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::short::{SHORT_BYTES, short_hash, short_key};
 
 /// Sets of two slots for short words, at most; a third word of a set pushes the older one out.
-const SETS: usize = 1 << 15;
+const SETS: usize = 1 << 16;
 /// Sets to begin with: a single short text must not pay for a large table.
 const FIRST_SETS: usize = 1 << 5;
 /// Ids that a slot holds. A short word of more is kept with the longer words.
-const SLOT_IDS: usize = 3;
+const SLOT_IDS: usize = 4;
 /// Longer words kept; when they are so many, all are dropped.
 const WORDS: usize = 1 << 15;
 /// Still longer words are rare and would fill the memory.
@@ -18,19 +18,24 @@ const WORD_BYTES: usize = 64;
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// The word and, in the two highest bits, the number of its ids; 0 for a free slot.
+    /// The word and, in the three highest bits, the number of its ids; 0 for a free slot.
     key: u128,
     ids: [u32; SLOT_IDS],
 }
 
+/// The slots of a set share a cache line.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Set([Slot; 2]);
+
 /// A short key leaves the bits above its length free.
-const COUNT_SHIFT: u32 = 126;
+const COUNT_SHIFT: u32 = 125;
 const KEY_BITS: u128 = (1 << COUNT_SHIFT) - 1;
 
-/// Remembers the token ids of words, in a bounded memory: 2 MiB for short words, a few for longer ones.
+/// Remembers the token ids of words, in a bounded memory: 4 MiB for short words, a few for longer ones.
 #[derive(Default)]
 pub(crate) struct WordCache {
-    short: Vec<[Slot; 2]>,
+    short: Vec<Set>,
     /// Words put into the table since it was made.
     entered: usize,
     words: HashMap<Box<[u8]>, (u32, u32), BuildHasherDefault<WordHasher>>,
@@ -76,33 +81,52 @@ impl WordCache {
         out: &mut Vec<u32>,
         encode: impl FnOnce(&mut Vec<u32>),
     ) {
-        if self.short.is_empty() {
-            self.short.resize(FIRST_SETS, [Slot::default(); 2]);
-        }
         let key = short_key(text, from, length);
-        let place = short_hash(key) as usize & (self.short.len() - 1);
-        for slot in &self.short[place] {
-            if slot.key & KEY_BITS == key {
-                let count = (slot.key >> COUNT_SHIFT) as usize;
-                out.extend_from_slice(&slot.ids[..count]);
-                return;
-            }
+        if self.recall(key, out) {
+            return;
         }
         let start = out.len();
         self.extend_long(&text[from..from + length], out, encode);
         let ids = &out[start..];
-        let set = &mut self.short[place];
         if ids.len() <= SLOT_IDS && length > 0 {
             let mut slot = Slot { key: key | (ids.len() as u128) << COUNT_SHIFT, ids: [0; SLOT_IDS] };
             slot.ids[..ids.len()].copy_from_slice(ids);
-            *set = [slot, set[0]];
-            self.entered += 1;
+            if self.entered >= 2 * self.short.len() && self.short.len() < SETS {
+                self.grow();
+            }
+            self.enter(slot);
         }
-        if self.entered > 2 * self.short.len() && self.short.len() < SETS {
-            // What it held is soon found again.
-            let sets = (8 * self.short.len()).min(SETS);
-            (self.short, self.entered) = (vec![[Slot::default(); 2]; sets], 0);
+    }
+
+    /// Appends the ids of the short word of this key, if they are remembered.
+    #[inline]
+    pub(crate) fn recall(&self, key: u128, out: &mut Vec<u32>) -> bool {
+        let place = short_hash(key) as usize & self.short.len().wrapping_sub(1);
+        let Some(Set([first, second])) = self.short.get(place) else { return false };
+        let slot = if second.key & KEY_BITS == key { second } else { first };
+        if slot.key & KEY_BITS != key {
+            return false;
         }
+        // All of a slot is copied, which is quicker than just what counts.
+        let end = out.len() + (slot.key >> COUNT_SHIFT) as usize;
+        out.extend_from_slice(&slot.ids);
+        out.truncate(end);
+        true
+    }
+
+    fn enter(&mut self, slot: Slot) {
+        let place = short_hash(slot.key & KEY_BITS) as usize & (self.short.len() - 1);
+        let Set(set) = &mut self.short[place];
+        *set = [slot, set[0]];
+        self.entered += 1;
+    }
+
+    fn grow(&mut self) {
+        let sets = (8 * self.short.len()).clamp(FIRST_SETS, SETS);
+        let before = std::mem::replace(&mut self.short, vec![Set::default(); sets]);
+        self.entered = 0;
+        let slots = before.iter().flat_map(|set| set.0.iter().rev());
+        slots.filter(|slot| slot.key != 0).for_each(|slot| self.enter(*slot));
     }
 }
 
@@ -159,14 +183,14 @@ mod tests {
     fn what_is_remembered_is_what_was_found_whatever_is_pushed_out() {
         let mut cache = WordCache::default();
         for round in 0..2 {
-            for n in 0..200_000_u32 {
-                // Words of 4 to 24 bytes with 0 to 4 ids.
+            for n in 0..300_000_u32 {
+                // Words of 4 to 24 bytes with 0 to 5 ids.
                 let word = n.to_le_bytes().repeat(1 + n as usize % 6);
-                let ids: Vec<u32> = (0..n % 5).map(|i| n + i).collect();
+                let ids: Vec<u32> = (0..n % 6).map(|i| n + i).collect();
                 assert_eq!(cached(&mut cache, &word, &ids).0, ids, "{round} {n}");
             }
         }
-        assert!(cache.short.len() == SETS && cache.words.len() <= WORDS && cache.ids.len() <= 4 * WORDS);
+        assert!(cache.short.len() == SETS && cache.words.len() <= WORDS && cache.ids.len() <= 5 * WORDS);
     }
 
     #[test]
@@ -182,7 +206,7 @@ mod tests {
     fn a_word_is_searched_once_unless_it_is_very_long() {
         let mut cache = WordCache::default();
         for (length, ids, again) in
-            [(15, 3, false), (15, 4, false), (16, 9, false), (64, 2, false), (65, 1, true)]
+            [(15, 4, false), (15, 5, false), (16, 9, false), (64, 2, false), (65, 1, true)]
         {
             let (word, ids) = (vec![b'a' + ids as u8; length], vec![5; ids]);
             assert!(cached(&mut cache, &word, &ids).1);

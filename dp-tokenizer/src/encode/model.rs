@@ -3,6 +3,14 @@
 use super::{Bpe, SentencePiece, Unigram, WordPiece};
 use crate::format::sentencepiece::PieceKind;
 
+/// A token and the bytes of the word it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) id: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
 /// How words become tokens.
 pub(crate) enum Model {
     /// A word's best path by log-probability.
@@ -23,6 +31,16 @@ impl Model {
             Self::WordPiece(model) => model.encode(word, out),
             Self::Bpe(model) => model.encode(word, out),
             Self::SentencePiece(model) => model.encode(word, out),
+        }
+    }
+
+    /// The same with the places of the tokens in `word`.
+    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        match self {
+            Self::Unigram(model) => model.tokens(word, out),
+            Self::WordPiece(model) => model.tokens(word, out),
+            Self::Bpe(model) => model.tokens(word, out),
+            Self::SentencePiece(model) => model.tokens(word, out),
         }
     }
 

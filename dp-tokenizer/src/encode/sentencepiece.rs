@@ -4,22 +4,25 @@
 use std::collections::HashMap;
 
 use super::sentencepiece_merge::{Candidate, characters, merge};
-use super::{DoubleArray, byte_token};
+use super::{DoubleArray, Token, byte_token};
 use crate::format::FormatError;
 use crate::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
 use crate::tokenizer::BLANK;
 
 /// Score of an unknown character below that of the worst piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
+/// A sum beyond this, of either sign, is taken from itself and from all that are open.
+const RESET: f32 = 100_000.0;
 const UNREACHED: u32 = u32::MAX;
 
 /// Finds pieces as SentencePiece does.
 ///
 /// Scores add up over the *whole* text in `f32`. Rounding then grows with the text, and decides between paths of
-/// nearly equal score: cutting at spaces first, or adding in `f64`, gives other ids now and then.
+/// nearly equal score: cutting at spaces first, or adding in `f64`, gives other ids now and then. Where a sum passes
+/// [`RESET`] the sums around it start anew from nought.
 ///
 /// # References
-/// Kudo 2018, <https://arxiv.org/abs/1804.10959>; SentencePiece 0.2, `unigram::Model::EncodeOptimized`.
+/// Kudo 2018, <https://arxiv.org/abs/1804.10959>; SentencePiece 0.2.3, `unigram::Model::EncodeOptimized`.
 pub(crate) struct SentencePiece {
     model: SentencePieceModel,
     trie: DoubleArray,
@@ -32,8 +35,6 @@ pub(crate) struct SentencePiece {
     of_user: DoubleArray,
     unk_id: u32,
     unk_score: f32,
-    /// What the length of a user's symbol is worth.
-    max_score: f32,
     bytes: Option<Box<[u32; 256]>>,
 }
 
@@ -76,7 +77,7 @@ impl SentencePiece {
             bytes = Some(table);
         }
         let (mut keys, mut found) = (Vec::new(), Vec::new());
-        let (mut min_score, mut max_score) = (f32::MAX, f32::MIN_POSITIVE);
+        let mut min_score = f32::MAX;
         for (id, piece) in (0u32..).zip(&model.pieces) {
             let score = match piece.kind {
                 PieceKind::Normal => Score::Learned(piece.score),
@@ -85,7 +86,6 @@ impl SentencePiece {
             };
             if piece.kind == PieceKind::Normal {
                 min_score = min_score.min(piece.score);
-                max_score = max_score.max(piece.score);
             }
             keys.push(piece.text.as_str());
             found.push((id, score));
@@ -96,7 +96,7 @@ impl SentencePiece {
         let is_of_user = |piece: &&Piece| piece.kind == PieceKind::UserDefined;
         let symbols: Vec<&str> = model.pieces.iter().filter(is_of_user).map(|p| p.text.as_str()).collect();
         let of_user = DoubleArray::new(&symbols);
-        Ok(Self { trie, found, ids, merged, of_user, unk_id, unk_score, max_score, bytes, model })
+        Ok(Self { trie, found, ids, merged, of_user, unk_id, unk_score, bytes, model })
     }
 
     pub(crate) fn model(&self) -> &SentencePieceModel {
@@ -114,37 +114,59 @@ impl SentencePiece {
     /// Appends the ids of a normalised text to `out`.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let first = out.len();
-        let mut take = |start: usize, end: usize| {
-            let id = self.id(&text[start..end]).unwrap_or(self.unk_id);
-            self.push((first, out), &text.as_bytes()[start..end], id);
+        self.each_piece(text, |start, end, id| match &self.bytes {
+            Some(bytes) if id == self.unk_id => {
+                out.extend(text.as_bytes()[start..end].iter().map(|b| bytes[usize::from(*b)]));
+            }
+            // Unknowns that touch are one.
+            _ if id == self.unk_id && out[first..].last() == Some(&id) => {}
+            _ => out.push(id),
+        });
+    }
+
+    /// The same with the places of the tokens; of the bytes of unknown text the last has its place, the others its start.
+    pub(crate) fn tokens(&self, text: &str, out: &mut Vec<Token>) {
+        let first = out.len();
+        self.each_piece(text, |start, end, id| match (&self.bytes, out[first..].last_mut()) {
+            (Some(bytes), _) if id == self.unk_id => {
+                let ids = text.as_bytes()[start..end].iter().map(|b| bytes[usize::from(*b)]);
+                out.extend(ids.map(|id| Token { id, start, end: start }));
+                if let Some(last) = out.last_mut() {
+                    last.end = end;
+                }
+            }
+            (_, Some(last)) if id == self.unk_id && last.id == id => last.end = end,
+            _ => out.push(Token { id, start, end }),
+        });
+    }
+
+    /// The pieces of a normalised text in order: start, end, id.
+    fn each_piece(&self, text: &str, mut take: impl FnMut(usize, usize, u32)) {
+        let mut look_up = |start: usize, end: usize| {
+            take(start, end, self.id(&text[start..end]).unwrap_or(self.unk_id));
         };
         match self.model.model_type {
-            ModelType::Unigram => self.encode_best_path(text, out),
-            ModelType::Bpe => merge(text, &self.merged, &self.of_user, &mut take),
-            ModelType::Char => characters(text, &self.of_user).for_each(|(start, end, _)| take(start, end)),
+            ModelType::Unigram => {
+                self.best_path(text).into_iter().rev().for_each(|(s, e, id)| take(s, e, id))
+            }
+            ModelType::Bpe => merge(text, &self.merged, &self.of_user, &mut look_up),
+            ModelType::Char => {
+                characters(text, &self.of_user).for_each(|(start, end, _)| look_up(start, end));
+            }
             ModelType::Word => {
                 let mut start = 0;
                 let cuts = text.match_indices(BLANK).map(|(at, _)| at).filter(|at| *at > 0);
                 for end in cuts.chain((!text.is_empty()).then_some(text.len())) {
-                    take(start, end);
+                    look_up(start, end);
                     start = end;
                 }
             }
         }
     }
 
-    /// Appends one piece: unknown text as its bytes where the model has them, and unknowns that touch as one.
-    fn push(&self, (first, out): (usize, &mut Vec<u32>), piece: &[u8], id: u32) {
-        match &self.bytes {
-            Some(bytes) if id == self.unk_id => out.extend(piece.iter().map(|b| bytes[usize::from(*b)])),
-            _ if id == self.unk_id && out[first..].last() == Some(&id) => {}
-            _ => out.push(id),
-        }
-    }
-
-    fn encode_best_path(&self, text: &str, out: &mut Vec<u32>) {
+    /// The pieces of the best path, the last one first.
+    fn best_path(&self, text: &str) -> Vec<(usize, usize, u32)> {
         let best = self.search(text);
-        let first = out.len();
         let mut path = Vec::new();
         let mut end = text.len();
         while end > 0 {
@@ -152,17 +174,17 @@ impl SentencePiece {
             path.push((start as usize, end, id));
             end = start as usize;
         }
-        for (start, end, id) in path.into_iter().rev() {
-            self.push((first, out), &text.as_bytes()[start..end], id);
-        }
+        path
     }
 
     fn search(&self, text: &str) -> Vec<Best> {
         let mut best = vec![Best { score: 0.0, start: UNREACHED, id: self.unk_id }; text.len() + 1];
+        let mut furthest = 0;
         for (start, c) in text.char_indices() {
-            let so_far = best[start].score;
+            let so_far = start_anew(&mut best[start..=furthest.max(start)]);
             let mut propose = |end: usize, score: f32, id: u32| {
                 let total = score + so_far;
+                furthest = furthest.max(end);
                 if best[end].start == UNREACHED || total > best[end].score {
                     best[end] = Best { score: total, start: start as u32, id };
                 }
@@ -172,7 +194,8 @@ impl SentencePiece {
                 let (id, score) = self.found[key as usize];
                 let score = match score {
                     Score::Learned(score) => score,
-                    Score::OfUser => length as f32 * self.max_score - 0.1,
+                    // Above every learned score, and one long symbol above several short ones.
+                    Score::OfUser => (0.1 * (length as f64 - 1.0)) as f32,
                 };
                 propose(start + length, score, id);
                 is_known |= length == c.len_utf8();
@@ -183,6 +206,20 @@ impl SentencePiece {
         }
         best
     }
+}
+
+/// The sum of the first of the open places, which `open` holds, after taking it from all if it has grown too large.
+fn start_anew(open: &mut [Best]) -> f32 {
+    let offset = open[0].score;
+    if offset.abs() <= RESET {
+        return offset;
+    }
+    for (at, best) in open.iter_mut().enumerate() {
+        if at == 0 || best.start != UNREACHED {
+            best.score -= offset;
+        }
+    }
+    0.0
 }
 
 /// The pieces that BPE merges into.

@@ -1,6 +1,6 @@
 //! The unigram language model: the segmentation of highest total score, by Viterbi over the bytes.
 
-use super::DoubleArray;
+use super::{DoubleArray, Token};
 
 /// Score of an unknown character below the lowest piece's, as SentencePiece and HF tokenizers set it.
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -11,6 +11,8 @@ const UNKNOWN_PENALTY: f64 = 10.0;
 /// path: the same rule as HF tokenizers, so that ids agree exactly.
 pub(crate) struct Unigram {
     pieces: Vec<(String, f64)>,
+    /// The pieces' own, close together.
+    scores: Vec<f64>,
     trie: DoubleArray,
     unknown_id: Option<u32>,
     unknown_score: f64,
@@ -26,6 +28,9 @@ struct Best {
 }
 
 const UNREACHED: u32 = u32::MAX;
+const START: Best = Best { score: 0.0, start: UNREACHED, id: UNREACHED };
+/// Words below this many bytes are searched without asking for memory.
+const SHORT: usize = 40;
 
 /// The name of a byte's token.
 pub(crate) fn byte_token(byte: u8) -> String {
@@ -54,7 +59,8 @@ impl Unigram {
             return None;
         }
         let lowest = pieces.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-        Some(Self { unknown_score: lowest - UNKNOWN_PENALTY, pieces, trie, unknown_id, bytes })
+        let scores = pieces.iter().map(|piece| piece.1).collect();
+        Some(Self { unknown_score: lowest - UNKNOWN_PENALTY, pieces, scores, trie, unknown_id, bytes })
     }
 
     pub(crate) fn pieces(&self) -> &[(String, f64)] {
@@ -76,35 +82,70 @@ impl Unigram {
     /// Appends the ids of `word` to `out`.
     pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
         let text = word.as_bytes();
-        let best = self.search(text);
-        // Walk back from the end; unknown characters that touch are one unknown.
         let first = out.len();
+        self.walk_back(text, |start, end, id| match (id, &self.bytes) {
+            (Some(id), _) => out.push(id),
+            (None, Some(ids)) => out.extend(text[start..end].iter().rev().map(|&b| ids[b as usize])),
+            (None, None) => out.extend(self.unknown_id),
+        });
+        out[first..].reverse();
+    }
+
+    /// The same with the places of the tokens; the bytes of unknown text share the place of all of it.
+    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let text = word.as_bytes();
+        let first = out.len();
+        self.walk_back(text, |start, end, id| {
+            let mut push = |id| out.push(Token { id, start, end });
+            match (id, &self.bytes) {
+                (Some(id), _) => push(id),
+                (None, Some(ids)) => text[start..end].iter().rev().for_each(|&b| push(ids[b as usize])),
+                (None, None) => self.unknown_id.into_iter().for_each(push),
+            }
+        });
+        out[first..].reverse();
+    }
+
+    /// The pieces of the best path from the last to the first: start, end, and id or none for unknown text, whose
+    /// characters that touch are one.
+    fn walk_back(&self, text: &[u8], mut take: impl FnMut(usize, usize, Option<u32>)) {
+        let (mut few, mut many);
+        let best = if text.len() < SHORT {
+            few = [START; SHORT];
+            &mut few[..=text.len()]
+        } else {
+            many = vec![START; text.len() + 1];
+            many.as_mut_slice()
+        };
+        self.search(text, best);
         let mut end = text.len();
         let mut unknown_end = None;
         while end > 0 {
             let step = best[end];
-            let start = step.start as usize;
             if step.id == UNREACHED {
                 unknown_end.get_or_insert(end);
             } else {
-                self.push_unknown(text, end, unknown_end.take(), out);
-                out.push(step.id);
+                if let Some(to) = unknown_end.take() {
+                    take(end, to, None);
+                }
+                take(step.start as usize, end, Some(step.id));
             }
-            end = start;
+            end = step.start as usize;
         }
-        self.push_unknown(text, 0, unknown_end, out);
-        out[first..].reverse();
+        if let Some(to) = unknown_end {
+            take(0, to, None);
+        }
     }
 
-    fn search(&self, text: &[u8]) -> Vec<Best> {
-        let mut best = vec![Best { score: 0.0, start: UNREACHED, id: UNREACHED }; text.len() + 1];
+    /// For each byte that ends a character, the last piece of the best path to there.
+    fn search(&self, text: &[u8], best: &mut [Best]) {
         let mut at = 0;
         while at < text.len() {
             let so_far = best[at].score;
             let width = char_width(text[at]);
             let mut character_known = false;
             self.trie.prefixes(&text[at..], |length, id| {
-                let score = self.pieces[id as usize].1 + so_far;
+                let score = self.scores[id as usize] + so_far;
                 let target = &mut best[at + length];
                 if target.start == UNREACHED || score > target.score {
                     *target = Best { score, start: at as u32, id };
@@ -119,17 +160,6 @@ impl Unigram {
                 }
             }
             at += width;
-        }
-        best
-    }
-
-    /// Appends, in reverse, what stands for the unknown text `from..to`.
-    fn push_unknown(&self, text: &[u8], from: usize, to: Option<usize>, out: &mut Vec<u32>) {
-        let Some(to) = to else { return };
-        match (&self.bytes, self.unknown_id) {
-            (Some(ids), _) => out.extend(text[from..to].iter().rev().map(|&b| ids[b as usize])),
-            (None, Some(unknown)) => out.push(unknown),
-            (None, None) => {}
         }
     }
 }

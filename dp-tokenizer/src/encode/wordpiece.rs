@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::WordHasher;
+use super::{Token, WordHasher};
 use crate::vocabulary::Vocabulary;
 
 /// What a WordPiece model does beside matching.
@@ -159,6 +159,24 @@ impl WordPiece {
         if too_long || !self.match_all(word.as_bytes(), out) {
             out.truncate(start);
             out.push(self.unk_id);
+        }
+    }
+
+    /// The same with the places of the tokens.
+    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let mut ids = Vec::new();
+        self.encode(word, &mut ids);
+        if ids == [self.unk_id] {
+            return out.push(Token { id: self.unk_id, start: 0, end: word.len() });
+        }
+        let mut start = 0;
+        for id in ids {
+            let token = self.vocabulary.token(id).unwrap_or_default();
+            // Only inside a word is the prefix a prefix.
+            let inner = token.strip_prefix(&self.config.continuing_prefix).filter(|_| start > 0);
+            let end = start + inner.unwrap_or(token).len();
+            out.push(Token { id, start, end });
+            start = end;
         }
     }
 

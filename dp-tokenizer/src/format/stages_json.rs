@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::tokenizer_json::unsupported;
 use super::{FormatError, base64};
-use crate::decode::Decoder;
+use crate::decode::{Cleanup, Decoder};
 use crate::normalize::{BertNormalizer, Charsmap, Normalizer};
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
 
@@ -139,7 +139,7 @@ pub(super) fn read_decoder(part: &Value) -> Result<Decoder, FormatError> {
         Some("ByteLevel") => Ok(Decoder::ByteLevel),
         Some("WordPiece") => Ok(Decoder::WordPiece {
             prefix: part["prefix"].as_str().unwrap_or("##").to_owned(),
-            cleanup: part["cleanup"].as_bool().unwrap_or(true),
+            cleanup: if part["cleanup"].as_bool().unwrap_or(true) { Cleanup::Tokens } else { Cleanup::Never },
         }),
         Some("Metaspace") => {
             let space = read_metaspace(part).ok_or_else(refused)?;
@@ -167,7 +167,7 @@ pub(super) fn write_decoder(decoder: &Decoder) -> Value {
             json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})
         }
         Decoder::WordPiece { prefix, cleanup } => {
-            json!({"type": "WordPiece", "prefix": prefix, "cleanup": cleanup})
+            json!({"type": "WordPiece", "prefix": prefix, "cleanup": *cleanup != Cleanup::Never})
         }
         Decoder::Metaspace { drop_first_space } => {
             let prepend_scheme = if *drop_first_space { PrependScheme::Always } else { PrependScheme::Never };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::aligned::Aligned;
 use crate::character::{is_bert_control, is_cjk_ideograph, is_nonspacing_mark};
 
 /// Clean-up, spacing of Chinese characters, accents and case, in this order, as BERT was trained with.
@@ -47,7 +48,7 @@ impl BertNormalizer {
         let mut spaced = String::with_capacity(text.len() + text.len() / 8);
         for c in text.chars() {
             if self.clean_text {
-                if c == '\0' || c == char::REPLACEMENT_CHARACTER || is_bert_control(c) {
+                if is_dropped(c) {
                     continue;
                 }
                 if c.is_whitespace() {
@@ -70,6 +71,27 @@ impl BertNormalizer {
         Cow::Owned(spaced)
     }
 
+    /// The same with the places of what it comes from.
+    pub(crate) fn align(&self, text: &mut Aligned) {
+        if self.clean_text {
+            text.filter(|c| !is_dropped(c));
+            text.map(|c| if c.is_whitespace() { ' ' } else { c });
+        }
+        if self.handle_chinese_chars {
+            text.expand(|c, out| match is_cjk_ideograph(c) {
+                true => out.extend([(' ', 0), (c, 1), (' ', 1)]),
+                false => out.push((c, 0)),
+            });
+        }
+        if self.strip_accents.unwrap_or(self.lowercase) {
+            text.unicode(false, false);
+            text.filter(|c| !is_nonspacing_mark(c));
+        }
+        if self.lowercase {
+            text.lowercase();
+        }
+    }
+
     fn normalize_ascii<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let cleaned = |b: u8| self.clean_text && b.is_ascii_control();
         let lowered = |b: u8| self.lowercase && b.is_ascii_uppercase();
@@ -85,6 +107,11 @@ impl BertNormalizer {
         });
         Cow::Owned(kept.collect())
     }
+}
+
+/// What cleaning drops.
+fn is_dropped(c: char) -> bool {
+    c == '\0' || c == char::REPLACEMENT_CHARACTER || is_bert_control(c)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::aligned::{Aligned, Change};
 use crate::format::FormatError;
 
 /// A map from character sequences to their normal form, as a SentencePiece `.model` carries it (`nmt_nfkc`, …).
@@ -124,20 +125,39 @@ impl Charsmap {
             return Cow::Borrowed(text);
         }
         let mut out = String::with_capacity(text.len());
+        self.each_grapheme(text, |_, new| out.push_str(new));
+        Cow::Owned(out)
+    }
+
+    /// Old and new form of each grapheme, or of each of its characters where it is no key as a whole.
+    fn each_grapheme<'a>(&'a self, text: &'a str, mut take: impl FnMut(&'a str, &'a str)) {
         for grapheme in text.graphemes(true) {
             let whole = (grapheme.len() < 6).then(|| self.shortest_match(grapheme)).flatten();
-            if let Some(replacement) = whole {
-                out.push_str(replacement);
+            if let Some(new) = whole {
+                take(grapheme, new);
                 continue;
             }
             for (at, c) in grapheme.char_indices() {
-                match self.shortest_match(&grapheme[at..at + c.len_utf8()]) {
-                    Some(replacement) => out.push_str(replacement),
-                    None => out.push(c),
-                }
+                let old = &grapheme[at..at + c.len_utf8()];
+                take(old, self.shortest_match(old).unwrap_or(old));
             }
         }
-        Cow::Owned(out)
+    }
+
+    /// [`Charsmap::normalize_graphemes`] with the places of what it comes from.
+    pub(crate) fn align(&self, text: &mut Aligned) {
+        let mut changes: Vec<Change> = Vec::with_capacity(text.text.len());
+        self.each_grapheme(&text.text, |old, new| {
+            changes.extend(new.chars().map(|c| (c, 0)));
+            let (before, after) = (old.chars().count(), new.chars().count());
+            let added = after.saturating_sub(before);
+            changes.iter_mut().rev().take(added).for_each(|change| change.1 = 1);
+            // What is dropped before the first character is lost count of, as in tokenizers.
+            if let Some(last) = changes.last_mut().filter(|_| after < before) {
+                last.1 -= (before - after) as isize;
+            }
+        });
+        text.change(changes, 0);
     }
 
     fn shortest_match<'a>(&'a self, text: &'a str) -> Option<&'a str> {

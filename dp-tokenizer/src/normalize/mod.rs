@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::aligned::Aligned;
+
 pub use bert::BertNormalizer;
 pub use charsmap::Charsmap;
 pub(crate) use sentencepiece::SentencePieceNormalizer;
@@ -56,6 +58,20 @@ impl Normalizer {
                 Cow::Borrowed(text) => one.normalize(text),
                 Cow::Owned(text) => Cow::Owned(one.normalize(&text).into_owned()),
             }),
+        }
+    }
+
+    /// The same with the places of what it comes from.
+    pub(crate) fn align(&self, text: &mut Aligned) {
+        match self {
+            Self::Bert(bert) => bert.align(text),
+            Self::Precompiled(map) => map.align(text),
+            Self::Lowercase => text.lowercase(),
+            Self::Nfc => text.unicode(false, true),
+            Self::Nfd => text.unicode(false, false),
+            Self::Nfkc => text.unicode(true, true),
+            Self::Nfkd => text.unicode(true, false),
+            Self::Sequence(all) => all.iter().for_each(|one| one.align(text)),
         }
     }
 }

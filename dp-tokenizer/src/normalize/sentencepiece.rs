@@ -1,6 +1,7 @@
 //! SentencePiece's normaliser: the character map, then its rules for spaces.
 
 use super::Charsmap;
+use crate::aligned::Aligned;
 use crate::encode::DoubleArray;
 use crate::format::FormatError;
 use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
@@ -37,6 +38,25 @@ impl SentencePieceNormalizer {
     }
 
     pub(crate) fn normalize(&self, text: &str) -> String {
+        self.form(text, None)
+    }
+
+    /// The same with the places of what it comes from.
+    pub(crate) fn align(&self, text: &Aligned) -> Aligned {
+        let mut places = Vec::new();
+        let form = self.form(&text.text, Some(&mut places));
+        let place = |at: usize| {
+            text.spans.get(at).or(text.spans.last()).map_or(0, |span| match at {
+                at if at < text.spans.len() => span.0,
+                _ => span.1,
+            })
+        };
+        let spans = places.windows(2).map(|two| (place(two[0]), place(two[1]))).collect();
+        Aligned::from_spans(form, spans)
+    }
+
+    /// The normal form; `places` gets, for each of its bytes and its end, the byte of the text that had been reached.
+    fn form(&self, text: &str, mut places: Option<&mut Vec<usize>>) -> String {
         let mut rest = text;
         if self.remove_extra_whitespaces {
             while let Some((" ", length)) = self.first(rest) {
@@ -47,24 +67,40 @@ impl SentencePieceNormalizer {
         if rest.is_empty() {
             return out;
         }
+        let mut note = |length: usize, at: usize| {
+            if let Some(places) = &mut places {
+                places.resize(length, at);
+            }
+        };
         if self.add_dummy_prefix && !self.space_as_suffix {
             out.push(self.space);
+            note(out.len(), text.len() - rest.len());
         }
         let mut follows_space = self.remove_extra_whitespaces;
         while let Some((form, length)) = self.first(rest) {
-            rest = &rest[length..];
             let form = if follows_space { form.trim_start_matches(' ') } else { form };
             out.extend(form.chars().map(|c| if c == ' ' { self.space } else { c }));
+            note(out.len(), text.len() - rest.len());
+            rest = &rest[length..];
             if !form.is_empty() {
                 follows_space = self.remove_extra_whitespaces && form.ends_with(' ');
             }
         }
+        let mut end = text.len();
         if self.remove_extra_whitespaces {
             // A literal mark at the end goes too: it looks like a space by now.
-            out.truncate(out.trim_end_matches(self.space).len());
+            let kept = out.trim_end_matches(self.space).len();
+            if let Some(first) = places.as_ref().and_then(|places| places.get(kept)) {
+                end = *first;
+            }
+            out.truncate(kept);
         }
         if self.add_dummy_prefix && self.space_as_suffix {
             out.push(self.space);
+        }
+        if let Some(places) = places {
+            places.truncate(out.len());
+            places.resize(out.len() + 1, end);
         }
         out
     }

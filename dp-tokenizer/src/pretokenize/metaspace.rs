@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::aligned::Aligned;
+
 /// The mark that stands for a space: U+2581 LOWER ONE EIGHTH BLOCK.
 pub const METASPACE: char = '\u{2581}';
 
@@ -41,11 +43,7 @@ impl Metaspace {
     /// assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
     /// ```
     pub fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
-        let due = match self.prepend_scheme {
-            PrependScheme::Always => true,
-            PrependScheme::First => is_first,
-            PrependScheme::Never => false,
-        };
+        let due = self.is_due(is_first);
         let opens = text.starts_with([' ', self.replacement]);
         if text.is_empty() || (!text.contains(' ') && (opens || !due)) {
             return Cow::Borrowed(text);
@@ -56,6 +54,22 @@ impl Metaspace {
         }
         marked.extend(text.chars().map(|c| if c == ' ' { self.replacement } else { c }));
         Cow::Owned(marked)
+    }
+
+    /// [`Metaspace::mark`] with the places of what it comes from.
+    pub(crate) fn align(&self, text: &mut Aligned, is_first: bool) {
+        text.map(|c| if c == ' ' { self.replacement } else { c });
+        if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
+            text.prepend(self.replacement);
+        }
+    }
+
+    fn is_due(&self, is_first: bool) -> bool {
+        match self.prepend_scheme {
+            PrependScheme::Always => true,
+            PrependScheme::First => is_first,
+            PrependScheme::Never => false,
+        }
     }
 
     /// The words of a marked text; joined they are the text again.

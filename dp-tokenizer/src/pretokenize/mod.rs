@@ -4,6 +4,8 @@ mod bert;
 mod byte_level;
 mod metaspace;
 
+use crate::aligned::Aligned;
+
 pub use bert::bert_words;
 pub use byte_level::{byte_level_words, byte_to_char, char_to_byte};
 pub use metaspace::{METASPACE, Metaspace, PrependScheme};
@@ -53,6 +55,47 @@ impl PreTokenizer {
             Self::Metaspace(space) => space.words(&space.mark(text, is_first)).for_each(take),
             Self::WhitespaceSplit => text.split_whitespace().for_each(take),
             Self::Sequence(all) => sequence(all, text, is_first, take),
+        }
+    }
+}
+
+impl PreTokenizer {
+    /// The same with the places of what the words come from.
+    pub(crate) fn each_aligned(&self, mut text: Aligned, is_first: bool, take: &mut dyn FnMut(&Aligned)) {
+        match self {
+            Self::Bert => bert_words(&text.text).for_each(|word| take(&part(&text, word))),
+            Self::ByteLevel { add_prefix_space } => {
+                if *add_prefix_space && !text.text.starts_with(' ') {
+                    text.prepend(' ');
+                }
+                byte_level_words(&text.text).for_each(|word| take(&part(&text, word)));
+            }
+            Self::Metaspace(space) => {
+                space.align(&mut text, is_first);
+                space.words(&text.text).for_each(|word| take(&part(&text, word)));
+            }
+            Self::WhitespaceSplit => {
+                text.text.split_whitespace().for_each(|word| take(&part(&text, word)));
+            }
+            Self::Sequence(all) => aligned_sequence(all, text, is_first, take),
+        }
+    }
+}
+
+/// The part of `text` that is `word`.
+fn part(text: &Aligned, word: &str) -> Aligned {
+    let start = word.as_ptr() as usize - text.text.as_ptr() as usize;
+    text.part(start..start + word.len())
+}
+
+fn aligned_sequence(all: &[PreTokenizer], text: Aligned, is_first: bool, take: &mut dyn FnMut(&Aligned)) {
+    match all.split_first() {
+        None => take(&text),
+        Some((first, others)) => {
+            let mut begins = is_first;
+            first.each_aligned(text, is_first, &mut |word| {
+                aligned_sequence(others, word.clone(), std::mem::take(&mut begins), take);
+            });
         }
     }
 }

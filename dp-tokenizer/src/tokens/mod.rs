@@ -15,6 +15,31 @@
 //!
 //! A part is what [`crate::unit`] calls a piece: text of one unit within one record. The file holds private text if the
 //! corpus does: it is made readable for its owner alone, and appears under its name only when it is complete.
+//!
+//! What a trainer does with one:
+//!
+//! ```
+//! # use dp_tokenizer::{corpus::Source, train::bytes, unit::PrivacyUnit};
+//! use dp_tokenizer::tokens::{TokenDataset, encode_corpus};
+//! # let (folder, tokenizer) = (tempfile::tempdir()?, bytes(&[])?);
+//! # let (path, digest) = (folder.path().join("notes.tokens"), [7; 32]);
+//! # let corpus = Source::Embedded { records: 20, seed: 1 };
+//! encode_corpus(&corpus, PrivacyUnit::Record, (&tokenizer, digest), &path, 2)?;
+//! let data = TokenDataset::open(&path)?;
+//! // Other ids would mean other words.
+//! assert_eq!(data.tokenizer_sha256(), &digest);
+//! let mut window = Vec::new();
+//! for unit in 0..data.units() {
+//!     for part in data.parts_of(unit).into_iter().flatten().filter_map(|part| data.part(*part)) {
+//!         // Windows of one part, so that none holds text of two units.
+//!         for from in part.tokens.clone().step_by(64) {
+//!             data.read(from..part.tokens.end.min(from + 64), &mut window)?;
+//!             assert!(!window.is_empty() && window.iter().all(|id| u64::from(*id) < data.vocab_size()));
+//!         }
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod encode;
 mod read;

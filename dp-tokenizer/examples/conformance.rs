@@ -1,0 +1,343 @@
+//! Ids, offsets and decoded texts beside Hugging Face tokenizers, transformers and SentencePiece, on whole corpora:
+//! `cargo xtask conformance --venv PATH`, where PATH is a Python environment that has them.
+//!
+//! Public vocabularies and vocabularies trained here, on the texts of `../shared/data`. Prints a line for each vocabulary
+//! and corpus, and fails where more texts differ than `docs/conformance.md` explains by name. Arguments name the corpora to
+//! run on; without them, all.
+
+#![allow(clippy::print_stdout, reason = "a report talks to its user")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use dp_tokenizer::corpus::{Source, open};
+use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::format::sentencepiece::SentencePieceModel;
+use dp_tokenizer::format::{gpt2, vocab_txt};
+use dp_tokenizer::normalize::{BertNormalizer, Normalizer};
+use dp_tokenizer::release::public_corpus_counts;
+use dp_tokenizer::train::{
+    BpeConfig, CharacterConfig, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram, wordpiece,
+};
+use dp_tokenizer::{OffsetUnit, Tokenizer};
+use serde_json::json;
+use unicode_properties::UnicodeGeneralCategory;
+
+const PEERS: &str = include_str!("peers.py");
+
+/// The corpus of all code points, one a text.
+const SWEEP: &str = "sweep";
+
+/// Texts that may differ, and the number of the reason in `docs/conformance.md`: (vocabulary, corpus, ids, offsets,
+/// decoded, reason).
+const EXPLAINED: [(&str, &str, Differing, &str); 0] = [];
+
+/// How many texts differ in ids, in offsets, and decoded.
+type Differing = [usize; 3];
+
+/// A vocabulary and how its peer reads it.
+struct Case {
+    name: String,
+    tokenizer: Tokenizer,
+    kind: &'static str,
+    path: PathBuf,
+    /// Whether decoding promises the text again.
+    is_lossless: bool,
+}
+
+type Corpora = BTreeMap<&'static str, Vec<String>>;
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let python = std::env::var_os("PEERS_PYTHON").ok_or("run by `cargo xtask conformance --venv PATH`")?;
+    let python = PathBuf::from(python);
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let folder = tempfile::tempdir()?;
+    let script = folder.path().join("peers.py");
+    std::fs::write(&script, PEERS)?;
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut corpora = read_corpora(&data, (&python, &script))?;
+    let cases = cases(&data, folder.path(), &corpora["novels"])?;
+    if let Some(unknown) = wanted.iter().find(|name| !corpora.contains_key(name.as_str())) {
+        let known: Vec<&str> = corpora.keys().copied().collect();
+        return Err(format!("{unknown} is no corpus; allowed: {}", known.join(", ")).into());
+    }
+    corpora.retain(|name, _| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
+    let job = write_job(folder.path(), &cases, &corpora)?;
+    let mut peer = Command::new(&python).arg(&script).arg(&job).stdout(Stdio::piped()).spawn()?;
+    let mut answers = BufReader::with_capacity(1 << 20, peer.stdout.take().ok_or("no answers")?);
+    println!(
+        "vocabulary | corpus | texts | ids | differ in ids | in offsets | decoded | not decoded to the text"
+    );
+    let mut unexplained = 0;
+    for case in &cases {
+        for (name, lines) in &corpora {
+            unexplained += usize::from(!compare(case, name, lines, &mut answers)?);
+        }
+    }
+    if !peer.wait()?.success() {
+        return Err("the peers failed; their message stands above".into());
+    }
+    if unexplained > 0 {
+        return Err(format!("{unexplained} comparisons differ otherwise than explained").into());
+    }
+    println!("every difference is explained in dp-tokenizer/docs/conformance.md");
+    Ok(())
+}
+
+/// One vocabulary on one corpus; whether it differs exactly as explained.
+fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read) -> Outcome<bool> {
+    let mut encoder = case.tokenizer.encoder();
+    // SentencePiece's own form of an answer counts bytes.
+    let unit = if case.kind == "sentencepiece" { OffsetUnit::Bytes } else { OffsetUnit::Characters };
+    let (mut differing, mut count, mut altered, mut examples) = ([0; 3], 0, 0, Vec::new());
+    let mut strange = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let [length] = numbers(answers, 1)?[..] else { continue };
+        let ids = numbers(answers, length as usize)?;
+        let offsets: Vec<(usize, usize)> = numbers(answers, 2 * length as usize)?
+            .chunks_exact(2)
+            .map(|pair| (pair[0] as usize, pair[1] as usize))
+            .collect();
+        let [bytes] = numbers(answers, 1)?[..] else { continue };
+        let mut text = vec![0; bytes as usize];
+        answers.read_exact(&mut text)?;
+        let ours = encoder.encode_with_offsets(line, unit);
+        let decoded = case.tokenizer.decode(&ours.ids);
+        count += ours.ids.len();
+        // A literal mark is a blank to these vocabularies.
+        altered += usize::from(case.is_lossless && decoded != line.replace('\u{2581}', " "));
+        let same = [
+            ours.ids == ids && encoder.encode(line) == ids,
+            ours.ids != ids || ours.offsets == offsets,
+            ours.ids != ids || decoded.as_bytes() == text,
+        ];
+        for (place, same) in same.into_iter().enumerate() {
+            differing[place] += usize::from(!same);
+        }
+        if corpus == SWEEP && same.contains(&false) {
+            strange.extend(line.chars().nth(1));
+        }
+        if same.contains(&false) && examples.len() < 3 {
+            examples.push(example(
+                number,
+                line,
+                (&ours.ids, &ours.offsets, &decoded),
+                (&ids, &offsets, &text),
+            ));
+        }
+    }
+    let known = EXPLAINED.iter().find(|known| (known.0, known.1) == (case.name.as_str(), corpus));
+    let is_explained = altered == 0 && differing == known.map_or([0; 3], |known| known.2);
+    let [ids, offsets, texts] = differing;
+    let lossless = if case.is_lossless { altered.to_string() } else { "-".to_owned() };
+    let note = known.map_or(String::new(), |known| format!(" ({})", known.3));
+    println!(
+        "{} | {corpus} | {} | {count} | {ids} | {offsets} | {texts} | {lossless}{note}",
+        case.name,
+        lines.len()
+    );
+    classes(&strange);
+    if !is_explained {
+        examples.iter().for_each(|example| println!("    {example}"));
+    }
+    Ok(is_explained)
+}
+
+/// Characters by general category, as ranges.
+fn classes(characters: &[char]) {
+    let mut by_class: BTreeMap<String, Vec<(u32, u32)>> = BTreeMap::new();
+    for code in characters.iter().map(|c| *c as u32) {
+        let class = char::from_u32(code).map(|c| format!("{:?}", c.general_category())).unwrap_or_default();
+        let ranges = by_class.entry(class).or_default();
+        match ranges.last_mut().filter(|range| range.1 + 1 == code) {
+            Some(range) => range.1 = code,
+            None => ranges.push((code, code)),
+        }
+    }
+    for (class, ranges) in by_class {
+        let count: u32 = ranges.iter().map(|(from, to)| to - from + 1).sum();
+        let spelt = ranges.iter().map(|(from, to)| match from == to {
+            true => format!("{from:04X}"),
+            false => format!("{from:04X}-{to:04X}"),
+        });
+        println!("    {class}, {count} code points: {}", spelt.collect::<Vec<_>>().join(" "));
+    }
+}
+
+type Encoded<'a, T> = (&'a [u32], &'a [(usize, usize)], T);
+
+/// Where a public text differs first.
+fn example(number: usize, line: &str, ours: Encoded<&str>, theirs: Encoded<&[u8]>) -> String {
+    let start: String = line.chars().take(60).collect();
+    let token = ours.0.iter().zip(theirs.0).take_while(|(a, b)| a == b).count();
+    let offset = ours.1.iter().zip(theirs.1).take_while(|(a, b)| a == b).count();
+    let part = |ids: &[u32]| ids.iter().skip(token.saturating_sub(2)).take(6).copied().collect::<Vec<u32>>();
+    let text = |text: &str| text.chars().take(60).collect::<String>();
+    format!(
+        "text {number} {start:?} ({} bytes): from token {token} of {}: {:?} there {:?}; offset {offset}: {:?} there {:?}; \
+         decoded {:?} there {:?}",
+        line.len(),
+        ours.0.len(),
+        part(ours.0),
+        part(theirs.0),
+        ours.1.get(offset),
+        theirs.1.get(offset),
+        text(ours.2),
+        text(&String::from_utf8_lossy(theirs.2)),
+    )
+}
+
+fn numbers(answers: &mut impl Read, count: usize) -> Outcome<Vec<u32>> {
+    let mut bytes = vec![0; 4 * count];
+    answers.read_exact(&mut bytes).map_err(|error| format!("the peers' answers end early: {error}"))?;
+    Ok(bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+}
+
+fn write_job(folder: &Path, cases: &[Case], corpora: &Corpora) -> Outcome<PathBuf> {
+    let mut files = Vec::new();
+    for (name, lines) in corpora {
+        let path = folder.join(format!("{name}.jsonl"));
+        let mut out = std::io::BufWriter::new(std::fs::File::create(&path)?);
+        for line in lines {
+            writeln!(out, "{}", json!(line))?;
+        }
+        out.into_inner()?;
+        files.push((name, path));
+    }
+    let names: Vec<&str> = corpora.keys().copied().collect();
+    let cases: Vec<_> =
+        cases.iter().map(|case| json!({"kind": case.kind, "path": case.path, "corpora": names})).collect();
+    let path = folder.join("job.json");
+    std::fs::write(&path, json!({"corpora": files, "cases": cases}).to_string())?;
+    Ok(path)
+}
+
+fn read_corpora(data: &Path, (python, script): (&Path, &Path)) -> Outcome<Corpora> {
+    let texts = |path: &str| -> Outcome<Vec<String>> {
+        let path = data.join(path);
+        if !path.is_file() {
+            return Err(format!("{} is not here; it is needed", path.display()).into());
+        }
+        open(&Source::files([path]))?.map(|record| Ok(record?.text)).collect()
+    };
+    let naughty: Vec<String> = serde_json::from_slice(&std::fs::read(data.join("unicode/blns/blns.json"))?)?;
+    let questions: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(data.join("tokenizers/expected/question_tokens.json"))?)?;
+    let questions = questions.as_array().into_iter().flatten();
+    let brown = texts("brown/brown_plain.tsv.zst")?;
+    let zip = data.join("unicode/udhr2.zip");
+    let udhr = Command::new(python).arg(script).arg("udhr").arg(zip).stderr(Stdio::inherit()).output()?;
+    let udhr = udhr.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    // Within a word, between words, and repeated.
+    let sweep = (0..=0x10FFFF).filter_map(char::from_u32).map(|c| format!("a{c}b {c} {c}{c}"));
+    Ok(BTreeMap::from([
+        ("novels", texts("novels/novels.jsonl.zst")?),
+        ("brown", brown.iter().filter_map(|row| Some(row.rsplit_once('\t')?.1.to_owned())).collect()),
+        ("udhr", udhr.map(serde_json::from_slice).collect::<Result<_, _>>()?),
+        ("naughty", naughty),
+        ("squad", questions.filter_map(|q| Some(q["original"].as_str()?.to_owned())).collect()),
+        ("japanese", texts("tokenizers/sp/wagahaiwa_nekodearu.txt")?),
+        (SWEEP, sweep.collect()),
+    ]))
+}
+
+/// Public vocabularies, and those that are trained here on every eighth of the novels' paragraphs.
+fn cases(data: &Path, folder: &Path, novels: &[String]) -> Outcome<Vec<Case>> {
+    let file = |path: &str| data.join("tokenizers").join(path);
+    let mut cases = Vec::new();
+    let mut add = |name: &str, tokenizer, kind, path, is_lossless| {
+        cases.push(Case { name: name.to_owned(), tokenizer, kind, path, is_lossless });
+    };
+    let path = file("torchtext/bert_base_uncased_vocab.txt");
+    let bert = Tokenizer::bert(vocab_txt::read(&std::fs::read(&path)?)?, BertNormalizer::uncased())?;
+    add("BERT vocab.txt", bert, "bert", path, false);
+    for (name, path) in [
+        ("GPT-2 tokenizer.json", "hf/gpt2/tokenizer.json"),
+        ("T5 tokenizer.json", "hf/t5-small/tokenizer.json"),
+    ] {
+        let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(file(path))?)?;
+        add(name, tokenizer, "json", file(path), path.contains("gpt2"));
+    }
+    let merges = folder.join("merges.txt");
+    std::fs::copy(file("torchtext/gpt2_bpe_vocab.bpe"), &merges)?;
+    let path = folder.join("vocab.json");
+    std::fs::copy(file("torchtext/gpt2_bpe_encoder.json"), &path)?;
+    let merges = gpt2::read_merges(&std::fs::read(merges)?)?;
+    let tokenizer = Tokenizer::gpt2(gpt2::read_vocab(&std::fs::read(&path)?)?, merges)?;
+    add("GPT-2 vocab.json, merges.txt", tokenizer, "gpt2", path, true);
+    for (name, path) in [
+        ("T5 .model", "torchtext/t5_tokenizer_base.model"),
+        ("SentencePiece's English .model", "sp/test_model.model"),
+        ("SentencePiece's Japanese .model", "sp/test_ja_model.model"),
+    ] {
+        let model = SentencePieceModel::from_bytes(&std::fs::read(file(path))?)?;
+        add(name, Tokenizer::from_sentencepiece(&model)?, "sentencepiece", file(path), false);
+    }
+    let part = folder.join("part.txt");
+    let lines: Vec<String> = novels.iter().step_by(8).map(|line| line.replace('\n', " ")).collect();
+    std::fs::write(&part, lines.join("\n"))?;
+    let options = CountOptions { threads: 2, memory: usize::MAX, spill_folder: None };
+    let words = public_corpus_counts(&Source::files([part]), &options)?;
+    trained(folder, &words, &mut add)?;
+    Ok(cases)
+}
+
+fn trained(
+    folder: &Path,
+    words: &[(String, f64)],
+    add: &mut impl FnMut(&str, Tokenizer, &'static str, PathBuf, bool),
+) -> Outcome<()> {
+    let plain = || UnigramConfig::default();
+    let nfkc = UnigramConfig { normalizer: Some(Normalizer::Nfkc), ..plain() };
+    let symbols = vec!["<user>".to_owned(), "the".to_owned()];
+    let shaped =
+        UnigramConfig { byte_fallback: false, symbols, sentinels: 3, character_coverage: 0.999, ..plain() };
+    let specials = BpeConfig::default().special_tokens;
+    let made = [
+        ("unigram", unigram(words, &plain())?.tokenizer, true),
+        ("unigram, NFKC", unigram(words, &nfkc)?.tokenizer, false),
+        ("unigram, symbols, no bytes", unigram(words, &shaped)?.tokenizer, false),
+        ("BPE", bpe(words, &BpeConfig::default())?.tokenizer, true),
+        ("WordPiece", wordpiece(words, &WordPieceTraining::default())?.tokenizer, false),
+        ("characters", characters(words, &CharacterConfig::default())?.tokenizer, true),
+        ("bytes", bytes(&specials)?, true),
+    ];
+    for (number, (name, tokenizer, is_lossless)) in made.into_iter().enumerate() {
+        let own = folder.join(number.to_string());
+        std::fs::create_dir(&own)?;
+        let json = tokenizer.to_json();
+        std::fs::write(own.join("tokenizer.json"), &json)?;
+        std::fs::write(own.join("tokenizer_config.json"), tokenizer.to_config_json())?;
+        let name_of = |form: &str| format!("{name} {form}");
+        if let Ok(model) = tokenizer.to_sentencepiece() {
+            let path = own.join("spm.model");
+            std::fs::write(&path, model.to_bytes())?;
+            add(
+                &name_of(".model"),
+                Tokenizer::from_sentencepiece(&model)?,
+                "sentencepiece",
+                path,
+                is_lossless,
+            );
+        }
+        add(
+            &name_of("by transformers"),
+            Tokenizer::from_json(&json)?,
+            "transformers",
+            own.clone(),
+            is_lossless,
+        );
+        add(
+            &name_of("tokenizer.json"),
+            Tokenizer::from_json(&json)?,
+            "json",
+            own.join("tokenizer.json"),
+            is_lossless,
+        );
+    }
+    Ok(())
+}

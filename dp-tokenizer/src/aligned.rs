@@ -1,0 +1,215 @@
+//! Texts that remember which part of the original each of their bytes comes from.
+//!
+//! The rules are those of Hugging Face tokenizers, so that offsets agree: a text is rewritten as characters with a change
+//! each. 0 replaces the next character; 1 adds one, which comes from where the one before it does; -n replaces the next and
+//! drops the n after it.
+
+use std::ops::Range;
+
+use unicode_normalization::char::{
+    canonical_combining_class, compose, decompose_canonical, decompose_compatible,
+};
+
+/// Bytes of the original, from and to.
+pub(crate) type Span = (usize, usize);
+
+/// A character and how it changes the text.
+pub(crate) type Change = (char, isize);
+
+/// A text whose bytes know their places in the original.
+#[derive(Clone, Debug)]
+pub(crate) struct Aligned {
+    pub(crate) text: String,
+    /// For each byte of the text.
+    pub(crate) spans: Vec<Span>,
+    /// Where in the original it starts.
+    origin: usize,
+}
+
+impl Aligned {
+    /// Part of the original that starts there at `origin`.
+    pub(crate) fn new(text: &str, origin: usize) -> Self {
+        let spans = text.char_indices().flat_map(|(at, c)| {
+            let span = (origin + at, origin + at + c.len_utf8());
+            std::iter::repeat_n(span, c.len_utf8())
+        });
+        Self { text: text.to_owned(), spans: spans.collect(), origin }
+    }
+
+    /// A text whose bytes come from `spans`.
+    pub(crate) fn from_spans(text: String, spans: Vec<Span>) -> Self {
+        let origin = spans.first().map_or(0, |span| span.0);
+        Self { text, spans, origin }
+    }
+
+    /// These bytes of the text.
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        Self::from_spans(self.text[range.clone()].to_owned(), self.spans[range].to_vec())
+    }
+
+    /// Where these bytes of the text come from.
+    pub(crate) fn span(&self, range: Range<usize>) -> Span {
+        let start = self.spans.get(range.start).map_or(self.origin, |first| first.0);
+        match self.spans.get(range) {
+            Some([.., last]) => (start, last.1),
+            _ => (start, start),
+        }
+    }
+
+    /// Rewrites the text by `changes`, after dropping its first `skipped` characters.
+    pub(crate) fn change(&mut self, changes: impl IntoIterator<Item = Change>, skipped: usize) {
+        let mut chars = self.text.chars().map(char::len_utf8);
+        let mut at: usize = chars.by_ref().take(skipped).sum();
+        let (mut text, mut spans) = (String::with_capacity(self.text.len()), Vec::with_capacity(at));
+        let nowhere = (self.origin, self.origin);
+        for (c, change) in changes {
+            let place = if change > 0 { at.checked_sub(1) } else { Some(at) };
+            let span = place.and_then(|place| self.spans.get(place)).copied().unwrap_or(nowhere);
+            if change <= 0 {
+                at += chars.by_ref().take(1 + change.unsigned_abs()).sum::<usize>();
+            }
+            text.push(c);
+            spans.extend(std::iter::repeat_n(span, c.len_utf8()));
+        }
+        (self.text, self.spans) = (text, spans);
+    }
+
+    /// Each character by another.
+    pub(crate) fn map(&mut self, map: impl Fn(char) -> char) {
+        let changes: Vec<Change> = self.text.chars().map(|c| (map(c), 0)).collect();
+        self.change(changes, 0);
+    }
+
+    /// Each character by those that `write` adds for it.
+    pub(crate) fn expand(&mut self, mut write: impl FnMut(char, &mut Vec<Change>)) {
+        let mut changes = Vec::with_capacity(self.text.len());
+        self.text.chars().for_each(|c| write(c, &mut changes));
+        self.change(changes, 0);
+    }
+
+    /// Only the characters to `keep`.
+    pub(crate) fn filter(&mut self, keep: impl Fn(char) -> bool) {
+        let (mut changes, mut skipped): (Vec<Change>, usize) = (Vec::new(), 0);
+        for c in self.text.chars() {
+            match (keep(c), changes.last_mut()) {
+                (true, _) => changes.push((c, 0)),
+                (false, Some(last)) => last.1 -= 1,
+                (false, None) => skipped += 1,
+            }
+        }
+        self.change(changes, skipped);
+    }
+
+    /// Lower case, character by character.
+    pub(crate) fn lowercase(&mut self) {
+        self.expand(|c, out| out.extend(c.to_lowercase().zip([0, 1, 1])));
+    }
+
+    /// `mark` before the text, as if it stood where the first character does.
+    pub(crate) fn prepend(&mut self, mark: char) {
+        if let Some(first) = self.spans.first().copied() {
+            self.text.insert(0, mark);
+            self.spans.splice(0..0, std::iter::repeat_n(first, mark.len_utf8()));
+        }
+    }
+
+    /// Unicode normalisation: with compatibility forms or without, composed or not.
+    pub(crate) fn unicode(&mut self, is_compatible: bool, is_composed: bool) {
+        if self.text.is_ascii() {
+            return;
+        }
+        let mut changes: Vec<Change> = Vec::with_capacity(self.text.len());
+        let mut start_of_marks = 0;
+        for c in self.text.chars() {
+            let mut change = 0;
+            let push = |part: char| {
+                if canonical_combining_class(part) == 0 {
+                    order(&mut changes[start_of_marks..]);
+                    start_of_marks = changes.len() + 1;
+                }
+                changes.push((part, change));
+                change = 1;
+            };
+            if is_compatible { decompose_compatible(c, push) } else { decompose_canonical(c, push) }
+        }
+        order(changes.get_mut(start_of_marks..).unwrap_or_default());
+        self.change(if is_composed { composed(changes) } else { changes }, 0);
+    }
+}
+
+/// Marks in the order of their classes, those of one class as they stand.
+fn order(marks: &mut [Change]) {
+    marks.sort_by_key(|mark| canonical_combining_class(mark.0));
+}
+
+/// Composes decomposed characters; what goes into another is dropped after it.
+fn composed(changes: Vec<Change>) -> Vec<Change> {
+    let mut out = Vec::with_capacity(changes.len());
+    let mut waiting: Vec<Change> = Vec::new();
+    let mut starter: Option<Change> = None;
+    let mut last_class = None;
+    for (c, change) in changes {
+        let class = canonical_combining_class(c);
+        let Some(onto) = starter else {
+            if class == 0 {
+                starter = Some((c, change));
+            } else {
+                out.push((c, change));
+            }
+            continue;
+        };
+        let is_blocked = last_class.is_some_and(|last| last >= class);
+        if let Some(both) = compose(onto.0, c).filter(|_| !is_blocked) {
+            starter = Some((both, onto.1 + change - 1));
+        } else if class == 0 {
+            out.push(onto);
+            out.append(&mut waiting);
+            (starter, last_class) = (Some((c, change)), None);
+        } else {
+            waiting.push((c, change));
+            last_class = Some(class);
+        }
+    }
+    out.extend(starter);
+    out.append(&mut waiting);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use unicode_normalization::UnicodeNormalization;
+
+    proptest! {
+        #[test]
+        fn forms_are_those_of_the_standard_and_come_from_the_text(text in "(\\PC|[e\u{301}\u{327}\u{344}\u{AC00}-\u{AC1F}\u{1100}-\u{1112}\u{1161}\u{11A8}ﬁ½])*") {
+            let forms: [(bool, bool, String); 4] = [
+                (false, true, text.nfc().collect()),
+                (false, false, text.nfd().collect()),
+                (true, true, text.nfkc().collect()),
+                (true, false, text.nfkd().collect()),
+            ];
+            for (is_compatible, is_composed, form) in forms {
+                let mut aligned = Aligned::new(&text, 7);
+                aligned.unicode(is_compatible, is_composed);
+                prop_assert_eq!(&aligned.text, &form);
+                prop_assert_eq!(aligned.spans.len(), form.len());
+                prop_assert!(aligned.spans.iter().all(|span| span.0 >= 7 && span.1 <= 7 + text.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn changes_keep_places() {
+        let mut text = Aligned::new("\u{1}Ae\u{301}ﬁ", 10);
+        text.filter(|c| c != '\u{1}');
+        text.unicode(true, true);
+        text.lowercase();
+        assert_eq!(text.text, "aéfi");
+        // The accent is dropped after its letter, so the letter alone is named: as tokenizers has it.
+        assert_eq!(text.spans, [(11, 12), (12, 13), (12, 13), (15, 18), (15, 18)]);
+        text.prepend('▁');
+        assert_eq!((text.span(0..3), text.span(0..4), text.span(3..8)), ((11, 12), (11, 12), (11, 18)));
+    }
+}

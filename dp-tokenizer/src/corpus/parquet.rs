@@ -1,0 +1,187 @@
+//! Rows of a parquet file as JSON lines, so that whatever reads lines reads them.
+
+use std::fs::File;
+use std::io::{Error, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::reader::RowIter;
+use parquet::record::{Field, Row};
+use parquet::schema::types::Type;
+use serde_json::{Map, Value};
+
+use super::{BadUtf8, Files};
+
+/// The rows of the file at `path`, of which only the columns of text and user are read.
+pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let size = file.metadata().map_err(|error| error.to_string())?.len();
+    let opened = unharmed(|| {
+        let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+        let metadata = reader.metadata().file_metadata();
+        let wanted = |name: &str| name == files.text_field || files.user_field.as_deref() == Some(name);
+        let columns = metadata.schema().get_fields().iter().filter(|column| wanted(column.name()));
+        let columns: Vec<Arc<Type>> = columns.cloned().collect();
+        if columns.is_empty() {
+            return Err(format!(
+                "no column {:?}; name the one that holds the text (text_field)",
+                files.text_field
+            ));
+        }
+        let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        let schema = Type::group_type_builder(metadata.schema().name()).with_fields(columns).build();
+        let schema = schema.map_err(|error| error.to_string())?;
+        let iter = RowIter::from_file_into(Box::new(reader)).project(Some(schema));
+        Ok((iter.map_err(|error| error.to_string())?, rows))
+    });
+    let (rows, count) = opened.unwrap_or_else(|| Err(DAMAGED.to_owned()))?;
+    let shown_per_row = size as f64 / count.max(1) as f64;
+    Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, done: 0, shown_per_row })
+}
+
+const DAMAGED: &str = "the parquet file is damaged";
+
+/// What `work` answers, or none where it panics: the crate does on some damaged files.
+fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+struct Lines {
+    rows: RowIter<'static>,
+    files: Files,
+    /// The row that is being handed out, and how much of it is.
+    line: Vec<u8>,
+    taken: usize,
+    /// Rows so far, each of which stands for this many bytes of the file in a display of progress.
+    done: u64,
+    shown_per_row: f64,
+}
+
+impl Read for Lines {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if self.taken == self.line.len() {
+            let row = unharmed(|| self.rows.next()).ok_or_else(|| Error::other(DAMAGED))?;
+            let Some(row) = row.transpose().map_err(|error| Error::other(error.to_string()))? else {
+                return Ok(0);
+            };
+            self.line = self.json(&row)?;
+            self.taken = 0;
+            let shown = |rows: u64| (rows as f64 * self.shown_per_row) as u64;
+            self.files.meter.add(shown(self.done + 1) - shown(self.done));
+            self.done += 1;
+        }
+        let count = out.len().min(self.line.len() - self.taken);
+        out[..count].copy_from_slice(&self.line[self.taken..self.taken + count]);
+        self.taken += count;
+        Ok(count)
+    }
+}
+
+impl Lines {
+    fn json(&self, row: &Row) -> std::io::Result<Vec<u8>> {
+        let mut object = Map::new();
+        for (name, field) in row.get_column_iter() {
+            let value = match field {
+                Field::Str(text) => Value::from(text.as_str()),
+                Field::Bytes(bytes) => match (std::str::from_utf8(bytes.data()), self.files.bad_utf8) {
+                    (Ok(text), _) => Value::from(text),
+                    (Err(_), BadUtf8::Replace) => Value::from(String::from_utf8_lossy(bytes.data())),
+                    (Err(_), BadUtf8::Refuse) => return Err(Error::other("not valid UTF-8")),
+                },
+                Field::Byte(number) => Value::from(*number),
+                Field::Short(number) => Value::from(*number),
+                Field::Int(number) => Value::from(*number),
+                Field::Long(number) => Value::from(*number),
+                Field::UByte(number) => Value::from(*number),
+                Field::UShort(number) => Value::from(*number),
+                Field::UInt(number) => Value::from(*number),
+                Field::ULong(number) => Value::from(*number),
+                // Whoever reads the line says what it should have been.
+                _ => Value::Null,
+            };
+            object.insert(name.clone(), value);
+        }
+        let mut line = serde_json::to_vec(&object)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CorpusError, Record, Source, open};
+    use super::*;
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    fn written(texts: &[&str]) -> Vec<u8> {
+        let schema =
+            "message notes { required binary text (UTF8); required int64 user; required double extra; }";
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
+        // Two rows a group, so that the file has several.
+        for (number, group) in texts.chunks(2).enumerate() {
+            let mut rows = writer.next_row_group().unwrap();
+            let column: Vec<ByteArray> = group.iter().map(|text| ByteArray::from(*text)).collect();
+            let mut texts = rows.next_column().unwrap().unwrap();
+            texts.typed::<ByteArrayType>().write_batch(&column, None, None).unwrap();
+            texts.close().unwrap();
+            let mut users = rows.next_column().unwrap().unwrap();
+            let ids = vec![number as i64; group.len()];
+            users.typed::<Int64Type>().write_batch(&ids, None, None).unwrap();
+            users.close().unwrap();
+            let mut extra = rows.next_column().unwrap().unwrap();
+            extra
+                .typed::<parquet::data_type::DoubleType>()
+                .write_batch(&vec![0.5; group.len()], None, None)
+                .unwrap();
+            extra.close().unwrap();
+            rows.close().unwrap();
+        }
+        writer.into_inner().unwrap()
+    }
+
+    fn read(path: &Path, user: Option<&str>) -> Result<Vec<Record>, CorpusError> {
+        let mut files = Files::of([path.to_owned()]);
+        files.user_field = user.map(str::to_owned);
+        open(&Source::Files(files))?.collect()
+    }
+
+    #[test]
+    fn rows_are_records_with_their_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        let texts = ["one \"quoted\"\nline", "é\u{2028}", "three"];
+        std::fs::write(&path, written(&texts)).unwrap();
+        let records = read(&path, Some("user")).unwrap();
+        let want = texts.iter().zip(["0", "0", "1"]);
+        let want: Vec<Record> =
+            want.map(|(t, u)| Record { text: (*t).to_owned(), user: Some(u.to_owned()) }).collect();
+        assert_eq!(records, want);
+        assert_eq!(read(&path, None).unwrap().len(), 3);
+        let missing = read(&path, Some("name")).unwrap_err().to_string();
+        assert!(missing.contains("no field \"name\""), "{missing}");
+        let wrong = read(&path, Some("extra")).unwrap_err().to_string();
+        assert!(wrong.contains("wrong type"), "{wrong}");
+    }
+
+    #[test]
+    fn damaged_files_are_refused_or_read_but_never_end_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        let whole = written(&["one", "two", "three"]);
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xA5;
+            std::fs::write(&path, &damaged).unwrap();
+            let _ = read(&path, Some("user"));
+        }
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(read(&path, Some("user")).is_err(), "{length}");
+        }
+    }
+}
