@@ -128,7 +128,7 @@ enum Command {
         #[arg(long, default_value = "cpu")]
         device: DeviceName,
     },
-    /// Perplexity per token of a finished run's model on a public text
+    /// How well a finished run's model predicts a public text: by token, by word, without unknown words
     Eval {
         /// The run folder
         run: PathBuf,
@@ -222,10 +222,8 @@ fn carry_out(cli: Cli) -> Result<(), RunError> {
             say(&generate::generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
         }
         Some(Command::Eval { run, text, device, json }) => {
-            let (model, unigram) = generate::perplexity(&run, device.into(), &text)?;
-            let figures = serde_json::json!({ "perplexity": model, "best_unigram_perplexity": unigram });
-            let words = format!("perplexity per token {model:.2}; the best unigram model's {unigram:.2}");
-            answer(&figures, words, json)
+            let figures = generate::evaluate(&run, device.into(), &text)?;
+            answer(&figures, figures.to_string(), json)
         }
     }
 }

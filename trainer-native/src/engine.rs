@@ -9,7 +9,7 @@ use crate::layer::{Kernels, ParamSpec, SelectionError, Weights};
 use crate::model::{Batch, Network, Shape};
 pub use crate::model::{Example, ModelError};
 use crate::optim::Optimizer;
-use crate::tensor::{FloatDType, Tensor, from_host, to_host, to_host_f64};
+use crate::tensor::{FloatDType, Int, Tensor, from_host, to_host, to_host_f64};
 
 /// What the engine refuses.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -61,6 +61,28 @@ pub struct NamedTensor {
     pub shape: Vec<usize>,
     /// Values in row-major order.
     pub data: Vec<f32>,
+}
+
+/// How well a model predicts one target of public text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Negative log-likelihood in nats.
+    pub nll: f64,
+    /// Whether no other token is likelier.
+    pub is_likeliest: bool,
+}
+
+impl Prediction {
+    /// # Shapes
+    /// - logits: `[places, classes]`, targets: `[places]`
+    fn of<B: Kernels>(logits: Tensor<B, 2>, targets: Tensor<B, 1, Int>) -> Vec<Self> {
+        let places = logits.dims()[0];
+        let largest = logits.clone().max_dim(1);
+        let hit = logits.clone().gather(1, targets.clone().reshape([places, 1])).greater_equal(largest);
+        let hits = to_host(hit.float());
+        let nll = to_host_f64(B::token_nll(logits, targets));
+        nll.into_iter().zip(hits).map(|(nll, hit)| Self { nll, is_likeliest: hit > 0.5 }).collect()
+    }
 }
 
 /// A model in training.
@@ -179,22 +201,66 @@ impl<B: Kernels> Engine<B> {
     /// # Errors
     /// [`EngineError::Example`].
     pub fn nll_each(&self, examples: &[Example]) -> Result<Vec<f64>, EngineError> {
+        self.by_batch(examples, |weights, batch, piece| {
+            let targets = batch.targets.clone();
+            let nll = to_host_f64(B::token_nll(self.model.logits(weights, batch), flat(targets)));
+            self.rows(&nll, piece).map(|row| row.iter().sum()).collect()
+        })
+    }
+
+    /// How well each target of each example is predicted. For public text only.
+    ///
+    /// # Errors
+    /// [`EngineError::Example`].
+    pub fn predictions(&self, examples: &[Example]) -> Result<Vec<Vec<Prediction>>, EngineError> {
+        self.by_batch(examples, |weights, batch, piece| {
+            let targets = batch.targets.clone();
+            let all = Prediction::of(self.model.logits(weights, batch), flat(targets));
+            self.rows(&all, piece).map(<[Prediction]>::to_vec).collect()
+        })
+    }
+
+    /// How well the class of each example's pair of sentences is predicted, where there is one. For public text only.
+    ///
+    /// # Errors
+    /// [`EngineError::Example`].
+    pub fn sentence_predictions(&self, examples: &[Example]) -> Result<Vec<Prediction>, EngineError> {
+        let found = self.by_batch(examples, |weights, batch, piece| {
+            let classes = batch.sentences.clone();
+            let all =
+                self.model.sentence_logits(weights, batch).map(|logits| Prediction::of(logits, classes));
+            let paired = |(at, example): (usize, &Example)| {
+                all.as_ref().filter(|_| example.sentence.is_some()).map(|all| all[at])
+            };
+            piece.iter().enumerate().map(paired).collect()
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// What `part` makes of each example of each batch, in the examples' order.
+    fn by_batch<T: Send>(
+        &self,
+        examples: &[Example],
+        part: impl Fn(&Weights<B>, Batch<B>, &[Example]) -> Vec<T> + Sync,
+    ) -> Result<Vec<T>, EngineError> {
         let lot = self.lot(examples)?;
         let pieces: Vec<&[Example]> = examples.chunks(lot.physical_batch).collect();
         let work = |weights: &Weights<B>, piece: &&[Example]| {
             let batch = Batch::new(piece, lot.physical_batch, lot.shape, weights.dtype(), lot.device);
-            let (rows, width) = (lot.physical_batch, lot.shape.targets());
-            let counted = batch.target_weights.clone().greater_elem(0.0).float().reshape([rows * width]);
-            let targets = batch.targets.clone().reshape([rows * width]);
-            let nll = to_host_f64(B::token_nll(self.model.logits(weights, batch), targets) * counted);
-            nll.chunks(width).take(piece.len()).map(|row| row.iter().sum()).collect::<Vec<f64>>()
+            part(weights, batch, piece)
         };
         let contexts = vec![self.weights.clone(); B::workers().min(pieces.len()).max(1)];
-        let join = |mut all: Vec<f64>, part: Vec<f64>| {
+        let join = |mut all: Vec<T>, part: Vec<T>| {
             all.extend(part);
             all
         };
         Ok(fold_in_order(&pieces, contexts, work, Vec::with_capacity(examples.len()), join))
+    }
+
+    /// Each example's own part of what there is for every target of a batch, padding left out.
+    fn rows<'a, T>(&self, all: &'a [T], piece: &'a [Example]) -> impl Iterator<Item = &'a [T]> {
+        let width = self.model.shape().targets();
+        piece.iter().enumerate().map(move |(at, example)| &all[at * width..][..example.targets.len()])
     }
 
     /// Logits at each place of an example where the network predicts: each place of the input, or of the decoder's
@@ -331,6 +397,11 @@ impl<B: Kernels> Engine<B> {
         }
         Ok(Lot { examples, physical_batch: self.physical_batch, shape, device: &self.device })
     }
+}
+
+fn flat<B: Kernels>(targets: Tensor<B, 2, Int>) -> Tensor<B, 1, Int> {
+    let [rows, width] = targets.dims();
+    targets.reshape([rows * width])
 }
 
 fn positive(what: &'static str, value: f64) -> Result<(), EngineError> {

@@ -6,8 +6,9 @@ use std::path::Path;
 use crate::certificate::{self, Certificate};
 use crate::checkpoint::{MODEL_FILE_NAME, NumberFormat, model_file, read_tensors};
 use crate::engine::NamedTensor;
+use crate::eval::Evaluation;
 use crate::ledger::Record;
-use crate::run::{Evaluation, read_evaluation_file, read_plan};
+use crate::run::{read_evaluation_file, read_plan};
 use crate::{RunError, durable, folder, verify, vocabulary};
 
 /// Verifies a finished run and writes its model to the new or empty folder `out`.
@@ -98,9 +99,8 @@ fn model_card(c: &Certificate, evaluation: Option<&Evaluation>) -> String {
     }
     if let Some(evaluation) = evaluation {
         card.push_str(&format!(
-            "\nPerplexity per token on held-out public text: {:.2} (the best unigram model of that text: {:.2}).\n",
-            evaluation.perplexity.get(),
-            evaluation.best_unigram_perplexity
+            "\nOn held-out public text: {}.\n",
+            evaluation.to_string().replace('\n', "; ")
         ));
     }
     card.push_str("\n## What is not protected\n\n");

@@ -7,14 +7,15 @@ use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
 use plan::{Device, Plan, PlanFile};
 
 use crate::checkpoint::{MODEL_FILE_NAME, read_tensors};
-use crate::data::{Dataset, read_public_file};
+use crate::data::read_public_file;
 use crate::device::{OnDevice, on_device};
 use crate::engine::{Engine, EngineError};
+use crate::eval::{Evaluation, HeldOut};
 use crate::folder::PLAN_FILE_NAME;
 use crate::layer::Kernels;
 use crate::objective::{Objective, Writing};
 use crate::pretrained::CONFIG_FILE_NAME;
-use crate::{RunError, durable, eval, vocabulary};
+use crate::{RunError, durable, vocabulary};
 
 /// How to draw text.
 #[derive(Clone, Debug)]
@@ -52,12 +53,12 @@ pub fn generate(folder: &Path, device: Device, sampling: &Sampling) -> Result<St
     with_model(folder, device, Generate { sampling, stream })
 }
 
-/// Perplexity per token of the run's model on a public text file, and that of the best unigram model of the file.
+/// Figures of the run's model on a public text file.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the folder holds no finished model or the text cannot be read.
-pub fn perplexity(folder: &Path, device: Device, text: &Path) -> Result<(f64, f64), RunError> {
-    with_model(folder, device, Perplexity(text))
+pub fn evaluate(folder: &Path, device: Device, text: &Path) -> Result<Evaluation, RunError> {
+    with_model(folder, device, Evaluate(text))
 }
 
 /// A question to a finished model.
@@ -136,20 +137,19 @@ impl Generate<'_> {
     }
 }
 
-struct Perplexity<'a>(&'a Path);
+struct Evaluate<'a>(&'a Path);
 
-impl Ask for Perplexity<'_> {
-    type Answer = (f64, f64);
+impl Ask for Evaluate<'_> {
+    type Answer = Evaluation;
     fn ask<B: Kernels>(
         self,
         engine: &Engine<B>,
         tokenizer: &Tokenizer,
         objective: &Objective,
-    ) -> Result<(f64, f64), RunError> {
-        let parts = read_public_file(self.0)?;
-        let windows = Dataset::encode(&parts, tokenizer, objective.cut()).all_windows();
-        let examples = objective.evaluation(&windows);
-        Ok((eval::mean_nll(engine, &examples)?.exp(), eval::best_unigram_nll(&examples).exp()))
+    ) -> Result<Evaluation, RunError> {
+        let held_out = HeldOut::new(&read_public_file(self.0)?, tokenizer, objective)?;
+        let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
+        held_out.ok_or_else(nothing)?.measure(engine)
     }
 }
 

@@ -6,7 +6,7 @@ mod request;
 use mechanisms::{OsRng, PrivacyRng, Purpose, TestRng};
 use plan::CertifiedPlan;
 
-pub use finish::{Evaluation, Summary};
+pub use finish::Summary;
 pub(crate) use finish::{read_evaluation_file, summary};
 pub use request::{Request, read_plan};
 
@@ -15,7 +15,8 @@ use crate::charging::Charging;
 use crate::checkpoint::Checkpoint;
 use crate::data::{self, Dataset, Sampler};
 use crate::device::{OnDevice, on_device};
-use crate::engine::{DpStep, Engine, Example, PlainStep};
+use crate::engine::{DpStep, Engine, PlainStep};
+use crate::eval::{Evaluation, HeldOut};
 use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::objective::Objective;
@@ -23,7 +24,7 @@ use crate::optim::learning_rate;
 use crate::pretrained::{self, Start};
 use crate::progress::{Progress, Tick, note};
 use crate::telemetry::{Metric, Metrics, Released};
-use crate::{RunError, certificate, eval, ledger, memory, stop, vocabulary};
+use crate::{RunError, certificate, ledger, memory, stop, vocabulary};
 
 /// Carries out the plan of a request, or goes on with it.
 ///
@@ -75,10 +76,8 @@ fn carry_out<B: Kernels>(
     if let Some(canaries) = Canaries::obtain(&folder.path, job.canaries, fresh, rng)? {
         dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), objective.cut()));
     }
-    let evaluation = evaluation
-        .map(|parts| Dataset::encode(&parts, &tokenizer, objective.cut()).all_windows())
-        .map(|windows| objective.evaluation(&windows))
-        .unwrap_or_default();
+    let evaluation =
+        evaluation.map(|parts| HeldOut::new(&parts, &tokenizer, &objective)).transpose()?.flatten();
     let engine = start_engine::<B>(plan, tokenizer.vocab_size(), start, &folder, device, rng)?;
     let end = affordable_end(plan, &folder)?;
     let sampler = Sampler::default();
@@ -164,11 +163,11 @@ struct Training<'a, B: Kernels> {
     engine: Engine<B>,
     objective: Objective,
     sampler: Sampler,
-    /// Examples of the public evaluation text; none if the plan has no such text.
-    evaluation: Vec<Example>,
+    /// The plan's public evaluation text, if it has any.
+    evaluation: Option<HeldOut>,
     end: u64,
     /// The last evaluation, and the number of steps done by then.
-    measured: Option<(u64, f64)>,
+    measured: Option<(u64, Evaluation)>,
 }
 
 impl<B: Kernels> Training<'_, B> {
@@ -240,9 +239,9 @@ impl<B: Kernels> Training<'_, B> {
         }
         let epsilon = certificate::spent(plan, self.folder.ledger.record())?;
         if evaluate {
-            let nll = (!self.evaluation.is_empty())
-                .then(|| eval::mean_nll(&self.engine, &self.evaluation))
-                .transpose()?;
+            let measure = |text: &HeldOut| text.measure(&self.engine);
+            let measured = self.evaluation.as_ref().map(measure).transpose()?;
+            let nll = measured.as_ref().map(|figures| figures.perplexity.get().ln());
             metrics.write(&Metric {
                 step: steps_done,
                 learning_rate: Released::from_plan(learning_rate),
@@ -251,9 +250,9 @@ impl<B: Kernels> Training<'_, B> {
                 epsilon: Released::from_plan(epsilon.map(|bounds| bounds.upper)),
                 evaluation_nll: Released::from_public_text(nll),
             })?;
-            if let Some(nll) = nll {
-                self.measured = Some((steps_done, nll));
-                progress.line(&format!("step {steps_done}: held-out perplexity per token {:.2}", nll.exp()));
+            if let Some(figures) = measured {
+                progress.line(&format!("step {steps_done}: held-out {figures}"));
+                self.measured = Some((steps_done, figures));
             }
         }
         let batch = plan.phase(steps_done - 1).map_or(0, |phase| phase.expected_batch_size);

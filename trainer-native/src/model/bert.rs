@@ -151,6 +151,19 @@ impl Bert {
         self.masked.forward(weights, &saved.hidden, batch.positions).0
     }
 
+    /// Logits of the sentences' class, if the network predicts it.
+    ///
+    /// # Shapes
+    /// - output: `[rows, 2]`
+    pub fn sentence_logits<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        batch: &Batch<B>,
+    ) -> Option<Tensor<B, 2>> {
+        let head = self.sentence.as_ref()?;
+        Some(head.logits(weights, &self.forward(weights, batch).hidden))
+    }
+
     /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
     ///
     /// The loss is the mean over masked places, plus that of the sentences where there are two.

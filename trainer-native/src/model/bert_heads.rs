@@ -116,6 +116,15 @@ impl SentenceHead {
         Self { pooler, classes: linear(list, "cls.seq_relationship", 2, d) }
     }
 
+    /// The two classes' logits.
+    ///
+    /// # Shapes
+    /// - hidden: `[batch, seq, d]`, output: `[batch, 2]`
+    pub fn logits<B: Kernels>(&self, weights: &Weights<B>, hidden: &Tensor<B, 3>) -> Tensor<B, 2> {
+        let pooled = self.pooler.forward(weights, hidden.clone().narrow(1, 0, 1)).tanh();
+        self.classes.forward(weights, pooled).reshape([hidden.dims()[0], 2])
+    }
+
     /// Forward and backward at once: the gradient of the encoder's output, and the head's records.
     ///
     /// # Shapes

@@ -181,6 +181,17 @@ impl Network {
         }
     }
 
+    /// Logits of the class of each row's pair of sentences, if the network predicts it.
+    ///
+    /// # Shapes
+    /// - output: `[rows, 2]`
+    pub fn sentence_logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
+        match self {
+            Self::Bert(model) => model.sentence_logits(weights, &batch),
+            Self::Gpt2(_) | Self::T5(_) | Self::Decoder(_) | Self::FeedForward(_) => None,
+        }
+    }
+
     /// Forward and backward of the summed per-example losses: the records that hold every example's gradient of the
     /// trained parameters.
     ///

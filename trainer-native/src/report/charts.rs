@@ -3,8 +3,8 @@
 use chart::{Chart, Series, Spacing};
 use plan::CertifiedPlan;
 
+use crate::eval::Evaluation;
 use crate::optim::learning_rate;
-use crate::run::Evaluation;
 use crate::telemetry::Metric;
 
 /// Places along a curve that the plan fixes.

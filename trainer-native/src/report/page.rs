@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use chart::{Chart, Scene};
 
 use crate::certificate::Certificate;
-use crate::run::Evaluation;
+use crate::eval::Evaluation;
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: light-dark(#171b24, #e8eaf0); --paper: light-dark(#ffffff, #14171e);
@@ -107,9 +107,7 @@ fn guarantee(c: &Certificate, evaluation: Option<&Evaluation>) -> Vec<(String, S
     rows.push(("Unit".to_owned(), c.unit_in_words()));
     rows.push(("Neighbouring texts".to_owned(), c.relation_in_words().to_owned()));
     if let Some(evaluation) = evaluation {
-        let (own, unigram) = (evaluation.perplexity.get(), evaluation.best_unigram_perplexity);
-        let text = format!("{own:.2} on {} tokens; the best unigram model's {unigram:.2}", evaluation.tokens);
-        rows.push(("Held-out perplexity per token (public text)".to_owned(), text));
+        rows.push(("Held-out public text".to_owned(), evaluation.to_string().replace('\n', "; ")));
     }
     rows
 }

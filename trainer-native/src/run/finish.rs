@@ -6,34 +6,23 @@ use std::path::{Path, PathBuf};
 use accountant::Bounds;
 use dp_tokenizer::Tokenizer;
 use plan::CertifiedPlan;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::Training;
 use crate::certificate::{Certificate, JSON_FILE_NAME, MARKDOWN_FILE_NAME};
 use crate::checkpoint::{self, MODEL_FILE_NAME, NumberFormat};
 use crate::durable::{self, sha256_hex};
+use crate::eval::Evaluation;
 use crate::folder::RunFolder;
 use crate::layer::Kernels;
 use crate::ledger::{Entry, FileDigest};
 use crate::objective::Writing;
 use crate::pretrained::CONFIG_FILE_NAME;
-use crate::telemetry::Released;
-use crate::{RunError, certificate, eval, telemetry, vocabulary};
+use crate::{RunError, certificate, telemetry, vocabulary};
 
 const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
 const EVALUATION_FILE_NAME: &str = "evaluation.json";
-
-/// Held-out figures of the finished model, on text that the plan declares public.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// Tokens predicted, the end of each record included.
-    pub tokens: u64,
-    /// e to the mean negative log-likelihood of a token.
-    pub perplexity: Released<f64>,
-    /// The same of the best unigram model of this text, fitted on this text: a bound below every unigram model.
-    pub best_unigram_perplexity: f64,
-}
 
 /// What a finished run amounts to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,15 +75,10 @@ pub(super) fn finish<B: Kernels>(
         telemetry::FILE_NAME,
         telemetry::tensorboard::FILE_NAME,
     ];
-    if !evaluation.is_empty() {
-        let nll = match measured {
-            Some((step, nll)) if step == end => nll,
-            _ => eval::mean_nll(&engine, &evaluation)?,
-        };
-        let figures = Evaluation {
-            tokens: evaluation.iter().map(|example| example.targets.len() as u64).sum(),
-            perplexity: Released::from_public_text(nll.exp()),
-            best_unigram_perplexity: eval::best_unigram_nll(&evaluation).exp(),
+    if let Some(held_out) = evaluation {
+        let figures = match measured {
+            Some((step, figures)) if step == end => figures,
+            _ => held_out.measure(&engine)?,
         };
         durable::write_atomic(&path.join(EVALUATION_FILE_NAME), pretty(&figures)?.as_bytes())?;
         names.push(EVALUATION_FILE_NAME);
@@ -157,13 +141,7 @@ impl std::fmt::Display for Summary {
             None => writeln!(f, ", no bound on ε")?,
         }
         if let Some(evaluation) = &self.evaluation {
-            writeln!(
-                f,
-                "held-out perplexity per token {:.2} on {} tokens; the best unigram model's {:.2}",
-                evaluation.perplexity.get(),
-                evaluation.tokens,
-                evaluation.best_unigram_perplexity
-            )?;
+            writeln!(f, "held-out {evaluation}")?;
         }
         write!(f, "certificate: {}", run.join(MARKDOWN_FILE_NAME).display())
     }
