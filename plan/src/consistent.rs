@@ -286,7 +286,7 @@ fn check_model(file: &PlanFile) -> Checked {
         model,
         file.training.objective,
         &file.tokenizer,
-        file.performance.physical_batch,
+        file.performance.physical_batch.unwrap_or(1),
     );
     if bytes <= MOST_BYTES {
         return Ok(());

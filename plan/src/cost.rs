@@ -72,7 +72,7 @@ impl PlanFile {
     pub fn cost(&self) -> Cost {
         let model = &self.model;
         let parameters = memory::parameters(model, self.training.objective, &self.tokenizer);
-        let (objective, at_once) = (self.training.objective, self.performance.physical_batch);
+        let (objective, at_once) = (self.training.objective, self.performance.physical_batch.unwrap_or(1));
         let bytes = memory::least_training_bytes(model, objective, &self.tokenizer, at_once);
         let drawn = |phase: crate::BatchPhase| {
             u128::from(phase.steps).saturating_mul(u128::from(phase.expected_batch_size))

@@ -2,6 +2,12 @@
 
 use crate::{Family, Model, Objective, Tokenizer};
 
+/// Most windows at once where the plan leaves their number out: more are no faster.
+const MOST_AT_ONCE: u32 = 32;
+
+/// Times the least memory that a window may take: every layer's records and gradients are there at once.
+const WINDOW_FACTOR: u128 = 16;
+
 /// Tokens of the byte vocabulary: 256 bytes and three special ones.
 const BYTE_VOCABULARY: u32 = 259;
 
@@ -57,6 +63,26 @@ pub(crate) fn least_training_bytes(
     tokenizer: &Tokenizer,
     physical_batch: u32,
 ) -> u128 {
+    let window = least_window_bytes(model, objective, tokenizer);
+    16 * parameters(model, objective, tokenizer) + u128::from(physical_batch) * window
+}
+
+/// Windows at once, a power of two, that `workers` can each compute within half of the `free` bytes; 1 where none fits.
+pub(crate) fn windows_at_once(
+    model: &Model,
+    objective: Objective,
+    tokenizer: &Tokenizer,
+    (free, workers): (u64, u32),
+) -> u32 {
+    let fixed = 16 * parameters(model, objective, tokenizer);
+    let one = u128::from(workers) * WINDOW_FACTOR * least_window_bytes(model, objective, tokenizer);
+    let left = (u128::from(free) / 2).saturating_sub(fixed);
+    let fits = |rows: &u32| u128::from(*rows) * one <= left;
+    (0..=MOST_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
+}
+
+/// Bytes that one window's activations take at the least.
+fn least_window_bytes(model: &Model, objective: Objective, tokenizer: &Tokenizer) -> u128 {
     let [d, layers, heads, context] =
         [model.d_model, model.layers, model.heads, model.context].map(u128::from);
     let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
@@ -66,8 +92,7 @@ pub(crate) fn least_training_bytes(
         Objective::SpanCorruption => context / 5,
         Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,
     };
-    let window = context * d * layers + predicted * vocabulary(tokenizer) + scores;
-    4 * (4 * parameters(model, objective, tokenizer) + u128::from(physical_batch) * window)
+    4 * (context * d * layers + predicted * vocabulary(tokenizer) + scores)
 }
 
 fn vocabulary(tokenizer: &Tokenizer) -> u128 {
@@ -119,6 +144,22 @@ mod tests {
             };
             assert_eq!(parameters(&model, objective, &Tokenizer::Train(trained)), want, "{model:?}");
         }
+    }
+
+    /// Oracle: by hand. One window of the byte vocabulary takes 4·(64·64 + 64·259 + 2·64²) bytes at the least.
+    #[test]
+    fn windows_at_once_follow_the_memory_and_are_never_none() {
+        let model =
+            of(r#"{"family": "gpt2", "d_model": 64, "layers": 1, "heads": 2, "d_ff": 64, "context": 64}"#);
+        let window = 4 * (4_096 + 64 * 259 + 8_192);
+        let fixed = 16 * parameters(&model, Objective::CausalLm, &Tokenizer::Bytes) as u64;
+        let within = |free: u64| windows_at_once(&model, Objective::CausalLm, &Tokenizer::Bytes, (free, 2));
+        let enough_for = |rows: u64| 2 * (fixed + 2 * 16 * window * rows);
+        for rows in [1, 2, 4, 8, 16, 32] {
+            assert_eq!(u64::from(within(enough_for(rows))), rows);
+            assert_eq!(u64::from(within(enough_for(rows) - 2)), (rows / 2).max(1));
+        }
+        assert_eq!([within(0), within(u64::MAX)], [1, 32]);
     }
 
     /// Oracle: by hand, for one layer of 2 on 3 tokens of width 5: 259·5 + (15·2 + 2) + (2·259 + 259).

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Performance {
     /// What computes.
     pub device: Device,
-    /// Windows computed at once; a batch is worked off in pieces of this size.
+    /// Windows computed at once; a batch is worked off in pieces of this size. Found from the machine's free memory
+    /// where left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
-    pub physical_batch: u32,
+    pub physical_batch: Option<u32>,
     /// Number format of weights and sums.
     pub precision: Precision,
     /// Save a checkpoint after every so many steps, and at the end.
@@ -21,7 +23,7 @@ pub struct Performance {
 
 impl Default for Performance {
     fn default() -> Self {
-        Self { device: Device::Cpu, physical_batch: 16, precision: Precision::F32, checkpoint_every: 25 }
+        Self { device: Device::Cpu, physical_batch: None, precision: Precision::F32, checkpoint_every: 25 }
     }
 }
 

@@ -122,8 +122,17 @@ impl Plan {
             self.model(),
             self.training().objective,
             self.tokenizer(),
-            self.performance().physical_batch,
+            self.performance().physical_batch.unwrap_or(1),
         )
+    }
+
+    /// Windows computed at once by each of `workers` on a machine with so many bytes of `free` memory: the plan's, or
+    /// where it leaves them out as many as fit, in powers of two up to 32. A knob of speed: no event has it.
+    #[must_use]
+    pub fn windows_at_once(&self, free: u64, workers: u32) -> u32 {
+        let (model, objective) = (self.model(), self.training().objective);
+        let found = || memory::windows_at_once(model, objective, self.tokenizer(), (free, workers));
+        self.performance().physical_batch.unwrap_or_else(found)
     }
 
     /// Knobs of speed.

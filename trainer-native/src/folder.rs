@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plan::CertifiedPlan;
 
 use crate::charging::Charging;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, MODEL_FILE_NAME};
 use crate::durable::{self, FolderLock, sha256_hex};
 use crate::ledger::{self, Entry, Header, Ledger, Randomness};
 use crate::{RunError, certificate};
@@ -24,6 +24,37 @@ pub(crate) struct RunFolder {
     pub checkpoint: Option<Checkpoint>,
     charging: Charging,
     _lock: FolderLock,
+}
+
+/// Refuses a folder that no run wrote, saying what to give instead.
+///
+/// # Errors
+/// [`RunError::Refused`].
+pub(crate) fn require_run(path: &Path) -> Result<(), RunError> {
+    if path.join(ledger::FILE_NAME).exists() {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "{} is not a run folder: it has no {}; give the folder that `trainer-native --plan PLAN.json` wrote, runs/<plan \
+         name> by default",
+        path.display(),
+        ledger::FILE_NAME
+    )))
+}
+
+/// Refuses a folder without a finished model, saying how to get one.
+///
+/// # Errors
+/// [`RunError::Refused`].
+pub(crate) fn require_finished(path: &Path) -> Result<(), RunError> {
+    require_run(path)?;
+    if path.join(MODEL_FILE_NAME).exists() {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "the run in {0} is not over, so it has no model yet; go on with `trainer-native --plan PLAN.json --out {0} --resume`",
+        path.display()
+    )))
 }
 
 /// What a run is to be, as far as its ledger's header says.

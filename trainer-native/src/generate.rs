@@ -11,11 +11,11 @@ use crate::data::read_public_file;
 use crate::device::{OnDevice, on_device};
 use crate::engine::{Engine, EngineError};
 use crate::eval::{Evaluation, HeldOut};
-use crate::folder::PLAN_FILE_NAME;
+use crate::folder::{PLAN_FILE_NAME, require_finished};
 use crate::layer::Kernels;
 use crate::objective::{Objective, Writing};
 use crate::pretrained::CONFIG_FILE_NAME;
-use crate::{RunError, durable, vocabulary};
+use crate::{RunError, durable, memory, vocabulary};
 
 /// How to draw text.
 #[derive(Clone, Debug)]
@@ -153,18 +153,19 @@ impl Ask for Evaluate<'_> {
     }
 }
 
-struct OnModel<'a, A>(&'a Path, A);
+struct OnModel<'a, A>(&'a Path, Device, A);
 
 impl<A: Ask> OnDevice for OnModel<'_, A> {
     type Output = Result<A::Answer, RunError>;
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
-        let Self(folder, question) = self;
+        let Self(folder, kind, question) = self;
+        require_finished(folder)?;
         let plan = read_plan_copy(folder)?;
         let tokenizer = vocabulary::read(folder)?;
         // Drawn only to be replaced by the saved weights.
         let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
         let refused = |error: crate::engine::EngineError| RunError::Refused(error.to_string());
-        let physical_batch = plan.performance().physical_batch as usize;
+        let physical_batch = memory::windows_at_once(&plan, kind, B::workers());
         let vocab_size = saved_vocab_size(folder)?;
         // The saved weights are whole, whichever part of them was trained.
         let model = plan::Model { trainable: plan::Trainable::All, ..plan.model().clone() };
@@ -186,7 +187,8 @@ fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
 
 /// Asks the model of a finished run.
 pub(crate) fn with_model<A: Ask>(folder: &Path, device: Device, question: A) -> Result<A::Answer, RunError> {
-    on_device(device, OnModel(folder, question)).map_err(|error| RunError::Refused(error.to_string()))?
+    on_device(device, OnModel(folder, device, question))
+        .map_err(|error| RunError::Refused(error.to_string()))?
 }
 
 fn read_plan_copy(folder: &Path) -> Result<Plan, RunError> {

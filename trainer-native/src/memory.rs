@@ -1,6 +1,6 @@
-//! Whether this machine has the memory that a plan needs at the least, before anything is written.
+//! What this machine's free memory allows: whether a plan fits at all, and how many windows are computed at once.
 
-use plan::{CertifiedPlan, Device};
+use plan::{CertifiedPlan, Device, Plan};
 
 use crate::RunError;
 
@@ -13,8 +13,20 @@ pub(crate) fn check(plan: &CertifiedPlan, device: Device) -> Result<(), RunError
     if device != Device::Cpu {
         return Ok(());
     }
-    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    free.map_or(Ok(()), |free| check_against(plan.plan().least_training_bytes(), free))
+    free().map_or(Ok(()), |free| check_against(plan.plan().least_training_bytes(), free))
+}
+
+/// Free memory that is reckoned with where the system does not say: on graphics processors, too.
+const ASSUMED_FREE: u64 = 4 << 30;
+
+/// Windows that each of `workers` computes at once: the plan's number, or as many as the free memory holds.
+pub(crate) fn windows_at_once(plan: &Plan, device: Device, workers: usize) -> usize {
+    let free = if device == Device::Cpu { free() } else { None };
+    plan.windows_at_once(free.unwrap_or(ASSUMED_FREE), workers as u32) as usize
+}
+
+fn free() -> Option<u64> {
+    std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text))
 }
 
 fn check_against(needed: u128, free: u64) -> Result<(), RunError> {

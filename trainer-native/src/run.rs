@@ -78,7 +78,9 @@ fn carry_out<B: Kernels>(
     }
     let evaluation =
         evaluation.map(|parts| HeldOut::new(&parts, &tokenizer, &objective)).transpose()?.flatten();
-    let engine = start_engine::<B>(plan, tokenizer.vocab_size(), start, &folder, device, rng)?;
+    let at_once = memory::windows_at_once(plan.plan(), job.device, B::workers());
+    let seam = (tokenizer.vocab_size(), at_once);
+    let engine = start_engine::<B>(plan, seam, start, &folder, device, rng)?;
     let end = affordable_end(plan, &folder)?;
     let sampler = Sampler::default();
     let mut training = Training { job, folder, engine, objective, sampler, evaluation, end, measured: None };
@@ -88,14 +90,13 @@ fn carry_out<B: Kernels>(
 
 fn start_engine<B: Kernels>(
     plan: &CertifiedPlan,
-    vocab_size: usize,
+    (vocab_size, physical_batch): (usize, usize),
     start: Option<Start>,
     folder: &RunFolder,
     device: B::Device,
     rng: &impl PrivacyRng,
 ) -> Result<Engine<B>, RunError> {
     let (model, training) = (plan.plan().model(), plan.plan().training());
-    let physical_batch = plan.plan().performance().physical_batch as usize;
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let refused = |error: crate::engine::EngineError| RunError::Refused(error.to_string());
     let vocab_size = start.as_ref().map_or(vocab_size, |start| start.vocab_size);

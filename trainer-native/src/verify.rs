@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::certificate::{Certificate, JSON_FILE_NAME, MARKDOWN_FILE_NAME};
 use crate::durable::{self, sha256_hex};
-use crate::folder::PLAN_FILE_NAME;
+use crate::folder::{PLAN_FILE_NAME, require_run};
 use crate::ledger::Record;
 use crate::run::{Summary, read_plan};
 use crate::{RunError, run};
@@ -44,6 +44,7 @@ pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
 /// # Errors
 /// [`RunError::Verification`] with the first thing that is off, be it by one bit.
 pub fn verify_run(folder: &Path) -> Result<Summary, RunError> {
+    require_run(folder)?;
     let record = Record::read(folder)?;
     let plan_path = folder.join(PLAN_FILE_NAME);
     let header = record.header();

@@ -107,8 +107,8 @@ const NUMBERS: [Number; 6] = [
         "Windows at once",
         "Speed and memory only.",
         "performance.physical_batch",
-        |p| Some(p.performance.physical_batch.into()),
-        |p, x| p.performance.physical_batch = x as u32,
+        |p| p.performance.physical_batch.map(f64::from),
+        |p, x| p.performance.physical_batch = Some(x as u32),
     ),
 ];
 
