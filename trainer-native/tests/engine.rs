@@ -76,6 +76,33 @@ fn training_lowers_the_loss_of_what_it_trains_on() {
     assert!(engine.nll(&text).unwrap().0 < 0.3 * before);
 }
 
+/// Oracle: the softmax of the logits, token by token.
+#[test]
+fn predictions_are_those_of_the_logits() {
+    let mut engine = engine(&json!({ "adamw": {} }), 3);
+    private_step(&mut engine, 3);
+    let examples = lot(2);
+    assert!(examples.len() > 4 && examples.iter().any(|example| example.targets.is_empty()));
+    let sums = engine.nll_each(&examples).unwrap();
+    let mut hits = [0, 0];
+    for ((example, got), sum) in examples.iter().zip(engine.predictions(&examples).unwrap()).zip(sums) {
+        assert_eq!(got.len(), example.targets.len());
+        assert!((got.iter().map(|prediction| prediction.nll).sum::<f64>() - sum).abs() < 1e-9);
+        if example.targets.is_empty() {
+            continue;
+        }
+        let logits = engine.logits(example).unwrap();
+        for ((&target, got), row) in example.targets.iter().zip(got).zip(logits) {
+            let total: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();
+            assert!((got.nll - (total.ln() - f64::from(row[target as usize]))).abs() < 1e-5);
+            let likeliest = row.iter().all(|&logit| logit <= row[target as usize]);
+            assert_eq!(got.is_likeliest, likeliest);
+            hits[usize::from(likeliest)] += 1;
+        }
+    }
+    assert!(hits[0] > 0, "most random targets are missed");
+}
+
 #[test]
 fn an_empty_private_lot_still_moves_the_weights_and_an_empty_baseline_lot_does_not() {
     let optimizer = json!({ "sgd": {} });

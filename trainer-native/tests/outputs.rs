@@ -21,6 +21,71 @@ fn refused(output: &Output, code: i32, words: &str) {
 }
 
 #[test]
+fn a_folder_without_a_finished_run_is_refused_with_what_to_do() {
+    let bench = Bench::new(&tiny());
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    let out = bench.path("out");
+    let commands: [&[&str]; 5] = [
+        &["verify"],
+        &["report"],
+        &["export", "--out", out.to_str().unwrap()],
+        &["generate"],
+        &["eval", "--text", "public.txt"],
+    ];
+    for command in commands {
+        for folder in ["empty", "absent"] {
+            // A name that is no folder is a plan file to `verify`.
+            if (command[0], folder) != ("verify", "absent") {
+                refused(&trainer(command, &bench.path(folder)), 2, "is not a run folder");
+            }
+        }
+    }
+    bench.model("run", &["--test-key", "5"]);
+    std::fs::remove_file(bench.path("run").join("model.safetensors")).unwrap();
+    refused(&trainer(&["generate"], &bench.path("run")), 2, "--resume");
+    assert!(!out.exists());
+}
+
+/// Words of the vocabulary, the unknown token and the end of a record each take their part of the likelihood.
+#[test]
+fn public_text_is_measured_by_token_by_word_and_without_unknown_words() {
+    let mut plan = tiny();
+    plan["tokenizer"] = serde_json::json!({ "public": { "path": "words.json" } });
+    plan["training"]["steps"] = serde_json::json!(5);
+    let bench = Bench::new(&plan);
+    let vocabulary =
+        serde_json::json!({ "[PAD]": 0, "[UNK]": 1, "[SEP]": 2, "the": 3, "patient": 4, ".": 5 });
+    let added: Vec<serde_json::Value> = ["[PAD]", "[UNK]", "[SEP]"]
+        .into_iter()
+        .zip(0..)
+        .map(|(content, id)| serde_json::json!({ "id": id, "content": content, "special": true }))
+        .collect();
+    let words = serde_json::json!({
+        "version": "1.0", "added_tokens": added, "normalizer": { "type": "BertNormalizer", "lowercase": true },
+        "pre_tokenizer": { "type": "BertPreTokenizer" }, "decoder": { "type": "WordPiece", "prefix": "##" },
+        "model": { "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                   "max_input_chars_per_word": 100, "vocab": vocabulary }
+    });
+    std::fs::write(bench.path("words.json"), words.to_string()).unwrap();
+    std::fs::write(bench.path("public.txt"), "The patient slept.\nThe dog, too.\n").unwrap();
+    bench.model("run", &[]);
+    let text = bench.path("public.txt");
+    let output = trainer(&["eval", "--json", "--text", text.to_str().unwrap()], &bench.path("run"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // By hand: the patient slept . END the dog , too . END, of which slept, dog, the comma and too are unknown.
+    assert_eq!((figures["tokens"].as_u64(), figures["words"]["count"].as_u64()), (Some(11), Some(9)));
+    assert!((figures["unknown"]["share"].as_f64().unwrap() - 4.0 / 11.0).abs() < 1e-12);
+    let nats = |figure: &serde_json::Value, count: f64| count * figure.as_f64().unwrap().ln();
+    let (all, by_word) = (nats(&figures["perplexity"], 11.0), nats(&figures["words"]["perplexity"], 9.0));
+    assert!((all - by_word).abs() < 1e-9 * all);
+    let known = nats(&figures["unknown"]["perplexity_of_known"], 5.0);
+    assert!(known > 0.0 && known < all);
+    // Six tokens are nearly equally likely after so few steps.
+    assert!((known / 5.0 - 6.0_f64.ln()).abs() < 0.5, "{known}");
+}
+
+#[test]
 fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let bench = Bench::new(&tiny());
     bench.model("run", &["--test-key", "5"]);

@@ -13,6 +13,16 @@ use trainer_native::verify::verify_run;
 fn pretrained(model: &[(&str, Value)]) -> Bench {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(40);
+    pretrained_from(plan, model)
+}
+
+fn change(bench: &Bench, pointer: &str, value: Value) {
+    let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
+    *plan.pointer_mut(pointer).unwrap() = value;
+    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+}
+
+fn pretrained_from(mut plan: Value, model: &[(&str, Value)]) -> Bench {
     let bench = Bench::new(&plan);
     bench.model("public", &["--non-private"]);
     plan["tokenizer"] = json!({ "public": { "path": "public/tokenizer.json" } });
@@ -63,9 +73,7 @@ fn a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written() {
 fn adapters_are_merged_and_nothing_else_moves() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
     let bench = pretrained(&[("trainable", lora)]);
-    let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
-    plan["training"]["learning_rate"] = json!({ "peak": 1e-2 });
-    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
     let (before, after) =
         (std::fs::read(bench.path("public/model.safetensors")).unwrap(), bench.model("tuned", &[]));
     let (before, after) =
@@ -80,6 +88,75 @@ fn adapters_are_merged_and_nothing_else_moves() {
         assert_eq!(moved, name.ends_with("c_attn.weight"), "{name}");
     }
     assert!(verify_run(&bench.path("tuned")).unwrap().private);
+}
+
+/// The same for an encoder–decoder and an encoder, and for the last block with what follows it.
+#[test]
+fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
+    let lora = |target: &str| json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": [target] } });
+    type Moves = fn(&str) -> bool;
+    let cases: [(&str, &str, Value, Moves); 4] = [
+        ("t5", "span_corruption", lora("SelfAttention.q"), |name| name.ends_with("SelfAttention.q.weight")),
+        ("t5", "span_corruption", json!({ "last_layers": 1 }), |name| {
+            name.starts_with("decoder.block.1.") || name.starts_with("decoder.final_layer_norm")
+        }),
+        ("bert", "masked_lm", lora("query"), |name| name.ends_with("query.weight")),
+        ("bert", "masked_lm", json!({ "last_layers": 1 }), |name| {
+            name.starts_with("bert.encoder.layer.1.") || name.starts_with("cls.")
+        }),
+    ];
+    for (family, objective, trainable, moves) in cases {
+        let mut plan = tiny();
+        plan["model"] =
+            json!({ "family": family, "d_model": 16, "layers": 2, "heads": 2, "d_ff": 32, "context": 24 });
+        plan["training"]["objective"] = json!(objective);
+        plan["training"]["steps"] = json!(4);
+        let bench = pretrained_from(plan, &[("trainable", trainable.clone())]);
+        change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
+        let before = std::fs::read(bench.path("public/model.safetensors")).unwrap();
+        let after = bench.model("tuned", &[]);
+        let (before, after) =
+            (SafeTensors::deserialize(&before).unwrap(), SafeTensors::deserialize(&after).unwrap());
+        let mut moved = 0;
+        for (name, tensor) in after.iter() {
+            let differs = before.tensor(name).unwrap().data() != tensor.data();
+            assert_eq!(differs, moves(name), "{family} {trainable}: {name}");
+            moved += usize::from(differs);
+        }
+        assert!(moved > 0 && before.len() == after.len());
+        assert!(verify_run(&bench.path("tuned")).unwrap().private);
+    }
+}
+
+/// A checkpoint of adapters holds the trained values alone; the frozen ones come from the same public weights again.
+#[test]
+fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
+    let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+    let bench = pretrained(&[("trainable", lora)]);
+    change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
+    change(&bench, "/training/steps", json!(400));
+    change(&bench, "/performance/checkpoint_every", json!(2));
+    let whole = bench.model("whole", &["--test-key", "6"]);
+    let checkpoint = bench.path("stopped").join("checkpoint.safetensors");
+    let mut child = bench.command("stopped", &["--test-key", "6"]).spawn().unwrap();
+    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(checkpoint.exists(), "the run must have been stopped on its way");
+
+    let weights = bench.path("public/model.safetensors");
+    let original = std::fs::read(&weights).unwrap();
+    let mut other = original.clone();
+    *other.last_mut().unwrap() ^= 1;
+    std::fs::write(&weights, other).unwrap();
+    let output = bench.run("stopped", &["--test-key", "6", "--resume"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not the one the run began with"), "{}", stderr(&output));
+
+    std::fs::write(&weights, original).unwrap();
+    assert_eq!(bench.model("stopped", &["--test-key", "6", "--resume"]), whole);
 }
 
 #[test]

@@ -67,6 +67,60 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
     }
 }
 
+/// PITFALLS 1: what draws by the number of units must have that very number, which the relation makes public; one unit
+/// more or fewer is refused, where sampling by chance allows for a tenth.
+#[test]
+fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
+    let with = |sampling: Value, relation: &str, units: u64| {
+        let mut plan = tiny();
+        plan["privacy"]["sampling"] = sampling;
+        plan["privacy"]["relation"] = json!(relation);
+        plan["data"]["units"] = json!(units);
+        plan["training"]["steps"] = json!(2);
+        plan["privacy"]["spare_steps"] = json!(0);
+        let bench = Bench::new(&plan);
+        (bench.run("run", &[]), bench)
+    };
+    let cut = json!({ "truncated_poisson": { "largest_batch": 60 } });
+    for sampling in [json!("shuffle"), json!("fixed_size"), cut] {
+        for units in [299, 301] {
+            let (output, bench) = with(sampling.clone(), "replace_one", units);
+            let message = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{sampling} {units}: {message}");
+            assert!(
+                message.contains("the text has 300 units") && message.contains("this very number"),
+                "{message}"
+            );
+            assert!(!bench.path("run").exists());
+        }
+        assert!(with(sampling.clone(), "replace_one", 300).0.status.success(), "{sampling}");
+    }
+    assert!(with(json!("poisson"), "add_or_remove_one", 299).0.status.success());
+}
+
+/// A knob of speed that is left out is found, and changes nothing but the order in which 32-bit sums are made.
+#[test]
+fn the_physical_batch_is_found_where_it_is_left_out() {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(5);
+    let run = |physical_batch: Value| {
+        plan["performance"]["physical_batch"] = physical_batch;
+        let bench = Bench::new(&plan);
+        let model = bench.model("run", &["--test-key", "4"]);
+        let tensors = safetensors::SafeTensors::deserialize(&model).unwrap();
+        let value = |four: &[u8]| f32::from_le_bytes(four.try_into().unwrap());
+        let values: Vec<f32> =
+            tensors.iter().flat_map(|(_, tensor)| tensor.data().chunks_exact(4).map(value)).collect();
+        let steps: Vec<Value> =
+            common::ledger(&bench.path("run")).into_iter().filter(|entry| entry["kind"] == "step").collect();
+        (values, steps)
+    };
+    let (found, one) = (run(Value::Null), run(json!(1)));
+    assert_eq!(found.1, one.1, "the same events");
+    let worst = found.0.iter().zip(&one.0).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 1e-4, "{worst}");
+}
+
 #[test]
 fn missing_plan_bad_json_and_unwritable_output_are_refused() {
     let bench = Bench::new(&tiny());

@@ -24,6 +24,8 @@ for example in json.load(sys.stdin):
         if example["decoder_input"]:
             output = model(input_ids=ids, decoder_input_ids=torch.tensor([example["decoder_input"]]))
             logits.append(output.logits[0].tolist())
+        elif not example["positions"]:
+            logits.append(model(input_ids=ids).logits[0].tolist())
         else:
             output = model(input_ids=ids, token_type_ids=torch.tensor([example["segments"]]))
             everywhere = output.prediction_logits if hasattr(output, "prediction_logits") else output.logits
