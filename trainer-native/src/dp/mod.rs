@@ -24,6 +24,8 @@ pub use record::Record;
 pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};
 pub use workers::fold_in_order;
 
+#[cfg(all(test, feature = "wgpu"))]
+mod device_tests;
 #[cfg(test)]
 mod family_tests;
 #[cfg(test)]

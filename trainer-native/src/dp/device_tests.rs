@@ -1,0 +1,116 @@
+//! Every family on a graphics processor (or a software Vulkan): its clipped sum held against the loop over single
+//! examples there, and against the same sum on the CPU.
+
+use burn_wgpu::{Wgpu, WgpuDevice};
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use serde_json::{Value, json};
+
+use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
+use super::{Lot, clip, per_example_norms};
+use crate::layer::{Kernels, Weights};
+use crate::model::{Example, Network};
+use crate::tensor::{Flex, FlexDevice, FloatDType, from_host};
+
+fn network((mut model, objective): (Value, &str)) -> Network {
+    for (field, size) in [("d_model", 8), ("layers", 2), ("heads", 2), ("d_ff", 12), ("context", 14)] {
+        model[field] = json!(size);
+    }
+    let training = json!({
+        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+    });
+    let (model, training) =
+        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+    Network::new(&model, &training, 23).unwrap()
+}
+
+/// The same values on every device, far enough from their start that no gradient is small by accident.
+fn weights<B: Kernels>(network: &Network, device: &B::Device) -> Weights<B> {
+    let mut stream = TestRng::from_seed(61).stream(Purpose::Initialization, 0, 0);
+    let mut weights = Weights::<B>::initialize(network.specs(), &mut stream, device);
+    let moved = weights.take().into_iter().map(|value| {
+        let length = value.dims()[0];
+        let mut noise = vec![0.0; length];
+        stream.fill_gaussian_f32(&mut noise, 0.2);
+        value + from_host(noise, [length], FloatDType::F32, device)
+    });
+    weights.replace(moved.collect());
+    weights
+}
+
+/// Ragged, with repeated tokens, a full example and an empty one.
+fn examples(objective: &str) -> Vec<Example> {
+    let windows: [&[u32]; 6] = [
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+        &[4, 4, 4, 4, 4],
+        &[22, 5],
+        &[9, 3, 9, 3, 9, 3, 9],
+        &[],
+        &[11, 12, 13, 14, 13, 12, 11, 0, 1, 11],
+    ];
+    let of = |(at, window): (usize, &[u32])| {
+        let whole = |input: &[u32]| Example { input: input.to_vec(), ..Example::default() };
+        match objective {
+            "causal_lm" => Example::causal(window),
+            "prefix_lm" => {
+                let (input, targets) = window.split_at(window.len() / 2);
+                let decoder_input = targets.iter().map(|token| (token + 1) % 23).collect();
+                Example { targets: targets.to_vec(), decoder_input, ..whole(input) }
+            }
+            _ => Example {
+                positions: (0..window.len().min(2) as u32).collect(),
+                targets: window.iter().take(2).copied().collect(),
+                segments: (0..window.len()).map(|place| u32::from(2 * place > window.len())).collect(),
+                sentence: (objective == "masked_lm_next_sentence" && window.len() > 2)
+                    .then_some(at as u32 % 2),
+                ..whole(window)
+            },
+        }
+    };
+    windows.into_iter().enumerate().map(of).collect()
+}
+
+fn clipped<B: Kernels>(network: &Network, examples: &[Example], bound: f64, device: &B::Device) -> Vec<f64> {
+    let weights = weights::<B>(network, device);
+    let lot = Lot { examples, physical_batch: 4, shape: network.shape(), device };
+    flatten(lot.sum(&weights, bound, |weights, batch| {
+        let examples = batch.examples;
+        let records = network.records(weights, batch);
+        let norms = per_example_norms(&records);
+        clip(records, norms, examples, bound, weights.specs())
+    }))
+}
+
+#[test]
+fn clipped_sums_of_all_families_on_wgpu_equal_the_loop_and_the_cpu() {
+    let gpu = WgpuDevice::default();
+    let cases = [
+        (json!({ "family": "gpt2" }), "causal_lm"),
+        (json!({ "family": "decoder", "kv_heads": 1, "d_head": 6 }), "causal_lm"),
+        (json!({ "family": "decoder", "untied": true }), "causal_lm"),
+        (json!({ "family": "feed_forward", "history": 3 }), "causal_lm"),
+        (json!({ "family": "t5" }), "prefix_lm"),
+        (json!({ "family": "t5_v1_1" }), "prefix_lm"),
+        (json!({ "family": "bert" }), "masked_lm"),
+        (json!({ "family": "bert" }), "masked_lm_next_sentence"),
+    ];
+    for case in cases {
+        let name = case.0["family"].to_string() + case.1;
+        let examples = examples(case.1);
+        let network = network(case);
+        let here = weights::<Flex>(&network, &FlexDevice);
+        let mut norms: Vec<f64> = examples
+            .iter()
+            .map(|example| norm(&single_gradient(&network, &here, example, &FlexDevice)))
+            .collect();
+        norms.sort_by(f64::total_cmp);
+        // Clips about half of the lot, so that both branches of the clip are used.
+        let bound = norms[norms.len() / 2];
+        assert!(bound > 0.01, "{name}");
+        let there = clipped::<Wgpu>(&network, &examples, bound, &gpu);
+        let by_loop = clipped_sum_by_loop(&network, &weights::<Wgpu>(&network, &gpu), &examples, bound, &gpu);
+        let on_cpu = clipped::<Flex>(&network, &examples, bound, &FlexDevice);
+        let distances = [relative_distance(&there, &by_loop), relative_distance(&there, &on_cpu)];
+        assert!(distances.iter().all(|&distance| distance < 1e-4), "{name}: {distances:?}");
+    }
+}

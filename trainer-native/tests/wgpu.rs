@@ -1,0 +1,30 @@
+//! Runs on a graphics processor, or on a software Vulkan, where the program was built for one.
+
+#![cfg(feature = "wgpu")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Bench, tiny_with_vocabulary};
+use trainer_native::verify::verify_run;
+
+/// The same steps with the same noise give the same weights, but for the rounding of 32-bit sums.
+#[test]
+fn a_run_on_wgpu_ends_where_one_on_the_cpu_does() {
+    let bench = Bench::new(&tiny_with_vocabulary());
+    let values = |out: &str, device: &str| -> Vec<f32> {
+        let model = bench.model(out, &["--test-key", "3", "--device", device]);
+        let tensors = safetensors::SafeTensors::deserialize(&model).unwrap();
+        let value = |four: &[u8]| f32::from_le_bytes(four.try_into().unwrap());
+        tensors.iter().flat_map(|(_, tensor)| tensor.data().chunks_exact(4).map(value)).collect()
+    };
+    let (cpu, wgpu) = (values("cpu", "cpu"), values("wgpu", "wgpu"));
+    let worst = cpu.iter().zip(&wgpu).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 1e-3 && cpu.len() == wgpu.len(), "{worst}");
+    assert!(cpu != wgpu, "the sums of two devices are not equal to the last bit: was the other one used?");
+    assert_eq!(verify_run(&bench.path("wgpu")).unwrap().steps_done, 10);
+    let devices = Command::new(env!("CARGO_BIN_EXE_trainer-native")).arg("devices").output().unwrap();
+    assert_eq!(String::from_utf8(devices.stdout).unwrap(), "cpu\nwgpu\n");
+}
