@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::RunError;
+use crate::progress::note;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
@@ -16,6 +17,9 @@ pub(crate) fn listen() -> Result<(), RunError> {
             // The step under way was reserved in the ledger, so ending here only burns it.
             std::process::exit(130);
         }
+        note(
+            "stopping after this step, with a checkpoint; once more ends at once, and the step under way stays charged",
+        );
     };
     match ctrlc::set_handler(on_signal) {
         Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(()),

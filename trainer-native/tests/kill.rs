@@ -130,7 +130,9 @@ fn a_pass_that_a_stop_interrupts_is_charged_again() {
     }
     let kill = std::process::Command::new("kill").arg("-INT").arg(process.id().to_string()).status();
     assert!(kill.unwrap().success());
-    assert_eq!(process.wait_with_output().unwrap().status.code(), Some(130));
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(common::stderr(&output).contains("stopping after this step"));
     let stopped = reservations(&run) as u64;
     bench.model("run", &["--resume"]);
     let summary = verify_run(&run).unwrap();
