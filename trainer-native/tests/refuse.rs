@@ -101,10 +101,10 @@ fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
 /// A knob of speed that is left out is found, and changes nothing but the order in which 32-bit sums are made.
 #[test]
 fn the_physical_batch_is_found_where_it_is_left_out() {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(5);
-    let run = |physical_batch: Value| {
-        plan["performance"]["physical_batch"] = physical_batch;
+    let run = |performance: Value| {
+        let mut plan = tiny();
+        plan["training"]["steps"] = json!(5);
+        plan["performance"] = performance;
         let bench = Bench::new(&plan);
         let model = bench.model("run", &["--test-key", "4"]);
         let tensors = safetensors::SafeTensors::deserialize(&model).unwrap();
@@ -115,7 +115,7 @@ fn the_physical_batch_is_found_where_it_is_left_out() {
             common::ledger(&bench.path("run")).into_iter().filter(|entry| entry["kind"] == "step").collect();
         (values, steps)
     };
-    let (found, one) = (run(Value::Null), run(json!(1)));
+    let (found, one) = (run(json!({})), run(json!({ "physical_batch": 1 })));
     assert_eq!(found.1, one.1, "the same events");
     let worst = found.0.iter().zip(&one.0).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(worst < 1e-4, "{worst}");
