@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use plan::Family;
+
 use crate::certificate::{self, Certificate};
 use crate::checkpoint::{MODEL_FILE_NAME, NumberFormat, model_file, read_tensors};
 use crate::engine::NamedTensor;
@@ -34,7 +36,7 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunErr
     ] {
         durable::write_atomic(&out.join(name), &durable::read(&run.join(name))?)?;
     }
-    let card = model_card(&certificate, read_evaluation_file(run).as_ref());
+    let card = model_card(&certificate, plan.plan().model().family, read_evaluation_file(run).as_ref());
     durable::write_atomic(&out.join("README.md"), card.as_bytes())
 }
 
@@ -77,13 +79,17 @@ fn config(run: &Path, format: NumberFormat) -> Result<Vec<u8>, RunError> {
 }
 
 /// A model card as model hubs show it: what is promised first, and what is not.
-fn model_card(c: &Certificate, evaluation: Option<&Evaluation>) -> String {
+fn model_card(c: &Certificate, family: Family, evaluation: Option<&Evaluation>) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };
-    let mut card = format!(
-        "---\nlibrary_name: transformers\ntags:\n- text-generation{tags}\n---\n\n# {title}\n\n{}\n",
-        c.guarantee.statement
-    );
+    let (library, task) = match family {
+        Family::Gpt2 | Family::Decoder => ("library_name: transformers\n", "text-generation"),
+        Family::T5 | Family::T5V1_1 => ("library_name: transformers\n", "text2text-generation"),
+        Family::Bert => ("library_name: transformers\n", "fill-mask"),
+        Family::FeedForward => ("", "text-generation"),
+    };
+    let mut card =
+        format!("---\n{library}tags:\n- {task}{tags}\n---\n\n# {title}\n\n{}\n", c.guarantee.statement);
     for reason in &c.not_private_because {
         card.push_str(&format!("\n**NOT PRIVATE:** {reason}\n"));
     }

@@ -132,6 +132,17 @@ const RUNS: [(&str, &str); 5] = [
     ("bert", "masked_lm_next_sentence"),
 ];
 
+/// Exports a run and gives the folder.
+fn export(bench: &Bench, run: &str) -> PathBuf {
+    let out = bench.path("exported");
+    let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .args(["export", bench.path(run).to_str().unwrap(), "--out", out.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    out
+}
+
 /// A run of each objective ends, verifies, repeats bit for bit under a known key, and goes on after a stop alike.
 #[test]
 fn every_objective_trains_verifies_and_repeats() {
@@ -147,6 +158,12 @@ fn every_objective_trains_verifies_and_repeats() {
         let evaluation = read_json(&bench.path("private").join("evaluation.json"));
         let perplexity = evaluation["perplexity"].as_f64().unwrap();
         assert!(perplexity.is_finite() && perplexity > 1.0, "{family} {objective}: {perplexity}");
+        let exported = export(&bench, "private");
+        let card = std::fs::read_to_string(exported.join("README.md")).unwrap();
+        assert!(
+            card.contains(if family == "bert" { "- fill-mask" } else { "- text2text-generation" }),
+            "{card}"
+        );
         let accuracy = evaluation["accuracy"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&accuracy), "{family} {objective}: {accuracy}");
         // Hardly trained, so the order of sentences is a guess: ln 2 each.
@@ -192,7 +209,7 @@ fn trained_vocabularies_have_the_tokens_of_their_objective() {
     assert!(output.status.success() && !output.stdout.is_empty(), "{}", stderr(&output));
 }
 
-/// What a run leaves loads in `transformers`, special tokens and all, and has the logits that the engine has. Without a
+/// What an export of a run holds loads in `transformers`, special tokens and all, and has the logits that the engine has. Without a
 /// Python the names and shapes are held against those that `transformers` wrote (above).
 #[test]
 fn what_a_run_leaves_computes_the_same_in_transformers() {
@@ -203,7 +220,8 @@ fn what_a_run_leaves_computes_the_same_in_transformers() {
     for (family, objective) in RUNS.into_iter().chain([("gpt2", "causal_lm"), ("decoder", "causal_lm")]) {
         let bench = Bench::new(&plan(family, objective, tiny()));
         bench.model("run", &[]);
-        let (run, file) = (bench.path("run"), std::fs::read_to_string(bench.path("plan.json")).unwrap());
+        let exported = export(&bench, "run");
+        let (run, file) = (exported, std::fs::read_to_string(bench.path("plan.json")).unwrap());
         let plan = plan::Plan::try_from(plan::PlanFile::parse(&file).unwrap()).unwrap();
         let config = read_json(&run.join("config.json"));
         let vocab_size = config["vocab_size"].as_u64().unwrap() as usize;
