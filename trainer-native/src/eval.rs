@@ -117,7 +117,7 @@ impl HeldOut {
         let words = parts.iter().map(|part| words_of(&part.piece.text)).sum();
         Ok(Some(Self {
             examples,
-            words: (objective.writing() == Writing::Continues).then_some(words),
+            words: Some(words).filter(|&words| words > 0 && objective.writing() == Writing::Continues),
             unknown: tokenizer.unk_id(),
             end_of_text: vocabulary::end_of_text(tokenizer)?,
         }))
