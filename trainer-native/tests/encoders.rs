@@ -171,7 +171,7 @@ fn every_objective_trains_verifies_and_repeats() {
         assert_eq!(sentences.is_object(), objective == "masked_lm_next_sentence", "{objective}: {sentences}");
         if let Some(nll) = sentences["nll"].as_f64() {
             assert!(
-                (nll - 2.0_f64.ln()).abs() < 0.1 && sentences["pairs"].as_u64() > Some(10),
+                (nll - 2.0_f64.ln()).abs() < 0.3 && sentences["pairs"].as_u64() > Some(10),
                 "{sentences}"
             );
         }

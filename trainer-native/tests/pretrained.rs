@@ -110,7 +110,7 @@ fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
         plan["model"] =
             json!({ "family": family, "d_model": 16, "layers": 2, "heads": 2, "d_ff": 32, "context": 24 });
         plan["training"]["objective"] = json!(objective);
-        plan["training"]["steps"] = json!(4);
+        plan["training"]["steps"] = json!(6);
         let bench = pretrained_from(plan, &[("trainable", trainable.clone())]);
         change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
         let before = std::fs::read(bench.path("public/model.safetensors")).unwrap();
@@ -134,7 +134,7 @@ fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
     let bench = pretrained(&[("trainable", lora)]);
     change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
-    change(&bench, "/training/steps", json!(400));
+    change(&bench, "/training/steps", json!(200));
     change(&bench, "/performance/checkpoint_every", json!(2));
     let whole = bench.model("whole", &["--test-key", "6"]);
     let checkpoint = bench.path("stopped").join("checkpoint.safetensors");

@@ -76,7 +76,7 @@ fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
         plan["privacy"]["sampling"] = sampling;
         plan["privacy"]["relation"] = json!(relation);
         plan["data"]["units"] = json!(units);
-        plan["training"]["steps"] = json!(2);
+        plan["training"]["steps"] = json!(5);
         plan["privacy"]["spare_steps"] = json!(0);
         let bench = Bench::new(&plan);
         (bench.run("run", &[]), bench)
