@@ -107,10 +107,7 @@ fn the_physical_batch_is_found_where_it_is_left_out() {
         plan["performance"] = performance;
         let bench = Bench::new(&plan);
         let model = bench.model("run", &["--test-key", "4"]);
-        let tensors = safetensors::SafeTensors::deserialize(&model).unwrap();
-        let value = |four: &[u8]| f32::from_le_bytes(four.try_into().unwrap());
-        let values: Vec<f32> =
-            tensors.iter().flat_map(|(_, tensor)| tensor.data().chunks_exact(4).map(value)).collect();
+        let values = common::values(&model);
         let steps: Vec<Value> =
             common::ledger(&bench.path("run")).into_iter().filter(|entry| entry["kind"] == "step").collect();
         (values, steps)

@@ -16,9 +16,7 @@ fn a_run_on_wgpu_ends_where_one_on_the_cpu_does() {
     let bench = Bench::new(&tiny_with_vocabulary());
     let values = |out: &str, device: &str| -> Vec<f32> {
         let model = bench.model(out, &["--test-key", "3", "--device", device]);
-        let tensors = safetensors::SafeTensors::deserialize(&model).unwrap();
-        let value = |four: &[u8]| f32::from_le_bytes(four.try_into().unwrap());
-        tensors.iter().flat_map(|(_, tensor)| tensor.data().chunks_exact(4).map(value)).collect()
+        common::values(&model)
     };
     let (cpu, wgpu) = (values("cpu", "cpu"), values("wgpu", "wgpu"));
     let worst = cpu.iter().zip(&wgpu).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);

@@ -48,6 +48,15 @@ impl Bench {
     }
 }
 
+/// All weights of a model file, in the order of their names.
+pub fn values(model: &[u8]) -> Vec<f32> {
+    let tensors = safetensors::SafeTensors::deserialize(model).unwrap();
+    let mut names = tensors.names();
+    names.sort_unstable();
+    let bytes = names.into_iter().flat_map(|name| tensors.tensor(name).unwrap().data().chunks_exact(4));
+    bytes.map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect()
+}
+
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
