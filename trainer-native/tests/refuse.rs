@@ -73,12 +73,15 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
 fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
     let with = |sampling: Value, relation: &str, units: u64| {
         let mut plan = tiny();
+        plan["data"]["source"] = json!({ "path": "text.txt" });
         plan["privacy"]["sampling"] = sampling;
         plan["privacy"]["relation"] = json!(relation);
         plan["data"]["units"] = json!(units);
         plan["training"]["steps"] = json!(5);
         plan["privacy"]["spare_steps"] = json!(0);
         let bench = Bench::new(&plan);
+        fs::write(bench.path("text.txt"), (0..300).map(|at| format!("record {at}\n")).collect::<String>())
+            .unwrap();
         (bench.run("run", &[]), bench)
     };
     let cut = json!({ "truncated_poisson": { "largest_batch": 60 } });
