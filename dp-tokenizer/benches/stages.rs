@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+mod clock;
+
+use clock::cpu_seconds;
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, UnitItems};
@@ -190,18 +193,6 @@ impl Clock {
 
     fn cpu(self) -> f64 {
         cpu_seconds() - self.cpu
-    }
-}
-
-/// CPU seconds of this process, or wall seconds where the system does not tell.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
-    match (ticks(11), ticks(12)) {
-        // Linux counts in hundredths of a second, whatever the kernel's own clock.
-        (Some(user), Some(system)) => (user + system) / 100.0,
-        _ => std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64()),
     }
 }
 

@@ -120,6 +120,46 @@ fn a_test_key_repeats_the_run_and_marks_it_not_private() {
 }
 
 #[test]
+fn threads_change_no_byte_of_any_vocabulary() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = dir.path().join("corpus.txt");
+    let line = |n: usize| format!("patient {n} has fever {} and cough{}\n", n % 7, "s".repeat(n % 3));
+    std::fs::write(&corpus, (0..3000).map(line).collect::<String>()).unwrap();
+    for model in ["unigram", "bpe", "wordpiece", "char"] {
+        let train = |threads: &str, privacy: &[&str]| {
+            let out = dir.path().join(threads);
+            let mut arguments =
+                vec!["train", "--input", path(&corpus), "--model", model, "--threads", threads];
+            arguments.extend(["--vocab-size", "400", "--out", path(&out)]);
+            arguments.extend(privacy);
+            let done = run(&arguments, "");
+            assert!(done.status.success(), "{}", text(&done.stderr));
+            std::fs::read(out.join("tokenizer.json")).unwrap()
+        };
+        for privacy in [&["--public"][..], &["--epsilon", "2", "--delta", "1e-6", "--test-key", "5"]] {
+            let one = train("1", privacy);
+            assert!(one == train("2", privacy) && one == train("3", privacy), "{model} {privacy:?}");
+        }
+    }
+}
+
+#[test]
+fn a_vocabulary_beyond_what_the_words_hold_shrinks_with_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    for model in ["unigram", "bpe", "wordpiece", "char"] {
+        let out = dir.path().join(model);
+        let arguments = ["train", "--public", "--model", model, "--vocab-size", "1000000", "--json", "--out"];
+        let done = run(&[&arguments[..], &[path(&out)]].concat(), "");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let size = serde_json::from_slice::<Value>(&done.stdout).unwrap()["vocab_size"].as_u64().unwrap();
+        assert!((50..100_000).contains(&size), "{model}: {size}");
+        let warning = format!("only {size} pieces, fewer than vocab_size = 1000000");
+        assert!(text(&done.stderr).contains(&warning), "{}", text(&done.stderr));
+        assert!(out.join("tokenizer.json").is_file(), "{model}");
+    }
+}
+
+#[test]
 fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

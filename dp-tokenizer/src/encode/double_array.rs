@@ -30,7 +30,7 @@ impl DoubleArray {
         order.sort_unstable_by(|&a, &b| key(keys, a).cmp(key(keys, b)));
         let mut trie = Self { slots: vec![FREE; FAN + 1] };
         trie.slots[0].check = 0;
-        let mut free = Free { first: 1 };
+        let mut free = Free { first: 1, next: Vec::new() };
         // (node, depth, range of sorted keys that pass through the node)
         let mut work = vec![(0_u32, 0_usize, 0_usize, order.len())];
         let mut children: Vec<(u8, usize, usize)> = Vec::new();
@@ -93,19 +93,33 @@ fn key<K: AsRef<[u8]>>(keys: &[K], index: u32) -> &[u8] {
     keys[index as usize].as_ref()
 }
 
-/// Where free slots begin; places children first-fit, within a bounded number of tries.
+/// Which slots are free; places children first-fit, within a bounded number of tries.
 struct Free {
     first: usize,
+    /// For a slot its own number if it is free, or else one up to which none is; all beyond the list are free.
+    next: Vec<u32>,
 }
 
 impl Free {
+    /// The first free slot from `at` on. Halves the way for later searches.
+    fn search(&mut self, mut at: usize) -> usize {
+        while let Some(&next) = self.next.get(at).filter(|&&next| next as usize != at) {
+            self.next[at] = self.next.get(next as usize).copied().unwrap_or(next);
+            at = next as usize;
+        }
+        at
+    }
+
+    fn claim(&mut self, at: usize) {
+        self.next.extend(self.next.len() as u32..=at as u32);
+        self.next[at] = at as u32 + 1;
+    }
+
     fn place(&mut self, slots: &mut Vec<Slot>, children: &[(u8, usize, usize)]) -> usize {
         let lowest = children[0].0 as usize;
-        while self.first < slots.len() && slots[self.first].check != NONE {
-            self.first += 1;
-        }
+        self.first = self.search(self.first);
         // A base of 0 would make the root a child of its own byte 0.
-        let mut at = self.first.max(lowest + 1);
+        let mut at = self.search(self.first.max(lowest + 1));
         let mut tries = 0;
         let base = loop {
             if tries == TRIES {
@@ -121,14 +135,12 @@ impl Free {
             if children.iter().all(|&(byte, ..)| slots[base + byte as usize].check == NONE) {
                 break base;
             }
-            at += 1;
-            while at < slots.len() && slots[at].check != NONE {
-                at += 1;
-            }
+            at = self.search(at + 1);
         };
         // Claimed at once, so that no other node takes them before their turn.
         for &(byte, ..) in children {
             slots[base + byte as usize].check = 0;
+            self.claim(base + byte as usize);
         }
         base
     }

@@ -2,8 +2,13 @@
 //!
 //! A unit of d ≤ m items first gives each 1/d. An item beyond the limit τ keeps τ and sends the share r = 1 − τ/w of
 //! each gift back; a unit that gets e = (mean of r over its items) back gives each of its items κ·e/m, and each
-//! 1/√d − 1/d on top. Units of more than m items give 1/√d. Here m is [`MAX_DEGREE`] and κ = 1 − 1/(2√m): the
-//! paper discounts by m alone, and κ is what the following needs for every unit.
+//! 1/√d − 1/d on top. Units of more than m items give 1/√d. Here m is [`MAX_DEGREE`] and κ = 1 − 1/(2√m).
+//!
+//! This is the idea of MaxAdaptiveDegree (Chen et al. 2025, <https://arxiv.org/abs/2502.08878>) as its abstract and introduction
+//! tell it; the constants, κ and the proof are this module's own, and where the paper's second round biases
+//! weights by what the first one saw, here units pass over the items that would hardly reach the next threshold. κ = 1
+//! would be too much: a unit of m items, half of them so far beyond τ that nearly all is sent back, gets e = 1/2 and
+//! gives m/2 items 1/√m + 1/(2m), and the others 1/√m − 1/(2m), of norm √(1 + 1/(4m)).
 //!
 //! # Sensitivity
 //! A unit beyond m moves nothing but its own gifts, of norm 1. Add one of d ≤ m items. Of its gift 1/d to item i let the

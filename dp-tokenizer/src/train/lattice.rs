@@ -1,213 +1,230 @@
-//! All ways to cut strings into pieces, laid out once so that each round of training only walks arrays.
+//! All ways to cut words into pieces, laid out once so that each round of training only walks arrays.
 
-use crate::encode::DoubleArray;
+use std::ops::Range;
 
-/// Longest string that is cut, in characters; longer ones are left out of training.
-pub(super) const MAX_CHARS: usize = 255;
+use super::seeds::{MAX_PIECE_CHARS, MAX_WORD_CHARS, Place};
 
-/// A piece at a place: characters `from..to` of its string.
-#[derive(Clone, Copy)]
-pub(super) struct Edge {
-    from: u8,
-    to: u8,
-    pub(super) piece: u32,
+/// Most pieces that an edge can tell apart.
+pub(super) const MAX_PIECES: usize = 1 << (32 - LENGTH_BITS);
+const LENGTH_BITS: u32 = 5;
+const _: () = assert!(MAX_PIECE_CHARS < 1 << LENGTH_BITS);
+
+/// A piece that ends at some character: its number, and its length in characters.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Edge(u32);
+
+impl Edge {
+    fn new(piece: u32, chars: u8) -> Self {
+        Self(piece << LENGTH_BITS | u32::from(chars))
+    }
+
+    fn piece(self) -> usize {
+        (self.0 >> LENGTH_BITS) as usize
+    }
+
+    fn chars(self) -> usize {
+        (self.0 & ((1 << LENGTH_BITS) - 1)) as usize
+    }
 }
 
-/// The cuts of many strings.
+/// The cuts of many words.
 pub(super) struct Lattices {
-    /// Where each string's edges begin; one more entry than strings.
+    /// The first character of each word, all words' characters numbered through; one more entry than words.
+    words: Vec<usize>,
+    /// Where the edges begin that end with each character; one more entry than characters.
     starts: Vec<usize>,
-    chars: Vec<u8>,
-    /// Within a string, in the order of where they end.
     edges: Vec<Edge>,
 }
 
-/// Reusable memory of the searches.
-#[derive(Default)]
+/// Characters of a word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    pub(super) word: u32,
+    pub(super) from: u8,
+    pub(super) chars: u8,
+}
+
+/// Reusable memory of the searches, a place for each gap between characters.
 pub(super) struct Scratch {
-    forward: Vec<f64>,
-    backward: Vec<f64>,
-    last: Vec<u32>,
+    forward: [f64; MAX_WORD_CHARS + 1],
+    backward: [f64; MAX_WORD_CHARS + 1],
+    last: [u32; MAX_WORD_CHARS + 1],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        let zero = [0.0; MAX_WORD_CHARS + 1];
+        Self { forward: zero, backward: zero, last: [0; MAX_WORD_CHARS + 1] }
+    }
 }
 
 impl Lattices {
-    /// The places of `pieces` in `strings`.
-    pub(super) fn new<S: AsRef<str>>(strings: &[S], pieces: &DoubleArray) -> Self {
-        let mut out = Self { starts: vec![0], chars: Vec::new(), edges: Vec::new() };
-        let mut char_at = Vec::new();
-        for string in strings {
-            let text = string.as_ref();
-            char_at.clear();
-            char_at.resize(text.len() + 1, 0_u8);
-            let chars = text.chars().count();
-            if chars <= MAX_CHARS {
-                for (number, (at, _)) in text.char_indices().enumerate() {
-                    char_at[at] = number as u8;
-                }
-                char_at[text.len()] = chars as u8;
-                let first = out.edges.len();
-                for (at, _) in text.char_indices() {
-                    pieces.prefixes(&text.as_bytes()[at..], |length, piece| {
-                        out.edges.push(Edge { from: char_at[at], to: char_at[at + length], piece });
-                    });
-                }
-                out.edges[first..].sort_by_key(|e| e.to);
-            }
-            out.chars.push(if chars <= MAX_CHARS { chars as u8 } else { 0 });
-            out.starts.push(out.edges.len());
+    /// The cuts of words of these lengths into pieces, each given by its length and its places.
+    pub(super) fn new<'a>(
+        lengths: impl Iterator<Item = usize>,
+        pieces: impl Iterator<Item = (u8, &'a [Place])> + Clone,
+    ) -> Self {
+        let mut words = vec![0];
+        let mut characters = 0;
+        for length in lengths {
+            characters += length;
+            words.push(characters);
         }
-        out
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.chars.len()
+        let mut starts = vec![0; characters + 2];
+        let last =
+            |place: &Place, chars: u8| words[place.word as usize] + usize::from(place.from + chars) - 1;
+        for (chars, places) in pieces.clone() {
+            places.iter().for_each(|place| starts[last(place, chars) + 2] += 1);
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        // The entry after a character's counts up from where its edges begin to where the next one's do.
+        let mut edges = vec![Edge(0); starts.last().copied().unwrap_or(0)];
+        for (piece, (chars, places)) in (0..).zip(pieces) {
+            for place in places {
+                let next = &mut starts[last(place, chars) + 1];
+                edges[*next] = Edge::new(piece, chars);
+                *next += 1;
+            }
+        }
+        starts.pop();
+        Self { words, starts, edges }
     }
 
     /// Renumbers pieces, dropping those whose new number is `None`.
     pub(super) fn retain(&mut self, renumber: &[Option<u32>]) {
-        let mut kept = 0;
-        for string in 0..self.chars.len() {
-            let (from, to) = (self.starts[string], self.starts[string + 1]);
-            self.starts[string] = kept;
-            for at in from..to {
-                if let Some(piece) = renumber[self.edges[at].piece as usize] {
-                    self.edges[kept] = Edge { piece, ..self.edges[at] };
+        let (mut kept, mut from) = (0, 0);
+        for end in &mut self.starts[1..] {
+            for at in from..*end {
+                let edge = self.edges[at];
+                if let Some(piece) = renumber[edge.piece()] {
+                    self.edges[kept] = Edge::new(piece, edge.chars() as u8);
                     kept += 1;
                 }
             }
-        }
-        if let Some(last) = self.starts.last_mut() {
-            *last = kept;
+            from = *end;
+            *end = kept;
         }
         self.edges.truncate(kept);
     }
 
-    /// Keeps only the strings whose flag is set.
-    pub(super) fn retain_strings(&mut self, keep: &[bool]) {
-        let (mut edges, mut strings) = (0, 0);
-        for (string, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
-            let (from, to) = (self.starts[string], self.starts[string + 1]);
-            self.edges.copy_within(from..to, edges);
-            self.chars[strings] = self.chars[string];
-            self.starts[strings] = edges;
-            edges += to - from;
-            strings += 1;
-        }
-        self.chars.truncate(strings);
-        self.starts.truncate(strings);
-        self.starts.push(edges);
-        self.edges.truncate(edges);
+    /// The whole of a word.
+    fn characters(&self, word: usize) -> Range<usize> {
+        self.words[word]..self.words[word + 1]
     }
 
-    fn edges(&self, string: usize) -> &[Edge] {
-        &self.edges[self.starts[string]..self.starts[string + 1]]
+    fn ending(&self, character: usize) -> &[Edge] {
+        &self.edges[self.starts[character]..self.starts[character + 1]]
     }
 
-    /// Adds to `counts` how often each piece is expected in string number `string`, times `weight`.
+    /// Adds to `counts` how often each piece is expected in word number `word`, times `weight`.
     ///
     /// `probability` may carry a factor a character: each whole path then carries the same power of it, which cancels.
     pub(super) fn add_expected(
         &self,
-        string: usize,
+        word: usize,
         weight: f64,
         probability: &[f64],
         counts: &mut [f64],
         scratch: &mut Scratch,
     ) {
-        let n = self.chars[string] as usize;
-        let edges = self.edges(string);
+        let characters = self.characters(word);
+        let (first, n) = (characters.start, characters.len());
         let Scratch { forward, backward, .. } = scratch;
-        forward.clear();
-        forward.resize(n + 1, 0.0);
-        backward.clear();
-        backward.resize(n + 1, 0.0);
         forward[0] = 1.0;
-        backward[n] = 1.0;
-        for e in edges {
-            forward[e.to as usize] += forward[e.from as usize] * probability[e.piece as usize];
-        }
-        for e in edges.iter().rev() {
-            backward[e.from as usize] += backward[e.to as usize] * probability[e.piece as usize];
+        for to in 1..=n {
+            let ways = self.ending(first + to - 1).iter();
+            forward[to] = ways.map(|e| forward[to - e.chars()] * probability[e.piece()]).sum();
         }
         let total = forward[n];
-        if total > f64::MIN_POSITIVE && total.is_finite() {
-            let share = weight / total;
-            for e in edges {
-                counts[e.piece as usize] += share
-                    * forward[e.from as usize]
-                    * probability[e.piece as usize]
-                    * backward[e.to as usize];
+        if !(total > f64::MIN_POSITIVE && total.is_finite()) {
+            return self.add_expected_in_logs(word, weight, probability, counts);
+        }
+        backward[..n].fill(0.0);
+        backward[n] = weight / total;
+        for to in (1..=n).rev() {
+            let after = backward[to];
+            for e in self.ending(first + to - 1) {
+                let from = to - e.chars();
+                let onwards = after * probability[e.piece()];
+                backward[from] += onwards;
+                counts[e.piece()] += forward[from] * onwards;
             }
-        } else if n > 0 {
-            self.add_expected_in_logs(string, weight, probability, counts);
         }
     }
 
     /// As above where the product of probabilities leaves the range of floats.
-    fn add_expected_in_logs(&self, string: usize, weight: f64, probability: &[f64], counts: &mut [f64]) {
-        let n = self.chars[string] as usize;
-        let edges = self.edges(string);
+    fn add_expected_in_logs(&self, word: usize, weight: f64, probability: &[f64], counts: &mut [f64]) {
+        let characters = self.characters(word);
+        let (first, n) = (characters.start, characters.len());
         let mut forward = vec![f64::NEG_INFINITY; n + 1];
         let mut backward = forward.clone();
         forward[0] = 0.0;
         backward[n] = 0.0;
-        let log = |e: &Edge| libm::log(probability[e.piece as usize]);
-        for e in edges {
-            let step = forward[e.from as usize] + log(e);
-            forward[e.to as usize] = log_sum(forward[e.to as usize], step);
+        let log = |e: &Edge| libm::log(probability[e.piece()]);
+        for to in 1..=n {
+            for e in self.ending(first + to - 1) {
+                forward[to] = log_sum(forward[to], forward[to - e.chars()] + log(e));
+            }
         }
-        for e in edges.iter().rev() {
-            let step = backward[e.to as usize] + log(e);
-            backward[e.from as usize] = log_sum(backward[e.from as usize], step);
+        if !forward[n].is_finite() {
+            return;
         }
-        if forward[n].is_finite() {
-            for e in edges {
-                let path = forward[e.from as usize] + log(e) + backward[e.to as usize] - forward[n];
-                counts[e.piece as usize] += weight * libm::exp(path);
+        for to in (1..=n).rev() {
+            for e in self.ending(first + to - 1) {
+                let from = to - e.chars();
+                backward[from] = log_sum(backward[from], backward[to] + log(e));
+                let path = forward[from] + log(e) + backward[to] - forward[n];
+                counts[e.piece()] += weight * libm::exp(path);
             }
         }
     }
 
-    /// The pieces of the best path of string number `string`, last first, into `path`; false if there is none.
-    /// `avoid_whole` leaves out the piece that covers the whole string.
-    pub(super) fn best_path(
+    /// The pieces of the best path of word number `word`, last first, into `path`; none if there is none.
+    pub(super) fn best_path(&self, word: usize, score: &[f64], path: &mut Vec<u32>, scratch: &mut Scratch) {
+        self.search(self.characters(word), 0, score, path, scratch);
+    }
+
+    /// The same of part of a word, without the piece that is the whole part.
+    pub(super) fn best_parts(&self, span: Span, score: &[f64], path: &mut Vec<u32>, scratch: &mut Scratch) {
+        let first = self.words[span.word as usize] + usize::from(span.from);
+        let chars = usize::from(span.chars);
+        self.search(first..first + chars, chars, score, path, scratch);
+    }
+
+    /// The best path through these characters by pieces of any length but `avoid`.
+    fn search(
         &self,
-        string: usize,
+        characters: Range<usize>,
+        avoid: usize,
         score: &[f64],
-        avoid_whole: bool,
         path: &mut Vec<u32>,
         scratch: &mut Scratch,
-    ) -> bool {
-        const NOWHERE: u32 = u32::MAX;
-        let n = self.chars[string] as usize;
-        let edges = self.edges(string);
+    ) {
+        let (first, n) = (characters.start, characters.len());
+        let Scratch { forward, last, .. } = scratch;
         path.clear();
-        scratch.forward.clear();
-        scratch.forward.resize(n + 1, f64::NEG_INFINITY);
-        scratch.last.clear();
-        scratch.last.resize(n + 1, NOWHERE);
-        scratch.forward[0] = 0.0;
-        for (number, e) in edges.iter().enumerate() {
-            if avoid_whole && e.from == 0 && e.to as usize == n {
-                continue;
+        forward[0] = 0.0;
+        for to in 1..=n {
+            let (mut best, mut by) = (f64::NEG_INFINITY, 0);
+            for e in self.ending(first + to - 1) {
+                // A piece that opens before the first character belongs to more of the word.
+                if e.chars() <= to && e.chars() != avoid {
+                    let candidate = forward[to - e.chars()] + score[e.piece()];
+                    if candidate > best {
+                        (best, by) = (candidate, e.0);
+                    }
+                }
             }
-            let candidate = scratch.forward[e.from as usize] + score[e.piece as usize];
-            if candidate > scratch.forward[e.to as usize] {
-                scratch.forward[e.to as usize] = candidate;
-                scratch.last[e.to as usize] = number as u32;
-            }
+            (forward[to], last[to]) = (best, by);
         }
         let mut at = n;
-        while at > 0 {
-            if scratch.last[at] == NOWHERE {
-                path.clear();
-                return false;
-            }
-            let edge = edges[scratch.last[at] as usize];
-            path.push(edge.piece);
-            at = edge.from as usize;
+        while at > 0 && forward[n] > f64::NEG_INFINITY {
+            let edge = Edge(last[at]);
+            path.push(edge.piece() as u32);
+            at -= edge.chars();
         }
-        n > 0
     }
 }
 
@@ -223,13 +240,24 @@ mod tests {
     const PIECES: [&str; 5] = ["a", "b", "ab", "ba", "aba"];
     const PROBABILITY: [f64; 5] = [0.3, 0.25, 0.2, 0.15, 0.1];
 
-    fn lattice(word: &str) -> Lattices {
-        Lattices::new(&[word], &DoubleArray::new(&PIECES))
+    fn lattices(words: &[&str], pieces: &[&str]) -> Lattices {
+        let places = |piece: &&str| -> Vec<Place> {
+            let all = (0..)
+                .zip(words)
+                .flat_map(|(word, text)| (0..text.len()).map(move |at| (word, at, &text[at..])));
+            let found = all.filter(|(.., rest)| rest.starts_with(piece));
+            found.map(|(word, at, _)| Place { word, at: at as u16, from: at as u8 }).collect()
+        };
+        let places: Vec<(u8, Vec<Place>)> = pieces.iter().map(|p| (p.len() as u8, places(p))).collect();
+        Lattices::new(
+            words.iter().map(|w| w.len()),
+            places.iter().map(|(chars, places)| (*chars, &places[..])),
+        )
     }
 
     fn expected(word: &str, probability: &[f64]) -> Vec<f64> {
         let mut counts = vec![0.0; 5];
-        lattice(word).add_expected(0, 2.0, probability, &mut counts, &mut Scratch::default());
+        lattices(&[word], &PIECES).add_expected(0, 2.0, probability, &mut counts, &mut Scratch::default());
         counts
     }
 
@@ -278,30 +306,30 @@ mod tests {
     }
 
     #[test]
-    fn the_best_path_can_avoid_the_whole_string() {
+    fn the_best_path_is_that_of_all_segmentations_and_parts_leave_the_whole_out() {
         let score: Vec<f64> = PROBABILITY.iter().map(|p| p.ln()).collect();
         let (mut path, mut scratch) = (vec![], Scratch::default());
-        assert!(lattice("aba").best_path(0, &score, false, &mut path, &mut scratch));
-        assert_eq!(path, [4]);
-        assert!(lattice("aba").best_path(0, &score, true, &mut path, &mut scratch));
+        let words = ["b", "babab", "abaababa"];
+        let all = lattices(&words, &PIECES);
+        for (number, word) in words.iter().enumerate() {
+            all.best_path(number, &score, &mut path, &mut scratch);
+            let best = segmentations(word).into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0;
+            assert_eq!(path.iter().map(|&p| p as usize).collect::<Vec<_>>(), best, "{word}");
+        }
+        // The "aba" within "babab": "a" and "ba" are better than "ab" and "a".
+        let span = Span { word: 1, from: 1, chars: 3 };
+        all.best_parts(span, &score, &mut path, &mut scratch);
         assert_eq!(path, [0, 2]);
-        assert!(!lattice("a").best_path(0, &score, true, &mut path, &mut scratch));
+        all.best_parts(Span { word: 0, from: 0, chars: 1 }, &score, &mut path, &mut scratch);
+        assert!(path.is_empty());
     }
 
     #[test]
-    fn dropped_pieces_and_strings_leave_the_others_as_they_were() {
+    fn dropped_pieces_leave_the_others_as_they_were() {
         let words = ["ab", "aba", "b"];
-        let trie = DoubleArray::new(&PIECES);
-        let mut both = Lattices::new(&words, &trie);
-        both.retain(&[Some(0), Some(1), None, Some(2), None]);
-        both.retain_strings(&[false, true, true]);
-        let fewer = DoubleArray::new(&["a", "b", "ba"]);
-        let want = Lattices::new(&words[1..], &fewer);
-        let list = |l: &Lattices| {
-            (0..l.len())
-                .map(|s| l.edges(s).iter().map(|e| (e.from, e.to, e.piece)).collect::<Vec<_>>())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(list(&both), list(&want));
+        let mut all = lattices(&words, &PIECES);
+        all.retain(&[Some(0), Some(1), None, Some(2), None]);
+        let fewer = lattices(&words, &["a", "b", "ba"]);
+        assert_eq!((all.words, all.starts, all.edges), (fewer.words, fewer.starts, fewer.edges));
     }
 }

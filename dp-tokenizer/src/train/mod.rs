@@ -4,6 +4,7 @@ mod bpe;
 mod bytes;
 mod characters;
 mod lattice;
+mod model;
 mod pairs;
 mod seeds;
 mod unigram;

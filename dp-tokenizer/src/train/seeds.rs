@@ -1,74 +1,137 @@
-//! Candidate pieces: substrings that branch to the right, weighted by the counts of the words they occur in.
+//! Candidate pieces: substrings that branch to the right, with the counts of the words they occur in and where.
+
+use std::ops::Range;
 
 /// Longest piece, in characters.
 pub(super) const MAX_PIECE_CHARS: usize = 16;
 
-/// A candidate and how much text it would cover.
-pub(super) struct Seed {
-    pub(super) piece: String,
-    pub(super) count: f64,
-    pub(super) chars: usize,
+/// Longest word that is learnt from, in characters.
+pub(super) const MAX_WORD_CHARS: usize = 255;
+
+/// Where a piece begins.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// Number of the word.
+    pub(super) word: u32,
+    /// Byte of the word.
+    pub(super) at: u16,
+    /// Character of the word.
+    pub(super) from: u8,
 }
 
-/// All substrings of at least two characters that are followed by two different things (or end a word and go on in
-/// another), and all whole words, with their total counts. A substring that is always followed by the same character
-/// would never be preferred to the longer one.
-pub(super) fn seeds(words: &[(String, f64)]) -> Vec<Seed> {
-    let suffixes = sorted_suffixes(words);
-    let text = |&(word, at): &(u32, u32)| clip(&words[word as usize].0[at as usize..]);
-    let weight = |&(word, _): &(u32, u32)| words[word as usize].1;
-    let mut out = Vec::new();
-    // Open groups of suffixes that share a prefix: (its length in bytes, count so far). The suffixes are sorted, so
-    // groups nest like brackets.
-    let mut open: Vec<(usize, f64)> = Vec::new();
-    for (i, suffix) in suffixes.iter().enumerate() {
-        let here = text(suffix);
-        let next = suffixes.get(i + 1).map_or("", text);
+/// A candidate and how often it occurs.
+#[derive(Clone)]
+pub(super) struct Seed {
+    pub(super) count: f64,
+    pub(super) chars: u8,
+    /// Its places, of those of all suffixes.
+    places: Range<u32>,
+}
+
+/// Candidates, and the beginnings of all suffixes of words in the order of the suffixes, so that the places of a candidate
+/// lie side by side.
+pub(super) struct Seeds {
+    places: Vec<Place>,
+    /// Each character that occurs, in order.
+    pub(super) characters: Vec<Seed>,
+    /// Candidates of more characters, in the order of where their last places are.
+    pub(super) longer: Vec<Seed>,
+}
+
+impl Seeds {
+    /// All characters, all substrings that are followed by two different things (or end a word and go on in another), and
+    /// all whole words. A substring that is always followed by the same character would never be preferred to the longer
+    /// one. Words have at most [`MAX_WORD_CHARS`] characters.
+    pub(super) fn of(words: &[(String, f64)]) -> Self {
+        let places = sorted_suffixes(words);
+        Self { characters: characters(words, &places), longer: longer(words, &places), places }
+    }
+
+    pub(super) fn places(&self, seed: &Seed) -> &[Place] {
+        &self.places[seed.places.start as usize..seed.places.end as usize]
+    }
+}
+
+fn characters(words: &[(String, f64)], places: &[Place]) -> Vec<Seed> {
+    let mut start = 0;
+    let character = |place: &Place| words[place.word as usize].0[place.at as usize..].chars().next();
+    let runs = places.chunk_by(|a, b| character(a) == character(b));
+    runs.map(|run| {
+        let from = start;
+        start += run.len() as u32;
+        let count = run.iter().map(|place| words[place.word as usize].1).sum();
+        Seed { count, chars: 1, places: from..start }
+    })
+    .collect()
+}
+
+fn longer(words: &[(String, f64)], places: &[Place]) -> Vec<Seed> {
+    let mut found = Vec::new();
+    let text = |place: &Place| clip(&words[place.word as usize].0[place.at as usize..]);
+    let mut push = |piece: &str, count: f64, places: Range<u32>| {
+        let chars = piece.chars().count() as u8;
+        if chars > 1 {
+            found.push(Seed { count, chars, places });
+        }
+    };
+    // Open groups of suffixes that share a prefix: (its length in bytes, count so far, first place). The suffixes are
+    // sorted, so groups nest like brackets.
+    let mut open: Vec<(usize, f64, u32)> = Vec::new();
+    let mut next = places.first().map_or("", text);
+    for (rank, place) in (0_u32..).zip(places) {
+        let here = next;
+        next = places.get(rank as usize + 1).map_or("", text);
         let shared = common_prefix(here, next);
-        let mut count = weight(suffix);
-        let whole_word = suffix.1 == 0 && here.len() == words[suffix.0 as usize].0.len();
-        let deepest = open.last().map_or(0, |g| g.0);
+        let (mut count, mut first) = (words[place.word as usize].1, rank);
+        let whole_word = place.at == 0 && here.len() == words[place.word as usize].0.len();
+        let deepest = open.last().map_or(0, |group| group.0);
         if whole_word && here.len() > shared && here.len() > deepest {
-            push(&mut out, here, count);
+            push(here, count, rank..rank + 1);
         }
         // Close the groups that end with this suffix; what they counted also counts for those around them.
-        while let Some(&(length, inside)) = open.last() {
+        while let Some(&(length, inside, begin)) = open.last() {
             if length <= shared {
                 break;
             }
             open.pop();
             count += inside;
-            push(&mut out, &here[..length], count);
+            first = begin;
+            push(&here[..length], count, begin..rank + 1);
         }
         match open.last_mut() {
-            Some((length, inside)) if *length == shared => *inside += count,
-            _ => open.push((shared, count)),
+            Some((length, inside, _)) if *length == shared => *inside += count,
+            _ => open.push((shared, count, first)),
         }
     }
-    out
+    found
 }
 
-fn push(out: &mut Vec<Seed>, piece: &str, count: f64) {
-    let chars = piece.chars().count();
-    if chars >= 2 {
-        out.push(Seed { piece: piece.to_owned(), count, chars });
+/// Where the suffixes of all words begin, in the order of the suffixes.
+fn sorted_suffixes(words: &[(String, f64)]) -> Vec<Place> {
+    // The first eight bytes beside the place settle most comparisons.
+    let mut suffixes: Vec<(u64, Place)> = Vec::new();
+    for (word, (text, _)) in (0..).zip(words) {
+        suffixes.extend(text.char_indices().zip(0..).map(|((at, _), from)| {
+            let head = text.as_bytes()[at..].iter().take(8);
+            let key =
+                head.zip((0..8).rev()).fold(0, |key, (&byte, place)| key | u64::from(byte) << (8 * place));
+            (key, Place { word, at: at as u16, from })
+        }));
     }
-}
-
-/// (word, byte offset) of each suffix, in the order of their first characters.
-fn sorted_suffixes(words: &[(String, f64)]) -> Vec<(u32, u32)> {
-    let mut suffixes: Vec<(u32, u32)> = Vec::new();
-    for (index, (word, _)) in words.iter().enumerate() {
-        suffixes.extend(word.char_indices().map(|(at, _)| (index as u32, at as u32)));
-    }
-    let text = |&(word, at): &(u32, u32)| clip(&words[word as usize].0[at as usize..]);
-    // The index as tie-breaker keeps the order of additions, and so the result, independent of the sort.
-    suffixes.sort_unstable_by(|a, b| text(a).cmp(text(b)).then(a.cmp(b)));
-    suffixes
+    let rest = |place: &Place| &words[place.word as usize].0.as_bytes()[place.at as usize..];
+    // The place as tie-breaker keeps the order of additions, and so the result, independent of the sort.
+    let tie = |place: &Place| (place.word, place.at);
+    suffixes.sort_unstable_by(|(a_key, a), (b_key, b)| {
+        a_key.cmp(b_key).then_with(|| rest(a).cmp(rest(b))).then_with(|| tie(a).cmp(&tie(b)))
+    });
+    suffixes.into_iter().map(|(_, place)| place).collect()
 }
 
 /// The first characters, as many as a piece may have.
 fn clip(text: &str) -> &str {
+    if text.len() <= MAX_PIECE_CHARS {
+        return text;
+    }
     text.char_indices().nth(MAX_PIECE_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
@@ -107,14 +170,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn seeds_with_their_counts_are_those_of_the_definition(
-            words in prop::collection::btree_map("[aé]{1,7}", 1_u8..9, 1..8)
+        fn seeds_with_their_counts_and_places_are_those_of_the_definition(
+            words in prop::collection::btree_map("[aé]{1,7}|[a]{12,20}", 1_u8..9, 1..8)
         ) {
             let words: Vec<(String, f64)> = words.into_iter().map(|(w, c)| (w, f64::from(c))).collect();
+            let seeds = Seeds::of(&words);
             let mut got = BTreeMap::new();
-            for seed in seeds(&words) {
-                prop_assert!(got.insert(seed.piece.clone(), seed.count).is_none(), "{} twice", seed.piece);
-                prop_assert_eq!(seed.chars, seed.piece.chars().count());
+            for seed in &seeds.longer {
+                let texts: BTreeSet<String> = seeds.places(seed).iter().map(|place| {
+                    words[place.word as usize].0.chars().skip(place.from.into()).take(seed.chars.into()).collect()
+                }).collect();
+                prop_assert_eq!(texts.len(), 1);
+                let piece = texts.into_iter().next().unwrap();
+                prop_assert_eq!(seed.chars as usize, piece.chars().count());
+                let places = seeds.places(seed).iter().map(|place| (place.word, place.at));
+                prop_assert_eq!(places.clone().collect::<BTreeSet<_>>().len(), places.len());
+                let count: f64 = places.map(|(word, _)| words[word as usize].1).sum();
+                prop_assert!((count - seed.count).abs() < 1e-9);
+                prop_assert!(got.insert(piece.clone(), seed.count).is_none(), "{} twice", piece);
             }
             let want = by_definition(&words);
             // Substrings with one continuation are only kept where the same suffix ends several words.

@@ -1,24 +1,21 @@
-//! The unigram trainer: expectation–maximisation over all cuts, pruning the pieces that are missed least.
+//! The unigram trainer: expectation–maximisation over all cuts, and in rounds pieces go that save the fewest tokens.
 //!
 //! Deterministic: sums are taken in a fixed order, ties are broken by the piece itself.
 //!
 //! # References
-//! Kudo 2018, "Subword regularization", <https://arxiv.org/abs/1804.10959>; SentencePiece's trainer for the shape of
-//! the schedule (0.75 a round, two EM steps each, digamma in the M-step).
+//! Kudo 2018, "Subword regularization", <https://arxiv.org/abs/1804.10959>; SentencePiece's trainer for seeds and EM steps (digamma in
+//! the M-step). Which pieces go, and when, is our own.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::TrainError;
-use super::lattice::{Lattices, MAX_CHARS, Scratch};
-use super::seeds::seeds;
-use crate::encode::{DoubleArray, Unigram, byte_token};
+use super::model::Model;
+use super::seeds::MAX_WORD_CHARS;
+use crate::encode::{Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::Metaspace;
 use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Stage, Tokenizer, UNK};
-
-/// Least count of a candidate of several characters.
-const LEAST_SEED: f64 = 2.0;
 
 /// How to train.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +49,7 @@ impl Default for UnigramConfig {
             character_coverage: 1.0,
             normalizer: None,
             seed_size: 1_000_000,
-            shrinking_factor: 0.75,
+            shrinking_factor: 0.85,
         }
     }
 }
@@ -99,17 +96,17 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     }
     let room = config.vocab_size - needed;
     let mut model = Model::new(&words, config.seed_size.max(room));
-    let target = room + room / 10 + model.characters;
-    loop {
-        model.em_step(&words);
-        model.em_step(&words);
-        if model.pieces.len() <= target {
-            break;
-        }
-        let next = (model.pieces.len() as f64 * config.shrinking_factor) as usize;
-        model.prune(&words, next.max(target));
+    let wanted = room + model.characters();
+    // At first, all that words hardly use may go.
+    model.em_step(0);
+    model.em_step(0);
+    while model.len() > wanted {
+        let next = (model.len() as f64 * config.shrinking_factor) as usize;
+        model.prune(next.clamp(wanted, model.len() - 1));
+        model.em_step(wanted);
     }
-    let pieces = finish(model, &required, room, (config, &sentinels));
+    model.em_step(wanted);
+    let pieces = finish(&model, &required, room, (config, &sentinels));
     let leading = [PAD, EOS, UNK].map(str::to_owned).into_iter().chain(config.symbols.iter().cloned());
     let last = (pieces.len() - sentinels.len()) as u32;
     let special = (0..).zip(leading).chain((last..).zip(sentinels)).collect();
@@ -162,7 +159,7 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
         // As texts are cut there before the model sees them.
         merged = cut_all(merged, |word| word.split(symbol.as_str()).collect());
     }
-    merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_CHARS);
+    merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS);
     let least = merged.values().copied().fold(f64::INFINITY, f64::min);
     let scale = if least < 1.0 { 1.0 / least } else { 1.0 };
     if merged.is_empty() {
@@ -218,159 +215,17 @@ fn required_characters(words: &[(String, f64)]) -> Vec<char> {
     all.into_iter().collect()
 }
 
-/// The pieces under training. The first `characters` are single characters, which are never dropped.
-struct Model {
-    pieces: Vec<String>,
-    /// Log probabilities.
-    scores: Vec<f64>,
-    characters: usize,
-    /// Cuts of the words.
-    words: Lattices,
-    /// Cuts of the pieces that are not single characters.
-    inner: Lattices,
-    scratch: Scratch,
-}
-
-impl Model {
-    fn new(words: &[(String, f64)], seed_size: usize) -> Self {
-        let mut characters: BTreeMap<char, f64> = BTreeMap::new();
-        for (word, count) in words {
-            word.chars().for_each(|c| *characters.entry(c).or_default() += count);
-        }
-        let mut seeds = seeds(words);
-        // What occurs once would only learn itself, and keep parts that many words share from being learnt.
-        seeds.retain(|s| s.count >= LEAST_SEED);
-        let value = |s: &super::seeds::Seed| s.count * s.chars as f64;
-        seeds.sort_unstable_by(|a, b| value(b).total_cmp(&value(a)).then_with(|| a.piece.cmp(&b.piece)));
-        seeds.truncate(seed_size);
-        let mut pieces: Vec<String> = characters.keys().map(char::to_string).collect();
-        let mut weights: Vec<f64> = characters.values().copied().collect();
-        weights.extend(seeds.iter().map(value));
-        pieces.extend(seeds.into_iter().map(|s| s.piece));
-        let total = libm::log(weights.iter().sum());
-        let scores = weights.iter().map(|&w| libm::log(w) - total).collect();
-        let trie = DoubleArray::new(&pieces);
-        let texts: Vec<&str> = words.iter().map(|w| w.0.as_str()).collect();
-        Self {
-            words: Lattices::new(&texts, &trie),
-            inner: Lattices::new(&pieces[characters.len()..], &trie),
-            characters: characters.len(),
-            pieces,
-            scores,
-            scratch: Scratch::default(),
-        }
-    }
-
-    /// One step of expectation–maximisation; pieces expected less than half a time are dropped.
-    fn em_step(&mut self, words: &[(String, f64)]) {
-        let probability = self.scaled_probabilities();
-        let mut counts = vec![0.0; self.pieces.len()];
-        for (index, (_, count)) in words.iter().enumerate() {
-            self.words.add_expected(index, *count, &probability, &mut counts, &mut self.scratch);
-        }
-        let keep: Vec<bool> = (0..counts.len()).map(|i| i < self.characters || counts[i] >= 0.5).collect();
-        let total = digamma(counts.iter().zip(&keep).filter(|(_, k)| **k).map(|(c, _)| c).sum());
-        for (score, &count) in self.scores.iter_mut().zip(&counts) {
-            // A character that no cut uses keeps a score far below the others.
-            *score = digamma(count.max(0.1)) - total;
-        }
-        self.keep(&keep);
-    }
-
-    /// Probabilities with a factor a character that brings whole words near 1, so that products stay in range.
-    fn scaled_probabilities(&self) -> Vec<f64> {
-        let chars: Vec<f64> = self.pieces.iter().map(|p| p.chars().count() as f64).collect();
-        let (mut bits, mut length) = (0.0, 0.0);
-        for (&score, &n) in self.scores.iter().zip(&chars) {
-            let p = libm::exp(score);
-            bits -= p * score;
-            length += p * n;
-        }
-        let factor = bits / length;
-        self.scores.iter().zip(chars).map(|(&s, n)| libm::exp(s + n * factor)).collect()
-    }
-
-    fn keep(&mut self, keep: &[bool]) {
-        let mut next = 0;
-        let renumber: Vec<Option<u32>> = keep
-            .iter()
-            .map(|&k| {
-                k.then(|| {
-                    next += 1;
-                    next - 1
-                })
-            })
-            .collect();
-        self.words.retain(&renumber);
-        self.inner.retain_strings(&keep[self.characters..]);
-        self.inner.retain(&renumber);
-        let mut flags = keep.iter();
-        self.pieces.retain(|_| flags.next() == Some(&true));
-        let mut flags = keep.iter();
-        self.scores.retain(|_| flags.next() == Some(&true));
-    }
-
-    /// Keeps about `target` pieces: those whose loss would cost the likelihood most.
-    fn prune(&mut self, words: &[(String, f64)], target: usize) {
-        let (used, covered) = self.usage(words);
-        let total: f64 = used.iter().sum();
-        let all_words: f64 = words.iter().map(|w| w.1).sum();
-        let mut keep = vec![false; self.pieces.len()];
-        keep[..self.characters].fill(true);
-        let mut candidates = Vec::new();
-        let (mut whole, mut parts) = (Vec::new(), Vec::new());
-        for inner in 0..self.inner.len() {
-            let piece = self.characters + inner;
-            self.inner.best_path(inner, &self.scores, false, &mut whole, &mut self.scratch);
-            // Its own cut into smaller pieces is better than the piece, or no word uses it.
-            if whole.len() > 1 || used[piece] <= 0.0 {
-                continue;
-            }
-            if !self.inner.best_path(inner, &self.scores, true, &mut parts, &mut self.scratch) {
-                keep[piece] = true;
-                continue;
-            }
-            let moved = used[piece];
-            let without = total + moved * (parts.len() as f64 - 1.0);
-            let before = libm::log(moved) - libm::log(total);
-            let after: f64 =
-                parts.iter().map(|&p| libm::log(used[p as usize] + moved) - libm::log(without)).sum();
-            candidates.push((covered[piece] / all_words * (before - after), piece));
-        }
-        candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let kept = keep.iter().filter(|k| **k).count();
-        for &(_, piece) in candidates.iter().take(target.saturating_sub(kept)) {
-            keep[piece] = true;
-        }
-        self.keep(&keep);
-    }
-
-    /// How often the best cuts use each piece, and the total count of words that use it.
-    fn usage(&mut self, words: &[(String, f64)]) -> (Vec<f64>, Vec<f64>) {
-        let mut used = vec![0.0; self.pieces.len()];
-        let mut covered = vec![0.0; self.pieces.len()];
-        let mut path = Vec::new();
-        for (index, (_, count)) in words.iter().enumerate() {
-            self.words.best_path(index, &self.scores, false, &mut path, &mut self.scratch);
-            path.iter().for_each(|&p| used[p as usize] += count);
-            path.sort_unstable();
-            path.dedup();
-            path.iter().for_each(|&p| covered[p as usize] += count);
-        }
-        (used, covered)
-    }
-}
-
 /// The final list: special tokens, symbols, bytes, then pieces by score, then sentinels.
 fn finish(
-    model: Model,
+    model: &Model<'_>,
     required: &[char],
     room: usize,
     (config, sentinels): (&UnigramConfig, &[String]),
 ) -> Vec<(String, f64)> {
-    let lowest = model.scores.iter().copied().fold(f64::INFINITY, f64::min);
-    let known: BTreeMap<&str, f64> =
-        model.pieces.iter().map(String::as_str).zip(model.scores.iter().copied()).collect();
+    let mut letters = model.pieces();
+    let lowest = letters.iter().map(|piece| piece.1).fold(f64::INFINITY, f64::min);
+    let mut longer = letters.split_off(model.characters());
+    let known: BTreeMap<&str, f64> = letters.into_iter().collect();
     let mut chosen: Vec<(String, f64)> = required
         .iter()
         .map(|c| c.to_string())
@@ -380,13 +235,9 @@ fn finish(
         })
         .collect();
     // A piece that is a symbol's name has its place already.
-    let is_symbol = |piece: &String| config.symbols.contains(piece) || sentinels.contains(piece);
-    let mut longer: Vec<usize> =
-        (model.characters..model.pieces.len()).filter(|&i| !is_symbol(&model.pieces[i])).collect();
-    longer.sort_unstable_by(|&a, &b| {
-        model.scores[b].total_cmp(&model.scores[a]).then_with(|| model.pieces[a].cmp(&model.pieces[b]))
-    });
-    chosen.extend(longer.into_iter().take(room).map(|i| (model.pieces[i].clone(), model.scores[i])));
+    longer.retain(|(piece, _)| config.symbols.iter().chain(sentinels).all(|symbol| symbol != piece));
+    longer.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    chosen.extend(longer.into_iter().take(room).map(|(piece, score)| (piece.to_owned(), score)));
     chosen.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
 
     let mut out: Vec<(String, f64)> = [PAD, EOS, UNK].into_iter().map(|t| (t.to_owned(), 0.0)).collect();
@@ -409,34 +260,9 @@ fn symbol_score(symbol: &str, lowest: f64) -> f64 {
     symbol.chars().count() as f64 * lowest - 1.0
 }
 
-/// The derivative of ln Γ, for arguments above 0.
-///
-/// # References
-/// Abramowitz and Stegun 6.3.5 and 6.3.18.
-fn digamma(x: f64) -> f64 {
-    let (mut x, mut shift) = (x, 0.0);
-    while x < 7.0 {
-        shift -= 1.0 / x;
-        x += 1.0;
-    }
-    let w = 1.0 / (x * x);
-    let series = w * (1.0 / 12.0 - w * (1.0 / 120.0 - w * (1.0 / 252.0 - w * (1.0 / 240.0 - w / 132.0))));
-    shift + libm::log(x) - 0.5 / x - series
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digamma_has_its_known_values() {
-        // Oracle: −γ; −γ − 2 ln 2; mpmath.digamma(100) = 4.600161852738087.
-        for (x, want) in
-            [(1.0, -0.577_215_664_901_532_9), (0.5, -1.963_510_026_021_423_5), (100.0, 4.600_161_852_738_087)]
-        {
-            assert!((digamma(x) - want).abs() < 1e-10, "{x}: {}", digamma(x));
-        }
-    }
 
     fn words(list: &[(&str, f64)]) -> Vec<(String, f64)> {
         list.iter().map(|&(w, c)| (w.to_owned(), c)).collect()

@@ -1,0 +1,103 @@
+//! Vocabularies of 8,000 and 32,000 tokens and how short they make text that they were not learnt from, beside SentencePiece
+//! where `PEERS_PYTHON` names a Python that has it.
+//!
+//! Both learn from every fourth paragraph of the novels of `../shared/data` (invented notes elsewhere), without noise,
+//! normalisation or a blank put in front, with bytes for characters they do not know, on one thread. Times are CPU seconds of the whole
+//! training, reading and counting included.
+
+#![allow(clippy::print_stdout, reason = "a bench talks to its user")]
+
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+
+mod clock;
+
+use clock::cpu_seconds;
+use dp_tokenizer::corpus::{Source, open};
+use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::release::public_corpus_counts;
+use dp_tokenizer::train::{UnigramConfig, unigram};
+
+const SIZES: [usize; 2] = [8_000, 32_000];
+
+/// Trains on one file and encodes another; prints CPU seconds and tokens.
+const PEER: &str = "
+import sys, time
+import sentencepiece
+folder, size = sys.argv[1], int(sys.argv[2])
+start = time.process_time()
+sentencepiece.SentencePieceTrainer.train(input=folder + '/train.txt', model_prefix=folder + '/peer', vocab_size=size,
+    model_type='unigram', normalization_rule_name='identity', byte_fallback=True, add_dummy_prefix=False,
+    max_sentence_length=1 << 20, num_threads=1, minloglevel=2)
+seconds = time.process_time() - start
+peer = sentencepiece.SentencePieceProcessor(model_file=folder + '/peer.model')
+lines = open(folder + '/held.txt', encoding='utf-8', newline='\\n').read().split('\\n')
+print(seconds, sum(len(peer.encode(line)) for line in lines))
+";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let (train, held) = corpus()?;
+    let train_file = folder.path().join("train.txt");
+    std::fs::write(&train_file, train.join("\n"))?;
+    std::fs::write(folder.path().join("held.txt"), held.join("\n"))?;
+    let words = count(&held) as f64;
+    println!("{} words learnt from, {words} held out", count(&train));
+    drop(train);
+    let source = Source::files([train_file]);
+    for vocab_size in SIZES {
+        let start = cpu_seconds();
+        let options = CountOptions { threads: 1, ..CountOptions::default() };
+        let counts = public_corpus_counts(&source, &options)?;
+        let config = UnigramConfig { vocab_size, ..UnigramConfig::default() };
+        let tokenizer = unigram(&counts, &config)?.tokenizer;
+        let seconds = cpu_seconds() - start;
+        let mut encoder = tokenizer.encoder();
+        let tokens: usize = held.iter().map(|line| encoder.encode(line).len()).sum();
+        println!("{vocab_size}: {:.4} tokens a word, {seconds:.2} CPU s", tokens as f64 / words);
+        if let Some(python) = std::env::var_os("PEERS_PYTHON") {
+            let (peer_seconds, peer_tokens) = peer(Path::new(&python), folder.path(), vocab_size)?;
+            println!(
+                "{vocab_size}: {:.4} tokens a word by SentencePiece, {peer_seconds:.2} CPU s: {:.1} times ours",
+                peer_tokens as f64 / words,
+                peer_seconds / seconds
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What is learnt from, and what is held out.
+fn corpus() -> Result<(Vec<String>, Vec<String>), Box<dyn Error>> {
+    let novels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/novels/novels.jsonl.zst");
+    let source = match novels.is_file() {
+        true => Source::files([novels]),
+        false => Source::Embedded { records: 100_000, seed: 7 },
+    };
+    let (mut train, mut held) = (Vec::new(), Vec::new());
+    for (number, record) in open(&source)?.enumerate() {
+        let text = record?.text.replace('\n', " ");
+        match number % 28 {
+            2 => held.push(text),
+            other if other % 4 == 0 => train.push(text),
+            _ => {}
+        }
+    }
+    Ok((train, held))
+}
+
+/// What stands between blanks.
+fn count(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.split_whitespace().count()).sum()
+}
+
+fn peer(python: &Path, folder: &Path, size: usize) -> Result<(f64, usize), Box<dyn Error>> {
+    let output = Command::new(python).args(["-c", PEER]).arg(folder).arg(size.to_string()).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let answer = String::from_utf8(output.stdout)?;
+    let (seconds, tokens) = answer.trim().split_once(' ').ok_or("the peer said nothing")?;
+    Ok((seconds.parse()?, tokens.parse()?))
+}
