@@ -84,7 +84,7 @@ pub fn noise_multiplier_of_share(
 }
 
 /// What each stage of a pipeline gets.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Split {
     /// Noise multiplier of each stage.
     pub noise_multipliers: Vec<f64>,

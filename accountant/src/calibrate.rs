@@ -264,7 +264,7 @@ pub enum Compute {
 }
 
 /// A batch with the noise that its privacy needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct NoiseBatch {
     /// Expected batch, in units.
     pub expected_batch_size: u64,

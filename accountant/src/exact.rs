@@ -6,7 +6,8 @@ use crate::transform::bent;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 
 /// Where an [`Estimate`]'s point comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Inversion of the Laplace transform on two contours that agree to 1e-9, inside the certified bounds.
     Inversion,
@@ -15,7 +16,7 @@ pub enum Source {
 }
 
 /// A figure to compare with others, and the bounds to rely on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Certified bounds, as [`crate::epsilon`] gives them.
     pub bounds: Bounds,

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::process::Job;
+use crate::js;
+use crate::process::{Job, note, on_path};
+use crate::toolchain::tools;
 
 /// Runs the benches and timing examples of a subject.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
@@ -29,12 +31,21 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     if jobs.is_empty() {
         bail!("{package} has neither benches nor a timing example");
     }
+    let native = tools::target_dir(root).join("accountant-native.jsonl");
     for job in jobs {
+        let job = job.env("NATIVE_TIMES", &native);
         match venv {
             // Benches that have a peer to compare with read this.
             Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,
             None => job.run()?,
         }
+    }
+    if package == "accountant" {
+        if on_path("node").is_none() {
+            note("no Node here: the times in WASM are not measured; `cargo xtask setup` says how to get it");
+            return Ok(true);
+        }
+        js::measure(root, &native)?;
     }
     Ok(true)
 }

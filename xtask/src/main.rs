@@ -1,6 +1,8 @@
 //! Every chore of the project: `cargo xtask help` lists them.
 
 mod bench;
+mod fuzz;
+mod js;
 mod offline;
 mod process;
 mod seal;
@@ -29,6 +31,8 @@ cargo xtask <chore>
   web serve [--release]  the page on loopback, rebuilt when a file changes
   web test [--release]   WASM unit tests and the end-to-end script alone
   web vectors            write web/tests/vectors.json anew from the native build
+  js                     the accountant as a package for Node and web pages, used in both
+  fuzz [TARGET] [SECONDS]   readers of users' files against libFuzzer, a minute each unless said otherwise
   bench <crate> [--venv PATH]   accountant, tokenizer or trainer; PATH: a Python environment with the peers to compare with
   conformance --venv PATH [CORPUS ...]   ids, offsets and decoded texts beside the tokenizers that PATH, a Python environment, has
   papers                 the tables of the papers, published beside recomputed
@@ -61,6 +65,8 @@ fn run(args: &[&str]) -> Result<bool> {
         ["test"] => verify::test(&root),
         ["check"] => verify::check(&root),
         ["web", chore, rest @ ..] => web::run(&root, chore, rest),
+        ["fuzz", rest @ ..] => fuzz::run(&root, rest),
+        ["js"] => js::run(&root),
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
         ["papers"] => bench::papers(&root),

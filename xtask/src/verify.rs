@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::process::Job;
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
-use crate::{setup, tidy, web};
+use crate::{js, setup, tidy, web};
 
 /// Crates that the page is made of and that must compile for the browser; the page itself has its own stages.
 const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
@@ -57,6 +57,7 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     });
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
+    stages.run("accountant in Node and Chromium", || js::run(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
 }

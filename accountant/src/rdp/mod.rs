@@ -5,7 +5,8 @@ use crate::transform::moment::cumulant;
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
 /// How a Rényi curve becomes ε at δ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Conversion {
     /// ε = R(α) + log(1/δ)/(α−1) (Mironov 2017, Proposition 3).
     Classic,

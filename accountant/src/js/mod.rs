@@ -1,0 +1,46 @@
+//! The accountant for web pages and Node: plain objects in, plain objects out, with TypeScript declarations.
+//!
+//! Events and answers are the objects whose JSON the command line reads and writes. Whatever is refused throws an
+//! `Error` with the command line's message.
+
+mod questions;
+mod read;
+mod search;
+
+use serde::Serialize;
+use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+
+use crate::AccountantError;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = include_str!("../../js/types.d.ts");
+
+/// The accountant's version, as certificates name it.
+#[wasm_bindgen]
+#[must_use]
+pub fn version() -> String {
+    crate::VERSION.to_owned()
+}
+
+/// The method of certified bounds, as certificates name it.
+#[wasm_bindgen]
+#[must_use]
+pub fn method() -> String {
+    crate::METHOD.to_owned()
+}
+
+fn error(message: &str) -> JsValue {
+    js_sys::Error::new(message).into()
+}
+
+fn refusal(refused: AccountantError) -> JsValue {
+    error(&refused.to_string())
+}
+
+fn object<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {
+    serde_wasm_bindgen::to_value(value).map_err(|failed| error(&failed.to_string()))
+}
+
+fn answer<T: Serialize>(value: Result<T, AccountantError>) -> Result<JsValue, JsValue> {
+    object(&value.map_err(refusal)?)
+}

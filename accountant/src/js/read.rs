@@ -1,0 +1,131 @@
+//! What JavaScript hands over, checked.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, Function, Reflect};
+use serde::de::DeserializeOwned;
+use wasm_bindgen::{JsCast, JsValue};
+
+use super::{error, refusal};
+use crate::rdp::Conversion;
+use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
+
+/// The deepest nesting of events. An object that holds itself ends here too.
+const DEEPEST: u32 = 100;
+/// The most events in one object.
+const MOST: u32 = 1_000_000;
+
+fn read<T: DeserializeOwned>(name: &str, value: JsValue, allowed: &str) -> Result<T, JsValue> {
+    serde_wasm_bindgen::from_value(value)
+        .map_err(|refused| error(&format!("{name}: {refused}; allowed: {allowed}")))
+}
+
+/// An event, or a list of events on the same data.
+pub(super) fn event(value: JsValue) -> Result<DpEvent, JsValue> {
+    let allowed =
+        "one event such as {\"type\": \"gaussian\", \"noise_multiplier\": 1.0}, or a list of events";
+    measure(&value, DEEPEST, &mut 0)?;
+    if Array::is_array(&value) {
+        return Ok(DpEvent::Composed { events: read("event", value, allowed)? });
+    }
+    read("event", value, allowed)
+}
+
+/// Counts nested events, so that no object can exhaust the stack or the memory.
+fn measure(value: &JsValue, left: u32, count: &mut u32) -> Result<(), JsValue> {
+    *count += 1;
+    if left == 0 || *count > MOST {
+        return Err(error(&format!(
+            "event: nested deeper than {DEEPEST}, or more than {MOST} events; count repeated events with self_composed"
+        )));
+    }
+    if let Some(list) = value.dyn_ref::<Array>() {
+        return list.iter().try_for_each(|inner| measure(&inner, left - 1, count));
+    }
+    if value.is_object() {
+        for name in ["event", "events"] {
+            let inner = Reflect::get(value, &name.into())?;
+            if inner.is_object() {
+                measure(&inner, left - 1, count)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The relation; one unit more or less unless given.
+pub(super) fn relation(value: JsValue) -> Result<NeighboringRelation, JsValue> {
+    if value.is_undefined() {
+        return Ok(NeighboringRelation::AddOrRemoveOne);
+    }
+    read("relation", value, "\"add_or_remove_one\", \"replace_one\" or \"zero_out\"")
+}
+
+/// How Rényi divergences become ε.
+pub(super) fn conversion(value: JsValue) -> Result<Conversion, JsValue> {
+    read("conversion", value, "\"classic\" or \"improved\"")
+}
+
+/// δ.
+pub(super) fn delta(value: f64) -> Result<Delta, JsValue> {
+    Delta::new(value).map_err(refusal)
+}
+
+/// A whole number that a JavaScript number holds exactly.
+pub(super) fn whole(name: &'static str, value: f64) -> Result<u64, JsValue> {
+    if (0.0..=9_007_199_254_740_991.0).contains(&value) && value.fract() == 0.0 {
+        return Ok(value as u64);
+    }
+    Err(refusal(AccountantError::OutOfRange { name, value, allowed: "a whole number from 0 to 2^53 - 1" }))
+}
+
+/// The number of units in a group; one unless given.
+pub(super) fn group(value: &JsValue) -> Result<u32, JsValue> {
+    let units = if value.is_undefined() { 1 } else { whole("group", value.as_f64().unwrap_or(f64::NAN))? };
+    // A number beyond 32 bits is as much out of range as the largest one within.
+    Ok(u32::try_from(units).unwrap_or(u32::MAX))
+}
+
+/// A whole number in a field, where the object has it.
+pub(super) fn field(object: &JsValue, name: &'static str) -> Result<Option<u64>, JsValue> {
+    let value = Reflect::get(object, &name.into())?;
+    if value.is_undefined() {
+        return Ok(None);
+    }
+    whole(name, value.as_f64().unwrap_or(f64::NAN)).map(Some)
+}
+
+/// A function of JavaScript that says which event some parameters make.
+pub(super) struct EventFor {
+    function: Function,
+    thrown: RefCell<Option<JsValue>>,
+}
+
+impl EventFor {
+    /// Accepts a function.
+    pub(super) fn new(value: JsValue) -> Result<Self, JsValue> {
+        let function = value.dyn_into().map_err(|_| {
+            error("eventFor: give a function, such as noise => ({ type: \"gaussian\", noise_multiplier: noise })")
+        })?;
+        Ok(Self { function, thrown: RefCell::new(None) })
+    }
+
+    /// The function's event. Searches cannot fail in between: what it throws is kept for [`Self::found`], and an event
+    /// that every question refuses ends the search.
+    pub(super) fn event(&self, parameters: &[f64]) -> DpEvent {
+        let parameters: Array = parameters.iter().copied().map(JsValue::from_f64).collect();
+        let made = self.function.apply(&JsValue::UNDEFINED, &parameters).and_then(event);
+        made.unwrap_or_else(|thrown| {
+            self.thrown.replace(Some(thrown));
+            DpEvent::Gaussian { noise_multiplier: f64::NAN }
+        })
+    }
+
+    /// What the search found, or what the function threw.
+    pub(super) fn found<T>(self, found: Result<T, AccountantError>) -> Result<T, JsValue> {
+        match self.thrown.into_inner() {
+            Some(thrown) => Err(thrown),
+            None => found.map_err(refusal),
+        }
+    }
+}

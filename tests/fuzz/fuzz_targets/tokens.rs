@@ -1,0 +1,27 @@
+//! Files of tokens, whose tables say where each part lies.
+#![no_main]
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use dp_tokenizer::tokens::TokenDataset;
+use libfuzzer_sys::fuzz_target;
+
+static FILE: LazyLock<PathBuf> =
+    LazyLock::new(|| std::env::temp_dir().join(format!("fuzz-{}.tokens", std::process::id())));
+
+fuzz_target!(|bytes: &[u8]| {
+    std::fs::write(&*FILE, bytes).expect("a temporary file");
+    let Ok(data) = TokenDataset::open(&FILE) else { return };
+    let (mut out, mut listed) = (Vec::new(), 0);
+    for unit in 0..data.units() {
+        for &number in data.parts_of(unit).expect("each unit has a list") {
+            let part = data.part(number).expect("a listed part is there");
+            assert_eq!(part.unit, unit);
+            let _ = data.read(part.tokens, &mut out);
+            listed += 1;
+        }
+    }
+    assert_eq!(listed, data.parts());
+    assert!(data.read(0..u64::MAX, &mut out).is_err());
+});
