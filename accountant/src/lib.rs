@@ -15,6 +15,7 @@ mod ladder;
 mod lattice;
 mod mechanism;
 mod numeric;
+pub mod pld;
 pub mod promise;
 mod question;
 pub mod rdp;

@@ -103,7 +103,7 @@ pub(crate) fn worst_sides(
 }
 
 /// Bounds for one direction; those of one that stays below `exceeded` need not be tight.
-fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, AccountantError> {
+pub(crate) fn side_epsilon(side: &Lowered, delta: f64, exceeded: f64) -> Result<Bounds, AccountantError> {
     if !side.coins.is_empty() {
         return mixture_epsilon(side, delta);
     }
@@ -329,10 +329,9 @@ fn worst_delta(event: &DpEvent, epsilon: f64, question: Question) -> Result<Boun
     let mut worst = Bounds { lower: 0.0, upper: 0.0 };
     for side in lower(event, question)? {
         let bounds = side_delta(&side, epsilon)?;
-        worst = Bounds::new(
-            worst.lower.max(bounds.lower),
-            worst.upper.max((bounds.upper + side.failure).min(1.0)),
-        )?;
+        // A probability too small for a float is not nothing.
+        let upper = if side.is_free() { bounds.upper } else { bounds.upper.max(f64::MIN_POSITIVE) };
+        worst = Bounds::new(worst.lower.max(bounds.lower), worst.upper.max((upper + side.failure).min(1.0)))?;
     }
     Ok(worst)
 }
@@ -416,6 +415,16 @@ mod tests {
         let upper = answers.iter().fold(f64::INFINITY, |least, bounds| least.min(bounds.upper));
         assert!(lower <= upper, "q={q} sigma={sigma} T={count} delta={delta}: {answers:?}");
         answers.iter().filter(|bounds| bounds.upper - bounds.lower < 0.2 * bounds.upper).count()
+    }
+
+    #[test]
+    fn a_delta_too_small_for_a_float_is_not_called_nothing() {
+        let relation = NeighboringRelation::AddOrRemoveOne;
+        // Near exp(−500²/2), far below the smallest float.
+        let tiny = delta(&DpEvent::Gaussian { noise_multiplier: 1.0 }, 500.0, relation).unwrap();
+        assert!(tiny.lower == 0.0 && tiny.upper > 0.0, "{tiny:?}");
+        let nothing = delta(&DpEvent::Composed { events: Vec::new() }, 500.0, relation).unwrap();
+        assert_eq!(nothing.upper, 0.0);
     }
 
     #[test]

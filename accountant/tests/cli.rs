@@ -178,6 +178,22 @@ fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
         ),
         ("split --sampling none --steps 1 --epsilon 1 --delta 1e-5 --vocabulary-share 1", "strictly between"),
         (
+            "batch --dataset-size 99 --batch-size 9 --noise-multiplier 1 --steps 1 --epsilon 1 --delta 1e-5",
+            "looked for",
+        ),
+        (
+            "epsilon --batch-size 100 --dataset-size 99 --noise-multiplier 1 --steps 1 --delta 1e-5",
+            "at most --dataset-size, which is 99",
+        ),
+        (
+            "epsilon --sampling none --noise-multiplier 1 --steps 1 --delta 1e-5 --accountant rdp --group 4",
+            "--accountant exact",
+        ),
+        ("epsilon --sampling none --noise-multiplier 1 --steps 0 --delta 1e-5", "'0' for '--steps"),
+        ("epsilon --sampling none --noise-multiplier 1 --steps -1 --delta 1e-5", "'-1' for '--steps"),
+        ("delta --sampling none --noise-multiplier 1 --steps 1 --epsilon -1", "a finite number from 0"),
+        ("tradeoff --sampling none --noise-multiplier 1 --steps 1 --group 3", "'--group'"),
+        (
             "epsilon --batch-size 10 --dataset-size 99 --sampling truncated --largest-batch 50 --noise-multiplier 1 \
              --steps 1 --delta 1e-5",
             "add_or_remove_one",
@@ -188,5 +204,41 @@ fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
         assert!(message.contains(word), "{arguments}: {message}");
+    }
+}
+
+#[test]
+fn the_lattice_alone_answers_with_its_own_method_and_overlapping_bounds() {
+    let ask = |method: &str| {
+        json(&format!(
+            "epsilon --sampling-probability 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5 --accountant {method}"
+        ))
+    };
+    let (lattice, all) = (ask("pld"), ask("exact"));
+    let of = |answer: &serde_json::Value, end: &str| answer["epsilon"][end].as_f64().unwrap();
+    assert!(of(&lattice, "lower") <= of(&all, "upper") && of(&all, "lower") <= of(&lattice, "upper"));
+    assert_ne!(
+        (lattice["method"].clone(), of(&lattice, "upper")),
+        (all["method"].clone(), of(&all, "upper"))
+    );
+    assert!(lattice["method"].as_str().unwrap().contains("lattice"));
+}
+
+#[test]
+fn what_is_shown_is_rounded_outward() {
+    let words = "--sampling-probability 0.01 --steps 1000 --delta 1e-5";
+    let shown = |arguments: &str| {
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let text = String::from_utf8(run(&words, "").stdout).unwrap();
+        let figures: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        (figures[0], figures[1])
+    };
+    for noise in ["0.7", "0.9", "1.1", "2.3"] {
+        let question = format!("epsilon --noise-multiplier {noise} {words}");
+        let ((low, high), answer) = (shown(&question), json(&question));
+        assert!(low <= answer["epsilon"]["lower"].as_f64().unwrap() && low > 0.0, "{noise}");
+        assert!(high >= answer["epsilon"]["upper"].as_f64().unwrap() && high < low + 1e-4, "{noise}");
+        let question = format!("noise --epsilon {noise} {words}");
+        assert!(shown(&question).0 >= json(&question)["noise_multiplier"].as_f64().unwrap(), "{noise}");
     }
 }

@@ -31,6 +31,11 @@ impl Lowered {
         pairs + self.tables.iter().map(|(_, count)| *count as f64).sum::<f64>()
     }
 
+    /// Whether nothing private is used, plain failures aside.
+    pub(crate) fn is_free(&self) -> bool {
+        self.uses() == 0.0 && self.selections.is_empty() && self.coins.is_empty() && self.mu_squared == 0.0
+    }
+
     /// The same with each use cut where P leaves out at most `tail`.
     pub(crate) fn cut_at_tail(&self, tail: f64) -> Self {
         let pairs = self.pairs.iter().map(|(pair, count)| (pair.cut_at_tail(tail), *count)).collect();
@@ -41,8 +46,10 @@ impl Lowered {
         if count == 0 || table.outcomes().is_empty() {
             return;
         }
-        if let Some(known) = self.tables.iter_mut().find(|(known, _)| *known == table) {
-            known.1 = known.1.saturating_add(count);
+        // A sum too large for a count stays two.
+        let fits = |known: &&mut (Tabulated, u64)| known.0 == table && known.1.checked_add(count).is_some();
+        if let Some(known) = self.tables.iter_mut().find(fits) {
+            known.1 += count;
         } else {
             self.tables.push((table, count));
         }
@@ -52,8 +59,9 @@ impl Lowered {
         if count == 0 {
             return;
         }
-        if let Some(known) = self.pairs.iter_mut().find(|(known, _)| *known == pair) {
-            known.1 = known.1.saturating_add(count);
+        let fits = |known: &&mut (Pair, u64)| known.0 == pair && known.1.checked_add(count).is_some();
+        if let Some(known) = self.pairs.iter_mut().find(fits) {
+            known.1 += count;
         } else {
             self.pairs.push((pair, count));
         }
@@ -462,5 +470,19 @@ pub(super) fn positive(name: &'static str, value: f64) -> Result<f64, Accountant
         Ok(value)
     } else {
         Err(AccountantError::OutOfRange { name, value, allowed: "a finite number above 0" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_whose_sum_is_too_large_are_both_kept() {
+        let step = DpEvent::PoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier: 2.0 };
+        let all = DpEvent::SelfComposed { event: Box::new(step), count: u64::MAX };
+        let twice = DpEvent::Composed { events: vec![all.clone(), all] };
+        let sides = lower(&twice, Question::new(NeighboringRelation::AddOrRemoveOne)).unwrap();
+        assert!(sides.iter().all(|side| side.uses() >= 2.0 * u64::MAX as f64));
     }
 }

@@ -4,21 +4,22 @@ use std::io::Read;
 use std::path::Path;
 
 use accountant::rdp::{self, Conversion};
-use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, VERSION, tradeoff};
+use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, VERSION, pld, tradeoff};
 use clap::CommandFactory;
 use serde_json::{Value, json};
 
-use crate::flags::{Accountant, AtDelta, Flags, Question};
+use crate::flags::{Accountant, Flags, Question, Release};
 use crate::search;
 
 /// A line of text, or a JSON object where the flags ask for one.
 pub(crate) fn answer(flags: &Flags) -> Result<String, String> {
     let (text, json) = match &flags.question {
-        Question::Epsilon(at) => epsilon(at)?,
-        Question::Delta { run, noise_multiplier, steps, epsilon } => {
-            let event = run.scheme()?.event(*noise_multiplier, *steps);
-            let bounds =
-                accountant::delta(&event, *epsilon, run.relation.into()).map_err(|e| e.to_string())?;
+        Question::Epsilon { release, delta, accountant, group } => {
+            epsilon(release, Delta::new(*delta).map_err(|e| e.to_string())?, *accountant, *group)?
+        }
+        Question::Delta { release, epsilon } => {
+            let bounds = accountant::delta(&event(release)?, *epsilon, release.run.relation.into())
+                .map_err(|e| e.to_string())?;
             let text = format!("δ between {:e} and {:e} at ε = {epsilon}", bounds.lower, bounds.upper);
             (text, json!({ "delta": bounds, "epsilon": epsilon, "method": METHOD, "version": VERSION }))
         }
@@ -26,9 +27,10 @@ pub(crate) fn answer(flags: &Flags) -> Result<String, String> {
             search::answer(&flags.question)?
         }
         Question::Split { .. } => search::split(&flags.question)?,
-        Question::Tradeoff(at) => rates(at)?,
-        Question::Statement(at) => {
-            let text = accountant::statement(&event(at)?, delta(at)?, at.run.relation.into(), &at.unit)
+        Question::Tradeoff(release) => rates(release)?,
+        Question::Statement { release, delta, unit } => {
+            let delta = Delta::new(*delta).map_err(|e| e.to_string())?;
+            let text = accountant::statement(&event(release)?, delta, release.run.relation.into(), unit)
                 .map_err(|e| e.to_string())?;
             (text.clone(), json!({ "statement": text, "version": VERSION }))
         }
@@ -45,58 +47,87 @@ fn completions(shell: clap_complete::Shell) -> (String, Value) {
     (script.clone(), json!({ "shell": shell.to_string(), "script": script, "version": VERSION }))
 }
 
-fn event(at: &AtDelta) -> Result<DpEvent, String> {
-    Ok(at.run.scheme()?.event(at.noise_multiplier, at.steps))
+fn event(release: &Release) -> Result<DpEvent, String> {
+    Ok(release.run.scheme()?.event(release.noise_multiplier, release.steps))
 }
 
-fn delta(at: &AtDelta) -> Result<Delta, String> {
-    Delta::new(at.delta).map_err(|error| error.to_string())
-}
-
-fn epsilon(at: &AtDelta) -> Result<(String, Value), String> {
-    let relation = at.run.relation.into();
-    if at.accountant == Accountant::Rdp {
-        let upper = rdp::epsilon(&event(at)?, delta(at)?, relation, Conversion::Improved)
-            .map_err(|e| e.to_string())?;
-        let text = format!("ε ≤ {upper:.6} at δ = {:e} (Rényi orders)", at.delta);
-        let bounds = json!({ "lower": 0.0, "upper": upper });
-        return Ok((
-            text,
-            json!({ "epsilon": bounds, "delta": at.delta, "method": "rdp", "version": VERSION }),
-        ));
+fn epsilon(
+    release: &Release,
+    delta: Delta,
+    accountant: Accountant,
+    group: u32,
+) -> Result<(String, Value), String> {
+    let (event, relation) = (event(release)?, release.run.relation.into());
+    if accountant != Accountant::Exact && group != 1 {
+        return Err(format!("--group {group} needs --accountant exact: the other methods know single units"));
     }
-    let bounds =
-        accountant::group_epsilon(&event(at)?, at.group, delta(at)?, relation).map_err(|e| e.to_string())?;
-    let (mut text, mut json) = certified(bounds, at.delta);
-    if at.group == 1 {
-        if let Ok(mu) = accountant::gaussian_equivalent(&event(at)?, delta(at)?, relation) {
-            text.push_str(&format!("; as a Gaussian mechanism with μ up to {:.6}", mu.upper));
+    match accountant {
+        Accountant::Exact => {}
+        Accountant::Pld => {
+            let bounds = pld::epsilon(&event, delta, relation).map_err(|e| e.to_string())?;
+            return Ok(certified(bounds, delta, pld::METHOD));
+        }
+        Accountant::Rdp => {
+            let upper =
+                rdp::epsilon(&event, delta, relation, Conversion::Improved).map_err(|e| e.to_string())?;
+            let text = format!("ε ≤ {} at δ = {:e} (Rényi orders)", rounded_up(upper, 6), delta.get());
+            // Known from above only.
+            let (_, json) = certified(Bounds { lower: 0.0, upper }, delta, "rdp");
+            return Ok((text, json));
+        }
+    }
+    let bounds = accountant::group_epsilon(&event, group, delta, relation).map_err(|e| e.to_string())?;
+    let (mut text, mut json) = certified(bounds, delta, METHOD);
+    if group == 1 {
+        if let Ok(mu) = accountant::gaussian_equivalent(&event, delta, relation) {
+            text.push_str(&format!("; as a Gaussian mechanism with μ up to {}", rounded_up(mu.upper, 6)));
             json["gaussian_equivalent_mu"] = json!(mu);
         }
         // Only plain Gaussian mechanisms have one.
-        if let Ok(rho) = accountant::zcdp(&event(at)?, relation) {
-            text.push_str(&format!("; {rho:.6}-zCDP"));
+        if let Ok(rho) = accountant::zcdp(&event, relation) {
+            text.push_str(&format!("; {}-zCDP", rounded_up(rho, 6)));
             json["zcdp_rho"] = json!(rho);
         }
     }
     Ok((text, json))
 }
 
-fn certified(bounds: Bounds, delta: f64) -> (String, Value) {
-    let text = format!("ε between {:.6} and {:.6} at δ = {delta:e}", bounds.lower, bounds.upper);
-    (text, json!({ "epsilon": bounds, "delta": delta, "method": METHOD, "version": VERSION }))
+fn certified(bounds: Bounds, delta: Delta, method: &str) -> (String, Value) {
+    let text = format!(
+        "ε between {} and {} at δ = {:e}",
+        rounded_down(bounds.lower, 6),
+        rounded_up(bounds.upper, 6),
+        delta.get()
+    );
+    (text, json!({ "epsilon": bounds, "delta": delta, "method": method, "version": VERSION }))
 }
 
-fn rates(at: &AtDelta) -> Result<(String, Value), String> {
-    let (event, relation) = (event(at)?, at.run.relation.into());
+/// A figure with so many decimals, never below it: what is shown is still a bound, and still enough noise.
+pub(crate) fn rounded_up(value: f64, decimals: u32) -> String {
+    let scale = 10_u64.pow(decimals) as f64;
+    format!("{:.*}", decimals as usize, (value * scale).ceil() / scale)
+}
+
+fn rounded_down(value: f64, decimals: u32) -> String {
+    let scale = 10_u64.pow(decimals) as f64;
+    format!("{:.*}", decimals as usize, (value * scale).floor() / scale)
+}
+
+fn rates(release: &Release) -> Result<(String, Value), String> {
+    let (event, relation) = (event(release)?, release.run.relation.into());
     let odds = tradeoff::odds(&event, relation).map_err(|e| e.to_string())?;
-    let mut lines =
-        vec![format!("right at most {:.2} times out of 100 from fifty to fifty", odds.upper * 100.0)];
+    let mut lines = vec![format!(
+        "right at most {} times out of 100 from fifty to fifty",
+        rounded_up(odds.upper * 100.0, 2)
+    )];
     let mut points = Vec::new();
     for false_positive_rate in [1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.25] {
         let rate =
             tradeoff::true_positive_rate(&event, false_positive_rate, relation).map_err(|e| e.to_string())?;
-        lines.push(format!("FPR {false_positive_rate}: TPR at most {:.6}", rate.upper));
+        lines.push(format!(
+            "false positive rate {false_positive_rate}: true positive rate at most {}",
+            rounded_up(rate.upper, 6)
+        ));
         points.push(json!({ "false_positive_rate": false_positive_rate, "true_positive_rate": rate }));
     }
     Ok((lines.join("\n"), json!({ "odds": odds, "curve": points, "version": VERSION })))
@@ -131,5 +162,5 @@ fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(Str
     .map_err(|error| format!("{}: {error}; allowed: {known}", file.display()))?;
     let delta = Delta::new(delta).map_err(|error| error.to_string())?;
     let bounds = accountant::epsilon(&event, delta, relation).map_err(|error| error.to_string())?;
-    Ok(certified(bounds, delta.get()))
+    Ok(certified(bounds, delta, METHOD))
 }

@@ -7,9 +7,9 @@ use clap_complete::Shell;
 
 use crate::run::{Relation, Run};
 
-/// Certified privacy accounting for sampled Gaussian training.
+/// Certified privacy accounting for differentially private training: every figure comes with a lower and an upper bound.
 #[derive(Debug, Parser)]
-#[command(name = "accountant", version, arg_required_else_help = true)]
+#[command(name = "accountant", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// The question.
     #[command(subcommand)]
@@ -19,21 +19,34 @@ pub(crate) struct Flags {
     pub(crate) json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  accountant epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1.1 --steps 14062 --delta 1e-5
+  accountant noise --batch-size 256 --dataset-size 60000 --epsilon 3 --steps 14062 --delta 1e-5
+  accountant epsilon --sampling-probability 0.01 --sampling shuffle --noise-multiplier 2 --steps 500 --delta 1e-6 --json
+  echo '{\"type\": \"gaussian\", \"noise_multiplier\": 2.0}' | accountant events - --delta 1e-6";
+
 /// The questions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Question {
-    /// ε at δ.
-    Epsilon(AtDelta),
-    /// δ at ε.
+    /// ε at a given δ.
+    Epsilon {
+        #[command(flatten)]
+        release: Release,
+        /// The failure probability, below one over the number of units.
+        #[arg(long)]
+        delta: f64,
+        /// The method.
+        #[arg(long, value_enum, default_value_t = Accountant::Exact)]
+        accountant: Accountant,
+        /// Records of one user: the group to protect; --accountant exact alone has it.
+        #[arg(long, default_value_t = 1)]
+        group: u32,
+    },
+    /// δ at a given ε.
     Delta {
         #[command(flatten)]
-        run: Run,
-        /// Noise over clip norm.
-        #[arg(long)]
-        noise_multiplier: f64,
-        /// Number of steps.
-        #[arg(long)]
-        steps: u64,
+        release: Release,
         /// The ε to hold.
         #[arg(long)]
         epsilon: f64,
@@ -43,7 +56,7 @@ pub(crate) enum Question {
         #[command(flatten)]
         run: Run,
         /// Number of steps.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         steps: u64,
         /// The ε not to exceed.
         #[arg(long)]
@@ -74,7 +87,7 @@ pub(crate) enum Question {
         #[arg(long)]
         noise_multiplier: f64,
         /// Number of steps.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         steps: u64,
         /// The ε not to exceed.
         #[arg(long)]
@@ -88,10 +101,10 @@ pub(crate) enum Question {
         #[command(flatten)]
         run: Run,
         /// Number of steps, whatever the batch.
-        #[arg(long, required_unless_present = "examples", conflicts_with = "examples")]
+        #[arg(long, required_unless_present = "examples", conflicts_with = "examples", value_parser = clap::value_parser!(u64).range(1..))]
         steps: Option<u64>,
         /// Examples in all, expected batch times steps.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         examples: Option<u64>,
         /// How far above the least ratio a cheaper batch may lie, as a part of it.
         #[arg(long, default_value_t = 0.05)]
@@ -108,7 +121,7 @@ pub(crate) enum Question {
         #[command(flatten)]
         run: Run,
         /// Number of training steps.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         steps: u64,
         /// The vocabulary's part of the squared μ, between 0 and 1.
         #[arg(long)]
@@ -123,10 +136,19 @@ pub(crate) enum Question {
         #[arg(long)]
         delta: f64,
     },
-    /// The best membership test's true positive rates.
-    Tradeoff(AtDelta),
+    /// What an attacker can tell: odds from fifty to fifty, and the best membership test's true positive rates.
+    Tradeoff(Release),
     /// A privacy statement in words.
-    Statement(AtDelta),
+    Statement {
+        #[command(flatten)]
+        release: Release,
+        /// The failure probability.
+        #[arg(long)]
+        delta: f64,
+        /// What one unit is called.
+        #[arg(long, default_value = "record")]
+        unit: String,
+    },
     /// ε of a file of events in JSON, "-" for standard input.
     Events {
         /// The file: one event, or a list of them.
@@ -146,38 +168,26 @@ pub(crate) enum Question {
     },
 }
 
-/// A run at a δ.
+/// A run whose parameters are all known.
 #[derive(Debug, Args)]
-pub(crate) struct AtDelta {
+pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) run: Run,
     /// Noise over clip norm.
     #[arg(long)]
     pub(crate) noise_multiplier: f64,
     /// Number of steps.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) steps: u64,
-    /// The failure probability.
-    #[arg(long)]
-    pub(crate) delta: f64,
-    /// The method: `exact` and `pld` certify both sides, `rdp` is an upper bound as most papers report it.
-    #[arg(long, value_enum, default_value_t = Accountant::Exact)]
-    pub(crate) accountant: Accountant,
-    /// Records of one user: the group to protect.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) group: u32,
-    /// What one unit is called in a statement.
-    #[arg(long, default_value = "record")]
-    pub(crate) unit: String,
 }
 
 /// The method.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum Accountant {
-    /// Certified bounds from the transform or the lattice.
+    /// Certified bounds, from whichever engine is tightest.
     Exact,
-    /// The same: the lattice is one of its engines.
+    /// Certified bounds from the lattice of privacy losses alone.
     Pld,
-    /// Rényi orders and the improved conversion.
+    /// The looser upper bound of most papers: Rényi orders and the improved conversion.
     Rdp,
 }

@@ -51,7 +51,12 @@ impl Run {
         {
             (Sampling::None, ..) => 1.0,
             (_, Some(probability), ..) => probability,
-            (_, None, Some(batch), Some(units)) => batch / units,
+            (_, None, Some(batch), Some(units)) if batch > 0.0 && batch <= units => batch / units,
+            (_, None, Some(batch), Some(units)) => {
+                return Err(format!(
+                    "--batch-size is {batch}; allowed: above 0 and at most --dataset-size, which is {units}"
+                ));
+            }
             _ => {
                 return Err("how often is a unit drawn? give --batch-size and --dataset-size, or \
                             --sampling-probability, or --sampling none"
@@ -63,6 +68,11 @@ impl Run {
 
     /// The scheme of a batch that is still to be found.
     pub(crate) fn open(&self) -> Result<(Scheme, u64), String> {
+        if self.batch_size.is_some() || self.sampling_probability.is_some() {
+            return Err("the batch is what is looked for: give --dataset-size, and leave --batch-size and \
+                        --sampling-probability out"
+                .to_owned());
+        }
         let units = self.dataset_size.ok_or("a batch is part of a whole: give --dataset-size")?;
         if self.sampling == Sampling::None {
             return Err("--sampling none has no batch to find; allowed: a scheme that draws".to_owned());

@@ -4,6 +4,7 @@ use accountant::calibrate::{self, Compute};
 use accountant::{AccountantError, Delta, DpEvent, NeighboringRelation, VERSION, budget};
 use serde_json::{Value, json};
 
+use crate::answer::rounded_up;
 use crate::flags::Question;
 
 /// The most steps that are looked for.
@@ -18,7 +19,8 @@ pub(crate) fn answer(question: &Question) -> Result<(String, Value), String> {
                 (run.scheme()?, Delta::new(*delta).map_err(say)?, run.relation.into());
             let event = |noise| scheme.event(noise, *steps);
             let noise = calibrate::noise_multiplier(*epsilon, at, relation, event).map_err(say)?;
-            let text = format!("noise multiplier {noise:.6} meets ε ≤ {epsilon} at δ = {delta:e}");
+            let text =
+                format!("noise multiplier {} meets ε ≤ {epsilon} at δ = {delta:e}", rounded_up(noise, 6));
             (text, found(json!({ "noise_multiplier": noise }), *epsilon, *delta))
         }
         Question::Steps { run, noise_multiplier, epsilon, delta } => {
@@ -26,7 +28,13 @@ pub(crate) fn answer(question: &Question) -> Result<(String, Value), String> {
                 (run.scheme()?, Delta::new(*delta).map_err(say)?, run.relation.into());
             let event = |steps| scheme.event(*noise_multiplier, steps);
             let steps = calibrate::steps(*epsilon, at, relation, MOST_STEPS, event).map_err(say)?;
-            let text = format!("{steps} steps meet ε ≤ {epsilon} at δ = {delta:e}");
+            let text = match steps {
+                0 => format!("not even one step meets ε ≤ {epsilon} at δ = {delta:e}"),
+                MOST_STEPS => {
+                    format!("{steps} steps meet ε ≤ {epsilon} at δ = {delta:e}; more were not tried")
+                }
+                _ => format!("{steps} steps meet ε ≤ {epsilon} at δ = {delta:e}"),
+            };
             (text, found(json!({ "steps": steps }), *epsilon, *delta))
         }
         Question::Batch { run, noise_multiplier, steps, epsilon, delta } => {
@@ -34,33 +42,45 @@ pub(crate) fn answer(question: &Question) -> Result<(String, Value), String> {
             let event = |batch| scheme.with_batch(batch, units).event(*noise_multiplier, *steps);
             let batch =
                 calibrate::batch_size(*epsilon, at, run.relation.into(), units, event).map_err(say)?;
-            let text = format!("an expected batch of {batch} meets ε ≤ {epsilon} at δ = {delta:e}");
+            let text = match batch {
+                0 => format!("not even an expected batch of 1 meets ε ≤ {epsilon} at δ = {delta:e}"),
+                _ => format!("an expected batch of {batch} meets ε ≤ {epsilon} at δ = {delta:e}"),
+            };
             (text, found(json!({ "batch_size": batch, "dataset_size": units }), *epsilon, *delta))
         }
-        Question::Ratio { run, steps, examples, slack, epsilon, delta } => {
-            let ((scheme, units), at) = (run.open()?, Delta::new(*delta).map_err(say)?);
-            let compute = match (steps, examples) {
-                (Some(steps), _) => Compute::Steps(*steps),
-                (None, examples) => Compute::Examples(examples.unwrap_or(0)),
-            };
-            let event = |batch, steps, noise| scheme.with_batch(batch, units).event(noise, steps);
-            let relation: NeighboringRelation = run.relation.into();
-            let best = calibrate::noise_batch_ratio(*epsilon, at, relation, units, compute, *slack, event)
-                .map_err(say)?;
-            let text = format!(
-                "batch {} for {} steps with noise multiplier {:.6}: {:e} clip norms of noise on the mean gradient",
-                best.expected_batch_size, best.steps, best.noise_multiplier, best.ratio
-            );
-            let json = json!({
-                "batch_size": best.expected_batch_size,
-                "steps": best.steps,
-                "noise_multiplier": best.noise_multiplier,
-                "ratio": best.ratio,
-            });
-            (text, found(json, *epsilon, *delta))
-        }
+        Question::Ratio { .. } => ratio(question)?,
         _ => return Err("not a search".to_owned()),
     })
+}
+
+/// The batch of the least noise on the mean gradient.
+fn ratio(question: &Question) -> Result<(String, Value), String> {
+    let Question::Ratio { run, steps, examples, slack, epsilon, delta } = question else {
+        return Err("not a ratio".to_owned());
+    };
+    let ((scheme, units), at) = (run.open()?, Delta::new(*delta).map_err(|e| e.to_string())?);
+    let compute = match (steps, examples) {
+        (Some(steps), _) => Compute::Steps(*steps),
+        (None, examples) => Compute::Examples(examples.unwrap_or(0)),
+    };
+    let event = |batch, steps, noise| scheme.with_batch(batch, units).event(noise, steps);
+    let relation: NeighboringRelation = run.relation.into();
+    let best = calibrate::noise_batch_ratio(*epsilon, at, relation, units, compute, *slack, event)
+        .map_err(|e| e.to_string())?;
+    let text = format!(
+        "batch {} for {} steps with noise multiplier {}: {:.3e} clip norms of noise on the mean gradient",
+        best.expected_batch_size,
+        best.steps,
+        rounded_up(best.noise_multiplier, 6),
+        best.ratio
+    );
+    let json = json!({
+        "batch_size": best.expected_batch_size,
+        "steps": best.steps,
+        "noise_multiplier": best.noise_multiplier,
+        "ratio": best.ratio,
+    });
+    Ok((text, found(json, *epsilon, *delta)))
 }
 
 /// What was found, with the target it meets.
@@ -91,13 +111,14 @@ pub(crate) fn split(question: &Question) -> Result<(String, Value), String> {
         budget::split(*epsilon, at, run.relation.into(), &shares, event).map_err(|e| e.to_string())?;
     let sum: f64 = split.alone.iter().map(|bounds| bounds.upper).sum();
     let text = format!(
-        "vocabulary: noise multiplier {:.6} (alone ε ≤ {:.4}); training: {:.6} (alone ε ≤ {:.4}); together ε ≤ {:.4} \
-         at δ = {delta:e}, added up {sum:.4}",
-        split.noise_multipliers[0],
-        split.alone[0].upper,
-        split.noise_multipliers[1],
-        split.alone[1].upper,
-        split.together.upper,
+        "vocabulary: noise multiplier {} (alone ε ≤ {}); training: {} (alone ε ≤ {}); together ε ≤ {} at δ = {delta:e}, \
+         added up {}",
+        rounded_up(split.noise_multipliers[0], 6),
+        rounded_up(split.alone[0].upper, 4),
+        rounded_up(split.noise_multipliers[1], 6),
+        rounded_up(split.alone[1].upper, 4),
+        rounded_up(split.together.upper, 4),
+        rounded_up(sum, 4),
     );
     let stage = |name: &str, at: usize| json!({ "stage": name, "noise_multiplier": split.noise_multipliers[at], "epsilon_alone": split.alone[at] });
     let json = json!({
