@@ -14,7 +14,7 @@ import warnings
 warnings.filterwarnings("ignore")
 
 # A peer that needs longer for one answer is given up.
-PATIENCE = 30
+PATIENCE = 20
 
 
 def dp_accounting(name):
