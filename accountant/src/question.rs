@@ -55,11 +55,31 @@ pub fn group_epsilon(
 ) -> Result<Bounds, AccountantError> {
     let question = Question { group: units, ..Question::new(relation) };
     let bounds = worst_epsilon(event, delta, question)?;
-    if is_two_sided(event) {
+    // With which probability thresholds fail a group is known from above only.
+    if is_two_sided(event) || units > 1 && failure(event, units, relation)? > 0.0 {
         let cheaper = worst_epsilon(event, delta, Question { optimistic: true, ..question })?;
         return Bounds::new(cheaper.lower.min(bounds.upper), bounds.upper);
     }
     Ok(bounds)
+}
+
+/// Probability, from above, with which `event` fails a group of `units` outright, whatever ε is: a threshold that lets one
+/// of their items pass which nobody else holds. No ε can be stated at a smaller δ.
+///
+/// ```
+/// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, failure};
+/// let words = DpEvent::ThresholdedHistogram { noise_multiplier: 20.0, threshold_delta: 1e-8 };
+/// assert_eq!(failure(&words, 1, AddOrRemoveOne)?, 1e-8);
+/// // Two people may both hold a rare word: Φ(Φ⁻¹(2e-8) + 2/20).
+/// assert!((failure(&words, 2, AddOrRemoveOne)? / 3.506_225e-8 - 1.0).abs() < 1e-3);
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
+/// # Errors
+/// As [`group_epsilon`].
+pub fn failure(event: &DpEvent, units: u32, relation: NeighboringRelation) -> Result<f64, AccountantError> {
+    let sides = lower(event, Question { group: units, ..Question::new(relation) })?;
+    Ok(sides.iter().fold(0.0, |most, side| if side.failure > most { side.failure } else { most }))
 }
 
 fn worst_epsilon(event: &DpEvent, delta: Delta, question: Question) -> Result<Bounds, AccountantError> {

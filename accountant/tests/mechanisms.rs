@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
-use accountant::{Bounds, Delta, DpEvent, NeighboringRelation, Trials, delta, epsilon, group_epsilon, zcdp};
+use accountant::{
+    Bounds, Delta, DpEvent, NeighboringRelation, Trials, delta, epsilon, failure, group_epsilon, normal, zcdp,
+};
 
 fn repeated(event: DpEvent, count: u64) -> DpEvent {
     DpEvent::SelfComposed { event: Box::new(event), count }
@@ -197,4 +199,32 @@ fn every_event_is_read_back_as_it_was_written() {
     }
     assert!(text.contains("\"distribution\":\"truncated_negative_binomial\""), "{text}");
     assert_eq!(serde_json::from_str::<Vec<DpEvent>>(&text).unwrap(), events);
+}
+
+#[test]
+fn thresholds_fail_a_group_no_more_often_than_stated() {
+    for (sigma, threshold_delta) in [(2.0, 1e-6), (10.0, 1e-9), (50.0, 1e-12)] {
+        let words = DpEvent::ThresholdedHistogram { noise_multiplier: sigma, threshold_delta };
+        let stated = |units| failure(&words, units, AddOrRemoveOne).unwrap();
+        assert_eq!(stated(1), threshold_delta);
+        for units in [2, 3, 8] {
+            let k = f64::from(units);
+            // All hold one word, of weight 1 each: the threshold lies isf(δ)·σ above the weight of one.
+            let same = normal::sf(normal::isf(threshold_delta) - (k - 1.0) / sigma);
+            // Each holds a word of its own.
+            let apart = -(k * (-threshold_delta).ln_1p()).exp_m1();
+            assert!(same.max(apart) <= stated(units), "{units} at {sigma}: {same}, {apart}");
+            // Not idle: no more than k times the weight of k.
+            assert!(stated(units) <= k * normal::sf(normal::isf(threshold_delta) - k / sigma) * 1.001);
+        }
+        // The whole is what a Gaussian costs the group at the δ that is left.
+        let left = Delta::new(1e-3 - stated(2)).unwrap();
+        let all = Delta::new(1e-3).unwrap();
+        let noise = DpEvent::Gaussian { noise_multiplier: sigma };
+        let plain = |delta| group_epsilon(&noise, 2, delta, AddOrRemoveOne).unwrap();
+        let two = group_epsilon(&words, 2, all, AddOrRemoveOne).unwrap();
+        assert!((two.upper / plain(left).upper - 1.0).abs() < 1e-9);
+        // From below the failure is not known: it is left out.
+        assert!((two.lower / plain(all).lower - 1.0).abs() < 1e-9, "{two:?}");
+    }
 }

@@ -197,9 +197,11 @@ fn what_is_out_of_range_is_refused_by_name() {
     assert!(Delta::new(0.0).is_err() && Delta::new(1.0).is_err() && Delta::new(f64::NAN).is_err());
     let histogram = DpEvent::ThresholdedHistogram { noise_multiplier: 1.0, threshold_delta: 1e-5 };
     assert!(refused(&histogram, AddOrRemoveOne).contains("delta"));
-    let safe = DpEvent::ThresholdedHistogram { noise_multiplier: 1.0, threshold_delta: 1e-9 };
-    let group = group_epsilon(&safe, 2, at(1e-5), AddOrRemoveOne);
-    assert!(matches!(group, Err(AccountantError::Unsupported { .. })));
+    let safe = DpEvent::ThresholdedHistogram { noise_multiplier: 1.0, threshold_delta: 2e-9 };
+    let group = |units| group_epsilon(&safe, units, at(1e-5), AddOrRemoveOne);
+    assert!(group(1).is_ok());
+    // Two units push a word of theirs over a threshold of noise 1 more often than δ allows.
+    assert!(matches!(group(2), Err(AccountantError::OutOfRange { name: "delta", .. })));
     let mut deep = sampled(0.1, 1.0, 1);
     for _ in 0..100 {
         deep = DpEvent::SelfComposed { event: Box::new(deep), count: 1 };

@@ -1,6 +1,6 @@
 //! What else the same run can be asked: its parts alone, other batches, more than one run.
 
-use accountant::DpEvent;
+use accountant::{DpEvent, Trials};
 
 use crate::{CertifiedPlan, Phase, Sampling};
 
@@ -45,5 +45,16 @@ impl CertifiedPlan {
     #[must_use]
     pub fn repeated_event(&self, runs: u64) -> DpEvent {
         DpEvent::SelfComposed { event: Box::new(self.event.clone()), count: runs }
+    }
+
+    /// What the pipeline costs when training is tried with several settings, on one release of the vocabulary, and only
+    /// the trial with the best score is looked at. The number of trials is drawn from a Poisson law of mean `trials`
+    /// before any is begun, and kept secret; the score is computed from released models alone, as on public text.
+    #[must_use]
+    pub fn selected_event(&self, trials: f64) -> DpEvent {
+        let event = Box::new(self.training_event());
+        let selection = DpEvent::PrivateSelection { event, trials: Trials::Poisson { mean: trials } };
+        let release = self.tokenizer_release.iter().map(|release| release.event.clone());
+        DpEvent::Composed { events: release.chain([selection]).collect() }
     }
 }

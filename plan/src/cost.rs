@@ -17,10 +17,14 @@ pub struct Machine {
     pub memory: f64,
 }
 
-/// Rates in 32 bits without tensor cores, from the vendors' data sheets; the processor is 8 cores × 3 GHz × 32 FLOP a
-/// cycle (two 256-bit fused multiply-adds). Memory in units of 10⁹ bytes.
-pub const MACHINES: [Machine; 4] = [
+/// Rates in 32 bits without tensor cores. H100 SXM: 67 TFLOPS, 80 GB, and A100: 19.5 TFLOPS, 80 GB, by NVIDIA's data
+/// sheets <https://www.nvidia.com/en-us/data-center/h100/> and <https://www.nvidia.com/en-us/data-center/a100/>; RTX 4090:
+/// 16 384 lanes × 2.52 GHz × 2, 24 GB, and T4: 2 560 lanes × 1.59 GHz × 2, 16 GB. The processor is 8 cores × 3 GHz × 32
+/// FLOP a cycle (two 256-bit fused multiply-adds). Memory in units of 10⁹ bytes. The parts of these rates that training
+/// reaches are assumptions.
+pub const MACHINES: [Machine; 5] = [
     Machine { name: "Processor, 8 cores", peak_flops: 0.77e12, utilization: 0.25, memory: 16e9 },
+    Machine { name: "NVIDIA T4", peak_flops: 8.1e12, utilization: 0.35, memory: 16e9 },
     Machine { name: "NVIDIA RTX 4090", peak_flops: 82.6e12, utilization: 0.35, memory: 24e9 },
     Machine { name: "NVIDIA A100 80 GB", peak_flops: 19.5e12, utilization: 0.5, memory: 80e9 },
     Machine { name: "NVIDIA H100 SXM", peak_flops: 67e12, utilization: 0.4, memory: 80e9 },

@@ -41,6 +41,20 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
+    /// The plan as a `plan.json`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // A plan has string keys and plain fields: writing it cannot fail, and an empty text would be refused aloud.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Reads a text right in shape, whatever its values; `None` for any other. To offer repairs: nothing else takes a file
+    /// that [`PlanFile::parse`] refuses.
+    #[must_use]
+    pub fn unchecked(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
     /// Reads the text of a `plan.json`.
     ///
     /// # Errors

@@ -1,8 +1,23 @@
-//! What the page asks its worker, and what comes back. Both sides speak JSON.
+//! What the page asks its worker, and what comes back. Plans travel as their text, the rest in a form that is small in
+//! code: a derived reader of JSON is several times as large, and every visitor would download it.
 
 use accountant::Bounds;
-use plan::{PlanFile, Unknown};
+use plan::Unknown;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// A message as bytes.
+#[must_use]
+pub fn packed(message: &impl Serialize) -> Vec<u8> {
+    // Messages are plain values: writing one cannot fail, and no bytes are no message to the other side.
+    postcard::to_allocvec(message).unwrap_or_default()
+}
+
+/// A message from its bytes; none where they are no such message.
+#[must_use]
+pub fn unpacked<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}
 
 /// A numbered question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,7 +98,7 @@ pub enum What {
     Stage(Stage),
     /// ε for so many units together, such as the records of one user.
     Group(u32),
-    /// ε when so many runs may be looked at.
+    /// ε of so many runs.
     Runs(u64),
     /// ε by other accounting.
     Method(Method),
@@ -151,18 +166,22 @@ pub struct Reply {
 pub enum Answer {
     /// What a plan costs.
     Certified(Box<Certified>),
-    /// The text is this plan.
-    Plan(Box<PlanFile>),
+    /// The text is this plan, defaults left out.
+    Plan(String),
     /// What a variation or a part costs.
     Epsilon(Bounds),
     /// What noise a variation needs.
     Noise(NoiseFigures),
-    /// The plan with the quantity sought, and what it costs.
-    Solved(Box<(PlanFile, Certified)>),
+    /// The text of the plan with the quantity sought, and what it costs.
+    Solved(String, Box<Certified>),
     /// The promise as ε.
     Promised(f64),
     /// What an attacker gains.
     Attacker(AttackerFigures),
+    /// What several units together lose.
+    Group(GroupFigures),
+    /// What several runs cost.
+    Runs(RunFigures),
     /// The share of those who are there that the best test misses at the least.
     Missed(f64),
     /// The plan has no such part, or this question no proven answer.
@@ -185,6 +204,26 @@ pub struct AttackerFigures {
     pub odds: Bounds,
     /// The μ at which one Gaussian mechanism costs the same at the plan's δ.
     pub mu: Bounds,
+}
+
+/// What several units together lose at the plan's δ.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupFigures {
+    /// ε of the whole pipeline; none where nothing is proven.
+    pub whole: Option<Bounds>,
+    /// Probability, from above, with which the vocabulary's thresholds fail them.
+    pub failure: f64,
+    /// ε of training alone; none where nothing is proven.
+    pub training: Option<Bounds>,
+}
+
+/// What several runs cost at the plan's δ.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// ε when all results may be looked at; none where nothing is proven.
+    pub all: Option<Bounds>,
+    /// ε when only the best of a secret number of trainings is, so many on average; none where nothing is proven.
+    pub best: Option<Bounds>,
 }
 
 /// What a plan costs: the figures of the trainer's certificate.

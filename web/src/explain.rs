@@ -2,11 +2,13 @@
 
 use accountant::rdp::{self, Conversion};
 use accountant::{
-    AccountantError, Bounds, Delta, DpEvent, gaussian_equivalent, group_epsilon, promise, tradeoff,
+    AccountantError, Bounds, Delta, DpEvent, failure, gaussian_equivalent, group_epsilon, promise, tradeoff,
 };
 use plan::{CertifiedPlan, Plan, PlanError, PlanFile};
 
-use crate::ask::{Aim, Answer, AttackerFigures, Explanation, Method, Promise, Stage, What};
+use crate::ask::{
+    Aim, Answer, AttackerFigures, Explanation, GroupFigures, Method, Promise, RunFigures, Stage, What,
+};
 
 /// Answers one question about a plan.
 ///
@@ -16,45 +18,60 @@ pub fn explain(explanation: &Explanation) -> Result<Answer, PlanError> {
     let certified = Plan::try_from(PlanFile::parse(&explanation.text)?)?.certify()?;
     let relation = certified.plan().privacy().relation;
     let delta = certified.delta();
-    let answer = match explanation.what {
-        What::Attacker => tradeoff::odds(certified.event(), relation).and_then(|odds| {
-            let mu = gaussian_equivalent(certified.event(), delta, relation)?;
-            Ok(Answer::Attacker(AttackerFigures { odds, mu }))
-        }),
-        What::Stage(stage) => match event(&certified, stage) {
-            Some(event) => accountant::epsilon(&event, delta, relation).map(Answer::Epsilon),
-            None => Ok(Answer::Nothing),
-        },
-        What::Group(units) => group_epsilon(certified.event(), units, delta, relation).map(Answer::Epsilon),
-        What::Runs(runs) => {
-            accountant::epsilon(&certified.repeated_event(runs), delta, relation).map(Answer::Epsilon)
+    let epsilon = |event: &DpEvent| proven(accountant::epsilon(event, delta, relation));
+    Ok(match explanation.what {
+        What::Attacker => {
+            let figures = tradeoff::odds(certified.event(), relation).and_then(|odds| {
+                Ok(AttackerFigures { odds, mu: gaussian_equivalent(certified.event(), delta, relation)? })
+            });
+            proven(figures)?.map_or(Answer::Nothing, Answer::Attacker)
         }
+        What::Stage(stage) => match event(&certified, stage) {
+            Some(event) => epsilon(&event)?.map_or(Answer::Nothing, Answer::Epsilon),
+            None => Answer::Nothing,
+        },
+        What::Group(units) => {
+            let group = |event: &DpEvent| proven(group_epsilon(event, units, delta, relation));
+            Answer::Group(GroupFigures {
+                whole: group(certified.event())?,
+                failure: failure(certified.event(), units, relation)?,
+                training: group(&certified.training_event())?,
+            })
+        }
+        What::Runs(runs) => Answer::Runs(RunFigures {
+            all: epsilon(&certified.repeated_event(runs))?,
+            best: epsilon(&certified.selected_event(runs as f64))?,
+        }),
         What::Method(Method::Renyi) => {
             let upper = rdp::epsilon(certified.event(), delta, relation, Conversion::Improved);
             // Rényi orders say nothing from below.
-            upper.map(|upper| Answer::Epsilon(Bounds { lower: 0.0, upper }))
+            proven(upper)?.map_or(Answer::Nothing, |upper| Answer::Epsilon(Bounds { lower: 0.0, upper }))
         }
         What::Method(Method::Shuffled) => {
-            accountant::epsilon(&certified.shuffled_event(), delta, relation).map(Answer::Epsilon)
+            epsilon(&certified.shuffled_event())?.map_or(Answer::Nothing, Answer::Epsilon)
         }
         What::Rate(stage, false_positive_rate) => match event(&certified, stage) {
             Some(event) => {
                 // What is not found is missed; one subtraction from 1 is exact or rounds by half a unit of the last place.
                 let found = tradeoff::true_positive_rate(&event, false_positive_rate, relation);
-                found.map(|found| Answer::Missed(1.0 - found.upper))
+                proven(found)?.map_or(Answer::Nothing, |found| Answer::Missed(1.0 - found.upper))
             }
-            None => Ok(Answer::Nothing),
+            None => Answer::Nothing,
         },
-    };
+    })
+}
+
+/// Not every event has a proven bound for every question; then the page shows none.
+fn proven<T>(answer: Result<T, AccountantError>) -> Result<Option<T>, PlanError> {
     match answer {
-        // Not every event has a proven bound for every question; then the page shows none.
+        Ok(answer) => Ok(Some(answer)),
         // A δ out of range: repeated thresholds alone use up the plan's.
         Err(
             AccountantError::Unsupported { .. }
             | AccountantError::NotConverged { .. }
             | AccountantError::OutOfRange { name: "delta", .. },
-        ) => Ok(Answer::Nothing),
-        other => Ok(other?),
+        ) => Ok(None),
+        Err(other) => Err(other.into()),
     }
 }
 
@@ -105,7 +122,14 @@ mod tests {
         for stage in [Stage::Vocabulary, Stage::Training] {
             assert!(upper(What::Stage(stage)) < whole);
         }
-        assert!(upper(What::Runs(2)) > whole && upper(What::Runs(3)) > upper(What::Runs(2)));
+        let runs = |count| match explained(What::Runs(count)) {
+            Answer::Runs(RunFigures { all: Some(all), best: Some(best) }) => (all.upper, best.upper),
+            other => panic!("{other:?}"),
+        };
+        let ([two, three], [best, ten]) = ([runs(2).0, runs(3).0], [runs(2).1, runs(9).1]);
+        assert!(two > whole && three > two);
+        assert!(best > whole && ten > best, "a selection costs more than one run");
+        assert!(ten < runs(9).0, "the best of nine costs less than all of them");
         assert!(upper(What::Method(Method::Renyi)) > whole, "Rényi orders are looser");
         assert!(
             upper(What::Method(Method::Shuffled)) > whole,
@@ -123,10 +147,40 @@ mod tests {
         }
     }
 
+    /// Oracle: the accountant, on the event written out by hand.
+    #[test]
+    fn the_best_of_several_trainings_is_charged_as_a_private_selection() {
+        let review = PRESETS.iter().find(|preset| preset.name == "strict-review").unwrap();
+        let file = PlanFile::parse(&certify(review.text).unwrap().fixed_text).unwrap();
+        let text = crate::text(&file);
+        let certified = Plan::try_from(file).unwrap().certify().unwrap();
+        let trial = Box::new(certified.event().clone());
+        let trials = accountant::Trials::Poisson { mean: 5.0 };
+        let event = DpEvent::PrivateSelection { event: trial, trials };
+        let relation = certified.plan().privacy().relation;
+        let wanted = accountant::epsilon(&event, certified.delta(), relation).unwrap();
+        let answer = explain(&Explanation { text, what: What::Runs(5) }).unwrap();
+        let Answer::Runs(RunFigures { best: Some(best), .. }) = answer else { panic!("{answer:?}") };
+        assert_eq!(best.upper, wanted.upper);
+    }
+
+    #[test]
+    fn a_group_is_told_how_often_thresholds_fail_it_and_what_training_costs_it() {
+        let Answer::Group(two) = explained(What::Group(2)) else { panic!("no figures") };
+        let Answer::Group(eight) = explained(What::Group(8)) else { panic!("no figures") };
+        assert!(two.training.unwrap().upper < eight.training.unwrap().upper);
+        assert!(two.failure > 1e-7 && eight.failure > two.failure);
+        // Above δ = 1e-6 no ε holds for the whole.
+        assert_eq!(eight.whole, None);
+        assert_eq!(two.whole.is_some(), two.failure < 1e-6, "{two:?}");
+    }
+
     /// A tenth of δ pays for the thresholds of one run.
     #[test]
     fn runs_whose_thresholds_use_up_delta_have_no_figure() {
-        assert_eq!(explained(What::Runs(30)), Answer::Nothing);
+        let Answer::Runs(figures) = explained(What::Runs(30)) else { panic!("no figures") };
+        assert_eq!(figures.all, None);
+        assert!(figures.best.is_some(), "the best alone has one vocabulary");
     }
 
     #[test]

@@ -24,6 +24,5 @@ pub mod worker;
 /// A plan as the text that is certified and exported.
 #[must_use]
 pub fn text(file: &plan::PlanFile) -> String {
-    // A plan has string keys and plain fields: writing it cannot fail, and an empty text would be refused aloud.
-    serde_json::to_string_pretty(file).unwrap_or_default()
+    file.text()
 }

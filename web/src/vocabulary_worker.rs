@@ -8,17 +8,18 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Blob, DedicatedWorkerGlobalScope, FileReaderSync, MessageEvent};
 
+use crate::ask;
 use crate::vocabulary::{Errand, Numbered, Report, SLICE, refused};
 use crate::worker::READY;
 
 /// Serves errands for as long as the page lets it live; to stop one the page ends the worker.
 pub fn serve() {
-    console_error_panic_hook::set_once();
+    crate::page::tell_of_faults();
     let scope: DedicatedWorkerGlobalScope = js_sys::global().unchecked_into();
     let port = scope.clone();
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let parts = Array::from(&event.data());
-        let errand = parts.get(0).as_string().and_then(|text| serde_json::from_str(&text).ok());
+        let errand = ask::unpacked(&Uint8Array::new(&parts.get(0)).to_vec());
         // Page and worker are built together: only they speak here.
         if let Some(errand) = errand {
             carry_out(&port, errand, parts.get(1));
@@ -32,8 +33,7 @@ pub fn serve() {
 
 fn carry_out(port: &DedicatedWorkerGlobalScope, Errand { id, settings }: Errand, source: JsValue) {
     let say = |report| {
-        let text = serde_json::to_string(&Numbered { id, report }).unwrap_or_default();
-        let _ = port.post_message(&text.into());
+        let _ = port.post_message(&Uint8Array::from(ask::packed(&Numbered { id, report }).as_slice()));
     };
     let outcome = match source.dyn_into::<Blob>() {
         Ok(file) => preview(BufReader::with_capacity(SLICE, Slices { file, at: 0.0, say: &say }), &settings),

@@ -1,32 +1,32 @@
 //! The worker's side: requests in, replies out, one after the other.
 
-use wasm_bindgen::JsCast;
+use js_sys::Uint8Array;
 use wasm_bindgen::closure::Closure;
+use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
 use crate::answer::reply;
-use crate::ask::Request;
+use crate::ask::{Request, packed, unpacked};
 
 /// What the worker says once it can be asked; what was sent earlier is lost.
 pub const READY: &str = "ready";
 
 /// Serves requests for as long as the page lives.
 pub fn serve() {
-    console_error_panic_hook::set_once();
+    crate::page::tell_of_faults();
     let scope: DedicatedWorkerGlobalScope = js_sys::global().unchecked_into();
     let port = scope.clone();
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        let text = event.data().as_string().unwrap_or_default();
         // Page and worker are built together: only they speak here.
-        let Ok(request) = serde_json::from_str::<Request>(&text) else { return };
-        post(&port, &serde_json::to_string(&reply(&request)).unwrap_or_default());
+        let Some(request) = unpacked::<Request>(&Uint8Array::new(&event.data()).to_vec()) else { return };
+        post(&port, &Uint8Array::from(packed(&reply(&request)).as_slice()));
     });
     scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
     on_message.forget();
-    post(&scope, READY);
+    post(&scope, &READY.into());
 }
 
-fn post(scope: &DedicatedWorkerGlobalScope, text: &str) {
-    // Strings can always be posted; a page that is gone needs no reply.
-    let _ = scope.post_message(&text.into());
+fn post(scope: &DedicatedWorkerGlobalScope, message: &JsValue) {
+    // Texts and bytes can always be posted; a page that is gone needs no reply.
+    let _ = scope.post_message(message);
 }

@@ -74,7 +74,7 @@ fn shrink(root: &Path, folder: &Path) -> Result<()> {
             let file = path.as_os_str();
             Job::new("node", root)
                 .args([optimizer.as_os_str()])
-                .args(["-Oz", "--strip-producers"])
+                .args(["-Oz", "--converge", "--strip-producers"])
                 .args(FEATURES)
                 .args([file, "-o".as_ref(), file])
                 .run()?;
@@ -113,10 +113,16 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
         .env("CHROMIUM", browser.chromium)
         .env("PAGE", root.join("dist"))
         .env("OUT", shots)
+        .env("DOWNLOAD_LIMIT", download_limit(root))
         .env("TRAINER", tools::target_dir(root).join("release/trainer-native"))
         .env("ACCOUNTANT", tools::target_dir(root).join("release/accountant"))
         .run()
         .map(|()| true)
+}
+
+/// Bytes, after brotli, that a first visit may take. A standard library that comes compiled brings the texts of its panics.
+fn download_limit(root: &Path) -> &'static str {
+    if wasm::find(root) == Some(wasm::Mode::Plain) { "400000" } else { "300000" }
 }
 
 fn serve(root: &Path, release: bool) -> Result<bool> {
@@ -126,7 +132,8 @@ fn serve(root: &Path, release: bool) -> Result<bool> {
 
 fn trunk(root: &Path, chore: &str, release: bool) -> Result<Job> {
     let mode = setup::page_tools(root)?;
-    let mut job = wasm::job("trunk", root, root, &mode)?
+    let build = if release { wasm::small_job } else { wasm::job };
+    let mut job = build("trunk", root, root, &mode)?
         .env("TRUNK_SKIP_VERSION_CHECK", "true")
         // Every tool is here already: nothing has to be fetched.
         .env("TRUNK_OFFLINE", "true")

@@ -5,7 +5,7 @@ use super::pair::{Component, Pair};
 use super::selection::Selection;
 use super::tabulated::Tabulated;
 use super::{allocation, fixed, integers, laplace, shuffled};
-use crate::{AccountantError, DpEvent, NeighboringRelation, Trials};
+use crate::{AccountantError, DpEvent, NeighboringRelation, Trials, normal};
 
 /// One direction of a composed event.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -201,7 +201,7 @@ impl Visit<'_> {
             }
             DpEvent::PrivateSelection { event, trials } => self.selection(event, *trials, count, depth),
             DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => {
-                self.threshold(*threshold_delta, count)?;
+                self.threshold(*threshold_delta, *noise_multiplier, count)?;
                 self.gaussian(*noise_multiplier, count as f64)
             }
             DpEvent::Composed { events } => {
@@ -294,7 +294,17 @@ impl Visit<'_> {
         Ok(())
     }
 
-    fn threshold(&mut self, threshold_delta: f64, count: u64) -> Result<(), AccountantError> {
+    /// # Proof note
+    /// For a group of k units let S be the items that nobody else holds. Were their weights zero, one of those that a given
+    /// unit holds would pass with probability `threshold_delta` at the most: less weight, less chance. So one of S would
+    /// with k times that. The group's weights on S have L2 norm k at the most, by the triangle inequality, and Gaussian
+    /// noise makes a set of probability p at zero one of probability Φ(Φ⁻¹(p) + k/σ) at the most (Neyman & Pearson).
+    fn threshold(
+        &mut self,
+        threshold_delta: f64,
+        noise_multiplier: f64,
+        count: u64,
+    ) -> Result<(), AccountantError> {
         if !(0.0..1.0).contains(&threshold_delta) {
             return Err(AccountantError::OutOfRange {
                 name: "threshold_delta",
@@ -302,15 +312,19 @@ impl Visit<'_> {
                 allowed: "0 <= threshold_delta < 1",
             });
         }
-        if self.question.group > 1 && threshold_delta > 0.0 {
-            // Several units push the same item over the threshold with a probability the event does not carry.
-            return Err(AccountantError::Unsupported {
-                event: "thresholded_histogram",
-                question: "groups of several units",
-            });
-        }
+        let failure = match (self.question.group, self.question.optimistic) {
+            (1, _) => threshold_delta,
+            // Known from above only.
+            (_, true) => 0.0,
+            (group, false) => {
+                let units = f64::from(group);
+                let at_zero = normal::isf((units * threshold_delta).min(1.0));
+                // The normal law is accurate to 1e-13, its inverse to 1e-13 of a standard deviation.
+                normal::sf(at_zero - units / positive("noise_multiplier", noise_multiplier)?) * (1.0 + 1e-10)
+            }
+        };
         // 1 − (1−f)(1−d)^count, and the union bound count·d is never below it.
-        self.out.failure += threshold_delta * count as f64;
+        self.out.failure += failure * count as f64;
         Ok(())
     }
 

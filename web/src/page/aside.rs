@@ -3,7 +3,7 @@
 use accountant::Bounds;
 use leptos::prelude::*;
 
-use crate::ask::{AttackerFigures, Method, Stage};
+use crate::ask::{AttackerFigures, GroupFigures, Method, RunFigures, Stage};
 
 /// Points of a curve that have arrived.
 pub type Points = Vec<(f64, f64)>;
@@ -25,10 +25,10 @@ pub struct Aside {
     pub attacker: RwSignal<Option<AttackerFigures>>,
     /// Stages alone.
     pub stages: RwSignal<Vec<(Stage, Bounds)>>,
-    /// Several units together; none where nothing is proven.
-    pub groups: RwSignal<Vec<(u32, Option<Bounds>)>>,
-    /// Several runs; none where nothing is proven.
-    pub runs: RwSignal<Vec<(u64, Option<Bounds>)>>,
+    /// Several units together.
+    pub groups: RwSignal<Vec<(u32, GroupFigures)>>,
+    /// Several runs.
+    pub runs: RwSignal<Vec<(u64, RunFigures)>>,
     /// Other accounting.
     pub methods: RwSignal<Vec<(Method, Bounds)>>,
     /// The papers' plans, by their place among [`crate::presets::papers`]; these do not depend on the plan.

@@ -4,14 +4,16 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use js_sys::Uint8Array;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
+use plan::PlanFile;
 use wasm_bindgen::closure::Closure;
+use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use super::desk::{Desk, Unknown};
 use super::inquiry;
-use crate::ask::{Answer, Promise, Reply, Request, Sought, Task};
+use crate::ask::{Answer, Promise, Reply, Request, Sought, Task, packed, unpacked};
 use crate::worker::READY;
 
 /// Beside the page; it starts the page's own module in a worker.
@@ -54,7 +56,7 @@ pub fn open(desk: Desk) {
             return;
         };
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            receive(desk, line, &event.data().as_string().unwrap_or_default());
+            receive(desk, line, &event.data());
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         on_message.forget();
@@ -127,12 +129,12 @@ fn with_line(number: usize, change: impl FnOnce(&mut Line)) {
     });
 }
 
-fn receive(desk: Desk, number: usize, text: &str) {
-    if text == READY {
+fn receive(desk: Desk, number: usize, message: &JsValue) {
+    if *message == *READY {
         with_line(number, |line| line.ready = true);
         return;
     }
-    let Ok(reply) = serde_json::from_str::<Reply>(text) else { return };
+    let Some(reply) = unpacked::<Reply>(&Uint8Array::new(message).to_vec()) else { return };
     let question = LINES.with_borrow_mut(|lines| {
         let asked = lines.get_mut(number)?.asked.take_if(|(id, _)| *id == reply.id);
         asked.map(|(_, question)| question)
@@ -150,10 +152,12 @@ fn deliver(desk: Desk, question: Option<Question>, reply: Reply) {
                 inquiry::begin(desk);
             }
         }
-        (Some(Question::Text), Ok(Answer::Plan(plan))) => {
+        (Some(Question::Text), Ok(Answer::Plan(text))) => {
+            // The worker has just written it.
+            let Some(plan) = PlanFile::unchecked(&text) else { return };
             desk.announce(format!("Plan {} is open", plan.name));
             desk.rejected.set(None);
-            desk.replace(*plan);
+            desk.replace(plan);
         }
         (Some(Question::Promise), Ok(Answer::Promised(epsilon))) => desk.promise(epsilon),
         (Some(Question::Text | Question::Promise), Err(refusal)) => {
@@ -181,8 +185,8 @@ impl Line {
         };
         self.number += 1;
         let request = Request { id: self.number, task };
-        let text = serde_json::to_string(&request).unwrap_or_default();
-        if self.worker.post_message(&text.into()).is_ok() {
+        let message = Uint8Array::from(packed(&request).as_slice());
+        if self.worker.post_message(&message).is_ok() {
             self.asked = Some((self.number, question));
         }
     }

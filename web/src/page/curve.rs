@@ -4,37 +4,38 @@ use chart::{Chart, Series, Spacing};
 use leptos::prelude::*;
 
 use super::desk::Desk;
+use super::dom::{El, el, section};
 use super::inquiry::STAGES;
-use super::plot::{Plot, Shown};
+use super::plot::{Plot, Shown, plot};
 use crate::ask::Stage;
 
 /// The charts.
-#[component]
-pub fn Curves() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let charts = charts(desk);
-    let plots = PLOTS.into_iter().zip(charts).map(|((id, caption, shown), chart)| {
-        view! { <Plot id caption shown chart stale=desk.stale/> }
+pub fn curves(desk: Desk) -> El {
+    let pair = PLOTS.into_iter().zip(charts(desk)).fold(el("div").class("pair"), |pair, (of, chart)| {
+        pair.add(plot(desk, of, chart, desk.stale.into()))
     });
-    view! {
-        <section class="panel charts" aria-labelledby="curves-title">
-            <h2 id="curves-title">"How ε moves"</h2>
-            <div class="pair">{plots.collect_view()}</div>
-        </section>
-    }
+    section("panel charts", "curves-title", "How ε moves").add(pair)
 }
 
 /// Names, captions and the side to which values are rounded.
-const PLOTS: [(&str, &str, Shown); 5] = [
-    ("by-noise", "More noise, smaller ε. The ring is this plan.", Shown::AtMost),
-    ("by-steps", "Vocabulary included, spare steps left out.", Shown::AtMost),
-    (
-        "trade-off",
-        "The best test misses at least so many; the higher, the safer. Each stage alone, and all.",
-        Shown::AtLeast,
-    ),
-    ("frontier", "Noise that keeps this ε at other batch sizes. The ring is this plan.", Shown::AtMost),
-    ("ratio", "The smaller σ/B, the cleaner the averaged gradient at the same ε.", Shown::AtMost),
+const PLOTS: [Plot; 5] = [
+    Plot { id: "by-noise", caption: "More noise, smaller ε. The ring is this plan.", shown: Shown::AtMost },
+    Plot { id: "by-steps", caption: "Vocabulary included, spare steps left out.", shown: Shown::AtMost },
+    Plot {
+        id: "trade-off",
+        caption: "The best test misses at least so many; the higher, the safer. Each stage alone, and all.",
+        shown: Shown::AtLeast,
+    },
+    Plot {
+        id: "frontier",
+        caption: "Noise that keeps this ε at other batch sizes. The ring is this plan.",
+        shown: Shown::AtMost,
+    },
+    Plot {
+        id: "ratio",
+        caption: "The smaller σ/B, the cleaner the averaged gradient at the same ε.",
+        shown: Shown::AtMost,
+    },
 ];
 
 /// The charts as they stand, in the order of [`PLOTS`].

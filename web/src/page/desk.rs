@@ -132,14 +132,15 @@ impl Desk {
     pub fn judge(&self, outcome: Result<Answer, Refusal>) {
         match outcome {
             Ok(Answer::Certified(certified)) => self.accept(*certified),
-            Ok(Answer::Solved(solved)) => {
-                let (plan, certified) = *solved;
+            Ok(Answer::Solved(text, certified)) => {
+                // The worker has just written it.
+                let Some(plan) = PlanFile::unchecked(&text) else { return };
                 if plan != self.plan.get_untracked() {
                     // Part of the change that asked for it: no step of its own in the history.
                     self.found.set(Some(plan.clone()));
                     self.plan.set(plan);
                 }
-                self.accept(certified);
+                self.accept(*certified);
             }
             Ok(_) => {}
             Err(refusal) => {

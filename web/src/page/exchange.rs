@@ -3,9 +3,8 @@
 use js_sys::{decode_uri_component, encode_uri_component};
 use leptos::prelude::*;
 use plan::{PlanFile, Source};
-use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Event, HtmlInputElement};
+use web_sys::HtmlInputElement;
 
 use super::client;
 use super::desk::Desk;
@@ -28,9 +27,7 @@ pub fn export(desk: Desk) {
 }
 
 /// Opens the file that was chosen.
-pub fn import(desk: Desk, event: &Event) {
-    let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
-    let Some(input) = input else { return };
+pub fn import(desk: Desk, input: &HtmlInputElement) {
     let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
     // The same file can be chosen again after it was changed.
     input.set_value("");
@@ -38,7 +35,7 @@ pub fn import(desk: Desk, event: &Event) {
         desk.notice.set("That file is larger than 1 MB and no plan.json.".to_owned());
         return;
     }
-    leptos::task::spawn_local(async move {
+    wasm_bindgen_futures::spawn_local(async move {
         match JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string()) {
             Some(text) => client::read(plan_in(&text).to_owned()),
             None => desk.notice.set("The browser could not read that file.".to_owned()),
@@ -50,7 +47,8 @@ pub fn import(desk: Desk, event: &Event) {
 pub fn link(desk: Desk) {
     let mut plan = desk.plan.get_untracked();
     hide_names(&mut plan);
-    let text = serde_json::to_string(&plan).unwrap_or_default();
+    // One way of writing plans is enough; blanks outside texts mean nothing, and lines only end there.
+    let text: String = crate::text(&plan).lines().map(str::trim_start).collect();
     let fragment = format!("{LINK}{}", String::from(encode_uri_component(&text)));
     match window().location().set_hash(&fragment) {
         Ok(()) => desk.notice.set("The address now holds this plan, without file names".to_owned()),

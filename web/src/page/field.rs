@@ -2,9 +2,11 @@
 
 use leptos::prelude::*;
 use plan::PlanFile;
+use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
 
 use super::desk::Desk;
+use super::dom::{Content, El, button, el};
 use crate::ask::Refusal;
 use crate::numbers::{typed, typed_whole};
 use crate::remedy::remedies;
@@ -32,12 +34,7 @@ pub struct Number {
 }
 
 /// A field for a number, typed or moved.
-#[component]
-pub fn NumberField(
-    /// The number.
-    of: Number,
-) -> impl IntoView {
-    let desk = expect_context::<Desk>();
+pub fn number_field(desk: Desk, of: Number) -> El {
     // What was typed, until it is the plan's own number.
     let draft = RwSignal::new(None::<String>);
     Effect::new(move |_| {
@@ -46,64 +43,75 @@ pub fn NumberField(
     });
     let value = Memo::new(move |_| desk.plan.with(of.read));
     let shown = move || draft.get().unwrap_or_else(|| value.get().map(written).unwrap_or_default());
-    let parse = move |text: &str| if of.whole { typed_whole(text).map(|n| n as f64) } else { typed(text) };
-    let slip = move || draft.get().and_then(|text| parse(&text).err());
-    let on_input = move |event| {
-        let text = event_target_value(&event);
-        if let Ok(number) = parse(&text) {
-            desk.change(of.id, |plan| (of.write)(plan, number));
-        }
-        draft.set(Some(text));
-    };
-    let leave = move |_| {
-        desk.settle();
-        if slip().is_none() {
-            draft.set(None);
-        }
-    };
+    let slip = move || draft.get().and_then(|text| of.parsed(&text).err());
+    let wrong = move || slip().is_some() || desk.refusal_at(of.path).is_some();
+    let found = Memo::new(move |_| desk.finds() == of.id);
+    let label = el("label").attr("for", of.id).add(of.label);
+    let label = label.live(move || found.get().then_some(" (found from the rest)"));
+    let input = text_input(of.id)
+        .attr("inputmode", "decimal")
+        .attr("aria-describedby", &format!("{0}-hint {0}-wrong", of.id))
+        .attr_of("aria-invalid", move || wrong().then(|| "true".to_owned()))
+        .prop("value", move || shown().into())
+        .flag("readonly", move || found.get())
+        .on_value("input", move |text| {
+            if let Ok(number) = of.parsed(&text) {
+                desk.change(of.id, |plan| (of.write)(plan, number));
+            }
+            draft.set(Some(text));
+        })
+        .on("blur", move |_| {
+            desk.settle();
+            if untrack(slip).is_none() {
+                draft.set(None);
+            }
+        });
     let move_to = move |number: f64| {
         draft.set(None);
         desk.change(of.id, |plan| (of.write)(plan, number));
     };
-    let wrong = move || slip().is_some() || desk.refusal_at(of.path).is_some();
-    let found = Memo::new(move |_| desk.finds() == of.id);
-    view! {
-        <div class="field" class:wrong=wrong class:found=move || found.get()>
-            <label for=of.id>{of.label}{move || found.get().then_some(" (found from the rest)")}</label>
-            <input
-                id=of.id
-                type="text"
-                inputmode="decimal"
-                autocomplete="off"
-                spellcheck="false"
-                aria-describedby=format!("{0}-hint {0}-wrong", of.id)
-                aria-invalid=move || wrong().then_some("true")
-                prop:value=shown
-                readonly=move || found.get()
-                on:input=on_input
-                on:blur=leave
-            />
-            {of.scale.map(|scale| view! { <Slider of scale value found move_to=Callback::new(move_to)/> })}
-            <p class="hint" id=format!("{}-hint", of.id)>{of.hint}</p>
-            <div id=format!("{}-wrong", of.id)>
-                {move || slip().map(|slip| view! { <p class="slip">{slip}</p> })}
-                <Complaint path=of.path/>
-            </div>
-        </div>
+    let complaints = el("div")
+        .id(&format!("{}-wrong", of.id))
+        .live(move || slip().map(|slip| el("p").class("slip").add(slip)))
+        .live(move || complaint(desk, of.path));
+    el("div")
+        .class("field")
+        .marked("wrong", wrong)
+        .marked("found", move || found.get())
+        .add(label)
+        .add(input)
+        .add(of.scale.map(|scale| slider(desk, of, scale, value, found, Box::new(move_to))))
+        .add(hint(of.id, of.hint))
+        .add(complaints)
+}
+
+impl Number {
+    fn parsed(&self, text: &str) -> Result<f64, String> {
+        if self.whole { typed_whole(text).map(|number| number as f64) } else { typed(text) }
     }
 }
 
-#[component]
-fn Slider(
+fn text_input(id: &str) -> El {
+    el("input").id(id).attr("type", "text").attr("autocomplete", "off").attr("spellcheck", "false")
+}
+
+fn hint(id: &str, text: &'static str) -> El {
+    el("p").class("hint").id(&format!("{id}-hint")).add(text)
+}
+
+fn slider(
+    desk: Desk,
     of: Number,
     scale: Scale,
     value: Memo<Option<f64>>,
     found: Memo<bool>,
-    move_to: Callback<f64>,
-) -> impl IntoView {
-    let desk = expect_context::<Desk>();
+    move_to: Box<dyn Fn(f64)>,
+) -> El {
     let number = move || value.get().unwrap_or(scale.least);
-    let on_key = move |event: KeyboardEvent| {
+    let move_to: std::rc::Rc<dyn Fn(f64)> = move_to.into();
+    let by_hand = move_to.clone();
+    let on_key = move |event: web_sys::Event| {
+        let event: KeyboardEvent = event.unchecked_into();
         let upward = match event.key().as_str() {
             "ArrowUp" | "ArrowRight" | "PageUp" => true,
             "ArrowDown" | "ArrowLeft" | "PageDown" => false,
@@ -115,63 +123,57 @@ fn Slider(
             (false, true) => Nudge::Coarse,
             (false, false) => Nudge::Fine,
         };
-        move_to.run(scale.nudged(value.get_untracked().unwrap_or(scale.least), nudge, upward));
+        move_to(scale.nudged(untrack(number), nudge, upward));
     };
-    let on_input = move |event| {
-        if let Ok(position) = event_target_value(&event).parse() {
-            move_to.run(scale.value(position));
-        }
-    };
-    view! {
-        <input
-            type="range"
-            id=format!("{}-slider", of.id)
-            min="0"
-            max=POSITIONS.to_string()
-            step="1"
-            disabled=move || found.get()
-            aria-label=format!("{}, slider", of.label)
-            aria-valuetext=move || written(number())
-            prop:value=move || scale.position(number()).to_string()
-            on:keydown=on_key
-            on:input=on_input
-            on:change=move |_| desk.settle()
-            on:blur=move |_| desk.settle()
-        />
-    }
+    el("input")
+        .attr("type", "range")
+        .id(&format!("{}-slider", of.id))
+        .attr("min", "0")
+        .size("max", POSITIONS)
+        .attr("step", "1")
+        .flag("disabled", move || found.get())
+        .attr("aria-label", &format!("{}, slider", of.label))
+        .attr_of("aria-valuetext", move || Some(written(number())))
+        .prop("value", move || scale.position(number()).into())
+        .on("keydown", on_key)
+        .on_value("input", move |text| {
+            if let Ok(position) = text.parse() {
+                by_hand(scale.value(position));
+            }
+        })
+        .on("change", move |_| desk.settle())
+        .on("blur", move |_| desk.settle())
 }
 
-/// What is wrong at `path` and what would help.
-#[component]
-pub fn Complaint(
-    /// A place in the plan.
-    path: &'static str,
-) -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    move || desk.refusal_at(path).map(|refusal| view! { <Refused refusal/> })
+/// What is wrong at `path` of the plan and what would help.
+pub fn complaint(desk: Desk, path: &str) -> Content {
+    desk.refusal_at(path).map(|refusal| refused(desk, refusal)).into()
 }
 
 /// A refusal: cause, limit, and the fixes as buttons.
-#[component]
-pub fn Refused(
-    /// The refusal.
-    refusal: Refusal,
-) -> impl IntoView {
-    let desk = expect_context::<Desk>();
+pub fn refused(desk: Desk, refusal: Refusal) -> El {
     let offered = desk.plan.with_untracked(|plan| remedies(&refusal, plan));
-    let advice = if offered.is_empty() { refusal.fix.clone() } else { String::new() };
+    let advice = if offered.is_empty() { refusal.fix } else { String::new() };
     let allowed =
         if refusal.allowed.is_empty() { String::new() } else { format!("Allowed: {}.", refusal.allowed) };
-    let buttons = offered.into_iter().map(|remedy| {
+    let told = el("p").add(el("strong").add(refusal.given)).add(format!(" {allowed} {advice}"));
+    offered.into_iter().fold(el("div").class("refused").add(told), |told, remedy| {
         let plan = remedy.plan;
-        view! { <button type="button" class="remedy" on:click=move |_| desk.replace(plan.clone())>{remedy.label}</button> }
-    });
-    view! {
-        <div class="refused">
-            <p><strong>{refusal.given}</strong>" "{allowed}" "{advice}</p>
-            {buttons.collect_view()}
-        </div>
-    }
+        told.add(button(remedy.label, move |_| desk.replace(plan.clone())).class("remedy"))
+    })
+}
+
+/// A list of names with their labels, of which one is chosen.
+pub fn select(
+    id: &str,
+    options: impl Iterator<Item = (&'static str, &'static str)>,
+    chosen: impl Fn() -> &'static str + Copy + 'static,
+    choose: impl FnMut(String) + 'static,
+) -> El {
+    options.fold(el("select").id(id).on_value("change", choose), |list, (name, label)| {
+        let option = el("option").attr("value", name).add(label);
+        list.add(option.prop("selected", move || (chosen() == name).into()))
+    })
 }
 
 /// A choice among a few names.
@@ -193,31 +195,6 @@ pub struct Choice {
     pub write: fn(&mut PlanFile, &str),
 }
 
-/// A field for a choice.
-#[component]
-pub fn ChoiceField(
-    /// The choice.
-    of: Choice,
-) -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let chosen = Memo::new(move |_| desk.plan.with(of.read));
-    let on_change = move |event| {
-        desk.settle();
-        desk.change(of.id, |plan| (of.write)(plan, &event_target_value(&event)));
-    };
-    let options = of.options.iter().map(|(name, label)| {
-        view! { <option value=*name prop:selected=move || chosen.get() == *name>{*label}</option> }
-    });
-    view! {
-        <div class="field" class:wrong=move || desk.refusal_at(of.path).is_some()>
-            <label for=of.id>{of.label}</label>
-            <select id=of.id aria-describedby=format!("{}-hint", of.id) on:change=on_change>{options.collect_view()}</select>
-            <p class="hint" id=format!("{}-hint", of.id)>{of.hint}</p>
-            <Complaint path=of.path/>
-        </div>
-    }
-}
-
 /// A text in the plan.
 #[derive(Clone, Copy)]
 pub struct Words {
@@ -235,30 +212,41 @@ pub struct Words {
     pub write: fn(&mut PlanFile, String),
 }
 
+/// A field for a choice.
+pub fn choice_field(desk: Desk, of: Choice) -> El {
+    let chosen = Memo::new(move |_| desk.plan.with(of.read));
+    let choose = move |name: String| {
+        desk.settle();
+        desk.change(of.id, |plan| (of.write)(plan, &name));
+    };
+    let list = select(of.id, of.options.iter().copied(), move || chosen.get(), choose);
+    labelled(desk, of.id, of.label, of.hint, of.path, list)
+}
+
 /// A field for a text.
-#[component]
-pub fn WordsField(
-    /// The text.
-    of: Words,
-) -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    view! {
-        <div class="field" class:wrong=move || desk.refusal_at(of.path).is_some()>
-            <label for=of.id>{of.label}</label>
-            <input
-                id=of.id
-                type="text"
-                autocomplete="off"
-                spellcheck="false"
-                aria-describedby=format!("{}-hint", of.id)
-                prop:value=move || desk.plan.with(of.read)
-                on:input=move |event| desk.change(of.id, |plan| (of.write)(plan, event_target_value(&event)))
-                on:blur=move |_| desk.settle()
-            />
-            <p class="hint" id=format!("{}-hint", of.id)>{of.hint}</p>
-            <Complaint path=of.path/>
-        </div>
-    }
+pub fn words_field(desk: Desk, of: Words) -> El {
+    let input = text_input(of.id)
+        .prop("value", move || desk.plan.with(of.read).into())
+        .on_value("input", move |text| desk.change(of.id, |plan| (of.write)(plan, text)))
+        .on("blur", move |_| desk.settle());
+    labelled(desk, of.id, of.label, of.hint, of.path, input)
+}
+
+fn labelled(
+    desk: Desk,
+    id: &'static str,
+    label: &'static str,
+    told: &'static str,
+    path: &'static str,
+    input: El,
+) -> El {
+    el("div")
+        .class("field")
+        .marked("wrong", move || desk.refusal_at(path).is_some())
+        .add(el("label").attr("for", id).add(label))
+        .add(input.attr("aria-describedby", &format!("{id}-hint")))
+        .add(hint(id, told))
+        .live(move || complaint(desk, path))
 }
 
 /// A number as the plan would hold it.

@@ -101,8 +101,10 @@ fn explained(desk: Desk, what: What, answer: Answer) {
     match (what, answer) {
         (What::Attacker, Answer::Attacker(figures)) => aside.attacker.set(Some(figures)),
         (What::Stage(stage), Answer::Epsilon(bounds)) => aside.stages.update(|all| all.push((stage, bounds))),
-        (What::Group(units), answer) => aside.groups.update(|all| all.push((units, bounds(answer)))),
-        (What::Runs(runs), answer) => aside.runs.update(|all| all.push((runs, bounds(answer)))),
+        (What::Group(units), Answer::Group(figures)) => {
+            aside.groups.update(|all| all.push((units, figures)));
+        }
+        (What::Runs(runs), Answer::Runs(figures)) => aside.runs.update(|all| all.push((runs, figures))),
         (What::Method(method), Answer::Epsilon(bounds)) => {
             aside.methods.update(|all| all.push((method, bounds)));
         }
@@ -112,13 +114,6 @@ fn explained(desk: Desk, what: What, answer: Answer) {
             }
         }
         _ => {}
-    }
-}
-
-fn bounds(answer: Answer) -> Option<accountant::Bounds> {
-    match answer {
-        Answer::Epsilon(bounds) => Some(bounds),
-        _ => None,
     }
 }
 

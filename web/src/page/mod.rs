@@ -4,6 +4,7 @@ mod aside;
 mod client;
 mod curve;
 mod desk;
+mod dom;
 mod exchange;
 mod field;
 mod files;
@@ -15,18 +16,14 @@ mod verdict;
 
 use std::time::Duration;
 
-use leptos::ev;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, Window};
 
 use desk::Desk;
-use panels::{
-    AttackPanel, BudgetPanel, DataPanel, LedgerPanel, ModelPanel, PapersPanel, PreviewPanel, StatementPanel,
-    TrainingPanel, VocabularyPanel,
-};
-use verdict::{Figures, Header};
+use dom::{El, el, listen};
+use verdict::{figures_panel, header};
 
 /// Puts the page into the document; in a worker, serves it.
 pub fn start() {
@@ -34,15 +31,19 @@ pub fn start() {
         crate::worker::serve();
         return;
     }
-    console_error_panic_hook::set_once();
-    leptos::mount::mount_to_body(Planner);
+    tell_of_faults();
+    leptos::mount::mount_to_body(planner);
     offline::keep();
 }
 
-#[component]
-fn Planner() -> impl IntoView {
+/// Panics of a development build go to the console. A release build has no texts for them.
+pub fn tell_of_faults() {
+    #[cfg(debug_assertions)]
+    console_error_panic_hook::set_once();
+}
+
+fn planner() {
     let desk = Desk::open();
-    provide_context(desk);
     client::open(desk);
     exchange::read_link();
     Effect::new(move |_| {
@@ -51,37 +52,36 @@ fn Planner() -> impl IntoView {
             client::certify(desk);
         }
     });
-    window_event_listener(ev::keydown, move |event| undo_by_key(desk, &event));
+    listen(&window(), "keydown", Box::new(move |event| undo_by_key(desk, event.unchecked_ref())));
     let said = spoken(desk.notice.into());
-    view! {
-        <a class="skip" href="#results">"Skip to the results"</a>
-        <Header/>
-        <main>
-            <form class="inputs" aria-label="Plan" on:submit=|event| event.prevent_default()>
-                <DataPanel/>
-                <BudgetPanel/>
-                <VocabularyPanel/>
-                <TrainingPanel/>
-                <ModelPanel/>
-            </form>
-            <div class="results" id="results" tabindex="-1">
-                <Figures/>
-                <AttackPanel/>
-                <curve::Curves/>
-                <LedgerPanel/>
-                <PreviewPanel/>
-                <PapersPanel/>
-                <StatementPanel/>
-            </div>
-        </main>
-        <footer>
-            <p>
-                "Everything on this page is computed in it, by the code that trains. Nothing is sent anywhere: its security \
-                 policy forbids it. Once loaded it works without a network."
-            </p>
-        </footer>
-        <p class="aside" role="status" aria-live="polite">{move || said.get()}</p>
-    }
+    let inputs =
+        el("form").class("inputs").attr("aria-label", "Plan").on("submit", |event| event.prevent_default());
+    let inputs = inputs
+        .add(panels::data(desk))
+        .add(panels::budget(desk))
+        .add(panels::vocabulary(desk))
+        .add(panels::training(desk))
+        .add(panels::model(desk));
+    let results = el("div")
+        .class("results")
+        .id("results")
+        .attr("tabindex", "-1")
+        .add(figures_panel(desk))
+        .add(panels::attack(desk))
+        .add(curve::curves(desk))
+        .add(panels::ledger(desk))
+        .add(panels::preview(desk))
+        .add(panels::papers(desk))
+        .add(panels::statement(desk));
+    El(leptos::tachys::dom::body().into())
+        .add(el("a").class("skip").attr("href", "#results").add("Skip to the results"))
+        .add(header(desk))
+        .add(el("main").add(inputs).add(results))
+        .add(el("footer").add(el("p").add(
+            "Everything on this page is computed in it, by the code that trains. Nothing is sent anywhere: its security \
+             policy forbids it. Once loaded it works without a network.",
+        )))
+        .add(el("p").class("aside").attr("role", "status").attr("aria-live", "polite").text(move || said.get()));
 }
 
 /// What a screen reader is told: the last notice, once nothing else has happened for half a second.

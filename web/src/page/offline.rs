@@ -20,7 +20,7 @@ pub fn keep() {
     if container.is_undefined() {
         return;
     }
-    leptos::task::spawn_local(async move {
+    wasm_bindgen_futures::spawn_local(async move {
         if JsFuture::from(container.register(SCRIPT)).await.is_err() {
             return;
         }

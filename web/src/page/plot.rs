@@ -1,10 +1,12 @@
 //! A scene as SVG, with a cursor for pointer and keyboard, the same values as a table, and all of it as files.
 
-use chart::{Chart, HEIGHT, Line, Mark, Scene, WIDTH, label};
+use chart::{Chart, HEIGHT, Mark, Scene, WIDTH, label};
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, PointerEvent};
 
 use super::desk::Desk;
+use super::dom::{Content, El, button, el, row, scroll, svg};
 use super::files;
 use crate::numbers::{rounded_down, rounded_up};
 
@@ -51,6 +53,17 @@ impl Cursor {
         }
     }
 
+    /// To the point nearest to the pointer.
+    fn point(&self, event: &PointerEvent) {
+        let Some(drawing) = event.current_target().and_then(|it| it.dyn_into::<web_sys::Element>().ok())
+        else {
+            return;
+        };
+        let shown = drawing.get_bounding_client_rect();
+        let x = (f64::from(event.client_x()) - shown.left()) / shown.width().max(1.0) * WIDTH;
+        self.put(self.scene.with_untracked(|scene| scene.as_ref().and_then(|scene| scene.nearest(x))));
+    }
+
     fn key(&self, event: &KeyboardEvent) {
         let marks = self.scene.with_untracked(|scene| scene.as_ref().map_or(0, |scene| scene.marks().len()));
         let last = marks.saturating_sub(1);
@@ -67,160 +80,145 @@ impl Cursor {
     }
 }
 
-/// A chart.
-#[component]
-pub fn Plot(
+/// What a chart is called and how it is read.
+#[derive(Clone, Copy)]
+pub struct Plot {
     /// Unique in the page; also the name of its files.
-    id: &'static str,
+    pub id: &'static str,
     /// What to see in it.
-    caption: &'static str,
+    pub caption: &'static str,
     /// To which side values are rounded.
-    shown: Shown,
-    /// What to draw.
-    #[prop(into)]
-    chart: Signal<Chart>,
-    /// Whether it belongs to an earlier plan.
-    #[prop(into)]
-    stale: Signal<bool>,
-) -> impl IntoView {
+    pub shown: Shown,
+}
+
+/// A chart, `stale` where it belongs to an earlier plan.
+pub fn plot(desk: Desk, of: Plot, chart: Signal<Chart>, stale: Signal<bool>) -> El {
+    let Plot { id, caption, shown } = of;
     let chart = Memo::new(move |_| chart.get());
     let scene = Memo::new(move |_| chart.with(Scene::of));
-    let cursor = Cursor { desk: expect_context(), chart, scene, at: RwSignal::new(None), shown };
-    let node = NodeRef::<leptos::svg::Svg>::new();
-    let on_pointer = move |event: PointerEvent| {
-        let Some(svg) = node.get_untracked() else { return };
-        let shown = svg.get_bounding_client_rect();
-        let x = (f64::from(event.client_x()) - shown.left()) / shown.width().max(1.0) * WIDTH;
-        cursor.put(scene.with_untracked(|scene| scene.as_ref().and_then(|scene| scene.nearest(x))));
-    };
+    let cursor = Cursor { desk, chart, scene, at: RwSignal::new(None), shown };
     let reading = move || match cursor.mark() {
         Some(mark) => chart.with(|chart| read(mark, chart, shown)),
         None => caption.to_owned(),
     };
-    view! {
-        <figure class="plot" id=id class:stale=move || stale.get()>
-            <figcaption id=format!("{id}-title")>
-                <strong>{move || chart.with(|chart| chart.title.clone())}</strong>
-                <span class="reading">{reading}</span>
-            </figcaption>
-            <svg
-                node_ref=node
-                viewBox=format!("0 0 {WIDTH} {HEIGHT}")
-                role="img"
-                tabindex="0"
-                aria-labelledby=format!("{id}-title")
-                on:keydown=move |event| cursor.key(&event)
-                on:pointermove=on_pointer
-                on:pointerleave=move |_| cursor.put(None)
-                on:blur=move |_| cursor.put(None)
-            >
-                {move || scene.get().map(|scene| chart.with_untracked(|chart| drawing(scene, chart)))}
-                {move || cursor.mark().map(|mark| view! { <circle class="cursor" cx=mark.x cy=mark.y r="5"/> })}
-            </svg>
-            {move || scene.with(|scene| scene.as_ref().map(legend))}
-            <Table id caption cursor/>
-        </figure>
-    }
+    let title = format!("{id}-title");
+    let caption = el("figcaption")
+        .id(&title)
+        .add(el("strong").text(move || chart.with(|chart| chart.title.clone())))
+        .add(el("span").class("reading").text(reading));
+    let drawing = svg("svg")
+        .attr("viewBox", &format!("0 0 {WIDTH} {HEIGHT}"))
+        .attr("role", "img")
+        .attr("tabindex", "0")
+        .attr("aria-labelledby", &title)
+        .on("keydown", move |event| cursor.key(event.unchecked_ref()))
+        .on("pointermove", move |event| cursor.point(event.unchecked_ref()))
+        .on("pointerleave", move |_| cursor.put(None))
+        .on("blur", move |_| cursor.put(None))
+        .live(move || {
+            scene.with(|scene| chart.with(|chart| scene.as_ref().map(|scene| drawing(scene, chart))))
+        })
+        .live(move || cursor.mark().map(|mark| circle("cursor", mark, 5.0)));
+    el("figure")
+        .class("plot")
+        .id(id)
+        .marked("stale", move || stale.get())
+        .add(caption)
+        .add(drawing)
+        .live(move || scene.with(|scene| scene.as_ref().and_then(legend)))
+        .add(table(of, cursor))
 }
 
 /// The values, and the chart as files.
-#[component]
-fn Table(id: &'static str, caption: &'static str, cursor: Cursor) -> impl IntoView {
-    let Cursor { chart, scene, shown, .. } = cursor;
-    let svg = move || {
-        chart.with_untracked(|chart| {
-            scene.with_untracked(|scene| scene.as_ref().map(|scene| scene.svg(chart)))
-        })
+fn table(Plot { id, caption, shown }: Plot, cursor: Cursor) -> El {
+    let Cursor { chart, scene, .. } = cursor;
+    let drawn = move || {
+        let chart = chart.read_untracked();
+        scene.with_untracked(|scene| scene.as_ref().map(|scene| scene.svg(&chart)))
     };
     // A browser that refuses a download says so itself.
     let as_svg = move |_| {
-        let _ = svg().and_then(|text| files::save(&format!("{id}.svg"), "image/svg+xml", &text));
+        let _ = drawn().and_then(|text| files::save(&format!("{id}.svg"), "image/svg+xml", &text));
     };
     let as_png = move |_| {
-        let _ = svg().and_then(|text| files::save_png(&format!("{id}.png"), &text));
+        let _ = drawn().and_then(|text| files::save_png(&format!("{id}.png"), &text));
     };
     let as_csv = move |_| {
         let _ = files::save(&format!("{id}.csv"), "text/csv", &chart.with_untracked(Chart::csv));
     };
-    let title = move || chart.with(|chart| format!("{}, as a table", chart.title));
-    let under = move || cursor.mark().map(|mark| mark.values.0);
     let head = move || {
         chart.with(|chart| {
-            let names =
-                chart.series.iter().map(|series| view! { <th scope="col">{series.name.clone()}</th> });
-            view! { <tr><th scope="col">{chart.across.clone()}</th>{names.collect_view()}</tr> }
+            let names = chart.series.iter().map(|series| &series.name);
+            let head = |name: &String| el("th").attr("scope", "col").add(name.clone());
+            std::iter::once(&chart.across).chain(names).map(head).fold(el("tr"), El::add)
         })
     };
-    let rows = move || {
-        let row = |(x, values): (f64, Vec<Option<f64>>)| {
-            let cells = values.into_iter().map(|value| view! { <td>{value.map(|v| shown.digits(v))}</td> });
-            let marked = move || under() == Some(x);
-            view! { <tr class:under=marked><td>{label(x)}</td>{cells.collect_view()}</tr> }
+    let values = move || {
+        let line = |(x, values): (f64, Vec<Option<f64>>)| {
+            let cells = values.into_iter().map(|value| value.map(|value| shown.digits(value)).into());
+            row(label(x), cells).marked("under", move || cursor.mark().is_some_and(|mark| mark.values.0 == x))
         };
-        chart.with(Chart::rows).into_iter().map(row).collect_view()
+        chart.with(Chart::rows).into_iter().map(line).collect::<Vec<_>>()
     };
-    view! {
-        <details>
-            <summary>"Table and files"</summary>
-            <div class="files">
-                <button type="button" class="as-svg" on:click=as_svg>"SVG"</button>
-                <button type="button" class="as-png" on:click=as_png>"PNG"</button>
-                <button type="button" class="as-csv" on:click=as_csv>"CSV"</button>
-            </div>
-            <div class="scroll" tabindex="0" role="region" aria-label=title>
-                <table><caption>{caption}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>
-            </div>
-        </details>
-    }
+    let table = el("table").add(el("caption").add(caption));
+    let table = table.add(el("thead").live(head)).add(el("tbody").live(values));
+    let region = scroll("", table);
+    let region = region
+        .attr_of("aria-label", move || Some(chart.with(|chart| format!("{}, as a table", chart.title))));
+    el("details")
+        .add(el("summary").add("Table and files"))
+        .add(
+            el("div")
+                .class("files")
+                .add(button("SVG", as_svg).class("as-svg"))
+                .add(button("PNG", as_png).class("as-png"))
+                .add(button("CSV", as_csv).class("as-csv")),
+        )
+        .add(region)
 }
 
-fn drawing(scene: Scene, chart: &Chart) -> impl IntoView + use<> {
+fn drawing(scene: &Scene, chart: &Chart) -> Content {
     let [left, top, right, bottom] = scene.frame;
-    let columns = scene.across.into_iter().map(|tick| {
-        view! {
-            <line class="grid" x1=tick.at x2=tick.at y1=top y2=bottom/>
-            <text class="tick" x=tick.at y=bottom + 22.0 text-anchor="middle">{tick.text}</text>
-        }
-    });
-    let rows = scene.upward.into_iter().map(|tick| {
-        view! {
-            <line class="grid" x1=left x2=right y1=tick.at y2=tick.at/>
-            <text class="tick" x=left - 8.0 y=tick.at + 6.0 text-anchor="end">{tick.text}</text>
-        }
-    });
-    let curves = scene.lines.into_iter().enumerate().map(|(at, line)| {
-        let Line { path, .. } = line;
-        view! { <path class=format!("curve c{at}") stroke-dasharray=Scene::dash(at) d=path/> }
-    });
-    let middle = top.midpoint(bottom);
-    view! {
-        {columns.collect_view()}
-        {rows.collect_view()}
-        {curves.collect_view()}
-        {scene.here.map(|mark| view! { <circle class="here" cx=mark.x cy=mark.y r="6"/> })}
-        <text class="axis" x=left.midpoint(right) y=HEIGHT - 6.0 text-anchor="middle">{chart.across.clone()}</text>
-        <text class="axis" transform=format!("translate(16 {middle}) rotate(-90)") text-anchor="middle">
-            {chart.upward.clone()}
-        </text>
+    let line = |from: [f64; 2], to: [f64; 2]| {
+        svg("line").class("grid").size("x1", from[0]).size("y1", from[1]).size("x2", to[0]).size("y2", to[1])
+    };
+    let text = |class: &str, at: [f64; 2], anchor: &str, text: String| {
+        svg("text").class(class).size("x", at[0]).size("y", at[1]).attr("text-anchor", anchor).add(text)
+    };
+    let mut all = Vec::new();
+    for tick in &scene.across {
+        all.push(line([tick.at, top], [tick.at, bottom]));
+        all.push(text("tick", [tick.at, bottom + 22.0], "middle", tick.text.clone()));
     }
+    for tick in &scene.upward {
+        all.push(line([left, tick.at], [right, tick.at]));
+        all.push(text("tick", [left - 8.0, tick.at + 6.0], "end", tick.text.clone()));
+    }
+    all.extend(scene.lines.iter().enumerate().map(|(at, line)| curve(at, &line.path)));
+    all.extend(scene.here.map(|mark| circle("here", mark, 6.0)));
+    let [middle, centre] = [left.midpoint(right), top.midpoint(bottom)];
+    all.push(text("axis", [middle, HEIGHT - 6.0], "middle", chart.across.clone()));
+    let upward = text("axis", [0.0, 0.0], "middle", chart.upward.clone());
+    all.push(upward.attr("transform", &format!("translate(16 {centre}) rotate(-90)")));
+    all.into()
+}
+
+fn curve(at: usize, path: &str) -> El {
+    svg("path").class(&format!("curve c{at}")).attr("stroke-dasharray", Scene::dash(at)).attr("d", path)
+}
+
+fn circle(class: &str, mark: Mark, radius: f64) -> El {
+    svg("circle").class(class).size("cx", mark.x).size("cy", mark.y).size("r", radius)
 }
 
 /// Names of the curves beside a piece of their stroke, where there are several.
-fn legend(scene: &Scene) -> impl IntoView + use<> {
-    let names: Vec<String> = scene.lines.iter().map(|line| line.name.clone()).collect();
-    (names.len() > 1).then(|| {
-        let items = names.into_iter().enumerate().map(|(at, name)| {
-            view! {
-                <li>
-                    <svg viewBox="0 0 36 8" aria-hidden="true">
-                        <path class=format!("curve c{at}") stroke-dasharray=Scene::dash(at) d="M0 4h36"/>
-                    </svg>
-                    {name}
-                </li>
-            }
-        });
-        view! { <ul class="legend">{items.collect_view()}</ul> }
-    })
+fn legend(scene: &Scene) -> Option<El> {
+    let item = |(at, line): (usize, &chart::Line)| {
+        let piece = svg("svg").attr("viewBox", "0 0 36 8").attr("aria-hidden", "true");
+        el("li").add(piece.add(curve(at, "M0 4h36"))).add(line.name.clone())
+    };
+    let several = scene.lines.len() > 1;
+    several.then(|| scene.lines.iter().enumerate().map(item).fold(el("ul").class("legend"), El::add))
 }
 
 fn read(mark: Mark, chart: &Chart, shown: Shown) -> String {

@@ -17,6 +17,17 @@ const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 const SMALL: [(&str, &str); 4] =
     [("OPT_LEVEL", "z"), ("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("STRIP", "symbols")];
 
+/// What a build that is downloaded takes from a compiler that builds its own standard library: small algorithms, and panics
+/// that stop the module instead of telling where they were.
+const SMALLER: [(&str, &str); 5] = [
+    // The names are taken out of the finished module.
+    ("CARGO_PROFILE_RELEASE_STRIP", "false"),
+    ("CARGO_UNSTABLE_BUILD_STD_FEATURES", "optimize_for_size"),
+    ("CARGO_UNSTABLE_PANIC_IMMEDIATE_ABORT", "true"),
+    ("CARGO_PROFILE_RELEASE_PANIC", "immediate-abort"),
+    ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Zlocation-detail=none"),
+];
+
 /// How the standard library of the target is had.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
@@ -97,6 +108,15 @@ pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job
     }
     let path = env::join_paths(paths).context("PATH holds a folder whose name cannot be listed")?;
     Ok(job.env("PATH", path))
+}
+
+/// As [`job`], for what a browser downloads.
+pub fn small_job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
+    let job = job(program, folder, root, mode)?;
+    Ok(match mode {
+        Mode::Plain => job,
+        Mode::BuildStd { .. } => SMALLER.iter().fold(job, |job, (setting, value)| job.env(setting, value)),
+    })
 }
 
 /// A folder that holds this compiler alone, so that nothing else of its `bin` shadows the user's tools.

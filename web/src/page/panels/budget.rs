@@ -1,14 +1,15 @@
 //! How much may be learnt about one unit.
 
-use accountant::Bounds;
 use leptos::prelude::*;
 use plan::{NoiseMultipliers, Tokenizer};
 
+use super::{dated, fields, hint};
 use crate::ask::{Aim, Promise, Stage};
 use crate::numbers::{rounded_up, typed};
 use crate::page::client;
 use crate::page::desk::{Desk, Unknown};
-use crate::page::field::{Complaint, Number, NumberField};
+use crate::page::dom::{El, button, el, row, svg};
+use crate::page::field::{Number, complaint, number_field};
 use crate::scale::Scale;
 
 const EPSILON: Number = Number {
@@ -94,78 +95,73 @@ const UNKNOWNS: [(Unknown, &str, &str); 4] = [
 ];
 
 /// Budget.
-#[component]
-pub fn BudgetPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let fixed = Memo::new(move |_| desk.plan.with(|plan| plan.privacy.noise_multipliers.is_some()));
+pub fn budget(desk: Desk) -> El {
+    let fixed = move || desk.plan.with(|plan| plan.privacy.noise_multipliers.is_some());
     let promised = move || desk.plan.with(|plan| plan.privacy.epsilon.is_some());
-    let trained = Memo::new(move |_| desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_))));
-    let scheduled = Memo::new(move |_| desk.plan.with(|plan| plan.training.batch_schedule.is_some()));
-    let modes = UNKNOWNS.map(|(unknown, id, label)| {
+    let trained = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
+    fields("Budget")
+        .add(modes(desk))
+        .live(move || complaint(desk, "privacy.noise_multipliers"))
+        .when(promised, move || number_field(desk, EPSILON))
+        .when(fixed, move || number_field(desk, NOISE))
+        .when(move || matches!(desk.unknown.get(), Unknown::Noise | Unknown::Epsilon), move || found(desk))
+        .when(move || fixed() && trained(), move || number_field(desk, RELEASE_NOISE))
+        .add(number_field(desk, DELTA))
+        .live(move || default_delta(desk))
+        .when(move || trained() && !fixed(), move || number_field(desk, SHARE))
+        .add(number_field(desk, SPARE))
+        .add(split(desk))
+        .add(other_words(desk))
+}
+
+/// Which of the four quantities is found: the other three are locked.
+fn modes(desk: Desk) -> El {
+    // A schedule has no one number of steps, and no one batch.
+    let scheduled = move || desk.plan.with(|plan| plan.training.batch_schedule.is_some());
+    let group =
+        el("div").class("modes").attr("role", "radiogroup").attr("aria-label", "What is found from the rest");
+    let group = group.add(el("span").class("modes-title").add("Find"));
+    UNKNOWNS.into_iter().fold(group, |group, (unknown, id, label)| {
         let chosen = move || desk.unknown.get() == unknown;
-        let lock = move || if chosen() { " (locked to the rest)" } else { "" };
-        // A schedule has no one number of steps, and no one batch.
-        let out = move || scheduled.get() && matches!(unknown, Unknown::Steps | Unknown::Batch);
-        view! {
-            <label>
-                <input type="radio" name="given" id=id prop:checked=chosen disabled=out
-                    on:change=move |_| find(desk, unknown)/>
-                {label}{lock}
-            </label>
-        }
-    });
-    view! {
-        <fieldset class="panel">
-            <legend>"Budget"</legend>
-            <div class="modes" role="radiogroup" aria-label="What is found from the rest">
-                <span class="modes-title">"Find"</span>
-                {modes.into_iter().collect_view()}
-            </div>
-            <Complaint path="privacy.noise_multipliers"/>
-            <Show when=promised><NumberField of=EPSILON/></Show>
-            <Show when=move || fixed.get()><NumberField of=NOISE/></Show>
-            <Found/>
-            <Show when=move || fixed.get() && trained.get()><NumberField of=RELEASE_NOISE/></Show>
-            <NumberField of=DELTA/>
-            <DefaultDelta/>
-            <Show when=move || trained.get() && !fixed.get()><NumberField of=SHARE/></Show>
-            <NumberField of=SPARE/>
-            <Split/>
-            <OtherWords/>
-        </fieldset>
-    }
+        let out = move || matches!(unknown, Unknown::Steps | Unknown::Batch) && scheduled();
+        let choice = el("input")
+            .attr("type", "radio")
+            .attr("name", "given")
+            .id(id)
+            .prop("checked", move || chosen().into())
+            .flag("disabled", out)
+            .on("change", move |_| find(desk, unknown));
+        group.add(el("label").add(choice).live(move || lock(!chosen())).add(label))
+    })
+}
+
+/// A padlock: closed over what is given, open over what is found.
+fn lock(closed: bool) -> El {
+    let bow = if closed { "M4 7V5a4 4 0 0 1 8 0v2" } else { "M4 7V5a4 4 0 0 1 8 0" };
+    let icon = svg("svg").class("lock").attr("viewBox", "0 0 16 16").attr("role", "img");
+    icon.attr("aria-label", if closed { "given" } else { "found" }).add(svg("path").attr("d", bow)).add(
+        svg("rect").size("x", 2.5).size("y", 7.0).size("width", 11.0).size("height", 7.5).size("rx", 1.5),
+    )
 }
 
 /// The quantity that is found, where it has no field of its own.
-#[component]
-fn Found() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let found = move || {
-        let noise = desk.unknown.get() == Unknown::Noise;
-        let name = if noise { "Noise multiplier of training, σ" } else { "ε" };
-        desk.certified.with(|it| {
+fn found(desk: Desk) -> El {
+    let noise = move || desk.unknown.get() == Unknown::Noise;
+    let name = move || if noise() { "Noise multiplier of training, σ" } else { "ε" };
+    let value = move || {
+        let value = desk.certified.with(|it| {
             let (_, certified) = it.as_ref()?;
-            let value =
-                if noise { certified.phases.first()?.noise_multiplier } else { certified.epsilon.upper };
-            Some((name, rounded_up(value, 5)))
-        })
+            Some(if noise() { certified.phases.first()?.noise_multiplier } else { certified.epsilon.upper })
+        });
+        value.map_or("–".to_owned(), |value| rounded_up(value, 5))
     };
-    let shown = move || matches!(desk.unknown.get(), Unknown::Noise | Unknown::Epsilon);
-    view! {
-        <Show when=shown>
-            <div class="field found" class:stale=move || desk.stale.get()>
-                {move || found().map(|(name, value)| view! {
-                    <p class="name">{name}" (found from the rest)"</p><output id="found">{value}</output>
-                })}
-            </div>
-        </Show>
-    }
+    dated(desk, "div", "field found")
+        .add(el("p").class("name").text(move || format!("{} (found from the rest)", name())))
+        .add(el("output").id("found").attr_of("aria-label", move || Some(name().to_owned())).text(value))
 }
 
 /// How the budget is split: the planned shares as a bar, and what each stage costs alone.
-#[component]
-fn Split() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+fn split(desk: Desk) -> El {
     let share = move || {
         desk.plan.with(|plan| match (&plan.tokenizer, plan.privacy.noise_multipliers) {
             (Tokenizer::Train(_), None) => Some(plan.privacy.tokenizer_share),
@@ -176,45 +172,37 @@ fn Split() -> impl IntoView {
         share().map(|share| {
             let width = format!("{}%", share * 100.0);
             let told = format!("Vocabulary {width} of the squared μ, training the rest");
-            view! {
-                <svg class="split" role="img" aria-label=told height="14">
-                    <rect class="rest" width="100%" height="14"/>
-                    <rect class="part" width=width height="14"/>
-                </svg>
-            }
+            let part =
+                |class: &str, width: &str| svg("rect").class(class).attr("width", width).attr("height", "14");
+            let bar =
+                svg("svg").class("split").attr("role", "img").attr("aria-label", &told).attr("height", "14");
+            bar.add(part("rest", "100%")).add(part("part", &width))
         })
     };
-    let rows = move || {
+    let alone = move || {
         let name = |stage| if stage == Stage::Vocabulary { "Vocabulary alone" } else { "Training alone" };
-        let row = |(stage, bounds): (Stage, Bounds)| {
-            view! { <tr><th scope="row">{name(stage)}</th><td>"ε ≤ "{rounded_up(bounds.upper, 4)}</td></tr> }
-        };
-        desk.aside.stages.get().into_iter().map(row).collect_view()
+        let stages = desk.aside.stages.get().into_iter();
+        stages.map(|(stage, bounds)| row(name(stage), [at_most(bounds.upper).into()])).collect::<Vec<_>>()
     };
-    let joint = move || desk.certified.with(|it| it.as_ref().map(|(_, c)| rounded_up(c.epsilon.upper, 4)));
-    view! {
-        <div class="field wide" class:stale=move || desk.stale.get()>
-            {bar}
-            <table class="stages">
-                <caption>"Stages, each at the whole δ, and all of them composed"</caption>
-                <tbody>
-                    {rows}
-                    <tr><th scope="row">"Together, composed exactly"</th><td>"ε ≤ "{joint}</td></tr>
-                    <tr><th scope="row">"Evaluation"</th><td>"nothing: its text is public"</td></tr>
-                    <tr><th scope="row">"Trying settings"</th><td>"see “More than one”: each run costs"</td></tr>
-                </tbody>
-            </table>
-        </div>
-    }
+    let joint =
+        move || desk.certified.with(|it| it.as_ref().map(|(_, certified)| at_most(certified.epsilon.upper)));
+    let body = el("tbody")
+        .live(alone)
+        .live(move || joint().map(|joint| row("Together, composed exactly", [joint.into()])))
+        .add(row("Evaluation", ["nothing: its text is public".into()]))
+        .add(row("Trying settings", ["see “More than one”: each run costs".into()]));
+    let caption = el("caption").add("Stages, each at the whole δ, and all of them composed");
+    let table = el("table").class("stages").add(caption).add(body);
+    dated(desk, "div", "field wide").live(bar).add(table)
+}
+
+fn at_most(epsilon: f64) -> String {
+    format!("ε ≤ {}", rounded_up(epsilon, 4))
 }
 
 /// A promise made as μ, or as the success of an attack: the accountant says which ε it is.
-#[component]
-fn OtherWords() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let mu = RwSignal::new("1".to_owned());
-    let hits = RwSignal::new("10".to_owned());
-    let alarms = RwSignal::new("1".to_owned());
+fn other_words(desk: Desk) -> El {
+    let [mu, hits, alarms] = ["1", "10", "1"].map(|text| RwSignal::new(text.to_owned()));
     let slip = RwSignal::new(String::new());
     let ask = move |aim: Result<Aim, String>| match aim {
         Ok(aim) => {
@@ -230,53 +218,39 @@ fn OtherWords() -> impl IntoView {
             Ok(Aim::Rates { false_positive_rate, true_positive_rate: share(hits)? })
         }));
     };
-    let input = |id: &'static str, label: &'static str, text: RwSignal<String>| {
-        view! {
-            <label for=id>{label}</label>
-            <input id=id type="text" inputmode="decimal" autocomplete="off" prop:value=move || text.get()
-                on:input=move |event| text.set(event_target_value(&event))/>
-        }
+    let input = |line: El, id: &'static str, label: &'static str, text: RwSignal<String>| {
+        let input =
+            el("input").id(id).attr("type", "text").attr("inputmode", "decimal").attr("autocomplete", "off");
+        let input =
+            input.prop("value", move || text.get().into()).on_value("input", move |typed| text.set(typed));
+        line.add(el("label").attr("for", id).add(label)).add(input)
     };
-    view! {
-        <details class="wide words">
-            <summary>"Promise it in other words"</summary>
-            <div class="line">
-                {input("aim-mu", "μ of Gaussian privacy", mu)}
-                <button type="button" id="set-mu" on:click=by_mu>"Promise this μ"</button>
-            </div>
-            <div class="line">
-                {input("aim-tpr", "An attack finds at most, in 100 who are there", hits)}
-                {input("aim-fpr", "while it wrongly names, in 100 who are not", alarms)}
-                <button type="button" id="set-rates" on:click=by_rates>"Promise these rates"</button>
-            </div>
-            <p class="hint">"The accountant finds the ε that keeps the promise, rounded down; it becomes the promised ε."</p>
-            <p class="slip">{move || slip.get()}</p>
-        </details>
-    }
+    let line = || el("div").class("line");
+    let as_mu = input(line(), "aim-mu", "μ of Gaussian privacy", mu);
+    let rates = input(line(), "aim-tpr", "An attack finds at most, in 100 who are there", hits);
+    let rates = input(rates, "aim-fpr", "while it wrongly names, in 100 who are not", alarms);
+    el("details")
+        .class("wide words")
+        .add(el("summary").add("Promise it in other words"))
+        .add(as_mu.add(button("Promise this μ", by_mu).id("set-mu")))
+        .add(rates.add(button("Promise these rates", by_rates).id("set-rates")))
+        .add(hint(
+            "The accountant finds the ε that keeps the promise, rounded down; it becomes the promised ε.",
+        ))
+        .add(el("p").class("slip").text(move || slip.get()))
 }
 
 /// Offers the δ that this many units call for.
-#[component]
-fn DefaultDelta() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let better = move || {
-        let called_for =
-            desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.default_delta))?;
-        (desk.plan.with(|plan| plan.privacy.delta) != called_for && desk.refusal.with(Option::is_none))
-            .then_some(called_for)
+fn default_delta(desk: Desk) -> Option<El> {
+    let called_for = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.default_delta))?;
+    let better =
+        desk.plan.with(|plan| plan.privacy.delta) != called_for && desk.refusal.with(Option::is_none);
+    let set = move |_| {
+        let mut plan = desk.plan.get_untracked();
+        plan.privacy.delta = called_for;
+        desk.replace(plan);
     };
-    move || {
-        better().map(|value| {
-            let set = move |_| {
-                let mut plan = desk.plan.get_untracked();
-                plan.privacy.delta = value;
-                desk.replace(plan);
-            };
-            view! {
-                <button type="button" class="remedy" on:click=set>{format!("Set δ to {value:e}, as N calls for")}</button>
-            }
-        })
-    }
+    better.then(|| button(format!("Set δ to {called_for:e}, as N calls for"), set).class("remedy"))
 }
 
 /// Makes `unknown` the quantity that is found; what the plan lacks for that is taken from what is certified.

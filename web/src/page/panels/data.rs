@@ -4,8 +4,10 @@ use accountant::NeighboringRelation;
 use leptos::prelude::*;
 use plan::{PlanFile, Sampling, Source, TruncatedPoisson, Unit};
 
+use super::{fields, hint};
 use crate::page::desk::Desk;
-use crate::page::field::{Choice, ChoiceField, Number, NumberField, Words, WordsField};
+use crate::page::dom::{El, el};
+use crate::page::field::{Choice, Number, Words, choice_field, number_field, select, words_field};
 use crate::presets::PRESETS;
 use crate::scale::Scale;
 
@@ -197,42 +199,37 @@ fn set_source(plan: &mut PlanFile, name: &str) {
 }
 
 /// Data and unit.
-#[component]
-pub fn DataPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+pub fn data(desk: Desk) -> El {
     let from_file = move || desk.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
     let in_words = move || desk.plan.with(|plan| matches!(plan.privacy.unit, Unit::Words(_)));
-    let load = move |event| {
-        let name = event_target_value(&event);
-        if let Some(plan) = PRESETS.iter().find(|preset| preset.name == name).and_then(|preset| preset.plan())
-        {
+    let load = move |name: String| {
+        let preset = PRESETS.iter().find(|preset| preset.name == name);
+        if let Some(plan) = preset.and_then(|preset| preset.plan()) {
             desk.replace(plan);
         }
     };
-    let means = move || desk.plan.with(|plan| meaning(plan.privacy.relation));
-    let draws = move || desk.plan.with(|plan| drawing(plan.privacy.sampling));
-    let options = PRESETS.iter().map(|preset| {
-        let chosen = move || desk.plan.with(|plan| plan.name == preset.name);
-        view! { <option value=preset.name prop:selected=chosen>{preset.title}</option> }
+    let chosen = Memo::new(move |_| {
+        let named = |plan: &PlanFile| PRESETS.iter().find(|preset| preset.name == plan.name);
+        desk.plan.with(named).map_or("", |preset| preset.name)
     });
-    view! {
-        <fieldset class="panel">
-            <legend>"Data and unit"</legend>
-            <div class="field">
-                <label for="preset">"Start from"</label>
-                <select id="preset" on:change=load>{options.collect_view()}</select>
-                <p class="hint">"Replaces every field; Undo brings yours back."</p>
-            </div>
-            <WordsField of=NAME/>
-            <ChoiceField of=SOURCE/>
-            <Show when=from_file><WordsField of=PATH/></Show>
-            <NumberField of=UNITS/>
-            <ChoiceField of=UNIT/>
-            <Show when=in_words><NumberField of=WORDS/></Show>
-            <ChoiceField of=RELATION/>
-            <ChoiceField of=SAMPLING/>
-            <p class="hint wide" id="relation-means">{means}</p>
-            <p class="hint wide" id="sampling-means">{draws}</p>
-        </fieldset>
-    }
+    let presets = PRESETS.iter().map(|preset| (preset.name, preset.title));
+    let preset = el("div")
+        .class("field")
+        .add(el("label").attr("for", "preset").add("Start from"))
+        .add(select("preset", presets, move || chosen.get(), load))
+        .add(hint("Replaces every field; Undo brings yours back."));
+    let means = move || desk.plan.with(|plan| meaning(plan.privacy.relation)).to_owned();
+    let draws = move || desk.plan.with(|plan| drawing(plan.privacy.sampling)).to_owned();
+    fields("Data and unit")
+        .add(preset)
+        .add(words_field(desk, NAME))
+        .add(choice_field(desk, SOURCE))
+        .when(from_file, move || words_field(desk, PATH))
+        .add(number_field(desk, UNITS))
+        .add(choice_field(desk, UNIT))
+        .when(in_words, move || number_field(desk, WORDS))
+        .add(choice_field(desk, RELATION))
+        .add(choice_field(desk, SAMPLING))
+        .add(el("p").class("hint wide").id("relation-means").text(means))
+        .add(el("p").class("hint wide").id("sampling-means").text(draws))
 }

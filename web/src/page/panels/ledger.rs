@@ -6,37 +6,22 @@ use plan::{PlanFile, Sampling};
 use crate::ask::Certified;
 use crate::numbers::{grouped, rounded_up};
 use crate::page::desk::Desk;
+use crate::page::dom::{El, el, heads, row, scroll, section};
 
 /// The planned ledger.
-#[component]
-pub fn LedgerPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let lines = move || desk.certified.with(|it| it.as_ref().map(|(plan, certified)| lines(plan, certified)));
+pub fn ledger(desk: Desk) -> El {
     let rows = move || {
-        let row = |cells: [String; 4]| {
-            let [what, count, probability, noise] = cells;
-            view! { <tr><th scope="row">{what}</th><td>{count}</td><td>{probability}</td><td>{noise}</td></tr> }
+        let row = |[what, count, probability, noise]: [String; 4]| {
+            row(what, [count, probability, noise].map(Into::into))
         };
-        lines().map(|lines| lines.into_iter().map(row).collect_view())
+        desk.certified.with(|it| {
+            let (plan, certified) = it.as_ref()?;
+            Some(lines(plan, certified).into_iter().map(row).collect::<Vec<_>>())
+        })
     };
-    view! {
-        <section class="panel" aria-labelledby="ledger-title">
-            <h2 id="ledger-title">"What is charged"</h2>
-            <div class="scroll" tabindex="0" role="region" aria-label="Charges, line by line" class:stale=move || desk.stale.get()>
-                <table>
-                    <thead>
-                        <tr>
-                            <th scope="col">"Event"</th>
-                            <th scope="col">"Times"</th>
-                            <th scope="col">"q"</th>
-                            <th scope="col">"σ"</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows}</tbody>
-                </table>
-            </div>
-        </section>
-    }
+    let table = el("table").add(heads(&["Event", "Times", "q", "σ"])).add(el("tbody").live(rows));
+    let region = scroll("Charges, line by line", table).marked("stale", move || desk.stale.get());
+    section("panel", "ledger-title", "What is charged").add(region)
 }
 
 fn lines(plan: &PlanFile, certified: &Certified) -> Vec<[String; 4]> {

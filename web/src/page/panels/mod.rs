@@ -11,13 +11,32 @@ mod statement;
 mod training;
 mod vocabulary;
 
-pub use attack::AttackPanel;
-pub use budget::BudgetPanel;
-pub use data::DataPanel;
-pub use ledger::LedgerPanel;
-pub use model::ModelPanel;
-pub use papers::PapersPanel;
-pub use preview::PreviewPanel;
-pub use statement::{Outdated, StatementPanel};
-pub use training::TrainingPanel;
-pub use vocabulary::VocabularyPanel;
+pub use attack::attack;
+pub use budget::budget;
+pub use data::data;
+pub use ledger::ledger;
+pub use model::model;
+pub use papers::papers;
+pub use preview::preview;
+pub use statement::{outdated, statement};
+pub use training::training;
+pub use vocabulary::vocabulary;
+
+use super::desk::Desk;
+use super::dom::{El, el};
+
+/// A panel of fields under its title.
+fn fields(title: &'static str) -> El {
+    el("fieldset").class("panel").add(el("legend").add(title))
+}
+
+/// An explanation under fields.
+fn hint(text: &'static str) -> El {
+    el("p").class("hint").add(text)
+}
+
+/// Something that fades while it belongs to an earlier plan.
+fn dated(desk: Desk, tag: &str, class: &str) -> El {
+    use leptos::prelude::Get;
+    el(tag).class(class).marked("stale", move || desk.stale.get())
+}

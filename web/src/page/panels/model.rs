@@ -1,19 +1,102 @@
 //! The network and the machine.
 
 use leptos::prelude::*;
-use plan::{Device, MACHINES, Model, PlanFile};
+use plan::{Cost, Device, Family, MACHINES, Model, Objective, PlanFile};
 
+use super::{fields, hint};
 use crate::numbers::{BYTES, COUNTS, TIMES, roughly};
 use crate::page::desk::Desk;
-use crate::page::field::{Choice, ChoiceField, Number, NumberField};
+use crate::page::dom::{El, el, heads, row};
+use crate::page::field::{Choice, Number, choice_field, number_field, select};
 
 /// Width, blocks, heads, inner width and window of a named size.
-const SIZES: [(&str, &str, [u32; 5]); 4] = [
+const SIZES: [(&str, &str, [u32; 5]); 5] = [
     ("tiny", "Tiny: 2 blocks of 128", [128, 2, 4, 512, 64]),
     ("small", "Small: 4 blocks of 256", [256, 4, 4, 1024, 128]),
     ("medium", "Medium: 8 blocks of 512", [512, 8, 8, 2048, 256]),
     ("gpt2", "GPT-2 small: 12 blocks of 768", [768, 12, 12, 3072, 1024]),
+    ("billion", "A billion: 20 blocks of 2048", [2048, 20, 16, 8192, 1024]),
 ];
+
+const FAMILY: Choice = Choice {
+    id: "family",
+    label: "Architecture",
+    hint: "Costs nothing. Another one brings an objective that it can learn.",
+    path: "model.family",
+    options: &[
+        ("gpt2", "GPT-2: decoder"),
+        ("decoder", "Gemma’s layout: decoder"),
+        ("t5", "T5 1.0: encoder and decoder"),
+        ("t5_v1_1", "T5 1.1: encoder and decoder"),
+        ("bert", "BERT: encoder"),
+        ("feed_forward", "Feed-forward"),
+    ],
+    read: |plan| match plan.model.family {
+        Family::Gpt2 => "gpt2",
+        Family::Decoder => "decoder",
+        Family::T5 => "t5",
+        Family::T5V1_1 => "t5_v1_1",
+        Family::Bert => "bert",
+        Family::FeedForward => "feed_forward",
+    },
+    write: set_family,
+};
+
+/// What only another architecture has goes, and an objective that this one cannot learn.
+fn set_family(plan: &mut PlanFile, name: &str) {
+    let (family, fitting): (Family, &[Objective]) = match name {
+        "decoder" => (Family::Decoder, &[Objective::CausalLm]),
+        "t5" => (Family::T5, &[Objective::SpanCorruption, Objective::PrefixLm]),
+        "t5_v1_1" => (Family::T5V1_1, &[Objective::SpanCorruption, Objective::PrefixLm]),
+        "bert" => (Family::Bert, &[Objective::MaskedLm, Objective::MaskedLmNextSentence]),
+        "feed_forward" => (Family::FeedForward, &[Objective::CausalLm]),
+        _ => (Family::Gpt2, &[Objective::CausalLm]),
+    };
+    let model = &mut plan.model;
+    model.family = family;
+    if family != Family::Decoder {
+        (model.kv_heads, model.d_head, model.untied) = (None, None, false);
+    }
+    if family == Family::FeedForward {
+        // It has no attention; the plan says so by one head.
+        (model.history, model.heads) = (model.history.or(Some(8)), 1);
+    } else {
+        (model.history, model.hidden) = (None, None);
+    }
+    if !fitting.contains(&plan.training.objective) {
+        plan.training.objective = fitting[0];
+    }
+}
+
+const OBJECTIVE: Choice = Choice {
+    id: "objective",
+    label: "Learns to predict",
+    hint: "Costs nothing; an architecture can learn some only.",
+    path: "training.objective",
+    options: &[
+        ("causal_lm", "The next token"),
+        ("span_corruption", "Spans cut out (T5)"),
+        ("prefix_lm", "The rest of a text (T5)"),
+        ("masked_lm", "Masked tokens (BERT)"),
+        ("masked_lm_next_sentence", "Masked tokens, and the order of two halves (BERT)"),
+    ],
+    read: |plan| match plan.training.objective {
+        Objective::CausalLm => "causal_lm",
+        Objective::SpanCorruption => "span_corruption",
+        Objective::PrefixLm => "prefix_lm",
+        Objective::MaskedLm => "masked_lm",
+        Objective::MaskedLmNextSentence => "masked_lm_next_sentence",
+    },
+    write: |plan, name| {
+        plan.training.objective = match name {
+            "span_corruption" => Objective::SpanCorruption,
+            "prefix_lm" => Objective::PrefixLm,
+            "masked_lm" => Objective::MaskedLm,
+            "masked_lm_next_sentence" => Objective::MaskedLmNextSentence,
+            _ => Objective::CausalLm,
+        };
+    },
+};
 
 const DEVICE: Choice = Choice {
     id: "device",
@@ -113,11 +196,8 @@ const NUMBERS: [Number; 6] = [
 ];
 
 /// Model and machine.
-#[component]
-pub fn ModelPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let load = move |event| {
-        let name = event_target_value(&event);
+pub fn model(desk: Desk) -> El {
+    let load = move |name: String| {
         if let Some((_, _, sizes)) = SIZES.iter().find(|(size, ..)| *size == name) {
             let mut plan = desk.plan.get_untracked();
             let [d_model, layers, heads, d_ff, context] = *sizes;
@@ -125,71 +205,60 @@ pub fn ModelPanel() -> impl IntoView {
             desk.replace(plan);
         }
     };
-    let named = move |sizes: [u32; 5]| {
+    let chosen = Memo::new(move |_| {
         desk.plan.with(|plan| {
             let Model { d_model, layers, heads, d_ff, context, .. } = &plan.model;
-            [*d_model, *layers, *heads, *d_ff, *context] == sizes
+            let own = [*d_model, *layers, *heads, *d_ff, *context];
+            SIZES.iter().find(|(_, _, sizes)| *sizes == own).map_or("own", |(name, ..)| name)
         })
-    };
-    let own = move || !SIZES.iter().any(|(_, _, sizes)| named(*sizes));
-    let options = SIZES.iter().map(|(name, label, sizes)| {
-        view! { <option value=*name prop:selected=move || named(*sizes)>{*label}</option> }
     });
-    view! {
-        <fieldset class="panel">
-            <legend>"Model and machine"</legend>
-            <div class="field wide">
-                <label for="size">"Size"</label>
-                <select id="size" on:change=load>
-                    {options.collect_view()}
-                    <option value="own" prop:selected=own>"Another"</option>
-                </select>
-            </div>
-            {NUMBERS.into_iter().map(|of| view! { <NumberField of/> }).collect_view()}
-            <ChoiceField of=DEVICE/>
-            <Machines/>
-        </fieldset>
-    }
+    let sizes = SIZES.iter().map(|(name, label, _)| (*name, *label)).chain([("own", "Another")]);
+    let size = el("div").class("field wide").add(el("label").attr("for", "size").add("Size")).add(select(
+        "size",
+        sizes,
+        move || chosen.get(),
+        load,
+    ));
+    let panel = fields("Model and machine")
+        .add(choice_field(desk, FAMILY))
+        .add(choice_field(desk, OBJECTIVE))
+        .add(size);
+    let panel = NUMBERS.into_iter().fold(panel, |panel, of| panel.add(number_field(desk, of)));
+    panel.add(choice_field(desk, DEVICE)).add(machines(desk))
 }
 
 /// What the plan takes, and how long that is on some machines.
-#[component]
-fn Machines() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+fn machines(desk: Desk) -> El {
     let cost = Memo::new(move |_| desk.plan.with(PlanFile::cost));
-    let rows = MACHINES.map(|machine| {
-        let fits = move || if cost.get().fits(&machine) { "fits" } else { "too small" };
-        view! {
-            <tr>
-                <th scope="row">{machine.name}</th>
-                <td>{move || roughly(cost.get().seconds_on(&machine), &TIMES)}</td>
-                <td>{roughly(machine.memory, &BYTES)}", "{fits}</td>
-            </tr>
-        }
+    let rows = MACHINES.into_iter().map(|machine| {
+        let time = move || roughly(cost.get().seconds_on(&machine), &TIMES);
+        let fits = move || {
+            let fits = if cost.get().fits(&machine) { "fits" } else { "too small" };
+            format!("{}, {fits}", roughly(machine.memory, &BYTES))
+        };
+        row(machine.name, [el("span").text(time), el("span").text(fits)].map(Into::into))
     });
-    view! {
-        <div class="field wide">
-            <p id="cost">
-                {move || roughly(cost.get().parameters as f64, &COUNTS)}" parameters, "
-                {move || roughly(cost.get().tokens as f64, &COUNTS)}" tokens, "
-                {move || format!("{:.1e}", cost.get().flops)}" operations, at least "
-                {move || roughly(cost.get().bytes as f64, &BYTES)}" of memory."
-            </p>
-            <table class="machines">
-                <caption>"About how long, with a machine to itself"</caption>
-                <thead><tr><th scope="col">"Machine"</th><th scope="col">"Time"</th><th scope="col">"Memory"</th></tr></thead>
-                <tbody>{rows.into_iter().collect_view()}</tbody>
-            </table>
-            <details class="words">
-                <summary>"By which formulas"</summary>
-                <p class="hint">
-                    "Operations: tokens × (8·P + 12·layers·width·window): 2·P forward, 4·P backward, at most 2·P for the norm \
-                     of each gradient, the rest for attention. Tokens: steps × batch × window. Time: operations over the data \
-                     sheet’s 32-bit rate times the part of it that training reaches (processor 25 %, RTX 4090 35 %, A100 50 %, \
-                     H100 40 %). Memory: weights, gradient sum and two moments in 32 bits, and one physical batch. To a factor \
-                     of two; never part of the promise."
-                </p>
-            </details>
-        </div>
-    }
+    let told = move || {
+        let Cost { parameters, tokens, flops, bytes } = cost.get();
+        format!(
+            "{} parameters, {} tokens, {flops:.1e} operations, at least {} of memory.",
+            roughly(parameters as f64, &COUNTS),
+            roughly(tokens as f64, &COUNTS),
+            roughly(bytes as f64, &BYTES)
+        )
+    };
+    let table = el("table")
+        .class("machines")
+        .add(el("caption").add("About how long, with a machine to itself"))
+        .add(heads(&["Machine", "Time", "Memory"]))
+        .add(rows.fold(el("tbody"), El::add));
+    let formulas = hint(
+        "Operations: tokens × (8·P + 12·layers·width·window): 2·P forward, 4·P backward, at most 2·P for the norm of each \
+         gradient, the rest for attention. Tokens: steps × batch × window. Time: operations over the data sheet’s 32-bit \
+         rate times the part of it that training is taken to reach (processor 25 %, T4 and RTX 4090 35 %, A100 50 %, H100 40 %: \
+         assumptions). Memory: weights, gradient sum and two moments in 32 \
+         bits, and one physical batch. To a factor of two; never part of the promise.",
+    );
+    let formulas = el("details").class("words").add(el("summary").add("By which formulas")).add(formulas);
+    el("div").class("field wide").add(el("p").id("cost").text(told)).add(table).add(formulas)
 }

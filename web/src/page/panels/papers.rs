@@ -4,52 +4,34 @@ use leptos::prelude::*;
 
 use crate::numbers::{rounded_down, rounded_up};
 use crate::page::desk::Desk;
-use crate::presets::papers;
+use crate::page::dom::{El, button, el, heads, scroll, section};
+use crate::presets;
 
 /// Published and verified.
-#[component]
-pub fn PapersPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+pub fn papers(desk: Desk) -> El {
     let found = desk.aside.papers;
-    let rows = papers().enumerate().map(|(at, preset)| {
-        let bounds = move || found.with(|all| all.iter().find(|(paper, _)| *paper == at).map(|(_, bounds)| *bounds));
+    let rows = presets::papers().enumerate().map(|(at, preset)| {
         let verified = move || {
-            bounds().map_or("…".to_owned(), |bounds| {
+            let bounds =
+                found.with(|all| all.iter().find(|(paper, _)| *paper == at).map(|(_, bounds)| *bounds));
+            bounds.map_or("…".to_owned(), |bounds| {
                 format!("{} to {}", rounded_down(bounds.lower, 5), rounded_up(bounds.upper, 5))
             })
         };
-        let load = move |_| {
+        let open = button("Open", move |_| {
             if let Some(plan) = preset.plan() {
                 desk.replace(plan);
             }
-        };
-        view! {
-            <tr>
-                <th scope="row">{preset.title}</th>
-                <td>{preset.published}</td>
-                <td>{verified}</td>
-                <td class="why">{preset.remark}</td>
-                <td><button type="button" on:click=load aria-label=format!("Open {}", preset.title)>"Open"</button></td>
-            </tr>
-        }
+        });
+        el("tr")
+            .add(el("th").attr("scope", "row").add(preset.title))
+            .add(el("td").add(preset.published))
+            .add(el("td").class("verified").text(verified))
+            .add(el("td").class("why").add(preset.remark))
+            .add(el("td").add(open.attr("aria-label", &format!("Open {}", preset.title))))
     });
-    view! {
-        <section class="panel" aria-labelledby="papers-title">
-            <h2 id="papers-title">"Published and verified"</h2>
-            <div class="scroll" tabindex="0" role="region" aria-label="Published figures and certified ones">
-                <table id="papers">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Run"</th>
-                            <th scope="col">"Published ε"</th>
-                            <th scope="col">"Certified ε"</th>
-                            <th scope="col">"Why they differ"</th>
-                            <td></td>
-                        </tr>
-                    </thead>
-                    <tbody>{rows.collect_view()}</tbody>
-                </table>
-            </div>
-        </section>
-    }
+    let names = ["Run", "Published ε", "Certified ε", "Why they differ", ""];
+    let table = el("table").id("papers").add(heads(&names)).add(rows.fold(el("tbody"), El::add));
+    section("panel", "papers-title", "Published and verified")
+        .add(scroll("Published figures and certified ones", table))
 }

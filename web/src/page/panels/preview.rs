@@ -4,16 +4,20 @@ use std::cell::RefCell;
 
 use chart::{Chart, Series, Spacing};
 use dp_tokenizer::preview::{Method, Preview};
-use js_sys::Array;
+use js_sys::{Array, Uint8Array};
 use leptos::prelude::*;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{Event, HtmlInputElement, MessageEvent, Worker};
+use web_sys::{HtmlInputElement, MessageEvent, Worker};
 
+use super::hint;
+use crate::ask;
 use crate::numbers::{BYTES, grouped, roughly};
 use crate::page::client;
 use crate::page::desk::Desk;
-use crate::page::plot::{Plot, Shown};
+use crate::page::dom::{El, button, el, input_of, row, section};
+use crate::page::field::select;
+use crate::page::plot::{Plot, Shown, plot};
 use crate::vocabulary::{Errand, MOST_BYTES, Numbered, Report, settings};
 use crate::worker::READY;
 
@@ -82,7 +86,7 @@ impl Look {
             return;
         };
         let id = self.number.get_untracked();
-        let errand = serde_json::to_string(&Errand { id, settings }).unwrap_or_default();
+        let errand = Uint8Array::from(ask::packed(&Errand { id, settings }).as_slice());
         let Some(worker) = client::start(SCRIPT, "") else {
             self.refuse("this browser cannot start a worker.");
             return;
@@ -90,10 +94,10 @@ impl Look {
         self.progress.set(Some((0.0, bytes)));
         let (look, message) = (*self, Array::of2(&errand.into(), &source));
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            let text = event.data().as_string().unwrap_or_default();
-            if text == READY {
+            if event.data() == READY {
                 WORKER.with_borrow(|worker| worker.as_ref().map(|worker| worker.post_message(&message)));
-            } else if let Ok(Numbered { id, report }) = serde_json::from_str(&text)
+            } else if let Some(Numbered { id, report }) =
+                ask::unpacked(&Uint8Array::new(&event.data()).to_vec())
                 && id == look.number.get_untracked()
             {
                 look.hear(report);
@@ -124,9 +128,7 @@ impl Look {
         }
     }
 
-    fn upload(&self, event: &Event) {
-        let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
-        let Some(input) = input else { return };
+    fn upload(&self, input: &HtmlInputElement) {
         let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
         input.set_value("");
         let (name, size) = (file.name().to_lowercase(), file.size());
@@ -151,9 +153,8 @@ impl Look {
 }
 
 /// The preview.
-#[component]
-pub fn PreviewPanel() -> impl IntoView {
-    let look = Look::idle(expect_context::<Desk>());
+pub fn preview(desk: Desk) -> El {
+    let look = Look::idle(desk);
     let told = move || {
         look.progress.get().map(|(read, all)| {
             let what = if look.training.get() { "Releasing words and training…" } else { "Reading…" };
@@ -161,74 +162,90 @@ pub fn PreviewPanel() -> impl IntoView {
             format!("{what} {read} of {whole}")
         })
     };
-    view! {
-        <section class="panel" aria-labelledby="preview-title" id="preview">
-            <h2 id="preview-title">"The vocabulary on your text"</h2>
-            <p class="banner" role="note">
-                "A preview reads the raw text on this machine and shows raw counts: it is not private. Nothing of it enters the \
-                 plan, the link or an export, and nothing leaves this page."
-            </p>
-            <Given look/>
-            <div id="progress">
-                {move || told().map(|told| view! {
-                    <p>{told}</p>
-                    <progress aria-label="Read" max=move || look.progress.get().map_or(1.0, |(_, all)| all)
-                        prop:value=move || look.progress.get().map_or(0.0, |(read, _)| read)></progress>
-                })}
-            </div>
-            {move || look.refused.get().map(|reason| view! {
-                <div class="refused" id="no-preview">
-                    <p><strong>"No preview: "</strong>{reason}</p>
-                    <button type="button" class="remedy" on:click=move |_| look.refused.set(None)>"Choose another text"</button>
-                </div>
-            })}
-            {move || look.seen.get().map(|seen| view! { <Seen seen/> })}
-        </section>
-    }
+    let done = move || look.progress.get().unwrap_or((0.0, 1.0));
+    let bar = move || {
+        vec![
+            el("p").text(move || told().unwrap_or_default()),
+            el("progress")
+                .attr("aria-label", "Read")
+                .attr_of("max", move || Some(done().1.to_string()))
+                .prop("value", move || done().0.into()),
+        ]
+    };
+    let refused = move || {
+        look.refused.get().map(|reason| {
+            let told = el("p").add(el("strong").add("No preview: ")).add(reason);
+            let again = button("Choose another text", move |_| look.refused.set(None)).class("remedy");
+            el("div").class("refused").id("no-preview").add(told).add(again)
+        })
+    };
+    let banner = el("p").class("banner").attr("role", "note").add(
+        "A preview reads the raw text on this machine and shows raw counts: it is not private. Nothing of it enters the \
+         plan, the link or an export, and nothing leaves this page.",
+    );
+    section("panel", "preview-title", "The vocabulary on your text")
+        .id("preview")
+        .add(banner)
+        .add(given(look))
+        .add(el("div").id("progress").when(move || look.progress.with(Option::is_some), bar))
+        .live(refused)
+        .live(move || look.seen.get().map(|result| untrack(|| seen(desk, result))))
 }
 
 /// The text, and how its words are to be released.
-#[component]
-fn Given(look: Look) -> impl IntoView {
+fn given(look: Look) -> El {
     let pasted = RwSignal::new(String::new());
     let busy = move || look.progress.with(Option::is_some);
-    let method = move |event| {
-        look.method.set(match event_target_value(&event).as_str() {
+    let method = move |name: String| {
+        look.method.set(match name.as_str() {
             "hoory" => Some(Method::Hoory2021(PAPER_WORDS)),
             "ponomareva" => Some(Method::Ponomareva2022(PAPER_WORDS)),
             _ => None,
         });
     };
-    view! {
-        <div class="pair">
-            <div class="field">
-                <label for="paste">"Paste text, a record a line"</label>
-                <textarea id="paste" rows="4" prop:value=move || pasted.get()
-                    on:input=move |event| pasted.set(event_target_value(&event))></textarea>
-            </div>
-            <div class="field">
-                <label for="method">"Words are released by"</label>
-                <select id="method" on:change=method>
-                    <option value="plan">"The plan’s method"</option>
-                    <option value="hoory">"Hoory 2021, threshold corrected"</option>
-                    <option value="ponomareva">"Ponomareva 2022, threshold corrected"</option>
-                </select>
-                <p class="hint">"With the plan’s unit, and the noise and threshold of its vocabulary’s share."</p>
-            </div>
-        </div>
-        <div class="files">
-            <button type="button" id="count" on:click=move |_| look.paste(&pasted.get_untracked())>"Count the pasted text"</button>
-            <span class="file">
-                <input id="upload" type="file" accept=".txt,.jsonl,.ndjson,text/plain" on:change=move |event| look.upload(&event)/>
-                <label for="upload">"Choose a file, up to 200 MB…"</label>
-            </span>
-            <button type="button" id="stop" disabled=move || !busy() on:click=move |_| look.stop()>"Stop"</button>
-        </div>
-    }
+    let methods = [
+        ("plan", "The plan’s method"),
+        ("hoory", "Hoory 2021, threshold corrected"),
+        ("ponomareva", "Ponomareva 2022, threshold corrected"),
+    ];
+    let paste = el("div")
+        .class("field")
+        .add(el("label").attr("for", "paste").add("Paste text, a record a line"))
+        .add(
+            el("textarea")
+                .id("paste")
+                .attr("rows", "4")
+                .prop("value", move || pasted.get().into())
+                .on_value("input", move |text| pasted.set(text)),
+        );
+    let method = el("div")
+        .class("field")
+        .add(el("label").attr("for", "method").add("Words are released by"))
+        .add(select("method", methods.into_iter(), || "plan", method))
+        .add(hint("With the plan’s unit, and the noise and threshold of its vocabulary’s share."));
+    let upload = el("input")
+        .id("upload")
+        .attr("type", "file")
+        .attr("accept", ".txt,.jsonl,.ndjson,text/plain")
+        .on("change", move |event| {
+            if let Some(input) = input_of(&event) {
+                look.upload(&input);
+            }
+        });
+    let buttons = el("div")
+        .class("files")
+        .add(button("Count the pasted text", move |_| look.paste(&pasted.get_untracked())).id("count"))
+        .add(
+            el("span")
+                .class("file")
+                .add(upload)
+                .add(el("label").attr("for", "upload").add("Choose a file, up to 200 MB…")),
+        )
+        .add(button("Stop", move |_| look.stop()).id("stop").flag("disabled", move || !busy()));
+    el("div").add(el("div").class("pair").add(paste).add(method)).add(buttons)
 }
 
-#[component]
-fn Seen(seen: Preview) -> impl IntoView {
+fn seen(desk: Desk, seen: Preview) -> El {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let figures = [
         ("Units", grouped(seen.units)),
@@ -241,36 +258,39 @@ fn Seen(seen: Preview) -> impl IntoView {
         ("Bytes a token without noise", format!("{:.2}", seen.plain_bytes_per_token)),
         ("Lines with bytes replaced", grouped(seen.replaced_lines)),
     ];
-    let rows = figures.map(|(name, value)| view! { <tr><th scope="row">{name}</th><td>{value}</td></tr> });
+    let rows = figures.into_iter().map(|(name, value)| row(name, [value.into()])).fold(el("tbody"), El::add);
     let survival = survival(&seen);
-    let words = |words: Vec<String>| words.iter().map(|word| spaced(word)).collect::<Vec<_>>().join(" · ");
-    let lost = seen.lost.iter().map(|(word, units)| format!("{} ({})", spaced(word), grouped(*units)));
-    let lost = lost.collect::<Vec<_>>().join(" · ");
-    let tokens = |all: Vec<String>| {
-        all.into_iter().map(|token| view! { <span class="token">{spaced(&token)}</span> }).collect_view()
+    let words = |words: Vec<String>| el("p").class("words").add(words.join(" · "));
+    let kept = seen.kept.iter().map(|word| spaced(word)).collect();
+    let lost =
+        seen.lost.iter().map(|(word, units)| format!("{} ({})", spaced(word), grouped(*units))).collect();
+    let tokens = |id: &str, all: &[String]| {
+        let token = |token: &String| el("span").class("token").add(spaced(token));
+        all.iter().map(token).fold(el("p").class("tokens").id(id), El::add)
     };
+    let title = |text: String| el("h3").add(text);
     let (before, after) = (seen.before.len(), seen.after.len());
-    view! {
-        <div class="stack" id="seen">
-            <table><caption>"What would be released"</caption><tbody>{rows.into_iter().collect_view()}</tbody></table>
-            <Plot
-                id="survival"
-                caption="A word that few units hold stays hidden. The chance of a word, from below, and what this one draw gave."
-                shown=Shown::AtLeast
-                chart=Signal::derive(move || survival.clone())
-                stale=Signal::derive(|| false)
-            />
-            <h3>{format!("The beginning of the text without noise: {before} tokens")}</h3>
-            <p class="tokens" id="before">{tokens(seen.before)}</p>
-            <h3>{format!("With the private vocabulary: {after} tokens")}</h3>
-            <p class="tokens" id="after">{tokens(seen.after)}</p>
-            <h3>"Most frequent words released"</h3>
-            <p class="words">{words(seen.kept)}</p>
-            <h3>"Most frequent words lost, and how many units hold them"</h3>
-            <p class="words">{lost}</p>
-        </div>
-    }
+    let chart = plot(desk, SURVIVAL, Signal::derive(move || survival.clone()), Signal::derive(|| false));
+    el("div")
+        .class("stack")
+        .id("seen")
+        .add(el("table").add(el("caption").add("What would be released")).add(rows))
+        .add(chart)
+        .add(title(format!("The beginning of the text without noise: {before} tokens")))
+        .add(tokens("before", &seen.before))
+        .add(title(format!("With the private vocabulary: {after} tokens")))
+        .add(tokens("after", &seen.after))
+        .add(title("Most frequent words released".to_owned()))
+        .add(words(kept))
+        .add(title("Most frequent words lost, and how many units hold them".to_owned()))
+        .add(words(lost))
 }
+
+const SURVIVAL: Plot = Plot {
+    id: "survival",
+    caption: "A word that few units hold stays hidden. The chance of a word, from below, and what this one draw gave.",
+    shown: Shown::AtLeast,
+};
 
 fn survival(seen: &Preview) -> Chart {
     let bins = || seen.survival.iter();

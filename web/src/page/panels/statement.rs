@@ -2,30 +2,31 @@
 
 use leptos::prelude::*;
 
+use super::dated;
 use crate::numbers::odds;
 use crate::page::curve::charts;
 use crate::page::desk::Desk;
+use crate::page::dom::{Content, El, button, el, scroll, section};
 use crate::page::files;
 use crate::report::{COMMANDS, html};
 use crate::statement::paragraphs;
 
 /// Statement, command and report.
-#[component]
-pub fn StatementPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+pub fn statement(desk: Desk) -> El {
     let text = move || {
         let paragraphs =
             desk.certified.with(|it| it.as_ref().map(|(plan, certified)| paragraphs(plan, certified)));
-        let shown = |paragraph: crate::statement::Paragraph| view! { <h3>{paragraph.heading}</h3><p>{paragraph.text}</p> };
-        paragraphs.map(|all| all.into_iter().map(shown).collect_view())
+        let shown = |paragraph: crate::statement::Paragraph| {
+            [el("h3").add(paragraph.heading), el("p").add(paragraph.text)].map(Content::from)
+        };
+        paragraphs.into_iter().flatten().flat_map(shown).collect::<Vec<_>>()
     };
     let guess = move || {
         let times = desk.aside.attacker.get().map(|figures| odds(figures.odds.upper));
         times.map(|times| {
-            let text = format!(
+            el("p").add(format!(
                 "An attacker who knows everything else, and starts from fifty to fifty, is right at most {times} times in 100."
-            );
-            view! { <p>{text}</p> }
+            ))
         })
     };
     let charts = charts(desk);
@@ -39,31 +40,29 @@ pub fn StatementPanel() -> impl IntoView {
         // A browser that refuses a download says so itself.
         let _ = text.and_then(|text| files::save("report.html", "text/html", &text));
     };
-    let hash = move || desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.hash.clone()));
-    view! {
-        <section class="panel statement" aria-labelledby="statement-title">
-            <h2 id="statement-title">"In words"</h2>
-            <Outdated/>
-            <div class:stale=move || desk.stale.get()>{text}{guess}</div>
-            <p class="hash">"Plan "<code>{hash}</code>", accountant "{accountant::VERSION}</p>
-            <h3>"Run it"</h3>
-            <pre class="scroll" tabindex="0" role="region" aria-label="Commands"><code>{COMMANDS}</code></pre>
-            <div class="files">
-                <button type="button" id="report" disabled=refused on:click=report>"Save the report"</button>
-                <button type="button" id="print" on:click=move |_| drop(window().print())>"Print"</button>
-            </div>
-        </section>
-    }
+    let hash = move || {
+        let hash = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.hash.clone()));
+        hash.unwrap_or_default()
+    };
+    let hash = el("p").class("hash").add("Plan ").add(el("code").text(hash));
+    outdated(desk, section("panel statement", "statement-title", "In words"))
+        .add(dated(desk, "div", "").live(text).live(guess))
+        .add(hash.add(", accountant ").add(accountant::VERSION))
+        .add(el("h3").add("Run it"))
+        .add(scroll("Commands", el("pre").add(el("code").add(COMMANDS))))
+        .add(
+            el("div")
+                .class("files")
+                .add(button("Save the report", report).id("report").flag("disabled", refused))
+                .add(button("Print", move |_| drop(window().print())).id("print")),
+        )
 }
 
-/// Says that what follows belongs to an earlier plan, while the present one is refused.
-#[component]
-pub fn Outdated() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+/// Says in `panel` that what follows belongs to an earlier plan, while the present one is refused.
+pub fn outdated(desk: Desk, panel: El) -> El {
     let refused = move || desk.refusal.with(Option::is_some);
-    view! {
-        <Show when=refused>
-            <p class="outdated">"The plan above is refused. What follows belongs to the last plan that was certified."</p>
-        </Show>
-    }
+    panel.when(refused, || {
+        let text = "The plan above is refused. What follows belongs to the last plan that was certified.";
+        el("p").class("outdated").add(text)
+    })
 }

@@ -1,11 +1,15 @@
 //! Batches, steps, clipping and the optimizer.
 
 use leptos::prelude::*;
-use plan::{Adafactor, AdamW, BatchPhase, Decay, Lamb, Optimizer, PlanFile, Sgd};
+use plan::{
+    Adafactor, AdamW, Adaptive, Automatic, BatchPhase, Clipping, Decay, Lamb, Optimizer, PlanFile, Sgd,
+};
 
+use super::fields;
 use crate::numbers::typed_whole;
 use crate::page::desk::Desk;
-use crate::page::field::{Choice, ChoiceField, Complaint, Number, NumberField};
+use crate::page::dom::{El, button, el, heads, row};
+use crate::page::field::{Choice, Number, choice_field, complaint, number_field};
 use crate::scale::Scale;
 
 const BATCH: Number = Number {
@@ -43,6 +47,53 @@ const CLIP: Number = Number {
     scale: Some(Scale { least: 1e-3, most: 100.0, whole: false }),
     read: |plan| Some(plan.training.l2_clip_norm),
     write: |plan, value| plan.training.l2_clip_norm = value,
+};
+
+const CLIPPING: Choice = Choice {
+    id: "clipping",
+    label: "Clipping",
+    hint: "How a gradient is brought within C. Costs nothing: each way has C as its sensitivity.",
+    path: "training.clipping",
+    options: &[
+        ("flat", "Long ones scaled to C"),
+        ("per_layer", "Each layer by itself"),
+        ("automatic", "All scaled to nearly C"),
+        ("adaptive", "C follows a quantile"),
+    ],
+    read: |plan| match plan.training.clipping {
+        Clipping::Flat => "flat",
+        Clipping::PerLayer => "per_layer",
+        Clipping::Automatic(_) => "automatic",
+        Clipping::Adaptive(_) => "adaptive",
+    },
+    write: |plan, name| {
+        plan.training.clipping = match name {
+            "per_layer" => Clipping::PerLayer,
+            "automatic" => Clipping::Automatic(Automatic { stability: 0.01 }),
+            "adaptive" => {
+                Clipping::Adaptive(Adaptive { quantile: 0.5, learning_rate: 0.2, count_noise: 0.05 })
+            }
+            _ => Clipping::Flat,
+        };
+    },
+};
+
+const QUANTILE: Number = Number {
+    id: "quantile",
+    label: "Quantile",
+    hint: "Share of gradients that are to stay unclipped. Their noisy count is paid by more noise on the gradient, not by ε.",
+    path: "training.clipping.adaptive.quantile",
+    whole: false,
+    scale: None,
+    read: |plan| match plan.training.clipping {
+        Clipping::Adaptive(adaptive) => Some(adaptive.quantile),
+        _ => None,
+    },
+    write: |plan, value| {
+        if let Clipping::Adaptive(adaptive) = &mut plan.training.clipping {
+            adaptive.quantile = value;
+        }
+    },
 };
 
 const OPTIMIZER: Choice = Choice {
@@ -120,93 +171,88 @@ const DECAY: Choice = Choice {
 };
 
 /// Training.
-#[component]
-pub fn TrainingPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let scheduled = Memo::new(move |_| desk.plan.with(|plan| plan.training.batch_schedule.is_some()));
-    view! {
-        <fieldset class="panel">
-            <legend>"Training"</legend>
-            <Show when=move || scheduled.get()><Schedule/></Show>
-            <Show when=move || !scheduled.get()>
-                <NumberField of=BATCH/>
-                <NumberField of=STEPS/>
-                <button type="button" id="phases" class="remedy" on:click=move |_| phased(desk)>"Change the batch as training goes on"</button>
-            </Show>
-            <NumberField of=CLIP/>
-            <ChoiceField of=OPTIMIZER/>
-            <NumberField of=PEAK/>
-            <NumberField of=WARMUP/>
-            <ChoiceField of=DECAY/>
-        </fieldset>
-    }
+pub fn training(desk: Desk) -> El {
+    let scheduled = move || desk.plan.with(|plan| plan.training.batch_schedule.is_some());
+    let adaptive = move || desk.plan.with(|plan| matches!(plan.training.clipping, Clipping::Adaptive(_)));
+    let single = move || {
+        let phases = button("Change the batch as training goes on", move |_| phased(desk));
+        vec![number_field(desk, BATCH), number_field(desk, STEPS), phases.id("phases").class("remedy")]
+    };
+    fields("Training")
+        .when(scheduled, move || schedule(desk))
+        .when(move || !scheduled(), single)
+        .add(number_field(desk, CLIP))
+        .add(choice_field(desk, CLIPPING))
+        .when(adaptive, move || number_field(desk, QUANTILE))
+        .add(choice_field(desk, OPTIMIZER))
+        .add(number_field(desk, PEAK))
+        .add(number_field(desk, WARMUP))
+        .add(choice_field(desk, DECAY))
 }
 
 /// Phases, each of so many steps at its own batch size.
-#[component]
-fn Schedule() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+fn schedule(desk: Desk) -> El {
     let count = Memo::new(move |_| desk.plan.with(|plan| plan.training.phases().len()));
-    let rows = move || (0..count.get()).map(|at| view! { <Phase at alone=count.get() == 1/> }).collect_view();
+    let rows = move || (0..count.get()).map(|at| phase(desk, at, count.get() == 1)).collect::<Vec<_>>();
     let add = move |_| edit(desk, |phases| phases.extend(phases.last().copied()));
     let level = move |_| {
         let mut plan = desk.plan.get_untracked();
         level(&mut plan);
         desk.replace(plan);
     };
-    view! {
-        <div class="field wide">
-            <table class="phases">
-                <caption>"Batch schedule"</caption>
-                <thead>
-                    <tr><th scope="col">"Phase"</th><th scope="col">"Steps"</th><th scope="col">"Expected batch"</th><td></td></tr>
-                </thead>
-                <tbody>{rows}</tbody>
-            </table>
-            <Complaint path="training.batch_schedule"/>
-            <div class="files">
-                <button type="button" id="add-phase" on:click=add>"Add a phase"</button>
-                <button type="button" id="level" class="remedy" on:click=level>"Use one batch size for all steps"</button>
-            </div>
-        </div>
-    }
+    let table = el("table")
+        .class("phases")
+        .add(el("caption").add("Batch schedule"))
+        .add(heads(&["Phase", "Steps", "Expected batch", ""]))
+        .add(el("tbody").live(rows));
+    let buttons = el("div").class("files").add(button("Add a phase", add).id("add-phase"));
+    let level = button("Use one batch size for all steps", level).id("level").class("remedy");
+    el("div")
+        .class("field wide")
+        .add(table)
+        .live(move || complaint(desk, "training.batch_schedule"))
+        .add(buttons.add(level))
 }
 
-#[component]
-fn Phase(at: usize, alone: bool) -> impl IntoView {
-    let desk = expect_context::<Desk>();
-    let part = move |part: fn(&BatchPhase) -> u64| {
-        move || {
-            desk.plan.with(|plan| plan.training.phases().get(at).map(part)).unwrap_or_default().to_string()
-        }
-    };
-    let write = move |event: web_sys::Event, set: fn(&mut BatchPhase, u64)| match typed_whole(
-        &event_target_value(&event),
-    ) {
-        Ok(number) => edit(desk, |phases| {
-            if let Some(phase) = phases.get_mut(at) {
-                set(phase, number);
-            }
-        }),
-        Err(slip) => desk.announce(slip),
+fn phase(desk: Desk, at: usize, alone: bool) -> El {
+    let number = at + 1;
+    let input = move |what: &str, id: &str, read: fn(&BatchPhase) -> u64, set: fn(&mut BatchPhase, u64)| {
+        let value = move || {
+            desk.plan.with(|plan| plan.training.phases().get(at).map(read)).unwrap_or_default().to_string()
+        };
+        let write = move |text: String| match typed_whole(&text) {
+            Ok(number) => edit(desk, |phases| {
+                if let Some(phase) = phases.get_mut(at) {
+                    set(phase, number);
+                }
+            }),
+            Err(slip) => desk.announce(slip),
+        };
+        el("input")
+            .attr("type", "text")
+            .attr("inputmode", "numeric")
+            .id(&format!("phase-{number}-{id}"))
+            .attr("aria-label", &format!("{what} of phase {number}"))
+            .prop("value", move || value().into())
+            .on_value("change", write)
     };
     let remove = move |_| {
         edit(desk, |phases| {
             phases.remove(at);
         })
     };
-    let number = at + 1;
-    view! {
-        <tr>
-            <th scope="row">{number}</th>
-            <td><input type="text" inputmode="numeric" id=format!("phase-{number}-steps") aria-label=format!("Steps of phase {number}")
-                prop:value=part(|phase| phase.steps) on:change=move |event| write(event, |phase, n| phase.steps = n)/></td>
-            <td><input type="text" inputmode="numeric" id=format!("phase-{number}-batch") aria-label=format!("Expected batch of phase {number}")
-                prop:value=part(|phase| phase.expected_batch_size)
-                on:change=move |event| write(event, |phase, n| phase.expected_batch_size = n)/></td>
-            <td><button type="button" disabled=alone aria-label=format!("Remove phase {number}") on:click=remove>"Remove"</button></td>
-        </tr>
-    }
+    let remove = button("Remove", remove).attr("aria-label", &format!("Remove phase {number}"));
+    let cells = [
+        input("Steps", "steps", |phase| phase.steps, |phase, n| phase.steps = n),
+        input(
+            "Expected batch",
+            "batch",
+            |phase| phase.expected_batch_size,
+            |phase, n| phase.expected_batch_size = n,
+        ),
+        remove.flag("disabled", move || alone),
+    ];
+    row(number.to_string(), cells.map(Into::into))
 }
 
 /// Changes the phases as one step of undo.

@@ -3,8 +3,10 @@
 use leptos::prelude::*;
 use plan::{PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
 
+use super::fields;
 use crate::page::desk::Desk;
-use crate::page::field::{Choice, ChoiceField, Number, NumberField, Words, WordsField};
+use crate::page::dom::El;
+use crate::page::field::{Choice, Number, Words, choice_field, number_field, words_field};
 use crate::scale::Scale;
 
 const KIND: Choice = Choice {
@@ -100,17 +102,11 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
 }
 
 /// Vocabulary.
-#[component]
-pub fn VocabularyPanel() -> impl IntoView {
-    let desk = expect_context::<Desk>();
+pub fn vocabulary(desk: Desk) -> El {
     let trained = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
     let public = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Public(_)));
-    view! {
-        <fieldset class="panel">
-            <legend>"Vocabulary"</legend>
-            <ChoiceField of=KIND/>
-            <Show when=trained><NumberField of=SIZE/><ChoiceField of=RELEASE/></Show>
-            <Show when=public><WordsField of=FILE/></Show>
-        </fieldset>
-    }
+    fields("Vocabulary")
+        .add(choice_field(desk, KIND))
+        .when(trained, move || vec![number_field(desk, SIZE), choice_field(desk, RELEASE)])
+        .when(public, move || words_field(desk, FILE))
 }

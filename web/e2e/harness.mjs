@@ -1,0 +1,104 @@
+// What the script of steps is made of: a server, a browser, pages that record what goes wrong, and the certified figures.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { chromium } from 'playwright-core'
+import { serve } from './serve.mjs'
+
+const { PAGE, CHROMIUM, OUT } = process.env
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export const server = await serve(PAGE)
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+const faults = []
+/** What was measured, told together at the end. */
+export const figures = {}
+let passed = 0
+
+/** One thing a person does; all of them run, and each failure is named. */
+export async function step(name, action) {
+  try {
+    const figure = await action()
+    passed += 1
+    console.log(`ok    ${name}${figure === undefined ? '' : `: ${figure}`}`)
+  } catch (error) {
+    faults.push(name)
+    console.log(`FAIL  ${name}\n      ${String(error.stack ?? error).split('\n').slice(0, 6).join('\n      ')}`)
+  }
+}
+
+/** A page of its own that records what it asks of the network and what it complains about. */
+export async function open(address = server.address, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, acceptDownloads: true, ...options })
+  const page = await context.newPage()
+  page.strangers = []
+  page.complaints = []
+  page.on('request', (request) => {
+    if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(server.address)) page.strangers.push(request.url())
+  })
+  page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
+  page.on('pageerror', (error) => page.complaints.push(String(error)))
+  // The clock of the page itself at its first certified figure.
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (document.querySelector('#state.certified')) {
+        window.ready = performance.now()
+        observer.disconnect()
+      }
+    }).observe(document, { subtree: true, childList: true, attributes: true })
+  })
+  await page.goto(address)
+  await certified(page)
+  page.ready = await page.evaluate(() => window.ready)
+  return page
+}
+
+export const certified = (page) => page.locator('#state.certified').waitFor({ timeout: 60_000 })
+export const refused = (page) => page.locator('#state.refused').waitFor({ timeout: 60_000 })
+export const epsilon = async (page) => Number(await page.locator('#epsilon').getAttribute('data-exact'))
+/** Both ends of the certified interval, to the last bit. */
+export const bounds = async (page) => ({ lower: Number(await page.locator('#epsilon').getAttribute('data-lower')), upper: await epsilon(page) })
+/** What a program of the project answers in JSON. */
+export const told = (program, ...words) => JSON.parse(execFileSync(program, [...words.map(String), '--json'], { encoding: 'utf8' }))
+/** An upper bound with `digits` digits, on the safe side, made from decimal digits as the page does. */
+export function roundedUp(value, digits) {
+  const nearest = Number(value.toPrecision(digits))
+  const place = 10 ** (digits - 1 - Math.floor(Math.log10(value)))
+  return (nearest >= value ? nearest : (Math.round(nearest * place) + 1) / place).toPrecision(digits)
+}
+export const type = async (page, id, text) => {
+  await page.locator(`#${id}`).fill(text)
+  await page.locator(`#${id}`).blur()
+}
+
+/** Saves the plan and answers with the file and its text. */
+export async function save(page) {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.locator('#export').click()])
+  assert.equal(download.suggestedFilename(), 'plan.json')
+  const file = join(OUT, 'plan.json')
+  await download.saveAs(file)
+  return { file, text: readFileSync(file, 'utf8') }
+}
+
+export async function accessible(page, where) {
+  // What is folded away is part of the page.
+  const folded = (open) => page.evaluate((open) => document.querySelectorAll('details').forEach((part) => { part.open = open }), open)
+  await folded(true)
+  await page.evaluate(AXE)
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+  await folded(false)
+  const told = violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ')}`)
+  assert.deepEqual(told, [], where)
+}
+
+/** Ends the browser and the server, and tells what was seen. */
+export async function finish() {
+  await browser.close()
+  server.stop()
+  writeFileSync(join(OUT, 'result.json'), JSON.stringify({ passed, failed: faults, figures }))
+  for (const [name, figure] of Object.entries(figures)) console.log(`      ${name}: ${figure}`)
+  console.log(`${passed} passed, ${faults.length} failed`)
+  process.exit(faults.length === 0 ? 0 : 1)
+}
