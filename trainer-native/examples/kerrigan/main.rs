@@ -1,0 +1,175 @@
+//! The setting of Kerrigan, Slack & Tuyls 2020, <https://arxiv.org/abs/2009.05886>, from end to end: models of the public
+//! Brown corpus, fine-tuned on 10,000 Reddit comments at ε ≤ 8 and measured on 5,000 others.
+//!
+//! ```sh
+//! cargo run --release -p trainer-native --example kerrigan -- brown.tsv train.tsv test.tsv [FOLDER]
+//! ```
+//!
+//! `brown.tsv`: a header, then file, category and sentence a line. The others: a comment, a tab and more a line, as
+//! GoEmotions has them (Demszky et al. 2020). Also `.gz` and `.zst`. Finished runs are not run again, others go on where
+//! they stopped.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use dp_tokenizer::corpus::{BadUtf8, Files, Format, Meter, Source, open};
+use serde_json::json;
+use trainer_native::run::{Request, run};
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// A plan's name and text.
+type NamedPlan = (&'static str, &'static str);
+
+/// Words of the fixed vocabulary, learnt on the public text alone; special tokens are among them.
+const VOCABULARY: usize = 10_000;
+
+/// Each public model and what is made of it, with privacy and without.
+const PLANS: [[NamedPlan; 2]; 2] = [
+    [("ff-public", include_str!("ff-public.json")), ("ff-private", include_str!("ff-private.json"))],
+    [("dec-public", include_str!("dec-public.json")), ("dec-private", include_str!("dec-private.json"))],
+];
+
+fn main() -> Outcome {
+    let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let (texts, folder) = match paths.as_slice() {
+        [brown, train, test] => ([brown, train, test], Path::new("runs/kerrigan")),
+        [brown, train, test, folder] => ([brown, train, test], folder.as_path()),
+        _ => return Err("give BROWN.tsv TRAIN.tsv TEST.tsv and, if you like, a folder".into()),
+    };
+    fs::create_dir_all(folder)?;
+    prepare(texts, folder)?;
+    for [public, private] in PLANS {
+        carry_out(public, folder, false)?;
+        carry_out(private, folder, false)?;
+        carry_out(private, folder, true)?;
+    }
+    Ok(())
+}
+
+/// Writes the texts as a line a record, and the vocabulary.
+fn prepare([brown_path, train, test]: [&PathBuf; 3], folder: &Path) -> Outcome {
+    let sentences = brown(brown_path)?;
+    fs::write(folder.join("words.json"), words(&sentences).to_string())?;
+    write(&folder.join("brown.txt"), &sentences)?;
+    write(&folder.join("reddit.txt"), &comments(train, 10_000)?)?;
+    let test = comments(test, 5_000)?;
+    write(&folder.join("reddit-test.txt"), &test)?;
+    write(&folder.join("reddit-test-1000.txt"), &test[..test.len().min(1_000)])
+}
+
+/// Runs a plan, or goes on with it, and prints its held-out figures.
+fn carry_out((name, plan): NamedPlan, folder: &Path, non_private: bool) -> Outcome {
+    let path = folder.join(format!("{name}.json"));
+    fs::write(&path, plan)?;
+    let end = if non_private { "-without-privacy-run" } else { "-run" };
+    let request = Request {
+        plan: path,
+        out: Some(folder.join(format!("{name}{end}"))),
+        resume: true,
+        device: None,
+        test_key: None,
+        non_private,
+        canaries: None,
+    };
+    writeln!(stdout(), "{}\n", run(&request)?)?;
+    Ok(())
+}
+
+/// Brown's sentences, whose signs stand between blanks there.
+fn brown(path: &Path) -> Outcome<Vec<String>> {
+    let signs = [
+        ("`` ", "\""),
+        (" ''", "\""),
+        ("``", "\""),
+        ("''", "\""),
+        (" n't", "n't"),
+        (" .", "."),
+        (" ,", ","),
+        (" ;", ";"),
+        (" :", ":"),
+        (" !", "!"),
+        (" ?", "?"),
+        (" )", ")"),
+        ("( ", "("),
+    ];
+    Ok(column(path, 2, &signs)?.into_iter().skip(1).collect())
+}
+
+/// The texts in a column of a table, without blanks at their ends and none that is empty.
+fn column(path: &Path, column: usize, signs: &[(&str, &str)]) -> Outcome<Vec<String>> {
+    let text = |line: String| {
+        let text = line.split('\t').nth(column).unwrap_or_default();
+        signs.iter().fold(text.to_owned(), |text, (sign, plain)| text.replace(sign, plain)).trim().to_owned()
+    };
+    let texts = records(path)?.into_iter().map(text);
+    Ok(texts.filter(|text| !text.is_empty()).collect())
+}
+
+fn records(path: &Path) -> Outcome<Vec<String>> {
+    let files = Files {
+        paths: vec![path.to_owned()],
+        format: Format::Text,
+        text_field: String::new(),
+        user_field: None,
+        bad_utf8: BadUtf8::Refuse,
+        meter: Meter::default(),
+    };
+    open(&Source::Files(files))?.map(|record| Ok(record?.text)).collect()
+}
+
+/// Writes texts, one a line.
+fn write(path: &Path, texts: &[String]) -> Outcome {
+    Ok(fs::write(path, texts.iter().map(|text| format!("{text}\n")).collect::<String>())?)
+}
+
+/// The first comments of a table. What stands for a name that was taken out is one word, not three in a fixed order.
+fn comments(path: &Path, most: usize) -> Outcome<Vec<String>> {
+    let signs = [
+        ("\u{2018}", "'"),
+        ("\u{2019}", "'"),
+        ("\u{201c}", "\""),
+        ("\u{201d}", "\""),
+        ("[NAME]", "Name"),
+        ("[RELIGION]", "Religion"),
+    ];
+    let mut comments = column(path, 0, &signs)?;
+    comments.truncate(most);
+    Ok(comments)
+}
+
+/// A `tokenizer.json` of the most frequent words and marks in lower case; anything else is the unknown token. WordPiece
+/// without a continuing piece takes whole words only.
+fn words(texts: &[String]) -> serde_json::Value {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for text in texts {
+        for run in text.to_lowercase().split_inclusive(|c: char| !c.is_alphanumeric()) {
+            let end = run.trim_end_matches(|c: char| !c.is_alphanumeric()).len();
+            for word in [&run[..end], run[end..].trim()].into_iter().filter(|word| !word.is_empty()) {
+                *counts.entry(word.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let special = ["[PAD]", "[UNK]", "[SEP]"];
+    let tokens = special.into_iter().map(str::to_owned).chain(counts.into_iter().map(|(word, _)| word));
+    let vocabulary: serde_json::Map<_, _> = tokens.take(VOCABULARY).zip((0..).map(|id| json!(id))).collect();
+    let added = |(id, content)| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true })
+    };
+    json!({
+        "version": "1.0",
+        "added_tokens": (0..).zip(special).map(added).collect::<Vec<_>>(),
+        "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                        "strip_accents": null, "lowercase": true },
+        "pre_tokenizer": { "type": "BertPreTokenizer" },
+        "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": false },
+        "model": { "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                   "max_input_chars_per_word": 100, "vocab": vocabulary }
+    })
+}
