@@ -7,7 +7,7 @@ use crate::encode::{DoubleArray, Model, SentencePiece, Unigram, WordCache, byte_
 use crate::format::FormatError;
 use crate::format::sentencepiece::SentencePieceModel;
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
-use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
+use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, PrependScheme};
 use crate::short::{MARK, SHORT_BYTES, short_word};
 
 /// Stands for a blank inside tokens, as in SentencePiece.
@@ -302,6 +302,7 @@ impl Encoder<'_> {
                 prepend_scheme: PrependScheme::Never,
                 split: true,
             })) => self.encode_blanks(&normal, ids),
+            Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => self.encode_split(&normal, is_first, ids),
             Some(words) => words.each_word(&normal, is_first, &mut |word| {
                 self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
             }),
@@ -320,6 +321,31 @@ impl Encoder<'_> {
                 Some((length, _)) => from + length,
                 None => self.encode_word(text, from, ids),
             };
+        }
+    }
+
+    /// Words between blanks, each with a mark before it: no copy of those that are known.
+    fn encode_split(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        let Self { cache, word, tokenizer } = self;
+        if text.as_bytes().contains(&MARK) {
+            let words = PreTokenizer::Sequence(OF_T5.to_vec());
+            return words.each_word(text, is_first, &mut |word| {
+                cache.extend(word.as_bytes(), ids, |out| tokenizer.model.encode(word, out));
+            });
+        }
+        for part in text.split_whitespace() {
+            let encode = |out: &mut Vec<u32>| {
+                word.clear();
+                word.push(BLANK);
+                word.push_str(part);
+                tokenizer.model.encode(word, out);
+            };
+            if part.len() <= SHORT_BYTES {
+                let from = part.as_ptr() as usize - text.as_ptr() as usize;
+                cache.extend_short((text.as_bytes(), from, part.len()), ids, encode);
+            } else {
+                cache.extend(part.as_bytes(), ids, encode);
+            }
         }
     }
 

@@ -34,7 +34,7 @@ cargo xtask <chore>
   js                     the accountant as a package for Node and web pages, used in both
   fuzz [TARGET] [SECONDS]   readers of users' files against libFuzzer, a minute each unless said otherwise
   bench <crate> [--venv PATH]   accountant, tokenizer or trainer; PATH: a Python environment with the peers to compare with
-  conformance --venv PATH [CORPUS ...]   ids, offsets and decoded texts beside the tokenizers that PATH, a Python environment, has
+  conformance --venv PATH [NAME ...]   ids, offsets and decoded texts beside the tokenizers that PATH, a Python environment, has
   papers                 the tables of the papers, published beside recomputed
 
 Variables: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, WEB_RUSTC (a rustc with rust-src, for WASM).";

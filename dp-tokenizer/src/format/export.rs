@@ -4,7 +4,7 @@ use super::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, Sentence
 use super::{FormatError, gpt2, vocab_txt};
 use crate::encode::{Alphabet, Model, Unigram, byte_token};
 use crate::normalize::Normalizer;
-use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
+use crate::pretokenize::{OF_T5, PreTokenizer, PrependScheme};
 use crate::tokenizer::{EOS, PAD, Stage, Tokenizer, UNK};
 
 fn refused(file: &'static str, allowed: &'static str) -> FormatError {
@@ -97,13 +97,12 @@ impl Tokenizer {
             Stage::Normalizer(Normalizer::Precompiled(map)) => spec.precompiled_charsmap = map.to_bytes(),
             _ => return None,
         }
-        let of_t5 = [PreTokenizer::WhitespaceSplit, PreTokenizer::Metaspace(Metaspace::default())];
         match self.pre_tokenizer.as_ref()? {
             PreTokenizer::Metaspace(space) if space.prepend_scheme == PrependScheme::Never => {
                 spec.add_dummy_prefix = false;
                 spec.remove_extra_whitespaces = false;
             }
-            PreTokenizer::Sequence(all) if *all == of_t5 => {}
+            PreTokenizer::Sequence(all) if *all == OF_T5 => {}
             _ => return None,
         }
         Some(spec)

@@ -29,6 +29,16 @@ pub enum PreTokenizer {
     Sequence(Vec<PreTokenizer>),
 }
 
+/// T5's, and that of most files made from a SentencePiece `.model`.
+pub(crate) const OF_T5: [PreTokenizer; 2] = [
+    PreTokenizer::WhitespaceSplit,
+    PreTokenizer::Metaspace(Metaspace {
+        replacement: METASPACE,
+        prepend_scheme: PrependScheme::Always,
+        split: true,
+    }),
+];
+
 impl PreTokenizer {
     /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
     ///
