@@ -66,7 +66,7 @@ impl Stream {
 }
 
 /// The midpoint of the cell of (0, 1) that the top 52 bits name.
-#[inline]
+#[inline(always)]
 pub(crate) fn open_unit(bits: u64) -> f64 {
     const HALF_CELL: f64 = 1.0 / (1_u64 << 53) as f64;
     f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) - 1.0 + HALF_CELL

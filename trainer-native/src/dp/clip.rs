@@ -5,7 +5,7 @@ use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 use super::norms::norms_by_group;
 use super::{PerExampleNorms, Record};
 use crate::layer::{Kernels, ParamSpec};
-use crate::tensor::{Bool, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
+use crate::tensor::{Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
 
 /// A sum over examples of gradients of norm at most C. It cannot be read; only [`super::privatize`] opens it.
 pub struct ClippedSum<B: Kernels> {
@@ -168,18 +168,23 @@ fn sums<'a, B: Kernels>(
 /// Sum over examples of factor × gradient, flat.
 fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>, spec: &ParamSpec) -> Tensor<B, 1> {
     let device = record.device();
+    let of =
+        |factors: &[f32], dtype: DType| from_host(factors.to_vec(), [factors.len()], dtype.into(), &device);
     let scale = |values: Tensor<B, 3>| match factors {
         Some(factors) => {
-            let dtype = values.dtype().into();
-            B::scale_examples(values, from_host(factors.to_vec(), [factors.len()], dtype, &device))
+            let factors = of(factors, values.dtype());
+            B::scale_examples(values, factors)
         }
         None => values,
     };
     let sum = match record {
-        Record::Explicit { grads, .. } => {
-            let [batch, n] = grads.dims();
-            scale(grads.reshape([batch, 1, n])).sum_dim(0).reshape([1, n])
-        }
+        Record::Explicit { grads, .. } => match factors {
+            Some(factors) => {
+                let factors = of(factors, grads.dtype());
+                B::weighted_sum(grads, factors).unsqueeze()
+            }
+            None => grads.sum_dim(0),
+        },
         Record::Product { input, grad, .. } => {
             // The narrower factor takes the scaling.
             let (input, grad) =

@@ -4,7 +4,7 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
 
 use super::reference::{clipped_sum_by_loop, flatten, norm, relative_distance, single_gradient};
-use super::{Lot, clip, per_example_norms};
+use super::{Lot, clip, per_example_norms, settle};
 use crate::layer::{Kernels, Selection, Weights};
 use crate::model::{Batch, Example, Network};
 use crate::pretrained::Checkpoint;
@@ -68,7 +68,7 @@ fn clipped(network: &Network, weights: &Weights<Flex>, rows: usize, bound: f64) 
     let lot = Lot { examples: &examples, physical_batch: rows, shape: network.shape(), device: &DEVICE };
     flatten(lot.sum(weights, bound, |weights, batch| {
         let examples = batch.examples;
-        let records = network.records(weights, batch);
+        let records = settle(network.records(weights, batch));
         let norms = per_example_norms(&records);
         clip(records, norms, examples, bound, weights.specs())
     }))

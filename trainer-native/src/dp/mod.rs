@@ -20,7 +20,7 @@ pub use clip::{ClippedSum, clip};
 pub use lot::Lot;
 pub use noise::{BaselineGradient, PrivateGradient, privatize};
 pub use norms::{PerExampleNorms, per_example_norms};
-pub use record::Record;
+pub use record::{Record, settle};
 pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};
 pub use workers::fold_in_order;
 

@@ -6,7 +6,7 @@ use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
 
 use super::ClippedSum;
 use crate::layer::Kernels;
-use crate::tensor::{Tensor, from_host, to_host_f64};
+use crate::tensor::{Tensor, to_host_f64};
 
 /// A gradient that may be released: noise was added before anything read it.
 pub struct PrivateGradient<B: Kernels> {
@@ -34,7 +34,11 @@ impl<B: Kernels> PrivateGradient<B> {
     /// post-processing. Of n elements, with a standard error of about √(2/n); it may be below 0.
     #[must_use]
     pub fn to_noise(&self) -> f64 {
-        let square: f64 = self.parts.iter().map(|part| to_host_f64(part.clone().square().sum())[0]).sum();
+        let square = |part: &Tensor<B, 1>| {
+            let row: Tensor<B, 2> = part.clone().unsqueeze();
+            to_host_f64(B::dots(row.clone(), row))[0]
+        };
+        let square: f64 = self.parts.iter().map(square).sum();
         let elements: usize = self.parts.iter().map(|part| part.dims()[0]).sum();
         square / (elements as f64 * self.noise_std * self.noise_std) - 1.0
     }
@@ -68,12 +72,10 @@ pub fn privatize<B: Kernels>(
         let lengths = sum.parts.iter().map(|part| part.dims()[0]);
         let slots = lengths.enumerate().map(|(index, length)| (stream(index), vec![0.0; length])).collect();
         for (part, noise) in sum.parts.iter_mut().zip(draw(slots, std)) {
-            let (device, dtype, length) = (part.device(), part.dtype().into(), noise.len());
-            part.inplace(|part| part + from_host(noise, [length], dtype, &device));
+            part.inplace(|part| B::add_and_divide(part, noise, expected_batch_size));
         }
     });
-    let parts = noisy.parts.into_iter().map(|part| part / expected_batch_size).collect();
-    PrivateGradient { parts, noise_std }
+    PrivateGradient { parts: noisy.parts, noise_std }
 }
 
 /// Fills each slot from its own stream, several at a time: which thread fills it makes no difference.

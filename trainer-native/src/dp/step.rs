@@ -5,7 +5,7 @@ use plan::{Automatic, Clipping};
 
 use super::clip::{clip_by_layer, normalize};
 use super::{
-    BaselineGradient, ClippedSum, Lot, PrivateGradient, clip, per_example_norms, plain_sum, privatize,
+    BaselineGradient, ClippedSum, Lot, PrivateGradient, clip, per_example_norms, plain_sum, privatize, settle,
 };
 use crate::layer::{Kernels, Weights};
 use crate::model::Network;
@@ -74,7 +74,7 @@ pub(super) fn clipped_sum<B: Kernels>(
 ) -> ClippedSum<B> {
     lot.sum(weights, bound, |weights, batch| {
         let (examples, specs) = (batch.examples, weights.specs());
-        let records = model.records(weights, batch);
+        let records = settle(model.records(weights, batch));
         match clipping {
             Clipping::Flat | Clipping::Adaptive(_) => {
                 let norms = per_example_norms(&records);

@@ -3,6 +3,23 @@
 use super::portable;
 use crate::tensor::{Backend, Int, Tensor};
 
+/// One step of Adam with decoupled weight decay, as [`Kernels::adam`] carries it out.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamStep {
+    /// Weights of what the moving averages held.
+    pub betas: [f64; 2],
+    /// What the second average is short of, as it began at 0.
+    pub second_bias: f64,
+    /// Added to the root of the second average.
+    pub epsilon: f64,
+    /// In place of `epsilon`: the noise's part of the second average, and the least that is left without it.
+    pub noise: Option<[f64; 2]>,
+    /// Factor of the weights: 1 without decay.
+    pub kept: f64,
+    /// Learning rate over what the first average is short of.
+    pub rate: f64,
+}
+
 /// A Burn backend with the operations of the layers.
 pub trait Kernels: Backend {
     /// How many micro-batches may be worked on at a time. The result does not depend on it.
@@ -240,6 +257,31 @@ pub trait Kernels: Backend {
     /// - values, output: `[batch, seq, d]`, factors: `[batch]`
     fn scale_examples(values: Tensor<Self, 3>, factors: Tensor<Self, 1>) -> Tensor<Self, 3> {
         portable::scale_examples(values, factors)
+    }
+
+    /// Sum of rows, each times its weight.
+    ///
+    /// # Shapes
+    /// - values: `[batch, n]`, weights: `[batch]`
+    /// - output: `[n]`
+    fn weighted_sum(values: Tensor<Self, 2>, weights: Tensor<Self, 1>) -> Tensor<Self, 1> {
+        portable::weighted_sum(values, weights)
+    }
+
+    /// (values + noise) / divisor
+    ///
+    /// # Shapes
+    /// - values, noise, output: `[n]`
+    fn add_and_divide(values: Tensor<Self, 1>, noise: Vec<f32>, divisor: f64) -> Tensor<Self, 1> {
+        portable::add_and_divide(values, noise, divisor)
+    }
+
+    /// Weights and both averages of the gradient after a step of Adam, from weights, gradient and averages before it.
+    ///
+    /// # Shapes
+    /// - all: `[n]`
+    fn adam(before: [Tensor<Self, 1>; 4], step: &AdamStep) -> [Tensor<Self, 1>; 3] {
+        portable::adam(before, step)
     }
 
     /// Inner products of rows.

@@ -1,6 +1,7 @@
 //! The meaning of each kernel in plain tensor operations: what runs on devices without a fused form, and the oracle of those with one.
 
-use crate::tensor::{Backend, IndexingUpdateOp, Int, Tensor, activation};
+use super::kernel::AdamStep;
+use crate::tensor::{Backend, IndexingUpdateOp, Int, Tensor, activation, from_host};
 
 pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 pub const GELU_CUBIC: f64 = 0.044_715;
@@ -207,6 +208,31 @@ pub fn sum_positions<B: Backend>(values: Tensor<B, 3>) -> Tensor<B, 2> {
 pub fn scale_examples<B: Backend>(values: Tensor<B, 3>, factors: Tensor<B, 1>) -> Tensor<B, 3> {
     let batch = factors.dims()[0];
     values * factors.reshape([batch, 1, 1])
+}
+
+pub fn weighted_sum<B: Backend>(values: Tensor<B, 2>, weights: Tensor<B, 1>) -> Tensor<B, 1> {
+    let n = values.dims()[1];
+    weights.unsqueeze::<2>().matmul(values).reshape([n])
+}
+
+pub fn add_and_divide<B: Backend>(values: Tensor<B, 1>, noise: Vec<f32>, divisor: f64) -> Tensor<B, 1> {
+    let (device, dtype, length) = (values.device(), values.dtype().into(), noise.len());
+    (values + from_host(noise, [length], dtype, &device)) / divisor
+}
+
+pub fn adam<B: Backend>(
+    [value, grad, first, second]: [Tensor<B, 1>; 4],
+    step: &AdamStep,
+) -> [Tensor<B, 1>; 3] {
+    let [beta1, beta2] = step.betas;
+    let first = first * beta1 + grad.clone() * (1.0 - beta1);
+    let second = second * beta2 + grad.square() * (1.0 - beta2);
+    let size = second.clone() / step.second_bias;
+    let scale = match step.noise {
+        Some([noise, floor]) => (size - noise).clamp_min(floor).sqrt(),
+        None => size.sqrt() + step.epsilon,
+    };
+    [value * step.kept - first.clone() / scale * step.rate, first, second]
 }
 
 pub fn dots<B: Backend>(a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 1> {

@@ -127,6 +127,11 @@ impl Selection {
         &self.specs
     }
 
+    /// Whether nothing of parameters 0 up to `last` is trained.
+    pub(super) fn is_frozen_up_to(&self, last: ParamId) -> bool {
+        self.roles[..=last.0].iter().all(|role| matches!(role, Role::Frozen))
+    }
+
     /// The records of the trained parameters, from those of the model's, under their places in the trained list.
     pub(super) fn records<B: Backend>(
         &self,

@@ -136,6 +136,13 @@ impl<B: Backend> Weights<B> {
         }
     }
 
+    /// Whether neither this parameter nor one before it in the list is trained. Models list theirs from the input on, so a
+    /// backward pass need not go below such a one.
+    #[must_use]
+    pub fn frozen_up_to(&self, last: ParamId) -> bool {
+        self.part.as_ref().is_some_and(|part| part.selection.is_frozen_up_to(last))
+    }
+
     fn merge(&mut self) {
         let Some(part) = &self.part else { return };
         for (place, value) in part.selection.effective(&part.trained, &part.base) {

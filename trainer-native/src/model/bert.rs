@@ -179,6 +179,9 @@ impl Bert {
             grad = grad + head.gradient(weights, &saved.hidden, labels, &mut records);
         }
         for (block, saved) in self.blocks.iter().zip(saved.blocks).rev() {
+            if weights.frozen_up_to(block.inner_norm.bias) {
+                return records;
+            }
             grad = block.backward(weights, saved, grad, &mut records);
         }
         let grad = self.norm.backward(weights, saved.norm, grad, &mut records);

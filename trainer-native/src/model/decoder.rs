@@ -177,11 +177,18 @@ impl Decoder {
         let loss = self.head.backward(weights, logits, batch.targets, batch.target_weights);
         let mut records = Vec::with_capacity(self.specs.len());
         let mut grad = self.norm.backward(weights, saved.norm, loss.hidden_grad, &mut records);
+        let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
+        if !self.config.tied {
+            let (input, grad) = (logits_grad.clone(), hidden.clone());
+            records.push(Record::Product { param: self.head.table, input, grad });
+        }
         for (block, saved) in self.blocks.iter().zip(saved.blocks).rev() {
+            if weights.frozen_up_to(block.feed_forward.down.weight) {
+                return records;
+            }
             grad = block.backward(weights, saved, grad, &mut records);
         }
         let (tokens, grad) = (batch.tokens, grad * self.embedding_scale());
-        let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
         if self.config.tied {
             records.push(Record::TiedEmbedding {
                 param: self.tokens.table,
@@ -192,7 +199,6 @@ impl Decoder {
             });
         } else {
             records.push(Record::Lookup { param: self.tokens.table, tokens, grad });
-            records.push(Record::Product { param: self.head.table, input: logits_grad, grad: hidden });
         }
         records
     }

@@ -146,6 +146,9 @@ impl Gpt2 {
         let mut records = Vec::with_capacity(self.specs.len());
         let mut grad = self.norm.backward(weights, saved.norm, loss.hidden_grad, &mut records);
         for (block, saved) in self.blocks.iter().zip(saved.blocks).rev() {
+            if weights.frozen_up_to(block.narrow.bias) {
+                return records;
+            }
             grad = block.backward(weights, saved, grad, &mut records);
         }
         records.push(self.positions.record(&grad));

@@ -163,19 +163,23 @@ impl T5 {
         let hidden_grad = loss.hidden_grad * self.head_scale();
         let (decoder_grad, memory_grad) =
             self.decoder.backward(weights, saved.decoder, hidden_grad, &mut records);
+        let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
+        if let Head::Own(head) = self.head {
+            let (input, grad) = (logits_grad.clone(), hidden.clone());
+            records.push(Record::Product { param: head, input, grad });
+        }
+        if weights.frozen_up_to(self.encoder.last()) {
+            return records;
+        }
         let memory_grad = memory_grad.unwrap_or_else(|| decoder_grad.zeros_like());
         let (encoder_grad, _) = self.encoder.backward(weights, saved.encoder, memory_grad, &mut records);
         let param = self.table.table;
         let tokens = Tensor::cat(vec![tokens, decoder_tokens], 1);
         let grad = Tensor::cat(vec![encoder_grad, decoder_grad], 1);
-        let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
-        match self.head {
-            Head::Tied(_) => records.push(Record::TiedEmbedding { param, tokens, grad, hidden, logits_grad }),
-            Head::Own(head) => {
-                records.push(Record::Lookup { param, tokens, grad });
-                records.push(Record::Product { param: head, input: logits_grad, grad: hidden });
-            }
-        }
+        records.push(match self.head {
+            Head::Tied(_) => Record::TiedEmbedding { param, tokens, grad, hidden, logits_grad },
+            Head::Own(_) => Record::Lookup { param, tokens, grad },
+        });
         records
     }
 

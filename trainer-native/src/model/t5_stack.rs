@@ -4,7 +4,7 @@ use super::ParamList;
 use super::t5::{BUCKETS, MAX_DISTANCE, NORM_EPSILON, T5Config, linear};
 use crate::dp::Record;
 use crate::layer::{
-    Activation, FeedForward, GatedFeedForward, Initial, Kernels, MultiHeadAttention, RelativeBias,
+    Activation, FeedForward, GatedFeedForward, Initial, Kernels, MultiHeadAttention, ParamId, RelativeBias,
     RelativeGrads, RmsNorm, SavedFeedForward, SavedGated, SavedMultiHead, SavedRmsNorm, Sight, Weights,
 };
 use crate::tensor::{Int, Tensor};
@@ -77,6 +77,11 @@ impl Stack {
         let bias = RelativeBias { table, buckets: BUCKETS, max_distance: MAX_DISTANCE, bidirectional };
         let norm = norm(list, &format!("{name}.final_layer_norm"), config.d_model);
         Self { kind, bias, blocks, norm }
+    }
+
+    /// The last of its parameters in the model's list.
+    pub fn last(&self) -> ParamId {
+        self.norm.gain
     }
 
     /// The stack's output.

@@ -2,7 +2,7 @@
 
 use super::moments::{Moments, bias};
 use super::{Descent, StateTensor, is_matrix};
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::layer::{AdamStep, Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// Adam (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019). Vectors (biases and gains) do not
@@ -40,13 +40,15 @@ impl<B: Kernels> AdamW<B> {
         for (index, (value, grad)) in values.into_iter().zip(gradient.parts).enumerate() {
             let kept =
                 if is_matrix(&weights.specs()[index]) { 1.0 - learning_rate * weight_decay } else { 1.0 };
-            let [first, second] = self.moments.follow(index, &grad, [beta1, beta2]);
-            let second = second / second_bias;
-            let scale = match floor {
-                Some(floor) => (second - noise).clamp_min(floor).sqrt(),
-                None => second.sqrt() + epsilon,
+            let step = AdamStep {
+                betas: [beta1, beta2],
+                second_bias,
+                epsilon,
+                noise: floor.map(|floor| [noise, floor]),
+                kept,
+                rate: learning_rate / first_bias,
             };
-            moved.push(value * kept - first / scale * (learning_rate / first_bias));
+            moved.push(self.moments.step(index, value, grad, &step));
         }
         weights.replace(moved);
     }

@@ -1,7 +1,7 @@
 //! The two moments of Adam, which its relatives share.
 
 use super::{StateTensor, listed, zeros};
-use crate::layer::{Kernels, ParamSpec};
+use crate::layer::{AdamStep, Kernels, ParamSpec};
 use crate::tensor::Tensor;
 
 /// Moving averages of the gradient and of its square (Kingma & Ba 2015).
@@ -27,6 +27,24 @@ impl<B: Kernels> Moments<B> {
         first.inplace(|first| first * beta1 + grad.clone() * (1.0 - beta1));
         second.inplace(|second| second * beta2 + grad.clone().square() * (1.0 - beta2));
         [first.clone(), second.clone()]
+    }
+
+    /// Takes a gradient of parameter `index` in, and gives its value after a step of Adam.
+    pub fn step(
+        &mut self,
+        index: usize,
+        value: Tensor<B, 1>,
+        grad: Tensor<B, 1>,
+        step: &AdamStep,
+    ) -> Tensor<B, 1> {
+        let (first, second) = (&mut self.first[index], &mut self.second[index]);
+        // What was there is given away, so that its memory may be reused.
+        let empty = || Tensor::empty([0], &grad.device());
+        let averages = [std::mem::replace(first, empty()), std::mem::replace(second, empty())];
+        let [average, average_square] = averages;
+        let moved;
+        [moved, *first, *second] = B::adam([value, grad, average, average_square], step);
+        moved
     }
 
     pub fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {

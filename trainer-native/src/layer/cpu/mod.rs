@@ -6,8 +6,9 @@ mod gram;
 mod math;
 mod rms;
 mod rows;
+mod update;
 
-use super::{Kernels, portable};
+use super::{AdamStep, Kernels, portable};
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
@@ -21,6 +22,15 @@ impl Kernels for Flex {
     fn warm_up() {
         const LARGEST: usize = (32 << 20) - (64 << 10);
         drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
+    }
+
+    fn affine(input: Tensor<Self, 2>, weight: Tensor<Self, 2>, bias: Tensor<Self, 1>) -> Tensor<Self, 2> {
+        if input.dtype() != DType::F32 {
+            return portable::affine(input, weight, bias);
+        }
+        let mut output = open(input.matmul(weight));
+        rows::add_row(output.storage_mut(), open(bias).storage());
+        close(output)
     }
 
     fn normalize(
@@ -322,6 +332,34 @@ impl Kernels for Flex {
         let mut values = open(values);
         rows::scale_examples(values.storage_mut(), open(factors).storage());
         close(values)
+    }
+
+    fn weighted_sum(values: Tensor<Self, 2>, weights: Tensor<Self, 1>) -> Tensor<Self, 1> {
+        if values.dtype() != DType::F32 {
+            return portable::weighted_sum(values, weights);
+        }
+        let mut sum = empty([values.dims()[1]]);
+        rows::weighted_sum(open(values).storage(), open(weights).storage(), sum.storage_mut());
+        close(sum)
+    }
+
+    fn add_and_divide(values: Tensor<Self, 1>, noise: Vec<f32>, divisor: f64) -> Tensor<Self, 1> {
+        if values.dtype() != DType::F32 {
+            return portable::add_and_divide(values, noise, divisor);
+        }
+        let mut values = open(values);
+        update::add_and_divide(values.storage_mut(), &noise, divisor as f32);
+        close(values)
+    }
+
+    fn adam([value, grad, first, second]: [Tensor<Self, 1>; 4], step: &AdamStep) -> [Tensor<Self, 1>; 3] {
+        if value.dtype() != DType::F32 {
+            return portable::adam([value, grad, first, second], step);
+        }
+        let [mut value, grad, mut first, mut second] = [value, grad, first, second].map(open);
+        let moving = [value.storage_mut(), first.storage_mut(), second.storage_mut()];
+        update::adam(moving, grad.storage(), step);
+        [value, first, second].map(close)
     }
 
     fn dots(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 1> {

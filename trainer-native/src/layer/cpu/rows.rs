@@ -8,6 +8,15 @@ pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
 
+/// Adds `row` to each row.
+pub fn add_row(values: &mut [f32], row: &[f32]) {
+    vectorized(|| {
+        for values in values.chunks_exact_mut(row.len()) {
+            values.iter_mut().zip(row).for_each(|(value, add)| *value += add);
+        }
+    });
+}
+
 /// `input` becomes the normalized rows; gives (output, reciprocal deviations).
 pub fn normalize(
     input: &mut [f32],
@@ -200,6 +209,20 @@ pub fn scale_examples(values: &mut [f32], factors: &[f32]) {
     vectorized(|| {
         for (values, factor) in values.chunks_exact_mut(example).zip(factors) {
             values.iter_mut().for_each(|value| *value *= factor);
+        }
+    });
+}
+
+/// Adds pieces as long as `out`, each times its weight, to zeros; a stretch at a time, so that it stays in the cache.
+pub fn weighted_sum(values: &[f32], weights: &[f32], out: &mut [f32]) {
+    const STRETCH: usize = 4096;
+    let length = out.len();
+    vectorized(|| {
+        for (at, out) in out.chunks_mut(STRETCH).enumerate() {
+            for (values, &weight) in values.chunks_exact(length).zip(weights) {
+                let values = &values[at * STRETCH..];
+                out.iter_mut().zip(values).for_each(|(out, value)| *out += weight * value);
+            }
         }
     });
 }

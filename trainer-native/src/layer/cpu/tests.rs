@@ -301,3 +301,50 @@ fn cross_terms_of_a_tied_table_take_any_number_of_look_ups() {
         agree(fused, portable::lookup_head_dots(tokens, grad64, hidden64, logits64));
     }
 }
+
+#[test]
+fn sums_of_weighted_rows() {
+    let mut source = Source::new();
+    // More than one stretch, the last one not whole.
+    let (values, values64) = source.pair([5, 9001]);
+    let (weights, weights64) = source.pair([5]);
+    agree(Flex::weighted_sum(values, weights), portable::weighted_sum(values64, weights64));
+}
+
+/// Large enough for several threads, with a rest.
+const PARAMETERS: usize = 3 * (1 << 16) + 19;
+
+#[test]
+fn noise_is_added_everywhere_before_the_division() {
+    let mut source = Source::new();
+    let (values, values64) = source.pair([PARAMETERS]);
+    let (noise, _) = source.pair([PARAMETERS]);
+    let noise = crate::tensor::to_host(noise);
+    let fused = Flex::add_and_divide(values, noise.clone(), 3.0);
+    agree(fused, portable::add_and_divide(values64, noise, 3.0));
+}
+
+#[test]
+fn a_step_of_adam_moves_every_weight_and_both_averages() {
+    let mut source = Source::new();
+    let plain =
+        AdamStep { betas: [0.9, 0.99], second_bias: 0.7, epsilon: 1e-3, noise: None, kept: 0.98, rate: 0.1 };
+    for step in [plain, AdamStep { noise: Some([0.3, 0.1]), ..plain }] {
+        let pairs = [(); 4].map(|()| source.pair([PARAMETERS]));
+        let [value, grad, first, second] = pairs;
+        // Averages of squares are not negative.
+        let second = (second.0.square(), second.1.square());
+        let fused = Flex::adam([value.0, grad.0, first.0, second.0], &step);
+        let portable = portable::adam([value.1, grad.1, first.1, second.1], &step);
+        fused.into_iter().zip(portable).for_each(|(fused, portable)| agree(fused, portable));
+    }
+}
+
+#[test]
+fn a_product_gets_its_bias_in_every_row() {
+    let mut source = Source::new();
+    let (input, input64) = source.pair([SEQ, D]);
+    let (weight, weight64) = source.pair([D, 7]);
+    let (bias, bias64) = source.pair([7]);
+    agree(Flex::affine(input, weight, bias), portable::affine(input64, weight64, bias64));
+}
