@@ -106,7 +106,7 @@ impl<B: Backend> Record<B> {
 }
 
 /// Multiplications in the time that writing an element of a gradient, reading it for its norm and again for the sum
-/// takes (measured: 20 to 40 on two x86 processors).
+/// takes: an estimate between what caches and what memory allow. It moves time, never a result.
 const PASSES: usize = 30;
 
 /// The records with each matrix's gradients in the form that takes less time: factors, whose norms come from their Gram
