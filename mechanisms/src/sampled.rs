@@ -249,10 +249,21 @@ mod tests {
             FixedSizeSampledGaussian::new(10, 100, 1.0).map(|mechanism| mechanism.event()),
             BallsInBinsGaussian::new(10, 1.0).map(|mechanism| mechanism.event()),
         ];
-        for (index, event) in events.iter().enumerate() {
-            let poisson = matches!(event, Ok(DpEvent::PoissonSampledGaussian { .. }));
-            assert_eq!(poisson, index == 0, "{event:?}");
-            assert!(events[..index].iter().all(|other| other != event));
+        let (sampling_probability, noise_multiplier) = (0.1, 1.0);
+        let own = [
+            DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier },
+            DpEvent::TruncatedPoissonSampledGaussian {
+                sampling_probability,
+                noise_multiplier,
+                units: 100,
+                largest_batch: 12,
+            },
+            DpEvent::ShuffledGaussian { noise_multiplier, batches: 10, epochs: 1 },
+            DpEvent::FixedSizeSampledGaussian { sample_size: 10, population: 100, noise_multiplier },
+            DpEvent::BallsInBinsGaussian { noise_multiplier, batches: 10, epochs: 1 },
+        ];
+        for (event, own) in events.iter().zip(&own) {
+            assert_eq!(event.as_ref().ok(), Some(own));
         }
     }
 }
