@@ -173,7 +173,7 @@ fn words_of(text: &str) -> u64 {
     let mut inside = false;
     let begins = |c: char| {
         let was_inside = std::mem::replace(&mut inside, c.is_alphanumeric());
-        !c.is_whitespace() && !(was_inside && c.is_alphanumeric())
+        !(c.is_whitespace() || was_inside && c.is_alphanumeric())
     };
     text.chars().map(begins).filter(|&begins| begins).count() as u64
 }
