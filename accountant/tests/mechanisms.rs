@@ -228,3 +228,17 @@ fn thresholds_fail_a_group_no_more_often_than_stated() {
         assert!((two.lower / plain(all).lower - 1.0).abs() < 1e-9, "{two:?}");
     }
 }
+
+#[test]
+fn thresholds_on_the_evidence_of_all_rounds_fail_a_group_no_more_often_than_stated() {
+    let (sigma, threshold_delta, rounds) = (10.0, 1e-9, 5_u32);
+    let words = DpEvent::ThresholdedHistogram { noise_multiplier: sigma, threshold_delta };
+    let words = repeated(words, u64::from(rounds));
+    for units in [2, 8, 32] {
+        // All hold one word, of weight 1 each in each round, and the last threshold looks at the rounds' mean.
+        let others = f64::from(units - 1);
+        let passes = normal::sf(normal::isf(threshold_delta) - others * f64::from(rounds).sqrt() / sigma);
+        let stated = failure(&words, units, AddOrRemoveOne).unwrap();
+        assert!(passes <= stated, "{units}: {passes} > {stated}");
+    }
+}

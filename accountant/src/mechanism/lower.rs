@@ -103,8 +103,16 @@ pub(crate) fn lower(event: &DpEvent, question: Question) -> Result<Vec<Lowered>,
     directions
         .iter()
         .map(|&side| {
-            let mut visit = Visit { memory: &mut memory, side, question, out: Lowered::default() };
+            let mut visit = Visit {
+                memory: &mut memory,
+                side,
+                question,
+                out: Lowered::default(),
+                thresholds: Vec::new(),
+                threshold_mu_squared: 0.0,
+            };
             visit.descend(event, 1, 0)?;
+            visit.fail_at_thresholds();
             Ok(visit.out)
         })
         .collect()
@@ -153,6 +161,10 @@ struct Visit<'a> {
     side: Side,
     question: Question,
     out: Lowered,
+    /// What each threshold lets pass of one unit alone, and how often it is used.
+    thresholds: Vec<(f64, u64)>,
+    /// Σ 1/σ² of the weights that thresholds look at.
+    threshold_mu_squared: f64,
 }
 
 impl Visit<'_> {
@@ -294,11 +306,6 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// # Proof note
-    /// For a group of k units let S be the items that nobody else holds. Were their weights zero, one of those that a given
-    /// unit holds would pass with probability `threshold_delta` at the most: less weight, less chance. So one of S would
-    /// with k times that. The group's weights on S have L2 norm k at the most, by the triangle inequality, and Gaussian
-    /// noise makes a set of probability p at zero one of probability Φ(Φ⁻¹(p) + k/σ) at the most (Neyman & Pearson).
     fn threshold(
         &mut self,
         threshold_delta: f64,
@@ -312,20 +319,39 @@ impl Visit<'_> {
                 allowed: "0 <= threshold_delta < 1",
             });
         }
-        let failure = match (self.question.group, self.question.optimistic) {
-            (1, _) => threshold_delta,
-            // Known from above only.
-            (_, true) => 0.0,
-            (group, false) => {
-                let units = f64::from(group);
-                let at_zero = normal::isf((units * threshold_delta).min(1.0));
-                // The normal law is accurate to 1e-13, its inverse to 1e-13 of a standard deviation.
-                normal::sf(at_zero - units / positive("noise_multiplier", noise_multiplier)?) * (1.0 + 1e-10)
-            }
-        };
-        // 1 − (1−f)(1−d)^count, and the union bound count·d is never below it.
-        self.out.failure += failure * count as f64;
+        let sigma = positive("noise_multiplier", noise_multiplier)?;
+        self.thresholds.push((threshold_delta, count));
+        self.threshold_mu_squared += count as f64 / (sigma * sigma);
         Ok(())
+    }
+
+    /// Adds the probability with which thresholds fail.
+    ///
+    /// # Proof note
+    /// For a group of k units let S be the items that nobody else holds. Were their weights zero throughout, one of those
+    /// that a given unit holds would pass a threshold with probability `threshold_delta` at the most: less weight, less
+    /// chance. So one of S would with k times that. What the group adds on S moves each round's weights by k in L2 norm at
+    /// the most (triangle inequality), so that all rounds together are a Gaussian mechanism of μ = k √(Σ 1/σ²), adaptive
+    /// or not (Dong, Roth & Su 2022, composition), and make an event of probability p one of Φ(Φ⁻¹(p) + μ) at the most.
+    /// The sum goes over all rounds, since a threshold may look at the noisy weights of those before.
+    fn fail_at_thresholds(&mut self) {
+        let group = self.question.group;
+        if group > 1 && self.question.optimistic {
+            // Known from above only.
+            return;
+        }
+        let units = f64::from(group);
+        let mu = units * self.threshold_mu_squared.sqrt();
+        for &(threshold_delta, count) in &self.thresholds {
+            let failure = if group == 1 {
+                threshold_delta
+            } else {
+                // The normal law is accurate to 1e-13, its inverse to 1e-13 of a standard deviation.
+                normal::sf(normal::isf((units * threshold_delta).min(1.0)) - mu) * (1.0 + 1e-10)
+            };
+            // 1 − (1−f)(1−d)^count, and the union bound count·d is never below it.
+            self.out.failure += failure * count as f64;
+        }
     }
 
     fn poisson(
