@@ -110,7 +110,7 @@ impl<B: Backend> Record<B> {
 const PASSES: usize = 30;
 
 /// The records with each matrix's gradients in the form that takes less time: factors, whose norms come from their Gram
-/// matrices and whose sum is a product of its own, or, of long examples, whole. Whole ones are at most twice as large.
+/// matrices and whose sum is a product of its own, or, of long examples, whole. Whole ones are never larger.
 ///
 /// # References
 /// Bu et al. 2022, "Scalable and efficient training of large convolutional neural networks with differential privacy"
@@ -121,7 +121,7 @@ pub fn settle<B: Kernels>(records: Vec<Record<B>>) -> Vec<Record<B>> {
             let [batch, seq, d_in] = input.dims();
             let d_out = grad.dims()[2];
             let (factors, whole) = (seq * (d_in + d_out), d_in * d_out);
-            if PASSES * whole > seq * factors / 2 || whole > 2 * factors {
+            if PASSES * whole > seq * factors / 2 || whole > factors {
                 return Record::Product { param, input, grad };
             }
             let grads = input.transpose().matmul(grad).reshape([batch, whole]);
