@@ -1,7 +1,9 @@
 //! Random settings of sampled training: how wide the certified bounds are and how long they take.
 //!
 //! `cargo run --release -p accountant --example survey -- COUNT SEED` draws log-uniformly q 1e-9…1, σ 0.1…100,
-//! T 1…1e7 and δ 1e-15…1e-3. Every answer is checked against Rényi orders; the widest and the slowest are listed.
+//! T 1…1e7 and δ 1e-15…1e-3. Every answer is checked against Rényi orders. Each setting is a line as soon as it is
+//! answered, and every 500 the quantiles so far, so that a run that is cut short counts too; at the end the widest and
+//! the slowest are listed.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::time::Instant;
@@ -54,6 +56,7 @@ fn ask(draws: &mut Draws) -> Result<Seen, AccountantError> {
         println!("ABOVE RENYI {text}: {bounds:?} against {renyi}");
     }
     let gap = if bounds.upper > 0.0 { (bounds.upper - bounds.lower) / bounds.upper } else { 0.0 };
+    println!("{gap:.2e} {ms:.2} ms {text}: {:?} {:?}", bounds.lower, bounds.upper);
     Ok(Seen { text: format!("{text}: {bounds:?}"), upper: bounds.upper, gap, ms })
 }
 
@@ -69,11 +72,8 @@ fn quantiles(what: &str, seen: &[&Seen], value: impl Fn(&Seen) -> f64) {
     println!("{what} ({} settings): {}", values.len(), text.join("  "));
 }
 
-fn main() {
-    let mut args = std::env::args().skip(1).map(|text| text.parse::<u64>().unwrap_or(1));
-    let (count, seed) = (args.next().unwrap_or(1000), args.next().unwrap_or(1));
-    let mut draws = Draws(seed);
-    let mut seen: Vec<Seen> = (0..count).filter_map(|_| ask(&mut draws).ok()).collect();
+/// The quantiles of what was seen so far.
+fn summarize(seen: &[Seen]) {
     let all: Vec<&Seen> = seen.iter().collect();
     quantiles("milliseconds", &all, |seen| seen.ms);
     for (what, low, high) in [
@@ -87,8 +87,21 @@ fn main() {
         quantiles(what, &some, |seen| seen.gap);
         println!("    wider than 1e-3: {}", some.iter().filter(|seen| seen.gap > 1e-3).count());
     }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1).map(|text| text.parse::<u64>().unwrap_or(1));
+    let (count, seed) = (args.next().unwrap_or(1000), args.next().unwrap_or(1));
+    let mut draws = Draws(seed);
+    let mut seen = Vec::new();
+    for index in 1..=count {
+        seen.extend(ask(&mut draws).ok());
+        if index % 500 == 0 || index == count {
+            summarize(&seen);
+        }
+    }
     seen.sort_by(|one, other| other.gap.total_cmp(&one.gap));
-    for seen in seen.iter().filter(|seen| seen.upper > 1e-3).take(40) {
+    for seen in seen.iter().filter(|seen| seen.gap > 1e-3).take(40) {
         println!("WIDE {:.2e} {:.1} ms {}", seen.gap, seen.ms, seen.text);
     }
     seen.sort_by(|one, other| other.ms.total_cmp(&one.ms));

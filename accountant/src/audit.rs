@@ -19,7 +19,7 @@ use crate::{AccountantError, Delta};
 /// [`AccountantError::OutOfRange`] unless `correct` ≤ `guesses` ≤ `canaries` ≤ 10⁹, `guesses` ≥ 1 and 0 < `confidence` < 1.
 ///
 /// # References
-/// Steinke, Nasr, Jagielski 2023, "Privacy Auditing with One (1) Training Run", Theorem 5.2,
+/// Steinke, Nasr, Jagielski 2023, "Privacy Auditing with One (1) Training Run", its theorem on approximate DP,
 /// <https://arxiv.org/abs/2305.08846>
 ///
 /// # Example

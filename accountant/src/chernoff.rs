@@ -8,15 +8,24 @@ pub(crate) fn log_hockey_stick(t: f64) -> f64 {
     -t * libm::log1p(1.0 / t) - libm::log1p(t)
 }
 
+/// What K and the logarithms may be off by, relative to their sizes: counted on the safe side.
+const ROUNDING: f64 = 1e-12;
+
 /// The smallest ε with e^{K(t) − tε + log_hockey_stick(t)} ≤ δ for some t, and that t.
 pub(crate) fn epsilon(side: &Lowered, delta: f64) -> (f64, f64) {
     let log_delta = libm::log(delta);
-    least(side, |at, t| (at + log_hockey_stick(t) - log_delta) / t)
+    least(side, |at, t| {
+        let (gained, wanted) = (log_hockey_stick(t), -log_delta);
+        (at + gained + wanted + ROUNDING * (libm::fabs(at) - gained + wanted)) / t
+    })
 }
 
 /// The smallest K(t) − tε + log_hockey_stick(t), an upper bound on log δ, and its t.
 pub(crate) fn log_delta(side: &Lowered, epsilon: f64) -> (f64, f64) {
-    least(side, |at, t| at - t * epsilon + log_hockey_stick(t))
+    least(side, |at, t| {
+        let (gained, spent) = (log_hockey_stick(t), t * epsilon);
+        at - spent + gained + ROUNDING * (libm::fabs(at) + libm::fabs(spent) - gained)
+    })
 }
 
 /// The least value of K(t) and t, looked for where K is cheap, and everywhere if that finds none.

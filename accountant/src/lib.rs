@@ -7,6 +7,8 @@ mod bounds;
 pub mod budget;
 pub mod calibrate;
 mod chernoff;
+#[cfg(test)]
+mod conformance;
 mod event;
 mod exact;
 #[cfg(feature = "js")]

@@ -30,7 +30,7 @@ pub fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64, AccountantError> {
 /// The largest ε with which every (ε, `delta`) mechanism keeps a membership test of false positive rate
 /// `false_positive_rate` at or below `true_positive_rate`. Rounded down.
 ///
-/// Such a mechanism has TPR ≤ e^ε·FPR + δ and 1 − TPR ≥ e^−ε·(1 − δ − FPR) (Kairouz, Oh & Viswanath 2015, theorem 2.1);
+/// Such a mechanism has TPR ≤ e^ε·FPR + δ and 1 − TPR ≥ e^−ε·(1 − δ − FPR) (the region of Wasserman & Zhou 2010 and of Kairouz, Oh & Viswanath 2015);
 /// the promise is kept where either holds TPR down.
 ///
 /// ```

@@ -43,6 +43,25 @@ fn epsilon_in_json_holds_the_exact_figure() {
 }
 
 #[test]
+fn epsilon_comes_with_the_figure_to_nine_digits_and_its_source() {
+    let ask = |more: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&run(&[&A[..], more, &["--json"]].concat(), "").stdout).unwrap()
+    };
+    // Oracle: contour inversion, query A; the certified bounds enclose the point.
+    let answer = ask(&[]);
+    let point = answer["point"]["epsilon"].as_f64().unwrap();
+    assert!((point - 1.828_237).abs() < 1e-6 && answer["point"]["source"] == "inversion", "{answer}");
+    assert!(answer["epsilon"]["lower"].as_f64().unwrap() <= point);
+    assert!(answer["epsilon"]["upper"].as_f64().unwrap() >= point);
+    assert!(String::from_utf8(run(&A, "").stdout).unwrap().contains("1.8282366"));
+    // What has no inversion says so: its point is the certified upper bound.
+    let replaced = ask(&["--sampling", "shuffle"]);
+    assert_eq!(replaced["point"]["source"], "certified");
+    assert_eq!(replaced["point"]["epsilon"], replaced["epsilon"]["upper"]);
+    assert!(ask(&["--accountant", "pld"])["point"].is_null());
+}
+
+#[test]
 fn epsilon_comes_with_its_gaussian_equivalent_and_with_rho_where_there_is_one() {
     let sampled: serde_json::Value =
         serde_json::from_slice(&run(&[&A[..], &["--json"]].concat(), "").stdout).unwrap();

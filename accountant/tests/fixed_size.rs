@@ -77,6 +77,51 @@ fn removal_costs_the_pair_of_twice_the_displacement_to_the_reference() {
     }
 }
 
+/// δ of `steps` (1 or 2) draws whose losses are those of removal at displacement 2 where positive, and mirrored where
+/// negative: closed form for one, the rectangle rule over the first draw's outcomes for two.
+fn mirrored_delta(q: f64, sigma: f64, steps: u32, epsilon: f64) -> f64 {
+    let tail = |x: f64| accountant::normal::sf(x / sigma);
+    let once = |epsilon: f64| {
+        let x = sigma * sigma / 2.0 * ((epsilon.exp_m1() + q) / q).ln() + 1.0;
+        q * tail(x - 2.0) + (1.0 - q) * tail(x) - epsilon.exp() * tail(x)
+    };
+    // H at e^{−ε} is 1 − e^{−ε} + e^{−ε}·H at e^ε, as both directions are the same.
+    let whole = |epsilon: f64| {
+        if epsilon >= 0.0 { once(epsilon) } else { -epsilon.exp_m1() + epsilon.exp() * once(-epsilon) }
+    };
+    if steps == 1 {
+        return whole(epsilon);
+    }
+    let (width, norm) = (sigma / 2000.0, 1.0 / (sigma * (2.0 * std::f64::consts::PI).sqrt()));
+    let mut sum = (1.0 - q * tail(-1.0) - (2.0 - q) * tail(1.0)) * whole(epsilon);
+    for index in 0..24_000 {
+        let x = 1.0 + width * (f64::from(index) + 0.5);
+        let loss = (q * ((2.0 * x - 2.0) / (sigma * sigma)).exp_m1()).ln_1p();
+        let density = norm * (-0.5 * (x / sigma) * (x / sigma)).exp() * width;
+        sum += density * (loss.exp() * whole(epsilon - loss) + whole(epsilon + loss));
+    }
+    sum
+}
+
+#[test]
+fn exchange_costs_the_mirrored_pair_from_above_and_removal_from_below() {
+    // Oracle: the law written out, in one dimension, without the accountant's engines.
+    for (sample, units, noise) in [(10, 1000, 1.0), (100, 500, 2.0), (1, 50, 4.0)] {
+        let q = sample as f64 / units as f64;
+        for (steps, at) in [(1, 0.01), (1, 0.4), (2, 0.02), (2, 0.5)] {
+            let expected = mirrored_delta(q, noise, steps, at);
+            for relation in [ReplaceOne, ZeroOut] {
+                let bounds = delta(&fixed(sample, units, noise, u64::from(steps)), at, relation).unwrap();
+                assert!(bounds.upper <= expected * 1.01, "{bounds:?} {expected} {relation:?} {at}");
+                assert!(bounds.upper >= expected * (1.0 - 1e-6), "{bounds:?} {expected} {relation:?} {at}");
+            }
+            let removed = delta(&fixed(sample, units, noise, u64::from(steps)), at, AddOrRemoveOne).unwrap();
+            let exchanged = delta(&fixed(sample, units, noise, u64::from(steps)), at, ReplaceOne).unwrap();
+            assert!((exchanged.lower / removed.lower - 1.0).abs() < 1e-6, "{exchanged:?} {removed:?}");
+        }
+    }
+}
+
 #[test]
 fn exchange_stays_below_the_published_renyi_bound_of_the_reference_table() {
     // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ is
@@ -92,6 +137,7 @@ fn exchange_stays_below_the_published_renyi_bound_of_the_reference_table() {
             let event = fixed(sample, units, 2.0 * sigma, steps);
             let bounds = epsilon(&event, Delta::new(at).unwrap(), ReplaceOne).unwrap();
             assert!(bounds.upper <= figure && bounds.lower > 0.4 * figure, "{bounds:?} {figure}");
+            assert!(bounds.upper <= 1.5 * bounds.lower, "{bounds:?}");
         }
     }
 }

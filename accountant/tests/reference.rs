@@ -76,8 +76,7 @@ fn exact_figures_of_the_grid_lie_inside_narrow_bounds() {
 #[test]
 fn every_row_of_the_grid_has_a_narrow_gap_and_agrees_with_pld_where_pld_is_sound() {
     // Oracle: dp_accounting's PLD at grid 1e-4, trusted to 2 % where a step's loss exceeds the grid and δ is
-    // large enough for its round-off (see ACCOUNTANT.md). Every 12th row unless ACCOUNTANT_FULL is set. Where jumps are
-    // rare (q = 1.56e-6) and steps many, a few gaps reach 1.5e-3.
+    // large enough for its round-off (see ACCOUNTANT.md). Every 12th row unless ACCOUNTANT_FULL is set.
     let stride = if std::env::var_os("ACCOUNTANT_FULL").is_some() { 1 } else { 12 };
     let (mut wrong, mut count) = (Vec::new(), 0);
     for row in rows("b_pld_grid.json").iter().step_by(stride) {
@@ -87,8 +86,7 @@ fn every_row_of_the_grid_has_a_narrow_gap_and_agrees_with_pld_where_pld_is_sound
         count += 1;
         let bounds =
             epsilon(&sampled(q, sigma, steps as u64), Delta::new(at).unwrap(), AddOrRemoveOne).unwrap();
-        let widest = if q >= 1e-3 { 1e-3 } else { 1.5e-3 };
-        if bounds.upper - bounds.lower > widest * bounds.upper {
+        if bounds.upper - bounds.lower > 1e-3 * bounds.upper {
             wrong.push(format!("{row}: gap of {bounds:?}"));
         }
         let step_loss = q * (1.0 / (sigma * sigma)).exp_m1().sqrt();

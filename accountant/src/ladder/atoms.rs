@@ -154,8 +154,9 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
         let row = Row { loss: *loss, losses: &other.losses[start..stop], masses: &other.masses[start..stop] };
         row.add(edges, factor, square, &mut mass, &mut above);
     }
-    let terms = one.losses.len() as f64 * other.losses.len() as f64;
-    Cells { mass, above, infinite, slack: (terms + 64.0) * ULP }
+    // A product is added to its row's sum for a cell, and that to the cell's: so many additions at most.
+    let additions = (one.losses.len() + other.losses.len()) as f64;
+    Cells { mass, above, infinite, slack: (additions + 64.0) * ULP }
 }
 
 /// One atom's sums with all of another law's.

@@ -10,8 +10,8 @@
 //! (connect the dots, Doroshenko et al. 2022); what leaves the grid at the top moves to an infinite loss, at the
 //! bottom up to the first point. *Below*: the outcomes of a cell are merged into one, whose loss is log(P/Q) of the
 //! cell (post-processing); what leaves at the top is taken down to the last edge, at the bottom left out. Either
-//! stays valid under composition. Every sum has positive terms only: n of them round by at most n units of 2⁻⁵³,
-//! relatively, which is added to masses above and taken off below; no floor of round-off hides a small δ.
+//! stays valid under composition. Every sum has positive terms only: a term that goes through n additions rounds by at most
+//! n units of 2⁻⁵³, relatively, which is added to masses above and taken off below; no floor of round-off hides a small δ.
 
 mod atoms;
 mod grid;
@@ -27,7 +27,10 @@ const GAP: f64 = 8e-4;
 
 /// Growth of neighbouring distances from the bulk where it matters most: at first, and at the finest.
 const RATIO: f64 = 0.08;
-const FINEST: f64 = 0.008;
+const FINEST: f64 = 0.005;
+
+/// Fine enough for a first look.
+const COARSEST: f64 = 0.03;
 
 /// Both composed laws.
 struct Composed {
@@ -35,26 +38,32 @@ struct Composed {
     lower: Atoms,
 }
 
-/// Certified bounds on ε at `delta`, given Chernoff's ε and its power.
-pub(crate) fn epsilon(side: &Lowered, delta: f64, start: (f64, f64)) -> Result<Bounds, AccountantError> {
-    epsilon_within(side, delta, start, FINEST)
+/// Certified bounds on ε at `delta`, given Chernoff's ε and its power; those of a side that costs less than `exceeded`
+/// need not be tight.
+pub(crate) fn epsilon(
+    side: &Lowered,
+    delta: f64,
+    start: (f64, f64),
+    exceeded: f64,
+) -> Result<Bounds, AccountantError> {
+    epsilon_within(side, delta, start, (FINEST, exceeded))
 }
 
 /// [`epsilon`] on a coarse grid only.
-#[cfg(test)]
 pub(crate) fn coarse_epsilon(
     side: &Lowered,
     delta: f64,
     start: (f64, f64),
+    exceeded: f64,
 ) -> Result<Bounds, AccountantError> {
-    epsilon_within(side, delta, start, 0.06)
+    epsilon_within(side, delta, start, (COARSEST, exceeded))
 }
 
 fn epsilon_within(
     side: &Lowered,
     delta: f64,
     (ceiling, tilt): (f64, f64),
-    finest: f64,
+    (finest, exceeded): (f64, f64),
 ) -> Result<Bounds, AccountantError> {
     let (mut near, mut tilt) = (ceiling, tilt);
     let mut best = Bounds::new(0.0, f64::INFINITY)?;
@@ -66,7 +75,7 @@ fn epsilon_within(
         let lower = composed.lower.epsilon(delta, Direction::Down);
         best = Bounds::new(best.lower.max(lower), best.upper.min(upper))?;
         let gap = (best.upper - best.lower) / best.upper;
-        if gap <= GAP || ratio <= finest {
+        if best.upper <= exceeded || gap <= GAP || ratio <= finest {
             break;
         }
         ratio = finer(ratio, if gap.is_finite() { gap / GAP } else { 16.0 }).max(finest);
@@ -111,7 +120,7 @@ fn finer(ratio: f64, excess: f64) -> f64 {
 
 /// Both laws of the whole composition; none where a step does not fit the grid.
 fn compose(side: &Lowered, shape: &Shape, delta: f64) -> Option<Composed> {
-    if !(side.tables.is_empty() && side.selections.is_empty()) {
+    if !side.selections.is_empty() {
         return None;
     }
     let coins: f64 = side.coins.iter().map(|coin| coin.count as f64).sum();
@@ -120,7 +129,8 @@ fn compose(side: &Lowered, shape: &Shape, delta: f64) -> Option<Composed> {
     let mut all: Option<Composed> = None;
     let pairs = side.pairs.iter().map(|(pair, count)| (start::step(pair, shape, &budget), *count));
     let coins = side.coins.iter().map(|coin| (start::coin(coin, shape, &budget), coin.count));
-    for (step, count) in pairs.chain(coins) {
+    let tables = side.tables.iter().map(|(table, count)| (start::table(table, shape, &budget), *count));
+    for (step, count) in pairs.chain(coins).chain(tables) {
         let powered = power(step?, count, shape, &budget)?;
         all = Some(match all {
             Some(known) => join(&known, &powered, uses, shape, &budget)?,

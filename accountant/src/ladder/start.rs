@@ -1,12 +1,12 @@
 //! The laws of one use of a pair.
 
 use crate::lattice::cells::{Line, RELATIVE};
-use crate::mechanism::{Coin, Pair};
+use crate::mechanism::{Coin, Pair, Tabulated};
 use crate::normal;
 use crate::numeric::binomial;
 
-use super::atoms::Atoms;
-use super::grid::{Shape, middles};
+use super::atoms::{self, Atoms};
+use super::grid::{self, Shape, middles};
 use super::{Budget, Composed};
 
 /// Both laws of the loss of `pair`; none where the grid cannot hold them.
@@ -21,6 +21,22 @@ pub(super) fn coin(coin: &Coin, shape: &Shape, budget: &Budget) -> Option<Compos
     let below = |chance: f64| (chance - off).max(0.0);
     let parts = [(below(1.0 - p), above(1.0 - p), &coin.whole), (below(p), above(p), &coin.cut)];
     mixture(&parts, shape, budget)
+}
+
+/// Both laws of a table, its outcomes moved onto the grid as the sums of a composition are.
+pub(super) fn table(table: &Tabulated, shape: &Shape, budget: &Budget) -> Option<Composed> {
+    let (mut outcomes, mut nothing) = (Atoms::default(), Atoms::default());
+    nothing.push(0.0, 1.0);
+    for outcome in table.outcomes() {
+        outcomes.push(outcome.loss, outcome.mass);
+    }
+    let edges = grid::edges(&nothing, &outcomes, shape, budget.bottom(1.0), budget.top(1.0))?;
+    let middles = middles(&edges);
+    let dropped = 0.3 * budget.top(1.0);
+    Some(Composed {
+        upper: atoms::convolve(&nothing, &outcomes, &edges, dropped).split(&edges),
+        lower: atoms::convolve(&nothing, &outcomes, &middles, dropped).merge(&middles),
+    })
 }
 
 /// A pair with its chance from below and from above, and the x that it is followed over.

@@ -2,7 +2,7 @@
 //!
 //! # Proof note
 //! At the whole number x the loss of a displacement s is (2x − s)·s/(2σ²), exactly. The law is sub-Gaussian with
-//! parameter σ (Canonne et al., Corollary 17): what lies farther than r from its centre is at most 2·e^{−r²/2σ²}, and
+//! parameter σ (Canonne et al.): what lies farther than r from its centre is at most 2·e^{−r²/2σ²}, and
 //! is counted as failure above, left out below. Where there are too many whole numbers, neighbours are taken together:
 //! *above* each is split onto the lowest and the highest loss among them so that P-mass and Q-mass stay, *below* they
 //! are merged.

@@ -143,10 +143,10 @@ impl Pair {
         log_mixture(&self.q, -x, self.sigma * self.sigma)
     }
 
-    /// dℓ/dx.
-    pub(crate) fn slope(&self, x: f64) -> f64 {
+    /// Slopes of log P and of −log Q over the density of N(0, σ²); their sum is dℓ/dx.
+    pub(crate) fn slopes(&self, x: f64) -> (f64, f64) {
         let variance = self.sigma * self.sigma;
-        slope_mixture(&self.p, x, variance) + slope_mixture(&self.q, -x, variance)
+        (slope_mixture(&self.p, x, variance), slope_mixture(&self.q, -x, variance))
     }
 
     /// ℓ(x) = log P(x)/Q(x), accurate to a few units in the last place also where it is tiny.

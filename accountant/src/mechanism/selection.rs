@@ -2,7 +2,7 @@
 //!
 //! # Proof note
 //! Papernot & Steinke 2022, "Hyperparameter tuning with Rényi differential privacy",
-//! <https://arxiv.org/abs/2110.03620>. Let a trial have Rényi divergence ε(λ), the worse direction.
+//! <https://arxiv.org/abs/2110.03620>, numbered as in v2. Let a trial have Rényi divergence ε(λ), the worse direction.
 //! * Truncated negative binomial number of trials, shape η > −1, 0 < γ < 1 (Theorem 2): the selection has
 //!   ε′(λ) = ε(λ) + (1+η)(1 − 1/λ̂)·ε(λ̂) + (1+η)·log(1/γ)/λ̂ + log E\[K\]/(λ−1) for every λ̂ ≥ 1: the least over a grid
 //!   of λ̂ is taken once, as it does not depend on λ.

@@ -90,7 +90,7 @@ fn isf_upper(probability: f64) -> f64 {
     x
 }
 
-/// log δ(ε) of the Gaussian mechanism with sensitivity over noise `mu` (Balle & Wang 2018, Theorem 8).
+/// log δ(ε) of the Gaussian mechanism with sensitivity over noise `mu` (Balle & Wang 2018, arXiv v2, Theorem 8).
 ///
 /// δ = φ(a)·∫₀^∞ e^{−au−u²/2}(1−e^{−μu}) du with a = ε/μ − μ/2: every term is positive, so that nothing
 /// cancels where the textbook difference of two tails loses all digits.

@@ -8,9 +8,9 @@ use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conversion {
-    /// ε = R(α) + log(1/δ)/(α−1) (Mironov 2017, Proposition 3).
+    /// ε = R(α) + log(1/δ)/(α−1) (Mironov 2017, arXiv v3, Proposition 3).
     Classic,
-    /// ε = R(α) + log((α−1)/α) − log(δα)/(α−1) (Canonne, Kamath & Steinke 2020, Proposition 12).
+    /// ε = R(α) + log((α−1)/α) − log(δα)/(α−1) (Canonne, Kamath & Steinke 2020, arXiv v4, Proposition 12).
     Improved,
 }
 
@@ -37,7 +37,9 @@ pub fn default_orders() -> Vec<f64> {
 /// ```
 ///
 /// # Errors
-/// What the event's parameters violate, or an order that is not a finite number above 1.
+/// What the event's parameters violate, or an order that is not a finite number above 1;
+/// [`AccountantError::Unsupported`] for events that can fail outright, whose divergence is infinite, or whose law is only
+/// known up to a failure.
 pub fn divergence(
     event: &DpEvent,
     order: f64,
@@ -52,6 +54,13 @@ pub fn divergence(
     }
     let mut worst = 0.0_f64;
     for side in lower(event, Question::new(relation))? {
+        if side.failure > 0.0 {
+            let event = "an event that fails with some probability, or is known up to that";
+            return Err(AccountantError::Unsupported {
+                event,
+                question: "a Rényi divergence; ask for rdp::epsilon",
+            });
+        }
         worst = worst.max(cumulant(&side, order - 1.0) / (order - 1.0));
     }
     Ok(worst)

@@ -55,7 +55,7 @@ impl Line {
     /// Besides the trapezoid error (see `moment`), which an imaginary part ω raises by e^{|ω|θ}, the sum leaves out
     /// the tails beyond the first and last node. There ℓ grows no faster than linearly with slope d/σ² and the
     /// integrand falls at least like e^{−9.8·x/σ}, so that each tail is below (first or last term)·σ/h, and σ/h is below a nineteenth of the nodes. A cut pair
-    /// lacks `lost` of either mass instead. Each
+    /// lacks `lost` of either mass instead, and its panels are off by less than the rounding below allows. Each
     /// further value multiplies by a rotation, which adds 4 units of rounding to what it inherits.
     pub(super) fn new(pair: &Pair, power: f64, spacing: f64, count: usize, budget: f64) -> Option<Self> {
         let sigma = pair.sigma();

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use accountant::rdp::{self, Conversion};
-use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, VERSION, pld, tradeoff};
+use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, Source, VERSION, pld, tradeoff};
 use clap::CommandFactory;
 use serde_json::{Value, json};
 
@@ -76,18 +76,31 @@ fn epsilon(
             return Ok((text, json));
         }
     }
-    let bounds = accountant::group_epsilon(&event, group, delta, relation).map_err(|e| e.to_string())?;
-    let (mut text, mut json) = certified(bounds, delta, METHOD);
-    if group == 1 {
-        if let Ok(mu) = accountant::gaussian_equivalent(&event, delta, relation) {
-            text.push_str(&format!("; as a Gaussian mechanism with μ up to {}", rounded_up(mu.upper, 6)));
-            json["gaussian_equivalent_mu"] = json!(mu);
-        }
-        // Only plain Gaussian mechanisms have one.
-        if let Ok(rho) = accountant::zcdp(&event, relation) {
-            text.push_str(&format!("; {}-zCDP", rounded_up(rho, 6)));
-            json["zcdp_rho"] = json!(rho);
-        }
+    if group != 1 {
+        let bounds = accountant::group_epsilon(&event, group, delta, relation).map_err(|e| e.to_string())?;
+        return Ok(certified(bounds, delta, METHOD));
+    }
+    inverted(&event, delta, relation)
+}
+
+/// ε of one unit in all currencies, with the figure to nine digits where inversion gives one.
+fn inverted(event: &DpEvent, delta: Delta, relation: NeighboringRelation) -> Result<(String, Value), String> {
+    let found = accountant::exact_epsilon(event, delta, relation).map_err(|e| e.to_string())?;
+    let (mut text, mut json) = certified(found.bounds, delta, METHOD);
+    let by_inversion = found.source == Source::Inversion;
+    if by_inversion {
+        text.push_str(&format!(" ({:.9} by inversion, not certified)", found.point));
+    }
+    let source = if by_inversion { "inversion" } else { "certified" };
+    json["point"] = json!({ "epsilon": found.point, "source": source });
+    if let Ok(mu) = accountant::gaussian_equivalent(event, delta, relation) {
+        text.push_str(&format!("; as a Gaussian mechanism with μ up to {}", rounded_up(mu.upper, 6)));
+        json["gaussian_equivalent_mu"] = json!(mu);
+    }
+    // Only plain Gaussian mechanisms have one.
+    if let Ok(rho) = accountant::zcdp(event, relation) {
+        text.push_str(&format!("; {}-zCDP", rounded_up(rho, 6)));
+        json["zcdp_rho"] = json!(rho);
     }
     Ok((text, json))
 }

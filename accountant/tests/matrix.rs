@@ -1,0 +1,190 @@
+//! Every question of every event under every relation: ordered finite bounds, or a refusal by name from the list below.
+//!
+//! Events that are known by a table are used once by default, where the answer is a sum; ACCOUNTANT_FULL=1 composes them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
+use accountant::rdp::{self, Conversion};
+use accountant::{
+    AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Trials, budget, calibrate, delta, epsilon,
+    exact_epsilon, gaussian_equivalent, group_epsilon, statement, tradeoff, zcdp,
+};
+
+/// One of every kind, with noise as a parameter.
+fn events() -> Vec<(&'static str, fn(f64) -> DpEvent)> {
+    vec![
+        ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
+        ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
+        ("truncated", |noise_multiplier| {
+            let (sampling_probability, units, largest_batch) = (0.02, 2000, 80);
+            let step = DpEvent::TruncatedPoissonSampledGaussian {
+                sampling_probability,
+                noise_multiplier,
+                units,
+                largest_batch,
+            };
+            steps(step, few(20))
+        }),
+        ("shuffled", |noise_multiplier| DpEvent::ShuffledGaussian {
+            noise_multiplier,
+            batches: 4,
+            epochs: few(2),
+        }),
+        ("fixed size", |noise_multiplier| {
+            let step =
+                DpEvent::FixedSizeSampledGaussian { sample_size: 10, population: 500, noise_multiplier };
+            steps(step, few(50))
+        }),
+        ("balls in bins", |noise_multiplier| DpEvent::BallsInBinsGaussian {
+            noise_multiplier,
+            batches: 4,
+            epochs: few(2),
+        }),
+        ("histogram", |noise_multiplier| DpEvent::ThresholdedHistogram {
+            noise_multiplier,
+            threshold_delta: 1e-9,
+        }),
+        ("laplace", |noise_multiplier| steps(DpEvent::Laplace { noise_multiplier }, few(3))),
+        ("discrete gaussian", |standard_deviation| {
+            steps(DpEvent::DiscreteGaussian { standard_deviation, sensitivity: 1 }, few(3))
+        }),
+        ("selection", |noise_multiplier| DpEvent::PrivateSelection {
+            event: Box::new(steps(poisson(noise_multiplier), 100)),
+            trials: Trials::TruncatedNegativeBinomial { shape: 1.0, stop: 0.2 },
+        }),
+        ("poisson trials", |noise_multiplier| DpEvent::PrivateSelection {
+            event: Box::new(steps(poisson(noise_multiplier), 100)),
+            trials: Trials::Poisson { mean: 5.0 },
+        }),
+        ("fixed trials", |noise_multiplier| DpEvent::PrivateSelection {
+            event: Box::new(DpEvent::Gaussian { noise_multiplier }),
+            trials: Trials::Fixed { count: 3 },
+        }),
+        ("pipeline", |noise_multiplier| DpEvent::Composed {
+            events: vec![
+                DpEvent::ThresholdedHistogram { noise_multiplier: 3.0, threshold_delta: 1e-9 },
+                steps(poisson(noise_multiplier), 200),
+                DpEvent::Gaussian { noise_multiplier: 5.0 },
+            ],
+        }),
+        ("nothing", |_| DpEvent::Composed { events: Vec::new() }),
+    ]
+}
+
+/// How often a step is used whose compositions take long.
+fn few(many: u64) -> u64 {
+    if std::env::var_os("ACCOUNTANT_FULL").is_some() { many } else { 1 }
+}
+
+fn poisson(noise_multiplier: f64) -> DpEvent {
+    DpEvent::PoissonSampledGaussian { sampling_probability: 0.02, noise_multiplier }
+}
+
+fn steps(step: DpEvent, count: u64) -> DpEvent {
+    DpEvent::SelfComposed { event: Box::new(step), count }
+}
+
+type Answer = Result<Bounds, AccountantError>;
+type Question = fn(fn(f64) -> DpEvent, NeighboringRelation) -> Answer;
+
+fn at() -> Delta {
+    Delta::new(1e-6).unwrap()
+}
+
+/// A single figure as bounds that meet.
+fn figure(value: f64) -> Answer {
+    Bounds::new(value, value)
+}
+
+/// Every question, about an event of noise 2.
+fn questions() -> Vec<(&'static str, Question)> {
+    vec![
+        ("epsilon", |event, relation| epsilon(&event(2.0), at(), relation)),
+        ("exact epsilon", |event, relation| {
+            let found = exact_epsilon(&event(2.0), at(), relation)?;
+            assert!(found.bounds.lower <= found.point && found.point <= found.bounds.upper, "{found:?}");
+            Ok(found.bounds)
+        }),
+        ("delta", |event, relation| delta(&event(2.0), 1.0, relation)),
+        ("true positive rate", |event, relation| tradeoff::true_positive_rate(&event(2.0), 0.01, relation)),
+        ("odds", |event, relation| tradeoff::odds(&event(2.0), relation)),
+        ("gaussian equivalent", |event, relation| gaussian_equivalent(&event(2.0), at(), relation)),
+        ("zCDP", |event, relation| figure(zcdp(&event(2.0), relation)?)),
+        ("divergence", |event, relation| figure(rdp::divergence(&event(2.0), 8.0, relation)?)),
+        ("Rényi epsilon", |event, relation| {
+            figure(rdp::epsilon(&event(2.0), at(), relation, Conversion::Improved)?)
+        }),
+        ("pairs of units", |event, relation| group_epsilon(&event(2.0), 2, at(), relation)),
+        ("statement", |event, relation| {
+            let text = statement(&event(2.0), at(), relation, "record")?;
+            assert!(text.contains("δ = 1e-6") && !text.contains("NaN") && !text.contains("inf"), "{text}");
+            figure(0.0)
+        }),
+        ("noise", |event, relation| {
+            let noise = calibrate::noise_multiplier(4.0, at(), relation, event)?;
+            assert!(epsilon(&event(noise), at(), relation)?.upper <= 4.0);
+            figure(noise)
+        }),
+        ("steps", |event, relation| {
+            let count = calibrate::steps(6.0, at(), relation, few(40), |count| steps(event(8.0), count))?;
+            figure(count as f64)
+        }),
+        ("split", |event, relation| {
+            let part = |stage, noise| {
+                if stage == 0 { DpEvent::Gaussian { noise_multiplier: noise } } else { event(noise) }
+            };
+            let split = budget::split(8.0, at(), relation, &[0.2, 0.8], part)?;
+            assert!(split.together.upper <= 8.0, "{split:?}");
+            Ok(split.together)
+        }),
+    ]
+}
+
+/// What has no answer, and why it cannot have one.
+fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> bool {
+    let truncated = event == "truncated" && relation == AddOrRemoveOne;
+    let plain = matches!(event, "gaussian" | "shuffled" | "fixed trials" | "nothing");
+    let fails = matches!(event, "histogram" | "pipeline" | "balls in bins" | "discrete gaussian")
+        || event == "fixed size" && relation != AddOrRemoveOne;
+    let alone = matches!(event, "truncated" | "fixed size" | "balls in bins" | "histogram" | "pipeline");
+    truncated
+        || match question {
+            "zCDP" => !plain,
+            "divergence" => fails,
+            "pairs of units" => alone,
+            // Nothing has no noise to find.
+            "noise" | "split" => event == "nothing",
+            _ => false,
+        }
+}
+
+#[test]
+fn every_question_of_every_event_is_answered_in_order_or_refused_by_name() {
+    let mut wrong = Vec::new();
+    for (kind, event) in events() {
+        for relation in [AddOrRemoveOne, ReplaceOne, ZeroOut] {
+            for (name, question) in questions() {
+                let asked = format!("{name} of {kind} under {relation:?}");
+                let refusal = has_no_answer(name, kind, relation);
+                match question(event, relation) {
+                    Ok(bounds) => {
+                        let ordered =
+                            bounds.lower >= 0.0 && bounds.lower <= bounds.upper && bounds.upper.is_finite();
+                        if refusal || !ordered {
+                            wrong.push(format!("{asked}: {bounds:?}"));
+                        }
+                    }
+                    Err(error) => {
+                        let text = error.to_string();
+                        let named = !text.is_empty() && !text.contains('\n');
+                        if !(refusal && named) {
+                            wrong.push(format!("{asked}: {text}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), 14 * 14 * 3, wrong.join("\n"));
+}
