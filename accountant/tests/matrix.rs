@@ -11,8 +11,11 @@ use accountant::{
     exact_epsilon, gaussian_equivalent, group_epsilon, statement, tradeoff, zcdp,
 };
 
-/// One of every kind, with noise as a parameter.
-fn events() -> Vec<(&'static str, fn(f64) -> DpEvent)> {
+/// An event, given its noise.
+type Kind = fn(f64) -> DpEvent;
+
+/// One of every kind.
+fn events() -> Vec<(&'static str, Kind)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
         ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
@@ -86,7 +89,7 @@ fn steps(step: DpEvent, count: u64) -> DpEvent {
 }
 
 type Answer = Result<Bounds, AccountantError>;
-type Question = fn(fn(f64) -> DpEvent, NeighboringRelation) -> Answer;
+type Question = fn(Kind, NeighboringRelation) -> Answer;
 
 fn at() -> Delta {
     Delta::new(1e-6).unwrap()
