@@ -1,6 +1,7 @@
 //! Every question of every event under every relation: ordered finite bounds, or a refusal by name from the list below.
 //!
-//! Events that are known by a table are used once by default, where the answer is a sum; ACCOUNTANT_FULL=1 composes them.
+//! Events that are known by a table are used once by default, where the answer is a sum, and of the questions that need
+//! many answers every fourth is asked; ACCOUNTANT_FULL=1 composes and asks all.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -157,17 +158,33 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
             "divergence" => fails,
             "pairs of units" => alone,
             // Nothing has no noise to find.
-            "noise" | "split" => event == "nothing",
+            "noise" => event == "nothing",
+            // Where other parts alone cost more than a stage's share, no noise is enough.
+            "split" => matches!(event, "nothing" | "pipeline"),
             _ => false,
         }
+}
+
+/// Whether a question asks the accountant dozens of times.
+fn needs_many(question: &str) -> bool {
+    matches!(
+        question,
+        "true positive rate" | "gaussian equivalent" | "statement" | "noise" | "steps" | "split"
+    )
 }
 
 #[test]
 fn every_question_of_every_event_is_answered_in_order_or_refused_by_name() {
     let mut wrong = Vec::new();
-    for (kind, event) in events() {
-        for relation in [AddOrRemoveOne, ReplaceOne, ZeroOut] {
-            for (name, question) in questions() {
+    let full = std::env::var_os("ACCOUNTANT_FULL").is_some();
+    let mut asked_for = 0;
+    for (row, (kind, event)) in events().into_iter().enumerate() {
+        for (column, relation) in [AddOrRemoveOne, ReplaceOne, ZeroOut].into_iter().enumerate() {
+            for (index, (name, question)) in questions().into_iter().enumerate() {
+                if !full && needs_many(name) && (row + 2 * column + index) % 4 != 0 {
+                    continue;
+                }
+                asked_for += 1;
                 let asked = format!("{name} of {kind} under {relation:?}");
                 let refusal = has_no_answer(name, kind, relation);
                 match question(event, relation) {
@@ -189,5 +206,5 @@ fn every_question_of_every_event_is_answered_in_order_or_refused_by_name() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), 14 * 14 * 3, wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), asked_for, wrong.join("\n"));
 }
