@@ -274,19 +274,19 @@ mod tests {
             let pair = Pair::new(sigma, part(weight, 1.0), part(0.5 * weight, 1.0)).cut_at_tail(tail);
             let (left, right, count) = (-1.0 - 9.8 * sigma, pair.cut(), 2_000_000);
             let width = (right - left) / f64::from(count);
+            // Taken out, so that no power overflows.
+            let scale = power * pair.loss(right);
             let sum: f64 = (0..count)
                 .map(|index| {
                     let x = left + width * (f64::from(index) + 0.5);
-                    libm::exp(-0.5 * x * x / (sigma * sigma) + pair.log_q(x) + power * pair.loss(x))
+                    libm::exp(-0.5 * x * x / (sigma * sigma) + pair.log_q(x) + power * pair.loss(x) - scale)
                 })
                 .sum();
-            let expected = libm::log(sum * width / (sigma * libm::sqrt(2.0 * PI)));
+            let expected = scale + libm::log(sum * width / (sigma * libm::sqrt(2.0 * PI)));
             // The middles are off by width²/24 times the slope at the cut; what is cut off lacks its compensation.
             let lost = (power + 1.0) * 4.0 * tail;
-            assert!(
-                libm::fabs(log_moment(&pair, power) - expected) < 1e-9 + lost,
-                "{sigma} {weight} {power}"
-            );
+            let off = libm::fabs(log_moment(&pair, power) - expected);
+            assert!(off < allowed + lost, "{sigma} {weight} {power}: {off}");
         }
     }
 }
