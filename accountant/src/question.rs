@@ -186,13 +186,13 @@ fn composed_epsilon(
         // No loss exceeds the sum of the highest.
         learn(Bounds::new(0.0, most * (1.0 + 1e-12)))?;
     }
+    if let Some(done) = learn(straight::epsilon(side, delta, start))? {
+        return Ok(done);
+    }
     if exceeded > 0.0
         && let Some(done) = learn(ladder::coarse_epsilon(side, delta, start, exceeded))?
     {
         // Coarsely known, it is seen to cost less than another direction.
-        return Ok(done);
-    }
-    if let Some(done) = learn(straight::epsilon(side, delta, start))? {
         return Ok(done);
     }
     if let Some(done) = learn(lattice::quick_epsilon(side, delta, start))? {

@@ -14,8 +14,9 @@
 //! * mass ≥ (b−a)·e^{mean of G} (Jensen). The square's mean is exact, that of log p is at least its value in the
 //!   middle, that of log q at most the mean of its values at both ends.
 //! * G′ lies between −b/σ² + s·(log p)′(a) − (s−1)·(log q)′(b) and the same with a and b exchanged. With m the larger of
-//!   their sizes, g ≤ g(a)·e^{m·(b−a)}, and for f = g/ℓ′ the variation is at most ∫ f·(m + d/σ²): displacements in
-//!   [0, d] have a variance of at most d times their mean, hence |ℓ″| ≤ (d/σ²)·ℓ′.
+//!   their sizes, g ≤ g(a)·e^{m·(b−a)}, and for f = g/ℓ′ the variation is at most ∫ f·(m + |ℓ″|/ℓ′). Displacements in
+//!   [0, d] of mean e have a variance of at most e·(d − e), hence |ℓ″|/ℓ′ is at most the larger of d/σ² − (log p)′(a), d that
+//!   of P, and d/σ² + (log q)′(b), d that of Q.
 //!
 //! Left of the first cell G′ ≥ |x|/σ², so that the mass there is at most g·σ²/|x|. Right of the last one f falls.
 
@@ -28,12 +29,9 @@ use super::moment::{FOLLOWED, log_moment};
 /// What logarithms and exponentials may be off by, relative to a mass or a density.
 const ROUNDING: f64 = 1e-9;
 
-/// Mass of a run of cells.
-const SHARE: f64 = 0.008;
-
 /// Cells of the tilted law.
 pub(super) struct Decay {
-    /// Mass and the losses at the ends of each run of cells.
+    /// Mass and the losses at the ends of each cell that matters.
     cells: Vec<(f64, f64, f64)>,
     /// (P(x < x*), f(x*) + V) for candidates x*.
     splits: Vec<(f64, f64)>,
@@ -85,7 +83,8 @@ impl Decay {
             let falls = -b.x / variance + s * a.slopes.0 + (s - 1.0) * b.slopes.1;
             let rises = -a.x / variance + s * b.slopes.0 + (s - 1.0) * a.slopes.1;
             let steepest = libm::fabs(falls).max(libm::fabs(rises));
-            let bent = steepest + far / variance;
+            let curved = (p / variance - a.slopes.0).max(q / variance - b.slopes.1).max(0.0);
+            let bent = steepest + curved * (1.0 + ROUNDING);
             Cell {
                 least: width * libm::exp(log_norm + mean) * (1.0 - ROUNDING),
                 most: width * a.density.min(b.density) * libm::exp(width * steepest) * (1.0 + ROUNDING),
@@ -102,7 +101,13 @@ impl Decay {
         let onward = -right / variance + s * p / variance + (s - 1.0) * last.slopes.1 + far / variance;
         let falling = onward < 0.0 || right == pair.cut();
         let splits = if falling { splits(&cells, &edges, variance) } else { Vec::new() };
-        let cells = merged(&cells, &edges);
+        let loss = |at: &Point| at.log_p - at.log_q;
+        let cells = cells
+            .iter()
+            .zip(edges.windows(2))
+            .filter(|(cell, _)| cell.least > 1e-4)
+            .map(|(cell, ends)| (cell.least, loss(&ends[0]), loss(&ends[1])))
+            .collect();
         Self { cells, splits, uses }
     }
 
@@ -123,21 +128,6 @@ impl Decay {
         let by_parts = self.splits.iter().map(|(mass, rough)| mass + rough / from).fold(1.0, f64::min);
         self.uses * by_spread.min(libm::log(by_parts))
     }
-}
-
-/// Mass from below and losses at the ends of runs of cells, each of about a hundredth of the mass.
-fn merged(cells: &[Cell], edges: &[Point]) -> Vec<(f64, f64, f64)> {
-    let loss = |at: &Point| at.log_p - at.log_q;
-    let mut runs = Vec::new();
-    let (mut mass, mut start) = (0.0, 0);
-    for (index, cell) in cells.iter().enumerate() {
-        mass += cell.least;
-        if mass > SHARE || index + 1 == cells.len() {
-            runs.push((mass, loss(&edges[start]), loss(&edges[index + 1])));
-            (mass, start) = (0.0, index + 1);
-        }
-    }
-    runs
 }
 
 /// For every fourth cell: the mass left of it, and f + V from its left end on.

@@ -207,7 +207,7 @@ fn beyond(
     const RATIO: f64 = 1.25;
     let mut from = 4.0 * spacing;
     let mut pieces = Vec::new();
-    while from < 1e7 * spacing {
+    for _ in 0..160 {
         let to = from * RATIO;
         let piece = |end: f64| {
             let falls: f64 = decays.iter().map(|decay| decay.log_bound(from, end)).sum();
