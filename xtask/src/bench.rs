@@ -22,14 +22,12 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
         other => bail!("`{}` is no option of bench; allowed: --venv PATH", other.join(" ")),
     };
     let mut jobs = Vec::new();
-    if root.join(package).join("benches").is_dir() {
-        jobs.push(Job::cargo(root).args(["bench", "--package", package]));
+    for name in benches(&root.join(package).join("benches"))? {
+        // A package alone would take other features of Burn than the workspace, and compile it anew.
+        jobs.push(Job::cargo(root).args(["bench", "--workspace", "--bench", name.as_str()]));
     }
     if root.join(package).join("examples/timing.rs").is_file() {
         jobs.push(Job::cargo(root).args(["run", "--release", "--package", package, "--example", "timing"]));
-    }
-    if jobs.is_empty() {
-        bail!("{package} has neither benches nor a timing example");
     }
     let native = tools::target_dir(root).join("accountant-native.jsonl");
     for job in jobs {
@@ -48,6 +46,19 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
         js::measure(root, &native)?;
     }
     Ok(true)
+}
+
+/// Names of the benches of a folder: its files, and its folders that hold a `main.rs`.
+fn benches(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").is_file() {
+            names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Compares the tokenizer with its peers on whole corpora.
