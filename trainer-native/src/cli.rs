@@ -107,7 +107,7 @@ enum Command {
         #[arg(long, default_value = "f32")]
         dtype: DtypeName,
     },
-    /// List the devices built into this program
+    /// List the devices built into this program, and what a device lacks that cannot be used here
     Devices,
     /// Continue a prompt with a finished run's model
     Generate {
@@ -240,7 +240,7 @@ fn carry_out(cli: Cli) -> Result<(), RunError> {
             export::export(&run, &out, dtype.into())?;
             say(&out.display().to_string())
         }
-        Some(Command::Devices) => say(&device::built_in().join("\n")),
+        Some(Command::Devices) => say(&device::listing()),
         Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
             say(&generate::generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
         }

@@ -1,10 +1,17 @@
 //! The choice of a backend at run time among those built in.
 
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+mod noise;
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+mod probe;
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+mod product;
+
 use plan::Device;
 use thiserror::Error;
 
 /// A device that this program cannot use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// Its backend was left out of the build.
@@ -17,13 +24,39 @@ pub enum DeviceError {
         /// The device and the Cargo feature of the same name.
         device: &'static str,
     },
+    /// It is built in, but this machine lacks the hardware or its driver.
+    #[error("device \"{device}\" cannot be used here: {reason}; {fix}, or choose another with --device")]
+    Unusable {
+        /// The device.
+        device: &'static str,
+        /// What its library says.
+        reason: String,
+        /// What it needs.
+        fix: &'static str,
+    },
 }
 
-#[cfg(feature = "wgpu")]
-impl crate::layer::Kernels for burn_wgpu::Wgpu {}
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+impl<R, T> crate::layer::Kernels for burn_cubecl::CubeBackend<R, f32, i32, T>
+where
+    R: burn_cubecl::CubeRuntime,
+    T: burn_cubecl::BoolElement,
+{
+    fn add_and_divide(
+        values: crate::tensor::Tensor<Self, 1>,
+        noise: &dyn crate::layer::NoiseSource,
+        divisor: f64,
+    ) -> crate::tensor::Tensor<Self, 1> {
+        noise::add_and_divide(values, noise, divisor)
+    }
 
-#[cfg(feature = "cuda")]
-impl crate::layer::Kernels for burn_cuda::Cuda {}
+    fn product<const D: usize>(
+        a: crate::tensor::Tensor<Self, D>,
+        b: crate::tensor::Tensor<Self, D>,
+    ) -> crate::tensor::Tensor<Self, D> {
+        product::product(a, b)
+    }
+}
 
 /// The devices built into this program, by the names that plans and `--device` use.
 #[must_use]
@@ -38,6 +71,26 @@ pub fn built_in() -> Vec<&'static str> {
     names
 }
 
+/// The devices built in, one a line, with the reason where one cannot be used on this machine.
+#[must_use]
+pub fn listing() -> String {
+    let line = |device: Device, name: &str| match on_device(device, Nothing) {
+        Ok(()) => Some(name.to_owned()),
+        Err(DeviceError::NotBuiltIn { .. }) => None,
+        Err(error) => Some(format!("{name}: {error}")),
+    };
+    let all = [(Device::Cpu, "cpu"), (Device::Wgpu, "wgpu"), (Device::Cuda, "cuda")];
+    let lines: Vec<_> = all.into_iter().filter_map(|(device, name)| line(device, name)).collect();
+    lines.join("\n")
+}
+
+struct Nothing;
+
+impl OnDevice for Nothing {
+    type Output = ();
+    fn run<B: crate::layer::Kernels>(self, _: B::Device) {}
+}
+
 /// Work that runs on whichever backend was chosen.
 pub trait OnDevice {
     /// What it gives.
@@ -46,19 +99,25 @@ pub trait OnDevice {
     fn run<B: crate::layer::Kernels>(self, device: B::Device) -> Self::Output;
 }
 
-/// Runs `work` on the backend of `device`.
+/// Runs `work` on the backend of `device`, once that has shown that it computes.
 ///
 /// # Errors
-/// [`DeviceError::NotBuiltIn`], naming the feature to build with.
+/// [`DeviceError`], with what to build or to install.
 pub fn on_device<W: OnDevice>(device: Device, work: W) -> Result<W::Output, DeviceError> {
     match device {
         Device::Cpu => Ok(work.run::<crate::tensor::Flex>(crate::tensor::FlexDevice)),
         #[cfg(feature = "wgpu")]
-        Device::Wgpu => Ok(work.run::<burn_wgpu::Wgpu>(burn_wgpu::WgpuDevice::default())),
+        Device::Wgpu => {
+            probe::wgpu()?;
+            Ok(work.run::<burn_wgpu::Wgpu>(burn_wgpu::WgpuDevice::default()))
+        }
         #[cfg(not(feature = "wgpu"))]
         Device::Wgpu => Err(DeviceError::NotBuiltIn { device: "wgpu" }),
         #[cfg(feature = "cuda")]
-        Device::Cuda => Ok(work.run::<burn_cuda::Cuda>(burn_cuda::CudaDevice::default())),
+        Device::Cuda => {
+            probe::cuda()?;
+            Ok(work.run::<burn_cuda::Cuda>(burn_cuda::CudaDevice::default()))
+        }
         #[cfg(not(feature = "cuda"))]
         Device::Cuda => Err(DeviceError::NotBuiltIn { device: "cuda" }),
     }

@@ -3,7 +3,7 @@
 pub use burn_flex::{Flex, FlexDevice, FlexTensor};
 pub use burn_tensor::backend::Backend;
 pub use burn_tensor::{
-    Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, TensorPrimitive, activation,
+    Bool, DType, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData, TensorPrimitive, activation,
 };
 
 /// A float tensor of `dtype` from host values in row-major order.

@@ -7,7 +7,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Bench, tiny_with_vocabulary};
+use common::{Bench, refuses_device, tiny_with_vocabulary};
 use trainer_native::verify::verify_run;
 
 /// The same steps with the same noise give the same weights, but for the rounding of 32-bit sums.
@@ -25,4 +25,11 @@ fn a_run_on_wgpu_ends_where_one_on_the_cpu_does() {
     assert_eq!(verify_run(&bench.path("wgpu")).unwrap().steps_done, 10);
     let devices = Command::new(env!("CARGO_BIN_EXE_trainer-native")).arg("devices").output().unwrap();
     assert_eq!(String::from_utf8(devices.stdout).unwrap(), "cpu\nwgpu\n");
+}
+
+/// Linux's only way to a graphics processor here is Vulkan, whose loader looks for drivers where this variable says.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_a_driver_wgpu_is_refused_before_anything_is_written() {
+    refuses_device("wgpu", ["VK_ICD_FILENAMES", "/nonexistent"], "Vulkan");
 }

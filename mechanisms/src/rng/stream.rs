@@ -31,6 +31,18 @@ impl Stream {
         self.words.set_word_pos(u128::from(word));
     }
 
+    /// The key of this stream, for a device that draws its words itself: ChaCha20 under a nonce of 0, block numbers from 0.
+    ///
+    /// As secret as the figures it gives: never to be stored or shown.
+    #[must_use]
+    pub fn key(&self) -> [u32; 8] {
+        let mut key = [0_u32; 8];
+        for (word, bytes) in key.iter_mut().zip(self.words.get_seed().chunks_exact(4)) {
+            *word = bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u32::from(byte));
+        }
+        key
+    }
+
     /// Uniform on the open interval (0, 1): one of the 2⁵² midpoints `(k + ½)·2⁻⁵²`, so never 0 and never 1.
     pub fn uniform(&mut self) -> f64 {
         open_unit(self.next_u64())
@@ -74,10 +86,7 @@ impl Stream {
         if words < 16 * BLOCK || !place.is_multiple_of(16) {
             return 0;
         }
-        let mut key = [0_u32; 8];
-        for (word, bytes) in key.iter_mut().zip(self.words.get_seed().chunks_exact(4)) {
-            *word = bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u32::from(byte));
-        }
+        let key = self.key();
         let (nonce, first) = (self.words.get_stream(), (place / 16) as u64);
         pulp::Arch::new().dispatch(Blocks { key, nonce, first, out: &mut out[..words] });
         self.words.set_word_pos(place + 2 * words as u128);

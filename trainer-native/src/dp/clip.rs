@@ -249,14 +249,14 @@ fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>, spec: &P
             // The narrower factor takes the scaling.
             let (input, grad) =
                 if input.dims()[2] < grad.dims()[2] { (scale(input), grad) } else { (input, scale(grad)) };
-            rows(input).transpose().matmul(rows(grad))
+            B::product(rows(input).transpose(), rows(grad))
         }
         Record::Lookup { tokens, grad, .. } => {
             let table = Tensor::zeros([spec.shape[0], spec.shape[1]], (&device, grad.dtype()));
             scatter(table, tokens, scale(grad))
         }
         Record::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
-            let head = rows(logits_grad).transpose().matmul(rows(scale(hidden)));
+            let head = B::product(rows(logits_grad).transpose(), rows(scale(hidden)));
             scatter(head, tokens, scale(grad))
         }
     };

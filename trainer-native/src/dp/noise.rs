@@ -1,9 +1,9 @@
 //! The Gaussian mechanism on a clipped sum, and the gradients an optimizer takes.
 
-use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose};
+use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
 
 use super::ClippedSum;
-use crate::layer::Kernels;
+use crate::layer::{Kernels, NoiseSource};
 use crate::tensor::{Tensor, to_host_f64};
 
 /// A gradient that may be released: noise was added before anything read it.
@@ -54,10 +54,37 @@ impl<B: Kernels> BaselineGradient<B> {
     }
 }
 
+/// Noise of one parameter at one step.
+struct GradientNoise<'a, R> {
+    rng: &'a R,
+    step: u64,
+    index: u32,
+    std: f64,
+}
+
+impl<R: PrivacyRng> GradientNoise<'_, R> {
+    fn stream(&self) -> Stream {
+        self.rng.stream(Purpose::GradientNoise, self.step, self.index)
+    }
+}
+
+impl<R: PrivacyRng> NoiseSource for GradientNoise<'_, R> {
+    fn fill(&self, first: usize, out: &mut [f32]) {
+        let mut stream = self.stream();
+        stream.seek(2 * first as u64);
+        stream.fill_gaussian_f32(out, self.std);
+    }
+
+    fn gaussian(&self) -> Option<([u32; 8], f64)> {
+        Some((self.stream().key(), self.std))
+    }
+}
+
 /// Adds noise to the sum once, then divides by the plan's constant.
 ///
-/// Noise of parameter t comes from the stream (gradient noise, `step`, t), drawn on the host in f64 and rounded to f32.
-/// An element's noise is addressed by its place in the stream, so it does not depend on which thread draws it.
+/// Noise of parameter t comes from the stream (gradient noise, `step`, t), drawn on the host in f64 and rounded to f32, or
+/// by a graphics processor from the same words. An element's noise is addressed by its place in the stream, so it does
+/// not depend on which thread draws it.
 pub fn privatize<B: Kernels>(
     sum: Bounded<ClippedSum<B>>,
     mechanism: &GaussianMechanism,
@@ -68,12 +95,8 @@ pub fn privatize<B: Kernels>(
     let noise_std = mechanism.std(&sum) / expected_batch_size;
     let noisy = mechanism.privatize_with(sum, |sum, std| {
         for (index, part) in sum.parts.iter_mut().enumerate() {
-            let draw = |first: usize, out: &mut [f32]| {
-                let mut stream = rng.stream(Purpose::GradientNoise, step, index as u32);
-                stream.seek(2 * first as u64);
-                stream.fill_gaussian_f32(out, std);
-            };
-            part.inplace(|part| B::add_and_divide(part, &draw, expected_batch_size));
+            let noise = GradientNoise { rng, step, index: index as u32, std };
+            part.inplace(|part| B::add_and_divide(part, &noise, expected_batch_size));
         }
     });
     PrivateGradient { parts: noisy.parts, noise_std }

@@ -124,7 +124,7 @@ pub fn settle<B: Kernels>(records: Vec<Record<B>>) -> Vec<Record<B>> {
             if PASSES * whole > seq * factors / 2 || whole > factors {
                 return Record::Product { param, input, grad };
             }
-            let grads = input.transpose().matmul(grad).reshape([batch, whole]);
+            let grads = B::product(input.transpose(), grad).reshape([batch, whole]);
             Record::Explicit { param, grads }
         }
         other => other,

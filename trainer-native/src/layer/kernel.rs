@@ -20,9 +20,23 @@ pub struct AdamStep {
     pub rate: f64,
 }
 
-/// A source of noise for the elements of one parameter: fills a stretch that begins at the given element, an even one. An
-/// element gets the same noise whatever the stretch.
-pub type NoiseSource<'a> = &'a (dyn Fn(usize, &mut [f32]) + Sync);
+/// A source of noise for the elements of one parameter.
+pub trait NoiseSource: Sync {
+    /// Fills a stretch that begins at element `first`, an even one. An element gets the same noise whatever the stretch.
+    fn fill(&self, first: usize, out: &mut [f32]);
+
+    /// Key and standard deviation, where the noise is a Gaussian fill of a stream from its beginning: a device may then
+    /// draw it itself.
+    fn gaussian(&self) -> Option<([u32; 8], f64)> {
+        None
+    }
+}
+
+impl<F: Fn(usize, &mut [f32]) + Sync> NoiseSource for F {
+    fn fill(&self, first: usize, out: &mut [f32]) {
+        self(first, out);
+    }
+}
 
 /// A Burn backend with the operations of the layers.
 pub trait Kernels: Backend {
@@ -276,7 +290,7 @@ pub trait Kernels: Backend {
     ///
     /// # Shapes
     /// - values, output: `[n]`
-    fn add_and_divide(values: Tensor<Self, 1>, noise: NoiseSource<'_>, divisor: f64) -> Tensor<Self, 1> {
+    fn add_and_divide(values: Tensor<Self, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Self, 1> {
         portable::add_and_divide(values, noise, divisor)
     }
 
@@ -286,6 +300,16 @@ pub trait Kernels: Backend {
     /// - all: `[n]`
     fn adam(before: [Tensor<Self, 1>; 4], step: &AdamStep) -> [Tensor<Self, 1>; 3] {
         portable::adam(before, step)
+    }
+
+    /// Matrix product that rounds as the tensors' format does. Norms and sums of gradients are made of these alone: a device's
+    /// usual product may round its operands more, and a gradient then be longer than its norm says.
+    ///
+    /// # Shapes
+    /// - a: `[…, m, k]`, b: `[…, k, n]`
+    /// - output: `[…, m, n]`
+    fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        a.matmul(b)
     }
 
     /// Inner products of rows.

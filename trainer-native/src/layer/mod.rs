@@ -14,7 +14,7 @@ mod history;
 mod kernel;
 mod multi_head;
 mod norm;
-mod portable;
+pub(crate) mod portable;
 mod relative;
 mod rms_norm;
 mod rotary;

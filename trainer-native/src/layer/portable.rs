@@ -1,6 +1,6 @@
 //! The meaning of each kernel in plain tensor operations: what runs on devices without a fused form, and the oracle of those with one.
 
-use super::kernel::{AdamStep, NoiseSource};
+use super::kernel::{AdamStep, Kernels, NoiseSource};
 use crate::tensor::{Backend, IndexingUpdateOp, Int, Tensor, activation, from_host};
 
 pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
@@ -210,19 +210,19 @@ pub fn scale_examples<B: Backend>(values: Tensor<B, 3>, factors: Tensor<B, 1>) -
     values * factors.reshape([batch, 1, 1])
 }
 
-pub fn weighted_sum<B: Backend>(values: Tensor<B, 2>, weights: Tensor<B, 1>) -> Tensor<B, 1> {
+pub fn weighted_sum<B: Kernels>(values: Tensor<B, 2>, weights: Tensor<B, 1>) -> Tensor<B, 1> {
     let n = values.dims()[1];
-    weights.unsqueeze::<2>().matmul(values).reshape([n])
+    B::product(weights.unsqueeze::<2>(), values).reshape([n])
 }
 
 pub fn add_and_divide<B: Backend>(
     values: Tensor<B, 1>,
-    noise: NoiseSource<'_>,
+    noise: &dyn NoiseSource,
     divisor: f64,
 ) -> Tensor<B, 1> {
     let (device, dtype, length) = (values.device(), values.dtype().into(), values.dims()[0]);
     let mut drawn = vec![f32::NAN; length];
-    in_pieces(&mut drawn, noise);
+    in_pieces(&mut drawn, |first, piece| noise.fill(first, piece));
     (values + from_host(drawn, [length], dtype, &device)) / divisor
 }
 
@@ -272,25 +272,25 @@ pub fn dots<B: Backend>(a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 1> {
 /// this. Rounding of d products in 16 partial sums is about 6e-8·√(d/16) of their absolute sum.
 pub const ROUNDING: f64 = 4e-6;
 
-pub fn product_squares<B: Backend>(input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
+pub fn product_squares<B: Kernels>(input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
     let [_, seq, d_in] = input.dims();
     let d_out = grad.dims()[2];
     if seq * (d_in + d_out) < d_in * d_out {
         upper_dots(gram(input.clone(), input), gram(grad.clone(), grad))
     } else {
-        let product = flat(input.transpose().matmul(grad));
+        let product = flat(B::product(input.transpose(), grad));
         dots(product.clone(), product)
     }
 }
 
-pub fn lookup_squares<B: Backend>(tokens: Tensor<B, 2, Int>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
+pub fn lookup_squares<B: Kernels>(tokens: Tensor<B, 2, Int>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
     let [batch, seq] = tokens.dims();
     let same = tokens.clone().reshape([batch, seq, 1]).equal(tokens.reshape([batch, 1, seq]));
     let same = same.float().cast(grad.dtype());
     upper_dots(gram(grad.clone(), grad), flat(same))
 }
 
-pub fn lookup_head_dots<B: Backend>(
+pub fn lookup_head_dots<B: Kernels>(
     tokens: Tensor<B, 2, Int>,
     grad: Tensor<B, 3>,
     hidden: Tensor<B, 3>,
@@ -309,8 +309,8 @@ fn upper_dots<B: Backend>(a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 1> {
 }
 
 /// Inner products of positions, flat: `[batch, seq, d]` twice → `[batch, seq·seq]`
-fn gram<B: Backend>(a: Tensor<B, 3>, b: Tensor<B, 3>) -> Tensor<B, 2> {
-    flat(a.matmul(b.transpose()))
+fn gram<B: Kernels>(a: Tensor<B, 3>, b: Tensor<B, 3>) -> Tensor<B, 2> {
+    flat(B::product(a, b.transpose()))
 }
 
 fn flat<B: Backend>(values: Tensor<B, 3>) -> Tensor<B, 2> {

@@ -48,6 +48,27 @@ impl Bench {
     }
 }
 
+/// A device that the environment variable takes away is refused in one line that says what it needs, without a panic, and
+/// leaves no folder; the list of devices says the same.
+pub fn refuses_device(device: &str, [variable, value]: [&str; 2], need: &str) {
+    let bench = Bench::new(&tiny_with_vocabulary());
+    let output = bench.command("run", &["--device", device]).env(variable, value).output().unwrap();
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    for part in [&format!("device \"{device}\" cannot be used here"), need, "--device"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(!message.contains("panicked") && !bench.path("run").exists());
+    let devices = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .arg("devices")
+        .env(variable, value)
+        .output()
+        .unwrap();
+    let listing = String::from_utf8(devices.stdout).unwrap();
+    assert!(listing.starts_with("cpu\n") && listing.contains("cannot be used here"), "{listing}");
+    assert!(devices.status.success() && devices.stderr.is_empty());
+}
+
 /// All weights of a model file, in the order of their names.
 pub fn values(model: &[u8]) -> Vec<f32> {
     let tensors = safetensors::SafeTensors::deserialize(model).unwrap();

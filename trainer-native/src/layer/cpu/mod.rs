@@ -343,7 +343,7 @@ impl Kernels for Flex {
         close(sum)
     }
 
-    fn add_and_divide(values: Tensor<Self, 1>, noise: NoiseSource<'_>, divisor: f64) -> Tensor<Self, 1> {
+    fn add_and_divide(values: Tensor<Self, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Self, 1> {
         if values.dtype() != DType::F32 {
             return portable::add_and_divide(values, noise, divisor);
         }

@@ -8,13 +8,13 @@ use crate::layer::{AdamStep, NoiseSource};
 const BLOCK: usize = 8192;
 
 /// `values` become (values + noise) / divisor, NaN where the source leaves one out.
-pub fn add_and_divide(values: &mut [f32], noise: NoiseSource<'_>, divisor: f32) {
+pub fn add_and_divide(values: &mut [f32], noise: &dyn NoiseSource, divisor: f32) {
     in_pieces(values, |first, values| {
         let mut block = vec![0.0; BLOCK.min(values.len())];
         for (at, values) in values.chunks_mut(BLOCK).enumerate() {
             let drawn = &mut block[..values.len()];
             drawn.fill(f32::NAN);
-            noise(first + at * BLOCK, drawn);
+            noise.fill(first + at * BLOCK, drawn);
             vectorized(|| {
                 for (value, noise) in values.iter_mut().zip(drawn) {
                     *value = (*value + *noise) / divisor;

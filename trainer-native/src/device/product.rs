@@ -1,0 +1,36 @@
+//! Matrix products that round as their tensors' format does.
+//!
+//! The library's usual product of 32-bit tensors goes to the matrix units of NVIDIA's processors where there are any, which take
+//! 10 bits of each operand (TF32). An example's norm may then be short of what the sum gets of its gradient by a thousandth,
+//! a hundred times what norms are rounded up by.
+
+use burn_cubecl::tensor::CubeTensor;
+use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime};
+use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
+use cubek::matmul::launch::{Strategy, launch_ref};
+use cubek::std::InputBinding;
+
+use crate::tensor::{Tensor, TensorPrimitive};
+
+/// [`crate::layer::Kernels::product`] without matrix units; NaN if no kernel can be launched.
+pub(super) fn product<R: CubeRuntime, T: BoolElement, const D: usize>(
+    a: Tensor<CubeBackend<R, f32, i32, T>, D>,
+    b: Tensor<CubeBackend<R, f32, i32, T>, D>,
+) -> Tensor<CubeBackend<R, f32, i32, T>, D> {
+    let (device, dtype) = (a.device(), a.dtype());
+    let mut shape = a.dims();
+    shape[D - 1] = b.dims()[D - 1];
+    let [a, b]: [CubeTensor<R>; 2] = [a, b].map(|operand| operand.into_primitive().tensor());
+    let out = Tensor::<CubeBackend<R, f32, i32, T>, D>::empty(shape, (&device, dtype));
+    let out: CubeTensor<R> = out.into_primitive().tensor();
+    for strategy in [Strategy::SimpleUnit(Default::default()), Strategy::Naive] {
+        let operand = |tensor: &CubeTensor<R>| InputBinding::new(tensor.clone().binding(), dtype.into());
+        let (out_binding, storage) = (out.clone().binding(), dtype.into());
+        let mut types =
+            MatmulElems::from_globals(&MatmulGlobalElems { lhs: storage, rhs: storage, out: storage });
+        if launch_ref(&strategy, &out.client, operand(&a), operand(&b), out_binding, &mut types).is_ok() {
+            return Tensor::from_primitive(TensorPrimitive::Float(out));
+        }
+    }
+    Tensor::full(shape, f32::NAN, (&device, dtype))
+}
