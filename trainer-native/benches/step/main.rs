@@ -1,51 +1,74 @@
 //! Cost of a private step beside the same step without privacy, in one process: medians of paired ratios. Beside them the
-//! peak memory of both, each in a process of its own, and, where `PEERS_PYTHON` names a Python that has them, PyTorch
-//! and Opacus on the same models.
+//! peak memory of both, each in a process of its own, the model's operations a second and, where `PEERS_PYTHON` names a
+//! Python that has them, PyTorch, Opacus and JAX on the same models.
 //!
-//! `cargo bench --workspace --bench step [-- NAME…]`
+//! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--lot N] [--physical-batch N]]`; a device
+//! must be built in: `--features trainer-native/cuda`.
 
+mod operations;
 mod peers;
+mod request;
 mod settings;
 
 use std::error::Error;
 use std::io::Write;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use mechanisms::TestRng;
-use settings::{SETTINGS, Setting};
+use request::Request;
+use settings::Setting;
+use trainer_native::device::{OnDevice, on_device};
 use trainer_native::engine::{DpStep, Engine, EngineError, Example, PlainStep};
-use trainer_native::tensor::Flex;
+use trainer_native::layer::Kernels;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Examples of a step that is not timed.
 const FEW: usize = 32;
 
-/// The first argument of a process that makes steps of one kind and tells its peak memory.
-const MEMORY: &str = "memory";
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let mut out = std::io::stdout();
-    if let [first, kind, name] = arguments.as_slice()
-        && first == MEMORY
-    {
-        let setting = SETTINGS.iter().find(|setting| setting.name == name).ok_or("no such setting")?;
-        writeln!(out, "{}", peak_of(setting, kind == "private")?)?;
-        return Ok(());
+fn main() -> ExitCode {
+    let measured = Request::from_arguments(std::env::args().skip(1))
+        .and_then(|request| on_device(request.device, request)?);
+    if let Err(error) = measured {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
     }
-    let wanted = |setting: &&Setting| arguments.is_empty() || arguments.iter().any(|w| w == setting.name);
-    let chosen: Vec<&Setting> = SETTINGS.iter().filter(wanted).collect();
+    ExitCode::SUCCESS
+}
+
+impl OnDevice for Request {
+    type Output = Outcome;
+
+    fn run<B: Kernels>(self, device: B::Device) -> Outcome {
+        let mut out = std::io::stdout();
+        if let Some(kind) = &self.memory_of {
+            for setting in &self.settings {
+                writeln!(out, "{}", peak_of::<B>(setting, kind == "private", &device)?)?;
+            }
+            return Ok(());
+        }
+        compare::<B>(&self, &device, &mut out)
+    }
+}
+
+fn compare<B: Kernels>(request: &Request, device: &B::Device, out: &mut impl Write) -> Outcome {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    writeln!(out, "{threads} threads; medians of pairs of steps; GiB at the peak of a process")?;
+    let name = request.device_name();
+    writeln!(
+        out,
+        "{name}, {threads} threads; medians of pairs of steps; GiB of main memory at the peak of a process"
+    )?;
     writeln!(
         out,
         "| setting | plain s | private s | private/plain | of which a lot, s | an example's share alone | plain GiB | private GiB |"
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     let mut ours = Vec::new();
-    for setting in &chosen {
-        let figures = measure(setting)?;
-        let [plain_peak, private_peak] = [peak(setting, "plain")?, peak(setting, "private")?];
+    for setting in &request.settings {
+        let figures = measure::<B>(setting, device)?;
+        let [plain_peak, private_peak] =
+            [peak(request, setting, "plain")?, peak(request, setting, "private")?];
         writeln!(
             out,
             "| {} | {:.3} | {:.3} | {:.3} | {:.3} and {:.3} | {:.3} | {plain_peak:.2} | {private_peak:.2} ({:.2}×) |",
@@ -58,9 +81,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             figures.example_ratio,
             private_peak / plain_peak
         )?;
-        ours.push((*setting, figures));
+        ours.push((setting, figures));
     }
-    peers::compare(&ours, threads, &mut out)
+    operations::utilisation::<B>(&ours, device, out)?;
+    peers::compare(&ours, name, threads, out)
 }
 
 /// What was measured of a setting, in seconds.
@@ -71,33 +95,44 @@ pub struct Figures {
     ratio: f64,
     /// Of a step on no example: noise and optimizer, whatever the lot. Plain and private.
     lot: [f64; 2],
+    /// Of an example.
+    targets: usize,
     /// The ratio of what is left without these: what large lots, as the papers have, come to.
     example_ratio: f64,
 }
 
-fn measure(setting: &Setting) -> Result<Figures, Box<dyn Error>> {
-    let (mut engine, lot) = setting.engine()?;
+fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures> {
+    let (mut engine, lot) = setting.engine::<B>(device)?;
     let mut runs: [Vec<f64>; 6] = Default::default();
     // Readies memory and caches; what a micro-batch of each worker does for that, a lot of many need not.
     let few = &lot[..lot.len().min(FEW)];
     step(&mut engine, few, setting, None)?;
     step(&mut engine, few, setting, Some(0))?;
+    B::sync(device)?;
     for pair in 1..=setting.pairs {
-        let plain = timed(|| step(&mut engine, &lot, setting, None))?;
-        let private = timed(|| step(&mut engine, &lot, setting, Some(2 * pair)))?;
-        let plain_lot = timed(|| step(&mut engine, &[], setting, None))?;
-        let private_lot = timed(|| step(&mut engine, &[], setting, Some(2 * pair + 1)))?;
+        let mut timed = |lot, private| {
+            let start = Instant::now();
+            step(&mut engine, lot, setting, private)?;
+            // A device takes work in a queue.
+            B::sync(device)?;
+            Ok::<_, Box<dyn Error>>(start.elapsed().as_secs_f64())
+        };
+        let plain = timed(&lot, None)?;
+        let private = timed(&lot, Some(2 * pair))?;
+        let plain_lot = timed(&[], None)?;
+        let private_lot = timed(&[], Some(2 * pair + 1))?;
         let ratios = [private / plain, (private - private_lot) / (plain - plain_lot)];
         let values = [plain, private, plain_lot, private_lot].into_iter().chain(ratios);
         runs.iter_mut().zip(values).for_each(|(run, value)| run.push(value));
     }
     let [plain, private, plain_lot, private_lot, ratio, example_ratio] = runs.map(median);
-    Ok(Figures { plain, private, ratio, lot: [plain_lot, private_lot], example_ratio })
+    let targets = lot[0].targets.len();
+    Ok(Figures { plain, private, ratio, lot: [plain_lot, private_lot], targets, example_ratio })
 }
 
 /// One step; a private one has a number.
-fn step(
-    engine: &mut Engine<Flex>,
+fn step<B: Kernels>(
+    engine: &mut Engine<B>,
     lot: &[Example],
     setting: &Setting,
     private: Option<u64>,
@@ -110,21 +145,15 @@ fn step(
     engine.dp_step(lot, step, &TestRng::from_seed(0))
 }
 
-fn timed(work: impl FnOnce() -> Result<(), EngineError>) -> Result<f64, EngineError> {
-    let start = Instant::now();
-    work()?;
-    Ok(start.elapsed().as_secs_f64())
-}
-
 /// Peak memory in GiB of a process that makes steps of one kind.
-fn peak(setting: &Setting, kind: &str) -> Result<f64, Box<dyn Error>> {
+fn peak(request: &Request, setting: &Setting, kind: &str) -> Outcome<f64> {
     let output =
-        Command::new(std::env::current_exe()?).args([MEMORY, kind, setting.name, "--bench"]).output()?;
+        Command::new(std::env::current_exe()?).args(request.memory_arguments(setting, kind)).output()?;
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-fn peak_of(setting: &Setting, private: bool) -> Result<f64, Box<dyn Error>> {
-    let (mut engine, lot) = setting.engine()?;
+fn peak_of<B: Kernels>(setting: &Setting, private: bool, device: &B::Device) -> Outcome<f64> {
+    let (mut engine, lot) = setting.engine::<B>(device)?;
     // However large the lot, no more is held than some micro-batches and their sum.
     let few = &lot[..lot.len().min(FEW)];
     for at in 0..3 {

@@ -64,7 +64,7 @@ class Model(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
 
     def forward(self, tokens):
-        places = torch.arange(tokens.shape[1]).repeat(len(tokens), 1)
+        places = torch.arange(tokens.shape[1], device=tokens.device).repeat(len(tokens), 1)
         x = self.tokens(tokens) + self.positions(places)
         for block in self.blocks:
             x = block(x)
@@ -75,6 +75,8 @@ class Model(nn.Module):
 
 def main():
     torch.set_num_threads(int(sys.argv[1]))
+    on_gpu = sys.argv[2] != "cpu" and torch.cuda.is_available()
+    torch.set_default_device("cuda" if on_gpu else "cpu")
     for line in sys.stdin:
         s = json.loads(line)
         torch.manual_seed(0)
@@ -83,12 +85,16 @@ def main():
             try:
                 step = make(s, tokens)
                 step()
+                if on_gpu:
+                    torch.cuda.synchronize()
                 times = []
                 for _ in range(s["steps"]):
                     start = time.perf_counter()
                     step()
+                    if on_gpu:
+                        torch.cuda.synchronize()
                     times.append(time.perf_counter() - start)
-                print(json.dumps({"peer": peer, "seconds": statistics.median(times)}), flush=True)
+                print(json.dumps({"peer": peer + (" (CUDA)" if on_gpu else ""), "seconds": statistics.median(times)}), flush=True)
             except Exception as failure:  # A peer that gives up is a result.
                 print(json.dumps({"peer": peer, "failed": repr(failure)[:200]}), flush=True)
 

@@ -1,22 +1,21 @@
-//! PyTorch and Opacus on the same models, with as many threads.
+//! PyTorch, Opacus and JAX on the same models, with as many threads, on the same device.
 
-use std::error::Error;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::Figures;
 use super::settings::{Setting, Trainable};
+use super::{Figures, Outcome};
+
+/// Programs that time peers, one JSON object a line.
+const PROGRAMS: [&str; 2] = ["peers.py", "peer_jax.py"];
 
 /// Times the peers and shows them beside our figures.
-pub fn compare(
-    ours: &[(&Setting, Figures)],
-    threads: usize,
-    out: &mut impl Write,
-) -> Result<(), Box<dyn Error>> {
+pub fn compare(ours: &[(&Setting, Figures)], device: &str, threads: usize, out: &mut impl Write) -> Outcome {
     let Some(python) = std::env::var_os("PEERS_PYTHON") else {
-        writeln!(out, "no peers: cargo xtask bench trainer --venv PATH times PyTorch and Opacus too")?;
+        writeln!(out, "no peers: cargo xtask bench trainer --venv PATH times PyTorch, Opacus and JAX too")?;
         return Ok(());
     };
     writeln!(
@@ -28,7 +27,9 @@ pub fn compare(
         if setting.family == "t5" || !matches!(setting.trainable, Trainable::All) {
             continue;
         }
-        for answer in answers(&python, setting, threads)? {
+        let answers =
+            PROGRAMS.map(|program| answers([&python, OsStr::new(program)], setting, device, threads));
+        for answer in answers.into_iter().collect::<Outcome<Vec<_>>>()?.into_iter().flatten() {
             let (peer, Some(seconds)) = (&answer["peer"], answer["seconds"].as_f64()) else {
                 writeln!(out, "{answer}")?;
                 continue;
@@ -41,30 +42,31 @@ pub fn compare(
     Ok(())
 }
 
-/// What the peers take, a JSON object a line.
+/// What the peers of a program take.
 fn answers(
-    python: &std::ffi::OsStr,
+    [python, program]: [&OsStr; 2],
     setting: &Setting,
+    device: &str,
     threads: usize,
-) -> Result<Vec<Value>, Box<dyn Error>> {
+) -> Outcome<Vec<Value>> {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/step"));
     let mut child = Command::new(python)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/step/peers.py"))
-        .arg(threads.to_string())
+        .arg(folder.join(program))
+        .args([&threads.to_string(), device])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // As many rows at a time as our threads have in hand together.
-        writeln!(input, "{}", setting.describe(threads * setting.physical_batch))?;
+        // On the processor as many rows at a time as our threads have in hand together.
+        let workers = if device == "cpu" { threads } else { 1 };
+        writeln!(input, "{}", setting.describe(workers * setting.physical_batch))?;
     }
     let output = child.wait_with_output()?;
     if !output.status.success() {
         let status = output.status;
         return Err(format!("the peers' Python ended with {status}; give a venv that has them").into());
     }
-    String::from_utf8(output.stdout)?
-        .lines()
-        .map(|line| serde_json::from_str(line).map_err(Into::into))
-        .collect()
+    let lines = String::from_utf8(output.stdout)?;
+    lines.lines().map(|line| serde_json::from_str(line).map_err(Into::into)).collect()
 }

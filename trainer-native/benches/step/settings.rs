@@ -1,13 +1,14 @@
 //! What is measured: models by name, with a lot and its physical batches.
 
-use std::error::Error;
-
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use serde_json::{Value, json};
+
+use super::Outcome;
 use trainer_native::engine::{Engine, Example};
-use trainer_native::tensor::{Flex, FlexDevice};
+use trainer_native::layer::Kernels;
 
 /// A model, the lot of a step, and how many rows a micro-batch has.
+#[derive(Clone)]
 pub struct Setting {
     pub name: &'static str,
     pub family: &'static str,
@@ -116,7 +117,7 @@ pub const SETTINGS: [Setting; 12] = [
 
 impl Setting {
     /// An engine with its first weights, and a lot of full-length examples of random tokens.
-    pub fn engine(&self) -> Result<(Engine<Flex>, Vec<Example>), Box<dyn Error>> {
+    pub fn engine<B: Kernels>(&self, device: &B::Device) -> Outcome<(Engine<B>, Vec<Example>)> {
         let mut model = json!({
             "family": self.family, "d_model": self.d_model, "layers": self.layers, "heads": self.heads,
             "d_ff": 4 * self.d_model, "context": self.context
@@ -139,7 +140,7 @@ impl Setting {
             self.vocabulary,
             &mut rng.stream(Purpose::Initialization, 0, 0),
             self.physical_batch,
-            FlexDevice,
+            device.clone(),
         )?
         .recompute(self.recompute);
         let mut stream = rng.stream(Purpose::Data, 0, 0);

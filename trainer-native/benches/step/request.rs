@@ -1,0 +1,83 @@
+//! What the command line asks for.
+
+use plan::Device;
+
+use super::Outcome;
+use super::settings::{SETTINGS, Setting};
+
+/// Settings to measure, and where.
+pub struct Request {
+    pub settings: Vec<Setting>,
+    pub device: Device,
+    /// In a process that makes steps of one kind and tells its peak memory: the kind.
+    pub memory_of: Option<String>,
+    lot: Option<usize>,
+    physical_batch: Option<usize>,
+}
+
+impl Request {
+    /// # Errors
+    /// For flags and settings that do not exist, with those that do.
+    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
+        let mut arguments = arguments.peekable();
+        let (mut names, mut device, mut memory_of) = (Vec::new(), "cpu".to_owned(), None);
+        let [mut lot, mut physical_batch] = [None, None];
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+            match argument.as_str() {
+                // Cargo's own.
+                "--bench" => {}
+                "--device" => device = value()?,
+                "--lot" => lot = Some(value()?.parse()?),
+                "--physical-batch" => physical_batch = Some(value()?.parse()?),
+                "--memory-of" => memory_of = Some(value()?),
+                flag if flag.starts_with("--") => {
+                    return Err(
+                        format!("{flag} is no flag; allowed: --device, --lot, --physical-batch").into()
+                    );
+                }
+                name => names.push(name.to_owned()),
+            }
+        }
+        let device = serde_json::from_value(device.into())?;
+        let mut settings = chosen(&names)?;
+        for setting in &mut settings {
+            setting.lot = lot.unwrap_or(setting.lot);
+            setting.physical_batch = physical_batch.unwrap_or(setting.physical_batch);
+        }
+        Ok(Self { settings, device, memory_of, lot, physical_batch })
+    }
+
+    pub fn device_name(&self) -> &'static str {
+        match self.device {
+            Device::Cpu => "cpu",
+            Device::Wgpu => "wgpu",
+            Device::Cuda => "cuda",
+        }
+    }
+
+    /// For a process that tells its peak memory after steps of this kind.
+    pub fn memory_arguments(&self, setting: &Setting, kind: &str) -> Vec<String> {
+        let flags = [
+            ("--memory-of", Some(kind.to_owned())),
+            ("--device", Some(self.device_name().to_owned())),
+            ("--lot", self.lot.map(|lot| lot.to_string())),
+            ("--physical-batch", self.physical_batch.map(|rows| rows.to_string())),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        std::iter::once(setting.name.to_owned()).chain(given.flatten()).collect()
+    }
+}
+
+/// Settings by name; all without one.
+fn chosen(names: &[String]) -> Outcome<Vec<Setting>> {
+    if names.is_empty() {
+        return Ok(SETTINGS.to_vec());
+    }
+    let find = |name: &String| {
+        let allowed = || SETTINGS.map(|setting| format!("\"{}\"", setting.name)).join(", ");
+        let found = SETTINGS.iter().find(|setting| setting.name == name);
+        Ok(found.ok_or_else(|| format!("there is no setting \"{name}\"; allowed: {}", allowed()))?.clone())
+    };
+    names.iter().map(find).collect()
+}
