@@ -4,7 +4,7 @@
 //! of noise (3 unless set), and how far from it they lie at most. The corpus is put
 //! together from `../shared/data` (Brown, WikiText-2, IRC, novels; what stands between blanks is a word); without it,
 //! from invented notes. Rounds share the whole budget, but for the row that says what `dp-tokenizer train` does: it
-//! leaves a quarter of μ² to counts.
+//! leaves a quarter of μ² to counts. Rows can be chosen: `cargo bench -p dp-tokenizer --bench release -- mad2r`.
 
 #![allow(clippy::print_stdout, reason = "a bench talks to its user")]
 
@@ -167,7 +167,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         "pooled",
         "pooled, counted",
     ];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if let Some(unknown) = wanted.iter().find(|word| !names.contains(&word.as_str())) {
+        return Err(format!("{unknown} is no row; allowed: {}", names.join(", ")).into());
+    }
     for name in names {
+        if !wanted.is_empty() && !wanted.iter().any(|word| word == name) {
+            continue;
+        }
         let mut line = format!("{name:<18}");
         for (size, epsilon) in settings {
             let config = row(name, epsilon, size)?;

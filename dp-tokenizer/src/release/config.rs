@@ -4,6 +4,7 @@ use accountant::DpEvent;
 use mechanisms::MechanismError;
 
 use super::contribution::Contribution;
+use super::degree::{self, Outlook};
 use super::histogram::noise;
 use super::method::Method;
 use super::threshold::{Rule, Threshold};
@@ -14,9 +15,6 @@ const MAX_ITEMS: u32 = 4096;
 
 /// The counts' share of μ², unless told otherwise.
 pub const COUNT_SHARE: f64 = 0.25;
-
-/// How far, in σ, an item may lie below the next threshold of MAD2R and still get weight.
-const HOPE: f64 = 1.0;
 
 /// Why a release is refused.
 #[derive(Debug, thiserror::Error)]
@@ -294,14 +292,13 @@ impl ReleaseConfig {
         self.threshold_delta * super::pooled::delta_share(round, self.rounds())
     }
 
-    /// The noisy weight below which MAD2R passes an item over from now on: even σ more would not reach the next
-    /// threshold.
-    pub(super) fn hopeless(&self, round: usize) -> Result<Option<i64>, ReleaseError> {
+    /// What the noisy weights of MAD2R's `round` say of the next, if there is one.
+    pub(super) fn outlook(&self, round: usize) -> Result<Option<Outlook>, ReleaseError> {
         if self.method != Method::Mad2r || round + 1 == self.rounds() {
             return Ok(None);
         }
-        let sigma = noise(self.round_noise_multiplier(round))?.sigma() as f64;
-        Ok(Some(self.round_threshold(round + 1).fixed_point()? - (HOPE * sigma) as i64))
+        let sigma = noise(self.round_noise_multiplier(round))?.sigma();
+        Ok(Some(Outlook::new(sigma, self.round_threshold(round + 1).fixed_point()?)))
     }
 
     pub(super) fn contribution(&self) -> Contribution {
@@ -319,6 +316,7 @@ impl ReleaseConfig {
             noise_multiplier: self.round_noise_multiplier(round),
             cap: self.max_items_per_unit,
             contribution: self.contribution,
+            raised: if self.method == Method::Mad2r && round > 0 { degree::MOST } else { 1.0 },
             rule: self.published_sigmas.map_or(Rule::Tail(self.threshold_delta / rounds), Rule::Sigmas),
         }
     }

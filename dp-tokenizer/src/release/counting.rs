@@ -82,7 +82,7 @@ mod tests {
         items.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
         let public = names.iter().map(|n| is_public_item(n)).collect();
-        let found = Found { weights, public, passed_over: vec![false; names.len()] };
+        let found = Found { weights, public, passed_over: vec![false; names.len()], ..Found::default() };
         let exact = names.into_iter().zip(sum(&items, &found).unwrap()).collect();
         (exact, count(&items, &found, 2.0, rng).unwrap())
     }

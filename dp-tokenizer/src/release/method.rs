@@ -12,9 +12,9 @@ pub enum Method {
     /// The policy Gaussian: units one after the other, each moving the items it holds towards a common target
     /// (Gopi et al. 2020, <https://arxiv.org/abs/2002.09745>, ℓ2-descent).
     Policy,
-    /// After the idea of MAD2R, with constants and a proof of our own: units of few items take weight back from items that
-    /// have more than enough and give it to their others (Chen, Cohen-Addad, Epasto, Zadimoghaddam 2025,
-    /// <https://arxiv.org/abs/2502.08878>).
+    /// MAD2R in two rounds: units of few items take weight back from items that have more than enough and give it to their
+    /// others; what the first round saw biases the weights of the second (Chen, Cohen-Addad, Epasto, Zadimoghaddam 2025,
+    /// <https://arxiv.org/abs/2502.08878>). `src/release/degree.rs` says what is the paper's and what ours, with a proof.
     Mad2r,
 }
 

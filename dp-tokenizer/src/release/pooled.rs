@@ -14,7 +14,6 @@
 
 use mechanisms::{PrivacyRng, Purpose, Stream};
 
-use super::contribution::keep_some;
 use super::histogram::{ONE, even_weight, noise};
 use super::sips::Found;
 use super::threshold::quantile;
@@ -123,11 +122,7 @@ pub(super) fn weigh(
     let mut histogram = vec![0_u64; items.distinct()];
     let mut chosen: Vec<(u32, u64)> = Vec::new();
     items.each_unit(|unit, held| {
-        chosen.clear();
-        chosen.extend(held.iter().filter(|h| !found.public[h.0 as usize]).map(|&(n, c)| (n, u64::from(c))));
-        // The same items in each round, so that no more than `cap` of one unit ever take part.
-        keep_some(&mut chosen, cap, || stream(unit));
-        chosen.retain(|&(item, _)| found.is_open(item));
+        found.choose(held, &mut chosen, cap, || stream(unit));
         let weight = even_weight(chosen.len());
         chosen.iter().for_each(|&(item, _)| histogram[item as usize] += weight);
     })?;

@@ -2,13 +2,14 @@
 
 use mechanisms::{PrivacyRng, Purpose, Stream};
 
-use super::contribution::Contribution;
+use super::contribution::{Contribution, keep_some};
 use super::histogram::{ONE, noise};
 use super::{Method, ReleaseConfig, ReleaseError};
 use crate::count::{UnitItems, is_public_item};
 use crate::unit::UnitError;
 
 /// What the rounds released.
+#[derive(Clone, Default)]
 pub(super) struct Found {
     /// The noisy weight with which each item, by number, was released; none for the others.
     pub(super) weights: Vec<Option<f64>>,
@@ -16,6 +17,8 @@ pub(super) struct Found {
     pub(super) public: Vec<bool>,
     /// Items on which units spend nothing for now, as noisy weights (which hang on no single unit) speak against them.
     pub(super) passed_over: Vec<bool>,
+    /// The share of an even weight that is enough for an item, as noisy weights say; empty: nobody knows.
+    pub(super) bias: Vec<f64>,
 }
 
 impl Found {
@@ -29,6 +32,26 @@ impl Found {
     pub(super) fn open(&self, held: &[(u32, u32)], open: &mut Vec<(u32, u64)>) {
         open.clear();
         open.extend(held.iter().filter(|h| self.is_open(h.0)).map(|&(n, c)| (n, u64::from(c))));
+    }
+
+    /// The same of the at most `cap` items with which a unit takes part in all rounds: what a round passes over does not
+    /// change which these are, so that an item that no unit chose never gets weight.
+    pub(super) fn choose(
+        &self,
+        held: &[(u32, u32)],
+        open: &mut Vec<(u32, u64)>,
+        cap: u32,
+        stream: impl FnOnce() -> Stream,
+    ) {
+        open.clear();
+        open.extend(held.iter().filter(|h| !self.public[h.0 as usize]).map(|&(n, c)| (n, u64::from(c))));
+        keep_some(open, cap, stream);
+        open.retain(|&(item, _)| self.is_open(item));
+    }
+
+    /// Of [`Self::bias`]; 1 where nothing is known.
+    pub(super) fn share(&self, item: u32) -> f64 {
+        self.bias.get(item as usize).copied().unwrap_or(1.0)
     }
 
     /// The released items with their weights.
@@ -49,7 +72,7 @@ pub(super) fn rounds(
     let counted = config.count_noise_multiplier().is_some();
     let distinct = items.distinct();
     let mut found =
-        Found { weights: vec![None; distinct], public: Vec::new(), passed_over: vec![false; distinct] };
+        Found { weights: vec![None; distinct], passed_over: vec![false; distinct], ..Found::default() };
     // Without a count for them, public items take part like the others.
     items.each_name(|_, name| found.public.push(counted && is_public_item(name)))?;
     if config.method() == Method::Pooled {
@@ -58,10 +81,15 @@ pub(super) fn rounds(
     for round in 0..config.rounds() {
         let noise = noise(config.round_noise_multiplier(round))?;
         let threshold = config.round_threshold(round).fixed_point()?;
+        // MAD2R's units take part with the same items in each round.
+        let draw = if config.method() == Method::Mad2r { 0 } else { round as u32 };
         let histogram = one_round(items, &found, config, (threshold, noise.sigma()), |unit| {
-            rng.stream(Purpose::Contribution, unit, round as u32)
+            rng.stream(Purpose::Contribution, unit, draw)
         })?;
-        let hopeless = config.hopeless(round)?;
+        let outlook = config.outlook(round)?;
+        if outlook.is_some() {
+            found.bias = vec![1.0; distinct];
+        }
         let mut stream = rng.stream(Purpose::HistogramNoise, round as u64, 0);
         for (number, weight) in histogram.into_iter().enumerate() {
             if weight == 0 {
@@ -72,7 +100,10 @@ pub(super) fn rounds(
                 let weight = noisy as f64 / ONE as f64 * config.norm();
                 found.weights[number] = Some(weight.max(f64::MIN_POSITIVE));
             }
-            found.passed_over[number] = hopeless.is_some_and(|hopeless| noisy < hopeless);
+            if let Some(outlook) = &outlook {
+                found.passed_over[number] = outlook.is_hopeless(noisy);
+                found.bias[number] = outlook.share(noisy);
+            }
         }
     }
     Ok(found)
@@ -144,7 +175,7 @@ mod tests {
         let names = names(&items);
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
         let public = names.iter().map(|n| is_public_item(n)).collect();
-        let found = Found { weights, public, passed_over: vec![false; names.len()] };
+        let found = Found { weights, public, passed_over: vec![false; names.len()], ..Found::default() };
         let rng = TestRng::from_seed(0);
         // The choice depends on the unit alone, as it must: here on its text length, so that it survives renumbering.
         let lengths: Vec<u64> = texts.iter().map(|t| t.len() as u64).collect();

@@ -13,6 +13,8 @@ pub(super) struct Threshold {
     /// Most items (or counts) a unit may contribute.
     pub(super) cap: u32,
     pub(super) contribution: Contribution,
+    /// How often the contribution's weight one item may get, where weights are biased; no item gets more than 1.
+    pub(super) raised: f64,
     pub(super) rule: Rule,
 }
 
@@ -56,7 +58,7 @@ impl Threshold {
     }
 
     fn weight(self, k: u32) -> f64 {
-        self.contribution.largest_weight(k, self.cap) as f64
+        (self.contribution.largest_weight(k, self.cap) as f64 * self.raised).ceil().min(ONE as f64)
     }
 }
 
@@ -98,7 +100,8 @@ pub fn threshold_in_sensitivities(noise_multiplier: f64, delta: f64, cap: u32) -
         });
     }
     let rule = Rule::Tail(delta);
-    let threshold = Threshold { noise_multiplier, cap: cap.max(1), contribution: Contribution::Even, rule };
+    let threshold =
+        Threshold { noise_multiplier, cap: cap.max(1), contribution: Contribution::Even, raised: 1.0, rule };
     Ok(threshold.fixed_point()? as f64 / ONE as f64)
 }
 
@@ -129,7 +132,9 @@ mod tests {
     fn simulated_units_alone_pass_no_more_often_than_delta() {
         let (sigma, delta, cap, rounds) = (2.0, 0.2, 9, 40_000);
         let (rule, contribution) = (Rule::Tail(delta), Contribution::Even);
-        let threshold = Threshold { noise_multiplier: sigma, rule, contribution, cap }.fixed_point().unwrap();
+        let threshold = Threshold { noise_multiplier: sigma, rule, contribution, raised: 1.0, cap }
+            .fixed_point()
+            .unwrap();
         let noise = noise(sigma).unwrap();
         let mut stream = TestRng::from_seed(6).stream(Purpose::HistogramNoise, 0, 0);
         let mut rate = |threshold: i64, k: usize| {
