@@ -55,6 +55,9 @@ fn private_training_stays_within_epsilon_and_states_it() {
         told.contains("privacy: ε ≤ 2.0000 at δ = 1e-6 for one record (add_or_remove_one), by pooled"),
         "{told}"
     );
+    std::fs::write(out.join("privacy.json"), "{\"private\": ").unwrap();
+    let damaged = text(&run(&["inspect", "--tokenizer", path(&tokenizer)], "").stdout);
+    assert!(damaged.contains("privacy: NOT KNOWN: the privacy.json beside it is damaged"), "{damaged}");
     let encoded = run(&["encode", "--tokenizer", path(&tokenizer)], "Ms Novak\n\n a  b é");
     assert!(encoded.status.success());
     assert_eq!(text(&encoded.stdout).lines().count(), 3);

@@ -8,7 +8,7 @@ use crate::process::{Job, note};
 use crate::toolchain::tools;
 
 /// A target of `tests/fuzz`, and where inputs to begin with lie.
-const TARGETS: [(&str, &[&str]); 7] = [
+const TARGETS: [(&str, &[&str]); 9] = [
     ("events", &["tests/fuzz/seeds/events"]),
     ("plan", &["plan/presets"]),
     ("tokenizer_json", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/tokenizer_json"]),
@@ -16,6 +16,8 @@ const TARGETS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/vocabulary"]),
     ("corpus", &["tests/fuzz/seeds/corpus"]),
     ("tokens", &["tests/fuzz/seeds/tokens"]),
+    ("parquet", &["tests/fuzz/seeds/parquet"]),
+    ("statement", &["tests/fuzz/seeds/statement"]),
 ];
 
 /// Coverage for libFuzzer. No address sanitizer, which needs a nightly compiler: the crates have no unsafe code of

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::arguments::Inspect;
 use super::convert::load;
 use super::failure::refuse;
+use super::statement;
 
 pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
@@ -31,7 +32,7 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
     if let Value::Object(fields) = &summary {
         for (field, value) in fields {
             match field.as_str() {
-                "privacy" => writeln!(out, "{field}: {}", in_words(value))?,
+                "privacy" => writeln!(out, "{field}: {}", statement::in_words(value))?,
                 _ => writeln!(out, "{field}: {value}")?,
             }
         }
@@ -39,27 +40,10 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What privacy.json states, in short; ε rounded up.
-fn in_words(privacy: &Value) -> String {
-    let text = |field: &str| privacy[field].as_str().unwrap_or("unstated").to_owned();
-    match (&privacy["private"], privacy["epsilon"]["upper"].as_f64(), &privacy["delta"]) {
-        (Value::Bool(true), Some(epsilon), Value::Number(delta)) => format!(
-            "ε ≤ {:.4} at δ = {delta} for one {} ({}), by {}, {} words released; --json shows all",
-            (epsilon * 1e4).ceil() / 1e4,
-            text("unit"),
-            text("relation"),
-            text("method"),
-            privacy["released_words"],
-        ),
-        (Value::Null, ..) => "no privacy.json beside it".to_owned(),
-        _ => format!("NOT PRIVATE: {}", text("reason")),
-    }
-}
-
 /// The privacy.json beside the tokenizer, if there is one.
 fn privacy_of(tokenizer: &Path) -> Value {
-    let text = std::fs::read_to_string(tokenizer.with_file_name("privacy.json"));
-    text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
+    std::fs::read(tokenizer.with_file_name("privacy.json"))
+        .map_or(Value::Null, |bytes| statement::parse(&bytes))
 }
 
 fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> {

@@ -8,6 +8,7 @@ mod inspect;
 mod private;
 mod progress;
 mod shape;
+mod statement;
 mod tokens;
 mod train;
 

@@ -6,13 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use parquet::basic::Repetition;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
+use self::pages::Checked;
 use super::{BadUtf8, Files};
+
+mod pages;
 
 /// The rows of the file at `path`, of which only the columns of text and user are read.
 pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
@@ -20,6 +24,7 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
     let size = file.metadata().map_err(|error| error.to_string())?.len();
     let opened = unharmed(|| {
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+        let reader = Checked { reader, size };
         let metadata = reader.metadata().file_metadata();
         let wanted = |name: &str| name == files.text_field || files.user_field.as_deref() == Some(name);
         let columns = metadata.schema().get_fields().iter().filter(|column| wanted(column.name()));
@@ -28,6 +33,15 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
             return Err(format!(
                 "no column {:?}; name the one that holds the text (text_field)",
                 files.text_field
+            ));
+        }
+        let is_flat = |column: &Type| {
+            column.is_primitive() && column.get_basic_info().repetition() != Repetition::REPEATED
+        };
+        if let Some(nested) = columns.iter().find(|column| !is_flat(column)) {
+            return Err(format!(
+                "column {:?} holds lists or groups; allowed: text and numbers",
+                nested.name()
             ));
         }
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
@@ -113,21 +127,28 @@ impl Lines {
 mod tests {
     use super::super::{CorpusError, Record, Source, open};
     use super::*;
+    use parquet::basic::Encoding;
     use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
-    fn written(texts: &[&str]) -> Vec<u8> {
+    /// A file of texts in dictionaries, or encoded otherwise.
+    fn written(texts: &[&str], encoding: Option<Encoding>) -> Vec<u8> {
         let schema =
-            "message notes { required binary text (UTF8); required int64 user; required double extra; }";
+            "message notes { optional binary text (UTF8); required int64 user; required double extra; }";
         let schema = Arc::new(parse_message_type(schema).unwrap());
-        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
+        let mut properties = WriterProperties::builder().set_dictionary_enabled(encoding.is_none());
+        if let Some(encoding) = encoding {
+            properties = properties.set_column_encoding("text".into(), encoding);
+        }
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).unwrap();
         // Two rows a group, so that the file has several.
         for (number, group) in texts.chunks(2).enumerate() {
             let mut rows = writer.next_row_group().unwrap();
             let column: Vec<ByteArray> = group.iter().map(|text| ByteArray::from(*text)).collect();
             let mut texts = rows.next_column().unwrap().unwrap();
-            texts.typed::<ByteArrayType>().write_batch(&column, None, None).unwrap();
+            texts.typed::<ByteArrayType>().write_batch(&column, Some(&vec![1; group.len()]), None).unwrap();
             texts.close().unwrap();
             let mut users = rows.next_column().unwrap().unwrap();
             let ids = vec![number as i64; group.len()];
@@ -144,6 +165,9 @@ mod tests {
         writer.into_inner().unwrap()
     }
 
+    const ENCODINGS: [Option<Encoding>; 3] =
+        [None, Some(Encoding::DELTA_BYTE_ARRAY), Some(Encoding::DELTA_LENGTH_BYTE_ARRAY)];
+
     fn read(path: &Path, user: Option<&str>) -> Result<Vec<Record>, CorpusError> {
         let mut files = Files::of([path.to_owned()]);
         files.user_field = user.map(str::to_owned);
@@ -155,12 +179,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.parquet");
         let texts = ["one \"quoted\"\nline", "é\u{2028}", "three"];
-        std::fs::write(&path, written(&texts)).unwrap();
-        let records = read(&path, Some("user")).unwrap();
         let want = texts.iter().zip(["0", "0", "1"]);
         let want: Vec<Record> =
             want.map(|(t, u)| Record { text: (*t).to_owned(), user: Some(u.to_owned()) }).collect();
-        assert_eq!(records, want);
+        for encoding in ENCODINGS {
+            std::fs::write(&path, written(&texts, encoding)).unwrap();
+            assert_eq!(read(&path, Some("user")).unwrap(), want, "{encoding:?}");
+        }
         assert_eq!(read(&path, None).unwrap().len(), 3);
         let missing = read(&path, Some("name")).unwrap_err().to_string();
         assert!(missing.contains("no field \"name\""), "{missing}");
@@ -172,16 +197,36 @@ mod tests {
     fn damaged_files_are_refused_or_read_but_never_end_the_program() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.parquet");
-        let whole = written(&["one", "two", "three"]);
-        for at in 0..whole.len() {
-            let mut damaged = whole.clone();
-            damaged[at] ^= 0xA5;
-            std::fs::write(&path, &damaged).unwrap();
-            let _ = read(&path, Some("user"));
+        for (encoding, step) in ENCODINGS.into_iter().zip([1, 4, 4]) {
+            let whole = written(&["one", "two", "three"], encoding);
+            for at in (0..whole.len()).step_by(step) {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 0xA5;
+                std::fs::write(&path, &damaged).unwrap();
+                let _ = read(&path, Some("user"));
+            }
+            for length in (0..whole.len()).step_by(step) {
+                std::fs::write(&path, &whole[..length]).unwrap();
+                assert!(read(&path, Some("user")).is_err(), "{length}");
+            }
         }
-        for length in 0..whole.len() {
-            std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(read(&path, Some("user")).is_err(), "{length}");
-        }
+    }
+
+    #[test]
+    fn more_values_than_a_page_can_hold_are_refused_before_memory_is_taken_for_them() {
+        // The head of a list of lengths: blocks of 128 numbers in 4 parts, so many numbers, the first of them.
+        let head = |count: &[u8]| [&[0x80, 0x01, 0x04], count, &[0x06]].concat();
+        let whole = written(&["one", "two"], Some(Encoding::DELTA_LENGTH_BYTE_ARRAY));
+        let sound = head(&[0x02]);
+        let at = whole.windows(sound.len()).position(|bytes| bytes == sound).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        let many = head(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+        // As long as before: what follows the head is overwritten.
+        let mut damaged = whole;
+        damaged[at..at + many.len()].copy_from_slice(&many);
+        std::fs::write(&path, &damaged).unwrap();
+        let refused = read(&path, None).unwrap_err().to_string();
+        assert!(refused.contains(DAMAGED), "{refused}");
     }
 }

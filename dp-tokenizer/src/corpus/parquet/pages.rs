@@ -1,0 +1,190 @@
+//! Numbers in a parquet file for which the crate takes memory before it sees what they count. Damaged, they may be beyond
+//! all memory, and an allocation that fails ends the program; so they are checked first.
+
+use std::fs::File;
+
+use parquet::basic::Encoding;
+use parquet::bloom_filter::Sbbf;
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::record::reader::RowIter;
+use parquet::schema::types::Type;
+
+fn damaged() -> ParquetError {
+    ParquetError::General(super::DAMAGED.to_owned())
+}
+
+/// A file whose pages are checked as they come. Columns are flat: of no lists or groups.
+pub(super) struct Checked {
+    pub(super) reader: SerializedFileReader<File>,
+    /// Bytes of the file.
+    pub(super) size: u64,
+}
+
+impl FileReader for Checked {
+    fn metadata(&self) -> &ParquetMetaData {
+        self.reader.metadata()
+    }
+
+    fn num_row_groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    fn get_row_group(&self, group: usize) -> Result<Box<dyn RowGroupReader + '_>> {
+        Ok(Box::new(Group { group: self.reader.get_row_group(group)?, size: self.size }))
+    }
+
+    fn get_row_iter(&self, projection: Option<Type>) -> Result<RowIter<'_>> {
+        RowIter::from_file(projection, self)
+    }
+}
+
+struct Group<'a> {
+    group: Box<dyn RowGroupReader + 'a>,
+    size: u64,
+}
+
+impl RowGroupReader for Group<'_> {
+    fn metadata(&self) -> &RowGroupMetaData {
+        self.group.metadata()
+    }
+
+    fn num_columns(&self) -> usize {
+        self.group.num_columns()
+    }
+
+    fn get_column_page_reader(&self, column: usize) -> Result<Box<dyn PageReader>> {
+        let stated = self.metadata().column(column);
+        let (start, length) = stated.byte_range();
+        if start.checked_add(length).is_none_or(|end| end > self.size) {
+            return Err(damaged());
+        }
+        let is_optional = stated.column_descr().max_def_level() > 0;
+        Ok(Box::new(Pages { pages: self.group.get_column_page_reader(column)?, is_optional }))
+    }
+
+    fn get_column_bloom_filter(&self, column: usize) -> Option<&Sbbf> {
+        self.group.get_column_bloom_filter(column)
+    }
+
+    fn get_row_iter(&self, projection: Option<Type>) -> Result<RowIter<'_>> {
+        RowIter::from_row_group(projection, self)
+    }
+}
+
+struct Pages {
+    pages: Box<dyn PageReader>,
+    /// Whether values may be missing, so that pages begin with a list of which are.
+    is_optional: bool,
+}
+
+impl Iterator for Pages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        if page.as_ref().is_none_or(|page| is_sound(page, self.is_optional) == Some(true)) {
+            return Ok(page);
+        }
+        Err(damaged())
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+}
+
+/// Whether a page states no more values than it can hold; none where it ends too soon.
+fn is_sound(page: &Page, is_optional: bool) -> Option<bool> {
+    let (values, encoding, most) = match page {
+        // A value takes a byte at least.
+        Page::DictionaryPage { buf, num_values, .. } => return Some(*num_values as usize <= buf.len()),
+        Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
+            let before = match def_level_encoding {
+                _ if !is_optional => 0,
+                Encoding::RLE => {
+                    let length = buf.get(..4)?.try_into().ok()?;
+                    4 + u32::from_le_bytes(length) as usize
+                }
+                _ => num_values.div_ceil(8) as usize,
+            };
+            (buf.get(before..)?, *encoding, *num_values)
+        }
+        Page::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
+            let before = def_levels_byte_len.checked_add(*rep_levels_byte_len)? as usize;
+            (buf.get(before..)?, *encoding, *num_values)
+        }
+    };
+    let most = u64::from(most);
+    Some(match encoding {
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => Deltas::at(values, 0)?.count <= most,
+        Encoding::DELTA_BYTE_ARRAY => {
+            let prefixes = Deltas::at(values, 0)?;
+            prefixes.count <= most && Deltas::at(values, prefixes.end(values)?)?.count <= most
+        }
+        _ => true,
+    })
+}
+
+/// The head of a list of numbers as the format's "delta encoding" has it.
+struct Deltas {
+    block: u64,
+    parts: u64,
+    count: u64,
+    /// Where the blocks begin.
+    blocks: usize,
+}
+
+impl Deltas {
+    fn at(bytes: &[u8], mut at: usize) -> Option<Self> {
+        let (block, parts) = (variable(bytes, &mut at)?, variable(bytes, &mut at)?);
+        let count = variable(bytes, &mut at)?;
+        variable(bytes, &mut at)?; // The first number.
+        Some(Self { block, parts, count, blocks: at })
+    }
+
+    /// Where the list ends: after blocks of a least difference, each part's width in bits, and the parts.
+    fn end(&self, bytes: &[u8]) -> Option<usize> {
+        let numbers = self.block.checked_div(self.parts).filter(|&numbers| numbers > 0)?;
+        let (mut at, mut left) = (self.blocks, self.count.saturating_sub(1));
+        while left > 0 {
+            variable(bytes, &mut at)?;
+            let widths = bytes.get(at..at.checked_add(usize::try_from(self.parts).ok()?)?)?;
+            at += widths.len();
+            for &width in widths {
+                if left > 0 {
+                    let length = u64::from(width).checked_mul(numbers)? / 8;
+                    at = at.checked_add(usize::try_from(length).ok()?)?;
+                }
+                left = left.saturating_sub(numbers);
+            }
+        }
+        Some(at)
+    }
+}
+
+/// A number of seven bits a byte, the lowest first.
+fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..70).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
