@@ -17,6 +17,7 @@
 //! # References
 //! W3C, "WebGPU Shading Language", <https://www.w3.org/TR/WGSL/#floating-point-accuracy>; Bernstein 2008, "ChaCha, a variant of Salsa20".
 
+use std::f32::consts::{FRAC_PI_2, LN_2, SQRT_2};
 use std::ops::Range;
 
 use burn_cubecl::kernel::into_contiguous;
@@ -207,7 +208,7 @@ fn radius(low: u32, high: u32) -> f32 {
     // u = 2^exponent · mantissa with mantissa in [1, 2), then in (√½, √2]
     let zeros = leading(low, high);
     let mantissa = f32::reinterpret(0x3F80_0000u32 | fraction(low, high, zeros));
-    let beyond = mantissa > 1.414_213_6_f32;
+    let beyond = mantissa > SQRT_2;
     let mantissa = select(beyond, mantissa * 0.5f32, mantissa);
     let exponent = select(beyond, 11.0f32, 10.0f32) - f32::cast_from(zeros);
     // 1 − u, which the mantissa has lost where u is near 1: the same of the complement
@@ -220,7 +221,7 @@ fn radius(low: u32, high: u32) -> f32 {
     let w = s * s;
     let series = (((w * 0.090_909_09_f32 + 0.111_111_11_f32) * w + 0.142_857_15_f32) * w + 0.2f32) * w
         + 0.333_333_34_f32;
-    let logarithm = 2.0f32 * s + 2.0f32 * s * w * series + exponent * 0.693_147_2_f32;
+    let logarithm = 2.0f32 * s + 2.0f32 * s * w * series + exponent * LN_2;
     (-2.0f32 * logarithm).sqrt()
 }
 
@@ -255,14 +256,14 @@ fn on_circle(low: u32, high: u32, #[comptime] cosine: bool) -> f32 {
     let bits = (high << 2u32) | (low >> 30u32);
     let coarse = (f32::cast_from(bits >> 16u32) - 32_768.0f32) * 1.525_878_9e-5_f32;
     let fine = (f32::cast_from(bits & 0xFFFFu32) + 0.5f32) * 2.328_306_4e-10_f32;
-    let x = (coarse + fine) * 1.570_796_3_f32;
+    let x = (coarse + fine) * FRAC_PI_2;
     let w = x * x;
     // Taylor: the first term left out is below 2e-9 for |x| ≤ π/4
-    let sin =
-        ((((w * 2.755_731_9e-6_f32 - 1.984_127e-4_f32) * w + 8.333_333_3e-3_f32) * w - 0.166_666_67_f32) * w
-            + 1.0f32)
-            * x;
-    let cos = ((((w * -2.755_731_9e-7_f32 + 2.480_158_7e-5_f32) * w - 1.388_888_9e-3_f32) * w
+    let sin = ((((w * 2.755_731_9e-6_f32 - 1.984_127e-4_f32) * w + 8.333_333e-3_f32) * w - 0.166_666_67_f32)
+        * w
+        + 1.0f32)
+        * x;
+    let cos = ((((w * -2.755_732e-7_f32 + 2.480_158_7e-5_f32) * w - 1.388_888_9e-3_f32) * w
         + 0.041_666_668_f32)
         * w
         - 0.5f32)

@@ -1,6 +1,8 @@
 //! Every family on a graphics processor (or a software Vulkan): its clipped sum held against the loop over single
 //! examples there, and against the same sum on the CPU.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use burn_wgpu::{Wgpu, WgpuDevice};
 use serde_json::{Value, json};
 
