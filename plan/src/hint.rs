@@ -31,9 +31,10 @@ pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
         ("privacy.relation", "replace" | "substitute" | "swap" | "bounded") => {
             "did you mean \"replace_one\"?"
         }
-        ("performance.precision", "bf16" | "f16" | "fp16" | "float16" | "bfloat16") => {
-            "use \"f32\": norms and noise in 16 bits would not be the certified ones"
+        ("performance.precision", "f16" | "fp16" | "float16") => {
+            "use \"bf16\", whose range is that of 32 bits, or \"f32\""
         }
+        ("performance.precision", "bfloat16") => "did you mean \"bf16\"?",
         _ => return None,
     };
     Some(fix.to_owned())

@@ -14,7 +14,8 @@ pub struct Performance {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
     pub physical_batch: Option<u32>,
-    /// Number format of weights and sums.
+    /// Number format of what a training step multiplies. Weights, norms, clipped sums, noise and optimizer are of 32 bits
+    /// whatever it says.
     pub precision: Precision,
     /// Compute each block of layers again for the backward pass instead of keeping what it needs: less memory, the same
     /// weights, about twice the time of a private step.
@@ -49,10 +50,12 @@ pub enum Device {
     Cuda,
 }
 
-/// Number format of weights and sums.
+/// Number format of the operands of a training step's matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
     /// 32 bits.
     F32,
+    /// The upper 16 of them (bfloat16), added up in 32: faster on graphics processors that have it, others refuse.
+    Bf16,
 }

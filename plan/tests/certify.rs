@@ -250,7 +250,7 @@ fn a_truncated_batch_costs_more_the_lower_it_is_cut() {
 
 #[test]
 fn no_knob_of_speed_reaches_an_event() {
-    let fast = json!({"device": "cuda", "physical_batch": 512, "recompute": true, "precision": "f32", "checkpoint_every": 1});
+    let fast = json!({"device": "cuda", "physical_batch": 512, "recompute": true, "precision": "bf16", "checkpoint_every": 1});
     let (slow, fast) =
         (certify(&quickstart()).unwrap(), certify(&altered(&[("/performance", fast)])).unwrap());
     let found = certify(&altered(&[("/performance/physical_batch", Value::Null)])).unwrap();

@@ -81,7 +81,7 @@ fn a_choice_that_does_not_exist_is_refused_with_the_choices() {
         json!("gpu"),
         &["performance.device: \"gpu\"", "\"cpu\", \"wgpu\" or \"cuda\""],
     );
-    says("/performance/precision", json!("bf16"), &["performance.precision: \"bf16\"", "use \"f32\""]);
+    says("/performance/precision", json!("fp16"), &["performance.precision: \"fp16\"", "use \"bf16\""]);
     says("/model/family", json!("gpt-2"), &["model.family: \"gpt-2\"", "did you mean \"gpt2\"?"]);
     says(
         "/data/visibility",

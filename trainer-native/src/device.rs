@@ -34,6 +34,28 @@ pub enum DeviceError {
         /// What it needs.
         fix: &'static str,
     },
+    /// It has no numbers of the plan's precision.
+    #[error(
+        "performance.precision: \"bf16\" is nothing that this device computes in; use \"f32\", or a device that has it: \
+         NVIDIA's from Ampere on, or the processor, which gains no time by it"
+    )]
+    NoBf16,
+}
+
+/// Whether a device computes in a precision.
+///
+/// # Errors
+/// [`DeviceError::NoBf16`].
+pub fn check_precision<B: crate::layer::Kernels>(
+    precision: plan::Precision,
+    device: &B::Device,
+) -> Result<(), DeviceError> {
+    match precision {
+        plan::Precision::Bf16 if !B::supports_dtype(device, crate::tensor::DType::BF16) => {
+            Err(DeviceError::NoBf16)
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
@@ -55,6 +77,13 @@ where
         b: crate::tensor::Tensor<Self, D>,
     ) -> crate::tensor::Tensor<Self, D> {
         product::product(a, b)
+    }
+
+    fn product_bf16<const D: usize>(
+        a: crate::tensor::Tensor<Self, D>,
+        b: crate::tensor::Tensor<Self, D>,
+    ) -> crate::tensor::Tensor<Self, D> {
+        product::product_bf16(a, b)
     }
 }
 

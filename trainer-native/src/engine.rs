@@ -157,6 +157,12 @@ impl<B: Kernels> Engine<B> {
         Self { recompute, ..self }
     }
 
+    /// In what format the products of training steps take their operands; what is measured is always measured in 32 bits.
+    #[must_use]
+    pub fn precision(self, precision: plan::Precision) -> Self {
+        Self { weights: self.weights.precision(precision), ..self }
+    }
+
     /// One private step on the sampled examples, one a unit; an empty lot is a step of noise alone.
     ///
     /// # Errors
@@ -266,7 +272,7 @@ impl<B: Kernels> Engine<B> {
             let batch = Batch::new(piece, lot.physical_batch, lot.shape, weights.dtype(), lot.device);
             part(weights, batch, piece)
         };
-        let contexts = vec![self.weights.clone(); B::workers().min(pieces.len()).max(1)];
+        let contexts = vec![self.measured_weights(); B::workers().min(pieces.len()).max(1)];
         let join = |mut all: Vec<T>, part: Vec<T>| {
             all.extend(part);
             all
@@ -324,7 +330,12 @@ impl<B: Kernels> Engine<B> {
             return Err(EngineError::Example { index: 0, problem: "is empty" });
         }
         let batch = Batch::new(examples, 1, shape, self.weights.dtype(), &self.device);
-        Ok(self.model.logits(&self.weights, batch))
+        Ok(self.model.logits(&self.measured_weights(), batch))
+    }
+
+    /// The weights as measurements take them.
+    fn measured_weights(&self) -> Weights<B> {
+        self.weights.clone().precision(plan::Precision::F32)
     }
 
     /// The model's weights under Hugging Face names, adapters merged.

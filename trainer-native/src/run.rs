@@ -14,7 +14,7 @@ use crate::audit::Canaries;
 use crate::charging::Charging;
 use crate::checkpoint::Checkpoint;
 use crate::data::{self, Dataset, Sampler};
-use crate::device::{OnDevice, on_device};
+use crate::device::{OnDevice, check_precision, on_device};
 use crate::engine::{DpStep, Engine, PlainStep};
 use crate::eval::{Evaluation, HeldOut};
 use crate::folder::RunFolder;
@@ -57,6 +57,8 @@ fn carry_out<B: Kernels>(
 ) -> Result<Summary, RunError> {
     let plan = &job.plan;
     memory::check(plan, job.device)?;
+    check_precision::<B>(plan.plan().performance().precision, &device)
+        .map_err(|error| RunError::Refused(error.to_string()))?;
     let units = data::read_units(plan.plan(), &job.base)?;
     let evaluation = data::read_evaluation(plan.plan(), &job.base)?;
     heed(job)?;
@@ -114,7 +116,8 @@ fn start_engine<B: Kernels>(
     let vocab_size = start.as_ref().map_or(vocab_size, |start| start.vocab_size);
     let mut engine =
         Engine::new(model, training, vocab_size, &mut init, physical_batch, device).map_err(refused)?;
-    engine = engine.recompute(plan.plan().performance().recompute);
+    let performance = plan.plan().performance();
+    engine = engine.recompute(performance.recompute).precision(performance.precision);
     if let Some(start) = start {
         engine.load_weights(start.weights).map_err(refused)?;
     }

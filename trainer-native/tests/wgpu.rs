@@ -27,6 +27,18 @@ fn a_run_on_wgpu_ends_where_one_on_the_cpu_does() {
     assert_eq!(String::from_utf8(devices.stdout).unwrap(), "cpu\nwgpu\n");
 }
 
+/// Its shading language has no such numbers.
+#[test]
+fn products_of_16_bits_are_refused_before_anything_is_written() {
+    let mut plan = common::tiny();
+    plan["performance"]["precision"] = serde_json::json!("bf16");
+    let bench = Bench::new(&plan);
+    let output = bench.command("run", &["--device", "wgpu"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("performance.precision: \"bf16\""), "{said}");
+    assert!(!bench.path("run").exists());
+}
+
 /// Linux's only way to a graphics processor here is Vulkan, whose loader looks for drivers where this variable says.
 #[test]
 #[cfg(target_os = "linux")]

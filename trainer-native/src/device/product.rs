@@ -4,13 +4,15 @@
 //! 10 bits of each operand (TF32). An example's norm may then be short of what the sum gets of its gradient by a thousandth,
 //! a hundred times what norms are rounded up by.
 
+use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime};
 use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
 use cubek::matmul::launch::{Strategy, launch_ref};
 use cubek::std::InputBinding;
 
-use crate::tensor::{Tensor, TensorPrimitive};
+use crate::layer::portable;
+use crate::tensor::{DType, Tensor, TensorPrimitive};
 
 /// [`crate::layer::Kernels::product`] without matrix units; NaN if no kernel can be launched.
 pub(super) fn product<R: CubeRuntime, T: BoolElement, const D: usize>(
@@ -33,4 +35,18 @@ pub(super) fn product<R: CubeRuntime, T: BoolElement, const D: usize>(
         }
     }
     Tensor::full(shape, f32::NAN, (&device, dtype))
+}
+
+/// [`crate::layer::Kernels::product_bf16`] on matrix units, where the device has them for this format.
+pub(super) fn product_bf16<R: CubeRuntime, T: BoolElement, const D: usize>(
+    a: Tensor<CubeBackend<R, f32, i32, T>, D>,
+    b: Tensor<CubeBackend<R, f32, i32, T>, D>,
+) -> Tensor<CubeBackend<R, f32, i32, T>, D> {
+    let operands: [CubeTensor<R>; 2] =
+        [&a, &b].map(|operand| operand.clone().cast(DType::BF16).into_primitive().tensor());
+    let [left, right] = operands;
+    match matmul(left, right, None, MatmulStrategy::default(), DType::F32) {
+        Ok(product) => Tensor::from_primitive(TensorPrimitive::Float(product)),
+        Err(_) => portable::product_bf16(a, b),
+    }
 }

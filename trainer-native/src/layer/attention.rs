@@ -36,9 +36,9 @@ impl CausalAttention {
         let shape = input.dims();
         let projected = self.projection.forward(weights, input.clone());
         let [queries, keys, values] = self.split(projected.clone());
-        let scores = queries.matmul(keys.transpose());
+        let scores = weights.product(queries, keys.transpose());
         let probabilities = B::causal_softmax(scores, self.scale(shape[2]));
-        let context = B::merge_heads(vec![probabilities.clone().matmul(values)]);
+        let context = B::merge_heads(vec![weights.product(probabilities.clone(), values)]);
         let output = self.output.forward(weights, context.clone());
         (output, SavedAttention { input, projected, probabilities, context })
     }
@@ -58,11 +58,11 @@ impl CausalAttention {
         let context_grad = self.output.backward(weights, saved.context, grad, records);
         let context_grad = context_grad.reshape([batch, seq, self.heads, d / self.heads]).swap_dims(1, 2);
         let [queries, keys, values] = self.split(saved.projected);
-        let values_grad = saved.probabilities.clone().transpose().matmul(context_grad.clone());
-        let probabilities_grad = context_grad.matmul(values.transpose());
+        let values_grad = weights.product(saved.probabilities.clone().transpose(), context_grad.clone());
+        let probabilities_grad = weights.product(context_grad, values.transpose());
         let scores_grad = B::softmax_backward(saved.probabilities, probabilities_grad, self.scale(d));
-        let queries_grad = scores_grad.clone().matmul(keys);
-        let keys_grad = scores_grad.transpose().matmul(queries);
+        let queries_grad = weights.product(scores_grad.clone(), keys);
+        let keys_grad = weights.product(scores_grad.transpose(), queries);
         let projected_grad = B::merge_heads(vec![queries_grad, keys_grad, values_grad]);
         self.projection.backward(weights, saved.input, projected_grad, records)
     }

@@ -39,8 +39,8 @@ impl Dense {
         let d_out = weight.dims()[1];
         let rows = input.reshape([batch * seq, d_in]);
         let output = match self.bias {
-            Some(bias) => B::affine(rows, weight, weights.vector(bias)),
-            None => rows.matmul(weight),
+            Some(bias) => weights.affine(rows, weight, weights.vector(bias)),
+            None => weights.product(rows, weight),
         };
         output.reshape([batch, seq, d_out])
     }
@@ -62,7 +62,8 @@ impl Dense {
             Stored::InOut => weights.matrix(self.weight).transpose(),
             Stored::OutIn => weights.matrix(self.weight),
         };
-        let input_grad = grad.clone().reshape([batch * seq, d_out]).matmul(weight).reshape(input.dims());
+        let rows = grad.clone().reshape([batch * seq, d_out]);
+        let input_grad = weights.product(rows, weight).reshape(input.dims());
         if let Some(bias) = self.bias {
             records.push(Record::Explicit { param: bias, grads: B::sum_positions(grad.clone()) });
         }

@@ -53,9 +53,9 @@ impl GroupedAttention {
         let queries = self.by_key_head(angles.turn(queries));
         let keys = angles.turn(self.split(self.key.forward(weights, input.clone()), self.kv_heads));
         let values = self.split(self.value.forward(weights, input.clone()), self.kv_heads);
-        let scores = self.by_query_head(queries.clone().matmul(keys.clone().transpose()));
+        let scores = self.by_query_head(weights.product(queries.clone(), keys.clone().transpose()));
         let probabilities = self.by_key_head(B::causal_softmax(scores, self.scale()));
-        let context = probabilities.clone().matmul(values.clone());
+        let context = weights.product(probabilities.clone(), values.clone());
         let context = B::merge_heads(vec![self.by_query_head(context)]);
         let output = self.output.forward(weights, context.clone());
         (output, SavedGroupedAttention { input, queries, keys, values, probabilities, context, angles })
@@ -76,11 +76,11 @@ impl GroupedAttention {
         let context_grad = self.output.backward(weights, context, grad, records);
         let context_grad = self.by_key_head(self.split(context_grad, self.heads));
         // The queries of a group lie along one axis, so these products also sum over the group.
-        let values_grad = probabilities.clone().transpose().matmul(context_grad.clone());
-        let probabilities_grad = context_grad.matmul(values.transpose());
+        let values_grad = weights.product(probabilities.clone().transpose(), context_grad.clone());
+        let probabilities_grad = weights.product(context_grad, values.transpose());
         let scores_grad = B::softmax_backward(probabilities, probabilities_grad, self.scale());
-        let queries_grad = angles.turn_back(self.by_query_head(scores_grad.clone().matmul(keys)));
-        let keys_grad = angles.turn_back(scores_grad.transpose().matmul(queries));
+        let queries_grad = angles.turn_back(self.by_query_head(weights.product(scores_grad.clone(), keys)));
+        let keys_grad = angles.turn_back(weights.product(scores_grad.transpose(), queries));
         let mut into_input = |layer: &Dense, grad: Tensor<B, 4>| {
             layer.backward(weights, input.clone(), B::merge_heads(vec![grad]), records)
         };

@@ -26,7 +26,7 @@ impl TiedHead {
     /// - output: `[batch·seq, vocabulary]`
     pub fn forward<B: Kernels>(&self, weights: &Weights<B>, hidden: Tensor<B, 3>) -> Tensor<B, 2> {
         let [batch, seq, d] = hidden.dims();
-        hidden.reshape([batch * seq, d]).matmul(weights.matrix(self.table).transpose())
+        weights.product(hidden.reshape([batch * seq, d]), weights.matrix(self.table).transpose())
     }
 
     /// Backward through cross-entropy and the product at once; the logits' memory is reused for their gradient.
@@ -44,7 +44,7 @@ impl TiedHead {
         let rows = [batch * seq];
         let grad = B::cross_entropy_backward(logits, targets.reshape(rows), target_weights.reshape(rows));
         let vocabulary = grad.dims()[1];
-        let hidden_grad = grad.clone().matmul(weights.matrix(self.table));
+        let hidden_grad = weights.product(grad.clone(), weights.matrix(self.table));
         let d = hidden_grad.dims()[1];
         HeadLoss {
             hidden_grad: hidden_grad.reshape([batch, seq, d]),

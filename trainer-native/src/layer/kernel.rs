@@ -312,6 +312,14 @@ pub trait Kernels: Backend {
         a.matmul(b)
     }
 
+    /// Matrix product of operands rounded to 16 bits (bfloat16), added up in 32.
+    ///
+    /// # Shapes
+    /// As [`Kernels::product`].
+    fn product_bf16<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        portable::product_bf16(a, b)
+    }
+
     /// Inner products of rows.
     ///
     /// # Shapes

@@ -73,9 +73,9 @@ impl MultiHeadAttention {
         let queries = self.split(self.query.forward(weights, from.clone()));
         let keys = self.split(self.key.forward(weights, to.clone()));
         let values = self.split(self.value.forward(weights, to.clone()));
-        let scores = queries.clone().matmul(keys.clone().transpose());
+        let scores = weights.product(queries.clone(), keys.clone().transpose());
         let probabilities = B::masked_softmax(scores, sight.bias, sight.lengths, sight.causal, self.scale);
-        let context = B::merge_heads(vec![probabilities.clone().matmul(values.clone())]);
+        let context = B::merge_heads(vec![weights.product(probabilities.clone(), values.clone())]);
         let output = self.output.forward(weights, context.clone());
         (output, SavedMultiHead { from, to, queries, keys, values, probabilities, context })
     }
@@ -93,11 +93,11 @@ impl MultiHeadAttention {
     ) -> MultiHeadGrads<B> {
         let SavedMultiHead { from, to, queries, keys, values, probabilities, context } = saved;
         let context_grad = self.split(self.output.backward(weights, context, grad, records));
-        let values_grad = probabilities.clone().transpose().matmul(context_grad.clone());
-        let probabilities_grad = context_grad.matmul(values.transpose());
+        let values_grad = weights.product(probabilities.clone().transpose(), context_grad.clone());
+        let probabilities_grad = weights.product(context_grad, values.transpose());
         let scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
-        let queries_grad = B::merge_heads(vec![scores.clone().matmul(keys)]);
-        let keys_grad = B::merge_heads(vec![scores.clone().transpose().matmul(queries)]);
+        let queries_grad = B::merge_heads(vec![weights.product(scores.clone(), keys)]);
+        let keys_grad = B::merge_heads(vec![weights.product(scores.clone().transpose(), queries)]);
         let values_grad = B::merge_heads(vec![values_grad]);
         let from_grad = self.query.backward(weights, from, queries_grad, records);
         let to_grad = self.key.backward(weights, to.clone(), keys_grad, records)

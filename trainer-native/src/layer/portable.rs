@@ -1,7 +1,7 @@
 //! The meaning of each kernel in plain tensor operations: what runs on devices without a fused form, and the oracle of those with one.
 
 use super::kernel::{AdamStep, Kernels, NoiseSource};
-use crate::tensor::{Backend, IndexingUpdateOp, Int, Tensor, activation, from_host};
+use crate::tensor::{Backend, DType, IndexingUpdateOp, Int, Tensor, activation, from_host};
 
 pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 pub const GELU_CUBIC: f64 = 0.044_715;
@@ -10,6 +10,12 @@ pub const NORMAL_DENSITY_AT_0: f64 = 0.398_942_280_401_432_7;
 
 pub fn affine<B: Backend>(input: Tensor<B, 2>, weight: Tensor<B, 2>, bias: Tensor<B, 1>) -> Tensor<B, 2> {
     input.matmul(weight) + bias.unsqueeze()
+}
+
+pub fn product_bf16<B: Backend, const D: usize>(a: Tensor<B, D>, b: Tensor<B, D>) -> Tensor<B, D> {
+    let dtype = a.dtype();
+    let [a, b] = [a, b].map(|operand| operand.cast(DType::BF16).cast(dtype));
+    a.matmul(b)
 }
 
 pub fn normalize<B: Backend>(

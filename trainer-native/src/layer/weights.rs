@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use mechanisms::Stream;
+use plan::Precision;
 
-use super::Selection;
+use super::{Kernels, Selection};
 use crate::dp::Record;
 use crate::tensor::{Backend, FloatDType, Tensor, from_host};
 
@@ -55,6 +56,7 @@ pub struct Weights<B: Backend> {
     specs: Arc<[ParamSpec]>,
     values: Vec<Tensor<B, 1>>,
     dtype: FloatDType,
+    precision: Precision,
     part: Option<Part<B>>,
 }
 
@@ -71,7 +73,7 @@ impl<B: Backend> Weights<B> {
     /// Draws first values in the order of the list.
     pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
         let values = draw(&specs, stream, device);
-        Self { specs, values, dtype: FloatDType::F32, part: None }
+        Self { specs, values, dtype: FloatDType::F32, precision: Precision::F32, part: None }
     }
 
     /// From now on only the chosen parameters are trained; new adapters are drawn.
@@ -92,7 +94,7 @@ impl<B: Backend> Weights<B> {
     pub fn cast(self, dtype: FloatDType) -> Self {
         let cast = |values: Vec<Tensor<B, 1>>| values.into_iter().map(|value| value.cast(dtype)).collect();
         let part = self.part.map(|part| Part { trained: cast(part.trained), base: cast(part.base), ..part });
-        Self { specs: self.specs, values: cast(self.values), dtype, part }
+        Self { specs: self.specs, values: cast(self.values), dtype, precision: self.precision, part }
     }
 
     /// Names and shapes of the trained parameters: those that have gradients, noise and optimizer state.
@@ -150,6 +152,12 @@ impl<B: Backend> Weights<B> {
         }
     }
 
+    /// The format in which layers multiply.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
     /// The float format of the values.
     #[must_use]
     pub fn dtype(&self) -> FloatDType {
@@ -200,6 +208,41 @@ impl<B: Backend> Weights<B> {
     pub fn matrix(&self, id: ParamId) -> Tensor<B, 2> {
         let shape = &self.specs[id.0].shape;
         self.values[id.0].clone().reshape([shape[0], shape[1]])
+    }
+}
+
+impl<B: Kernels> Weights<B> {
+    /// A layer's product on its way forward or backward, in the chosen precision.
+    ///
+    /// Rounding here makes another function of the weights, and other gradients, of each example. What a gradient may move
+    /// is bounded all the same: norms and clipped sums are made of the same recorded factors, by
+    /// [`Kernels::product`], which never rounds more than 32 bits do.
+    ///
+    /// # Shapes
+    /// - a: `[…, m, k]`, b: `[…, k, n]`
+    /// - output: `[…, m, n]`
+    pub(super) fn product<const D: usize>(&self, a: Tensor<B, D>, b: Tensor<B, D>) -> Tensor<B, D> {
+        match self.precision {
+            Precision::F32 => a.matmul(b),
+            Precision::Bf16 => B::product_bf16(a, b),
+        }
+    }
+
+    /// [`Self::product`] and a bias.
+    ///
+    /// # Shapes
+    /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`, bias: `[d_out]`
+    /// - output: `[rows, d_out]`
+    pub(super) fn affine(
+        &self,
+        input: Tensor<B, 2>,
+        weight: Tensor<B, 2>,
+        bias: Tensor<B, 1>,
+    ) -> Tensor<B, 2> {
+        match self.precision {
+            Precision::F32 => B::affine(input, weight, bias),
+            Precision::Bf16 => B::product_bf16(input, weight) + bias.unsqueeze(),
+        }
     }
 }
 

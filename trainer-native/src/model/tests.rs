@@ -112,6 +112,29 @@ fn recomputed_activations_give_the_same_bits() {
     }
 }
 
+/// Norms and sums of the same recorded factors: whatever a product rounded on the way, no example moves the sum by more than
+/// the bound, and the sum is still that of the loop.
+#[test]
+fn products_of_16_bits_leave_the_clip_norm_what_it_is() {
+    for case in cases().into_iter().chain(decoders()) {
+        let bound = 0.1;
+        let in_32_bits = case.clipped(4, bound);
+        let mut case = Case { weights: case.weights.precision(plan::Precision::Bf16), ..case };
+        let (name, rounded) = (case.name, case.clipped(4, bound));
+        let by_loop = clipped_sum_by_loop(&case.network, &case.weights, &case.examples, bound, &DEVICE);
+        let from_loop = relative_distance(&rounded, &by_loop);
+        assert!(from_loop < 1e-4, "{name}: {from_loop}");
+        let from_32_bits = relative_distance(&rounded, &in_32_bits);
+        assert!((1e-4..0.1).contains(&from_32_bits), "{name}: {from_32_bits}");
+        let mut longest = 0.0_f64;
+        for example in std::mem::take(&mut case.examples) {
+            case.examples = vec![example];
+            longest = longest.max(norm(&case.clipped(4, bound)));
+        }
+        assert!(longest <= bound && longest > 0.9999 * bound, "{name}: {longest}");
+    }
+}
+
 /// The families that continue text, one of them with adapters alone to train.
 fn decoders() -> Vec<Case> {
     let lora = plan::Lora { rank: 2, alpha: 4.0, targets: vec!["c_attn".to_owned()] };
