@@ -34,6 +34,15 @@ pub enum DeviceError {
         /// What it needs.
         fix: &'static str,
     },
+    /// It failed in the middle of its work.
+    #[error(
+        "the device failed while it computed: {reason}; nothing of that step is kept; mend its driver or free its memory, \
+         then go on with --resume"
+    )]
+    Lost {
+        /// What its library says.
+        reason: String,
+    },
     /// It has no numbers of the plan's precision.
     #[error(
         "performance.precision: \"bf16\" is nothing that this device computes in; use \"f32\", or a device that has it: \
@@ -85,6 +94,20 @@ where
     ) -> crate::tensor::Tensor<Self, D> {
         product::product_bf16(a, b)
     }
+}
+
+/// Waits until the device has done all of its work, and asks whether all of it was done: a library may log a panic on a
+/// thread of its own and go on without that result.
+///
+/// # Errors
+/// [`DeviceError::Lost`].
+pub fn check<B: crate::layer::Kernels>(device: &B::Device) -> Result<(), DeviceError> {
+    B::sync(device).map_err(|error| DeviceError::Lost { reason: error.to_string() })?;
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
+    if let Some(reason) = probe::failure() {
+        return Err(DeviceError::Lost { reason });
+    }
+    Ok(())
 }
 
 /// The devices built into this program, by the names that plans and `--device` use.

@@ -3,6 +3,7 @@
 use mechanisms::{MechanismError, PrivacyRng, Stream};
 use thiserror::Error;
 
+use crate::device::{self, DeviceError};
 pub use crate::dp::{DpStep, PlainStep};
 use crate::dp::{Lot, dp_gradient, fold_in_order, plain_gradient};
 use crate::layer::{Kernels, ParamSpec, SelectionError, Weights};
@@ -47,6 +48,9 @@ pub enum EngineError {
     /// A part of the weights that cannot be trained by itself.
     #[error(transparent)]
     Selection(#[from] SelectionError),
+    /// The device lost its work.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// A mechanism refused its parameters.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
@@ -167,6 +171,7 @@ impl<B: Kernels> Engine<B> {
     ///
     /// # Errors
     /// On figures out of range and examples the model cannot take; the weights are then unchanged.
+    /// [`EngineError::Device`] where the device failed; the engine is then of no more use.
     pub fn dp_step(
         &mut self,
         lot: &[Example],
@@ -183,7 +188,7 @@ impl<B: Kernels> Engine<B> {
         self.adapted = next.map(|next| f64::from((next as f32).clamp(LEAST_CLIP_NORM, LARGEST_CLIP_NORM)));
         self.gradient_to_noise = Some(gradient.to_noise());
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
-        Ok(())
+        Ok(device::check::<B>(&self.device)?)
     }
 
     /// Estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
@@ -207,7 +212,7 @@ impl<B: Kernels> Engine<B> {
         let lot = self.lot(lot)?;
         let gradient = plain_gradient(&self.model, &self.weights, &lot, &step);
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
-        Ok(())
+        Ok(device::check::<B>(&self.device)?)
     }
 
     /// Summed negative log-likelihood in nats and number of target tokens. For public text only.

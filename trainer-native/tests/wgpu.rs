@@ -8,6 +8,9 @@ mod common;
 use std::process::Command;
 
 use common::{Bench, refuses_device, tiny_with_vocabulary};
+use trainer_native::device::{OnDevice, check, on_device};
+use trainer_native::layer::Kernels;
+use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::verify::verify_run;
 
 /// The same steps with the same noise give the same weights, but for the rounding of 32-bit sums.
@@ -25,6 +28,23 @@ fn a_run_on_wgpu_ends_where_one_on_the_cpu_does() {
     assert_eq!(verify_run(&bench.path("wgpu")).unwrap().steps_done, 10);
     let devices = Command::new(env!("CARGO_BIN_EXE_trainer-native")).arg("devices").output().unwrap();
     assert_eq!(String::from_utf8(devices.stdout).unwrap(), "cpu\nwgpu\n");
+}
+
+struct Nothing;
+
+impl OnDevice for Nothing {
+    type Output = ();
+    fn run<B: Kernels>(self, _: B::Device) {}
+}
+
+/// The library carries on after a panic of its own threads; what they were to compute is then what the memory held before.
+#[test]
+fn a_panic_on_any_thread_ends_the_run_at_the_next_step() {
+    on_device(plan::Device::Wgpu, Nothing).unwrap();
+    assert_eq!(check::<Flex>(&FlexDevice), Ok(()));
+    std::thread::spawn(|| panic!("out of memory. Buy more")).join().unwrap_err();
+    let lost = check::<Flex>(&FlexDevice).unwrap_err().to_string();
+    assert!(lost.contains("out of memory") && lost.contains("--resume"), "{lost}");
 }
 
 /// Its shading language has no such numbers.

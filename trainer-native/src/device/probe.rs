@@ -2,12 +2,20 @@
 //!
 //! The backends' libraries load their drivers at run time and panic, partly on threads of their own, where one is missing.
 
-use std::panic::{self, AssertUnwindSafe};
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::DeviceError;
 use crate::layer::Kernels;
 use crate::tensor::{Tensor, to_host};
+
+/// What the first panic of any thread said since the device was found to compute.
+static FAILURE: OnceLock<String> = OnceLock::new();
+
+/// See [`super::check`].
+pub(super) fn failure() -> Option<String> {
+    FAILURE.get().cloned()
+}
 
 /// What is wrong, if anything; asked once a process.
 type Answer = OnceLock<Option<String>>;
@@ -34,26 +42,33 @@ fn judge<B: Kernels>(answer: &Answer, device: &'static str, fix: &'static str) -
     }
 }
 
-/// Adds two numbers on the device; gives the first complaint of any thread meanwhile, of which nothing is printed.
+/// Adds two numbers on the device; gives the first complaint of any thread meanwhile, of which nothing is printed. Later ones
+/// are printed and remembered.
 fn complaint<B: Kernels>() -> Option<String> {
     let heard = Arc::new(Mutex::new(None));
     let hearing = Arc::clone(&heard);
     let printing = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        let reason = panic.payload_as_str().map_or("its library panicked", first_clause).to_owned();
-        hearing.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        hearing.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason_of(panic));
     }));
     let added = panic::catch_unwind(AssertUnwindSafe(|| {
         let numbers = Tensor::<B, 1>::from_data([1.5_f32, -4.0], &B::Device::default());
         to_host(numbers.clone() + numbers)
     }));
-    panic::set_hook(printing);
+    panic::set_hook(Box::new(move |panic| {
+        FAILURE.get_or_init(|| reason_of(panic));
+        printing(panic);
+    }));
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (heard, added) {
         (Some(reason), _) => Some(reason),
         (None, Ok(sums)) if sums == [3.0, -8.0] => None,
         _ => Some("it adds two numbers wrongly".to_owned()),
     }
+}
+
+fn reason_of(panic: &PanicHookInfo<'_>) -> String {
+    panic.payload_as_str().map_or("its library panicked", first_clause).to_owned()
 }
 
 /// A panic's message without the lists and advice that follow.
