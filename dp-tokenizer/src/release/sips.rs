@@ -149,6 +149,7 @@ pub(super) fn weigh(
 #[cfg(test)]
 mod tests {
     use super::super::histogram::even_weight;
+    use super::super::{degree, pooled};
     use super::*;
     use crate::unit::Piece;
     use mechanisms::TestRng;
@@ -221,6 +222,32 @@ mod tests {
         let weighed = histogram(&[text], &[], (Contribution::Even, 10));
         assert_eq!(weighed.len(), 10);
         assert!(weighed.values().all(|&w| w == even_weight(10)));
+    }
+
+    #[test]
+    fn what_a_round_passes_over_changes_no_units_choice_of_items() {
+        let text =
+            (0..50_u8).map(|i| format!(" {}{}", (b'a' + i / 8) as char, (b'a' + i % 8) as char)).collect();
+        let items = units(&[text]);
+        let nothing = vec![false; items.distinct()];
+        let found = |passed_over: &[bool]| Found {
+            weights: vec![None; nothing.len()],
+            public: nothing.clone(),
+            passed_over: passed_over.to_vec(),
+            ..Found::default()
+        };
+        let stream = |unit| TestRng::from_seed(3).stream(Purpose::Contribution, unit, 0);
+        let pooled = |found: &Found| pooled::weigh(&items, found, 10, stream).unwrap();
+        let mad2r = |found: &Found| degree::weigh(&items, found, (ONE, 10), stream).unwrap();
+        for weigh in [&pooled as &dyn Fn(&Found) -> Vec<u64>, &mad2r] {
+            let chosen: Vec<bool> = weigh(&found(&nothing)).iter().map(|&weight| weight > 0).collect();
+            assert_eq!(chosen.iter().filter(|&&is| is).count(), 10);
+            // Every other item is passed over, chosen ones among them.
+            let passed_over: Vec<bool> = (0..chosen.len()).map(|at| at % 2 == 0).collect();
+            let again: Vec<bool> = weigh(&found(&passed_over)).iter().map(|&weight| weight > 0).collect();
+            let left: Vec<bool> = chosen.iter().zip(&passed_over).map(|(&is, &gone)| is && !gone).collect();
+            assert!(again == left && left != chosen);
+        }
     }
 
     #[test]
