@@ -55,7 +55,7 @@ pub enum DeviceError {
 ///
 /// # Errors
 /// [`DeviceError::NoBf16`].
-pub fn check_precision<B: crate::layer::Kernels>(
+pub fn check_precision<B: crate::nn::Kernels>(
     precision: plan::Precision,
     device: &B::Device,
 ) -> Result<(), DeviceError> {
@@ -68,14 +68,14 @@ pub fn check_precision<B: crate::layer::Kernels>(
 }
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-impl<R, T> crate::layer::Kernels for burn_cubecl::CubeBackend<R, f32, i32, T>
+impl<R, T> crate::nn::Kernels for burn_cubecl::CubeBackend<R, f32, i32, T>
 where
     R: burn_cubecl::CubeRuntime,
     T: burn_cubecl::BoolElement,
 {
     fn add_and_divide(
         values: crate::tensor::Tensor<Self, 1>,
-        noise: &dyn crate::layer::NoiseSource,
+        noise: &dyn crate::nn::NoiseSource,
         divisor: f64,
     ) -> crate::tensor::Tensor<Self, 1> {
         noise::add_and_divide(values, noise, divisor)
@@ -101,7 +101,7 @@ where
 ///
 /// # Errors
 /// [`DeviceError::Lost`].
-pub fn check<B: crate::layer::Kernels>(device: &B::Device) -> Result<(), DeviceError> {
+pub fn check<B: crate::nn::Kernels>(device: &B::Device) -> Result<(), DeviceError> {
     B::sync(device).map_err(|error| DeviceError::Lost { reason: error.to_string() })?;
     #[cfg(any(feature = "wgpu", feature = "cuda"))]
     if let Some(reason) = probe::failure() {
@@ -140,7 +140,7 @@ struct Nothing;
 
 impl OnDevice for Nothing {
     type Output = ();
-    fn run<B: crate::layer::Kernels>(self, _: B::Device) {}
+    fn run<B: crate::nn::Kernels>(self, _: B::Device) {}
 }
 
 /// Work that runs on whichever backend was chosen.
@@ -148,7 +148,7 @@ pub trait OnDevice {
     /// What it gives.
     type Output;
     /// Does it.
-    fn run<B: crate::layer::Kernels>(self, device: B::Device) -> Self::Output;
+    fn run<B: crate::nn::Kernels>(self, device: B::Device) -> Self::Output;
 }
 
 /// Runs `work` on the backend of `device`, once that has shown that it computes.
@@ -182,7 +182,7 @@ mod tests {
     struct Name;
     impl OnDevice for Name {
         type Output = &'static str;
-        fn run<B: crate::layer::Kernels>(self, _: B::Device) -> &'static str {
+        fn run<B: crate::nn::Kernels>(self, _: B::Device) -> &'static str {
             "ran"
         }
     }

@@ -6,9 +6,9 @@ use thiserror::Error;
 use crate::device::{self, DeviceError};
 pub use crate::dp::{DpStep, PlainStep};
 use crate::dp::{Lot, dp_gradient, fold_in_order, plain_gradient};
-use crate::layer::{Kernels, ParamSpec, SelectionError, Weights};
 use crate::model::{Batch, Network, Shape};
 pub use crate::model::{Example, ModelError};
+use crate::nn::{Kernels, ParamSpec, SelectionError, Weights};
 use crate::optim::Optimizer;
 use crate::tensor::{FloatDType, Int, Tensor, from_host, to_host, to_host_f64};
 

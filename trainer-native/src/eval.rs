@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Dataset, Part};
 use crate::engine::{Engine, Example, Prediction};
-use crate::layer::Kernels;
+use crate::nn::Kernels;
 use crate::objective::{Objective, Writing};
 use crate::telemetry::Released;
 use crate::{RunError, vocabulary};

@@ -12,7 +12,7 @@ use crate::device::{OnDevice, on_device};
 use crate::engine::{Engine, EngineError};
 use crate::eval::{Evaluation, HeldOut};
 use crate::folder::{PLAN_FILE_NAME, require_finished};
-use crate::layer::Kernels;
+use crate::nn::Kernels;
 use crate::objective::{Objective, Writing};
 use crate::pretrained::CONFIG_FILE_NAME;
 use crate::{RunError, durable, memory, vocabulary};

@@ -18,7 +18,7 @@ use crate::device::{OnDevice, check_precision, on_device};
 use crate::engine::{DpStep, Engine, PlainStep};
 use crate::eval::{Evaluation, HeldOut};
 use crate::folder::RunFolder;
-use crate::layer::Kernels;
+use crate::nn::Kernels;
 use crate::objective::Objective;
 use crate::optim::learning_rate;
 use crate::pretrained::{self, Start};

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use common::{Bench, refuses_device, tiny_with_vocabulary};
 use trainer_native::device::{OnDevice, check, on_device};
-use trainer_native::layer::Kernels;
+use trainer_native::nn::Kernels;
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::verify::verify_run;
 

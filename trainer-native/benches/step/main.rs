@@ -20,7 +20,7 @@ use request::Request;
 use settings::Setting;
 use trainer_native::device::{OnDevice, on_device};
 use trainer_native::engine::{DpStep, Engine, EngineError, Example, PlainStep};
-use trainer_native::layer::Kernels;
+use trainer_native::nn::Kernels;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 

@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use trainer_native::layer::Kernels;
+use trainer_native::nn::Kernels;
 use trainer_native::tensor::Tensor;
 
 use super::settings::{Setting, Trainable};

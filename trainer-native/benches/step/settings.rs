@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use trainer_native::engine::{Engine, Example};
-use trainer_native::layer::Kernels;
+use trainer_native::nn::Kernels;
 
 /// A model, the lot of a step, and how many rows a micro-batch has.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use super::Canaries;
 use crate::RunError;
 use crate::engine::Engine;
 use crate::generate::{Ask, with_model};
-use crate::layer::Kernels;
+use crate::nn::Kernels;
 use crate::objective::Objective;
 
 /// Shuffled copies that a canary is compared with.

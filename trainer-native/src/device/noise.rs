@@ -25,7 +25,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime};
 use cubecl::prelude::*;
 
-use crate::layer::{NoiseSource, portable};
+use crate::nn::{NoiseSource, portable};
 use crate::tensor::{DType, Shape, Tensor, TensorPrimitive};
 
 #[cfg(all(test, feature = "wgpu"))]
@@ -40,7 +40,7 @@ const PIECE: usize = BLOCK * WORKGROUP as usize * (1 << 15);
 /// Standard deviations whose noise and its digits are normal numbers of 32 bits: smaller ones may be flushed to 0.
 const SOUND: Range<f64> = 1e-30..1e30;
 
-/// [`crate::layer::Kernels::add_and_divide`] on the device that holds `values`.
+/// [`crate::nn::Kernels::add_and_divide`] on the device that holds `values`.
 ///
 /// The result is NaN wherever no invocation wrote, as it is made of NaN first and never shares the sum's memory.
 pub(super) fn add_and_divide<R: CubeRuntime, T: BoolElement>(

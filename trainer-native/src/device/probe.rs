@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::DeviceError;
-use crate::layer::Kernels;
+use crate::nn::Kernels;
 use crate::tensor::{Tensor, to_host};
 
 /// What the first panic of any thread said since the device was found to compute.

@@ -11,10 +11,10 @@ use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
 use cubek::matmul::launch::{Strategy, launch_ref};
 use cubek::std::InputBinding;
 
-use crate::layer::portable;
+use crate::nn::portable;
 use crate::tensor::{DType, Tensor, TensorPrimitive};
 
-/// [`crate::layer::Kernels::product`] without matrix units; NaN if no kernel can be launched.
+/// [`crate::nn::Kernels::product`] without matrix units; NaN if no kernel can be launched.
 pub(super) fn product<R: CubeRuntime, T: BoolElement, const D: usize>(
     a: Tensor<CubeBackend<R, f32, i32, T>, D>,
     b: Tensor<CubeBackend<R, f32, i32, T>, D>,
@@ -37,7 +37,7 @@ pub(super) fn product<R: CubeRuntime, T: BoolElement, const D: usize>(
     Tensor::full(shape, f32::NAN, (&device, dtype))
 }
 
-/// [`crate::layer::Kernels::product_bf16`] on matrix units, where the device has them for this format.
+/// [`crate::nn::Kernels::product_bf16`] on matrix units, where the device has them for this format.
 pub(super) fn product_bf16<R: CubeRuntime, T: BoolElement, const D: usize>(
     a: Tensor<CubeBackend<R, f32, i32, T>, D>,
     b: Tensor<CubeBackend<R, f32, i32, T>, D>,

@@ -3,9 +3,9 @@
 use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 use plan::{Automatic, Clipping};
 
+use super::PerExampleNorms;
 use super::norms::{Squares, norms, norms_by_group};
-use super::{PerExampleNorms, Record};
-use crate::layer::{Kernels, ParamSpec};
+use crate::nn::{GradRecord, Kernels, ParamSpec};
 use crate::tensor::{Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
 
 /// A sum over examples of gradients of norm at most C. It cannot be read; only [`super::privatize`] opens it.
@@ -53,7 +53,7 @@ impl<B: Kernels> ClippedSum<B> {
 ///
 /// Rows beyond `examples` are padding and count zero times whatever they hold; so does a row whose norm is not a finite number.
 pub fn clip<B: Kernels>(
-    records: Vec<Record<B>>,
+    records: Vec<GradRecord<B>>,
     norms: PerExampleNorms,
     examples: usize,
     l2_clip_norm: f64,
@@ -155,7 +155,7 @@ impl<'a, B: Kernels> Sums<'a, B> {
     }
 
     /// Takes records in: their rows as they are, or scaled.
-    pub fn add(&mut self, records: Vec<Record<B>>, scales: Option<&Scales>) {
+    pub fn add(&mut self, records: Vec<GradRecord<B>>, scales: Option<&Scales>) {
         let records = match scales {
             Some(scales) => without_poisoned(records, &scales.poisoned),
             None => records,
@@ -204,11 +204,11 @@ fn poisoned(norms: &[PerExampleNorms]) -> Vec<bool> {
 }
 
 /// The records with zeros in place of poisoned rows: 0·NaN is NaN, so a factor of 0 would not keep them out of a sum.
-fn without_poisoned<B: Kernels>(records: Vec<Record<B>>, poisoned: &[bool]) -> Vec<Record<B>> {
+fn without_poisoned<B: Kernels>(records: Vec<GradRecord<B>>, poisoned: &[bool]) -> Vec<GradRecord<B>> {
     if !poisoned.contains(&true) {
         return records;
     }
-    let blank = |record: Record<B>| {
+    let blank = |record: GradRecord<B>| {
         let rows: Tensor<B, 1, Bool> = Tensor::from_data(TensorData::from(poisoned), &record.device());
         record.without(&rows)
     };
@@ -226,7 +226,11 @@ fn rounded_down(exact: f64) -> f32 {
 }
 
 /// Sum over examples of factor × gradient, flat.
-fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>, spec: &ParamSpec) -> Tensor<B, 1> {
+fn weighted_sum<B: Kernels>(
+    record: GradRecord<B>,
+    factors: Option<&[f32]>,
+    spec: &ParamSpec,
+) -> Tensor<B, 1> {
     let device = record.device();
     let of =
         |factors: &[f32], dtype: DType| from_host(factors.to_vec(), [factors.len()], dtype.into(), &device);
@@ -238,24 +242,24 @@ fn weighted_sum<B: Kernels>(record: Record<B>, factors: Option<&[f32]>, spec: &P
         None => values,
     };
     let sum = match record {
-        Record::Explicit { grads, .. } => match factors {
+        GradRecord::Explicit { grads, .. } => match factors {
             Some(factors) => {
                 let factors = of(factors, grads.dtype());
                 B::weighted_sum(grads, factors).unsqueeze()
             }
             None => grads.sum_dim(0),
         },
-        Record::Product { input, grad, .. } => {
+        GradRecord::Product { input, grad, .. } => {
             // The narrower factor takes the scaling.
             let (input, grad) =
                 if input.dims()[2] < grad.dims()[2] { (scale(input), grad) } else { (input, scale(grad)) };
             B::product(rows(input).transpose(), rows(grad))
         }
-        Record::Lookup { tokens, grad, .. } => {
+        GradRecord::Lookup { tokens, grad, .. } => {
             let table = Tensor::zeros([spec.shape[0], spec.shape[1]], (&device, grad.dtype()));
             scatter(table, tokens, scale(grad))
         }
-        Record::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
+        GradRecord::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
             let head = B::product(rows(logits_grad).transpose(), rows(scale(hidden)));
             scatter(head, tokens, scale(grad))
         }

@@ -7,8 +7,8 @@ use super::reference::{
     clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, single_gradient,
 };
 use super::{Lot, clipped_sum, per_example_norms};
-use crate::layer::{Kernels, Selection, Weights};
 use crate::model::{Batch, Example, Network};
+use crate::nn::{Kernels, Selection, Weights};
 use crate::pretrained::Checkpoint;
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 

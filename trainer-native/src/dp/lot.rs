@@ -1,8 +1,8 @@
 //! The sampled examples of a step, worked off in micro-batches of one fixed shape.
 
 use super::{ClippedSum, fold_in_order};
-use crate::layer::{Kernels, Weights};
 use crate::model::{Batch, Example, Shape};
+use crate::nn::{Kernels, Weights};
 use crate::tensor::Backend;
 
 /// A lot of any size, empty included, and how it is cut. The cut only schedules work.

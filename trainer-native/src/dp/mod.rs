@@ -11,7 +11,6 @@ mod clip;
 mod lot;
 mod noise;
 mod norms;
-mod record;
 mod step;
 mod workers;
 
@@ -19,7 +18,6 @@ pub use clip::{ClippedSum, clip};
 pub use lot::Lot;
 pub use noise::{BaselineGradient, PrivateGradient, privatize};
 pub use norms::{PerExampleNorms, per_example_norms};
-pub use record::{Record, settle};
 #[cfg(test)]
 pub(crate) use step::clipped_sum;
 pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};

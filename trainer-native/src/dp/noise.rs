@@ -3,7 +3,7 @@
 use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
 
 use super::ClippedSum;
-use crate::layer::{Kernels, NoiseSource};
+use crate::nn::{Kernels, NoiseSource};
 use crate::tensor::{Tensor, to_host_f64};
 
 /// A gradient that may be released: noise was added before anything read it.

@@ -1,7 +1,6 @@
 //! Per-example gradient norms from records.
 
-use super::Record;
-use crate::layer::{Kernels, ParamId};
+use crate::nn::{GradRecord, Kernels, ParamId};
 use crate::tensor::{Tensor, to_host_f64};
 
 /// The L2 norm of each example's whole gradient. Private: it has no way out but [`super::clip`].
@@ -20,7 +19,7 @@ impl PerExampleNorms {
 const ROUND_UP: f64 = 1.0 + 1e-5;
 
 /// Norms over all parameters of all records, rounded up.
-pub fn per_example_norms<B: Kernels>(records: &[Record<B>]) -> PerExampleNorms {
+pub fn per_example_norms<B: Kernels>(records: &[GradRecord<B>]) -> PerExampleNorms {
     norms(&squares(records))
 }
 
@@ -28,7 +27,7 @@ pub fn per_example_norms<B: Kernels>(records: &[Record<B>]) -> PerExampleNorms {
 pub(super) type Squares<B> = Vec<(ParamId, Tensor<B, 1>)>;
 
 /// Those of all records.
-pub(super) fn squares<B: Kernels>(records: &[Record<B>]) -> Squares<B> {
+pub(super) fn squares<B: Kernels>(records: &[GradRecord<B>]) -> Squares<B> {
     records.iter().map(|record| (record.param(), squared_norms(record))).collect()
 }
 
@@ -62,12 +61,12 @@ fn rounded_up(squares: Vec<f64>) -> PerExampleNorms {
 ///
 /// # Shapes
 /// - output: `[batch]`
-fn squared_norms<B: Kernels>(record: &Record<B>) -> Tensor<B, 1> {
+fn squared_norms<B: Kernels>(record: &GradRecord<B>) -> Tensor<B, 1> {
     match record {
-        Record::Explicit { grads, .. } => B::dots(grads.clone(), grads.clone()),
-        Record::Product { input, grad, .. } => B::product_squares(input.clone(), grad.clone()),
-        Record::Lookup { tokens, grad, .. } => B::lookup_squares(tokens.clone(), grad.clone()),
-        Record::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
+        GradRecord::Explicit { grads, .. } => B::dots(grads.clone(), grads.clone()),
+        GradRecord::Product { input, grad, .. } => B::product_squares(input.clone(), grad.clone()),
+        GradRecord::Lookup { tokens, grad, .. } => B::lookup_squares(tokens.clone(), grad.clone()),
+        GradRecord::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
             // ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩, E from the look-up and H from the head.
             let lookup = B::lookup_squares(tokens.clone(), grad.clone());
             let head = B::product_squares(hidden.clone(), logits_grad.clone());

@@ -4,8 +4,8 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 
 use super::ClippedSum;
 use super::clip::Sums;
-use crate::layer::{Kernels, Weights};
 use crate::model::{Batch, Example, Network};
+use crate::nn::{Kernels, Weights};
 use crate::tensor::{FloatDType, from_host, to_host_f64};
 
 /// The gradient of one example's loss, all parameters in one vector, from a batch of that example alone.

@@ -5,9 +5,9 @@ use plan::Clipping;
 
 use super::clip::{Scales, Sums};
 use super::norms::squares;
-use super::{BaselineGradient, ClippedSum, Lot, PrivateGradient, privatize, settle};
-use crate::layer::{Kernels, Weights};
+use super::{BaselineGradient, ClippedSum, Lot, PrivateGradient, privatize};
 use crate::model::Network;
+use crate::nn::{Kernels, Weights, materialize_if_cheaper};
 
 /// What one private step is made of. Every figure comes from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,12 +79,16 @@ pub(crate) fn clipped_sum<B: Kernels>(
         let mut sums = Sums::new(specs);
         if lot.recompute {
             let mut all = Vec::with_capacity(specs.len());
-            model.hand_over_records(weights, batch.clone(), true, |part| all.extend(squares(&settle(part))));
+            model.hand_over_records(weights, batch.clone(), true, |part| {
+                all.extend(squares(&materialize_if_cheaper(part)))
+            });
             let scales = Scales::new(clipping, &all, examples, bound, specs);
-            model.hand_over_records(weights, batch, true, |part| sums.add(settle(part), Some(&scales)));
+            model.hand_over_records(weights, batch, true, |part| {
+                sums.add(materialize_if_cheaper(part), Some(&scales))
+            });
             return sums.clipped(&scales);
         }
-        let records = settle(model.records(weights, batch));
+        let records = materialize_if_cheaper(model.records(weights, batch));
         let scales = Scales::new(clipping, &squares(&records), examples, bound, specs);
         sums.add(records, Some(&scales));
         sums.clipped(&scales)

@@ -9,8 +9,8 @@ use super::reference::{
     clipped_sum_by_loop, flatten, moved_weights, norm, relative_distance, single_gradient,
 };
 use super::*;
-use crate::layer::{ParamId, ParamSpec, Weights};
 use crate::model::{Batch, Example, Gpt2, Gpt2Config, Network};
+use crate::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
@@ -85,8 +85,8 @@ fn clipped_sum_equals_the_loop_where_gradients_are_held_whole() {
     let window = |length: u32| (0..length).map(|at| at * at % 23).collect::<Vec<u32>>();
     let examples: Vec<Example> = [71, 30, 1, 0, 64, 2].map(|length| Example::causal(&window(length))).into();
     let batch = Batch::new(&examples, 6, model.shape(), FloatDType::F32, &DEVICE);
-    let settled = settle(model.records(&weights, batch));
-    assert!(!settled.iter().any(|record| matches!(record, Record::Product { .. })));
+    let settled = materialize_if_cheaper(model.records(&weights, batch));
+    assert!(!settled.iter().any(|record| matches!(record, GradRecord::Product { .. })));
     let bound = median_norm(&model, &weights, &examples);
     for (weights, bound, tolerance) in
         [(weights.clone(), bound, 1e-4), (weights.clone().cast(FloatDType::F64), 1e6, 1e-12)]
@@ -135,7 +135,7 @@ fn gradient_equals_finite_differences_of_the_loss() {
         let batch: Batch<Flex> = Batch::new(examples, 1, model.shape(), FloatDType::F64, &DEVICE);
         let (targets, target_weights) = (batch.targets.clone(), batch.target_weights.clone());
         let logits = model.logits(weights, batch);
-        let nll = <Flex as crate::layer::Kernels>::token_nll(logits, targets.reshape([7]));
+        let nll = <Flex as crate::nn::Kernels>::token_nll(logits, targets.reshape([7]));
         to_host_f64((nll * target_weights.reshape([7])).sum())[0]
     };
     let (h, mut offset, mut worst) = (1e-5, 0, 0.0_f64);
@@ -225,22 +225,24 @@ fn a_poisoned_example_contributes_nothing() {
         let batch = Batch::new(&windows, 3, model.shape(), FloatDType::F32, &DEVICE);
         let bad = Tensor::<Flex, 1>::from_floats([0.0, poison, 0.0], &DEVICE).reshape([3, 1, 1]);
         let spoil = |record| match record {
-            Record::Explicit { param, grads } => {
-                Record::Explicit { param, grads: grads + bad.clone().reshape([3, 1]) }
+            GradRecord::Explicit { param, grads } => {
+                GradRecord::Explicit { param, grads: grads + bad.clone().reshape([3, 1]) }
             }
-            Record::Product { param, input, grad } => {
-                Record::Product { param, input: input + bad.clone(), grad: grad + bad.clone() }
+            GradRecord::Product { param, input, grad } => {
+                GradRecord::Product { param, input: input + bad.clone(), grad: grad + bad.clone() }
             }
-            Record::Lookup { param, tokens, grad } => {
-                Record::Lookup { param, tokens, grad: grad + bad.clone() }
+            GradRecord::Lookup { param, tokens, grad } => {
+                GradRecord::Lookup { param, tokens, grad: grad + bad.clone() }
             }
-            Record::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Record::TiedEmbedding {
-                param,
-                tokens,
-                grad: grad + bad.clone(),
-                hidden: hidden + bad.clone(),
-                logits_grad,
-            },
+            GradRecord::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => {
+                GradRecord::TiedEmbedding {
+                    param,
+                    tokens,
+                    grad: grad + bad.clone(),
+                    hidden: hidden + bad.clone(),
+                    logits_grad,
+                }
+            }
         };
         let records: Vec<_> = model.records(&weights, batch).into_iter().map(spoil).collect();
         let norms = per_example_norms(&records);
@@ -252,10 +254,10 @@ fn a_poisoned_example_contributes_nothing() {
 fn noised(parts: &[usize], bound: f64, sigma: f64, divisor: f64, step: u64) -> Vec<f64> {
     let specs: Vec<_> = parts
         .iter()
-        .map(|&len| crate::layer::ParamSpec {
+        .map(|&len| crate::nn::ParamSpec {
             name: String::new(),
             shape: vec![len],
-            initial: crate::layer::Initial::Constant(0.0),
+            initial: crate::nn::Initial::Constant(0.0),
         })
         .collect();
     let sum = ClippedSum::<Flex>::zero(&specs, bound, FloatDType::F32, &DEVICE).bounded().unwrap();

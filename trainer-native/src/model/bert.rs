@@ -11,10 +11,11 @@ use serde_json::json;
 use super::bert_heads::{MaskedHead, SentenceHead};
 use super::pass::{Kept, Pass};
 use super::{Batch, ParamList, Shape};
-use crate::dp::Record;
-use crate::layer::{
-    Activation, Dense, FeedForward, Initial, Kernels, LayerNorm, MultiHeadAttention, ParamSpec,
-    PositionEmbedding, SavedFeedForward, SavedMultiHead, SavedNorm, Sight, Stored, TokenEmbedding, Weights,
+use crate::nn::GradRecord;
+use crate::nn::{
+    Activation, AttentionMask, FeedForward, Initial, Kernels, LayerNorm, Linear, MultiHeadAttention,
+    ParamSpec, PositionEmbedding, SavedFeedForward, SavedMultiHead, SavedNorm, Stored, TokenEmbedding,
+    Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -76,7 +77,7 @@ struct SavedBlock<B: Kernels> {
 struct SavedForward<B: Kernels> {
     norm: SavedNorm<B>,
     blocks: Vec<Kept<B, SavedBlock<B>>>,
-    sight: Sight<B>,
+    sight: AttentionMask<B>,
     /// `[batch, seq, d]`
     hidden: Tensor<B, 3>,
 }
@@ -190,7 +191,7 @@ impl Bert {
         let grad = self.norm.backward(weights, saved.norm, grad, &mut pass.records);
         pass.records.push(self.positions.record(&grad));
         pass.records.push(self.segment_record(segments, &grad));
-        pass.records.push(Record::TiedEmbedding {
+        pass.records.push(GradRecord::TiedEmbedding {
             param: self.tokens.table,
             tokens,
             grad,
@@ -203,12 +204,12 @@ impl Bert {
     ///
     /// # Shapes
     /// - segments: `[batch, seq]`, grad: `[batch, seq, d]`
-    fn segment_record<B: Kernels>(&self, segments: Tensor<B, 2, Int>, grad: &Tensor<B, 3>) -> Record<B> {
+    fn segment_record<B: Kernels>(&self, segments: Tensor<B, 2, Int>, grad: &Tensor<B, 3>) -> GradRecord<B> {
         let [batch, seq, d] = grad.dims();
         let second = segments.float().cast(grad.dtype()).reshape([batch, 1, seq]);
         let member = Tensor::cat(vec![second.clone().neg() + 1.0, second], 1);
         let grads = member.matmul(grad.clone()).reshape([batch, SEGMENTS * d]);
-        Record::Explicit { param: self.segments.table, grads }
+        GradRecord::Explicit { param: self.segments.table, grads }
     }
 
     fn forward<B: Kernels>(
@@ -222,7 +223,7 @@ impl Bert {
             + self.segments.forward(weights, batch.segments.clone())
             + self.positions.forward(weights, seq);
         let (mut hidden, norm) = self.norm.forward(weights, sum);
-        let sight = Sight { lengths: Some(batch.lengths.clone()), causal: false, bias: None };
+        let sight = AttentionMask { lengths: Some(batch.lengths.clone()), causal: false, bias: None };
         let mut blocks = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
             let forward = |input| block.forward(weights, input, sight.clone());
@@ -261,7 +262,7 @@ impl Block {
         &self,
         weights: &Weights<B>,
         input: Tensor<B, 3>,
-        sight: Sight<B>,
+        sight: AttentionMask<B>,
     ) -> (Tensor<B, 3>, SavedBlock<B>) {
         let (attended, attention) = self.attention.forward(weights, input.clone(), input.clone(), sight);
         let (middle, attention_norm) = self.attention_norm.forward(weights, attended + input);
@@ -275,7 +276,7 @@ impl Block {
         weights: &Weights<B>,
         saved: SavedBlock<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let grad = self.inner_norm.backward(weights, saved.inner_norm, grad, records);
         let middle = self.inner.backward(weights, saved.inner, grad.clone(), records) + grad;
@@ -286,11 +287,11 @@ impl Block {
 }
 
 /// A linear map with bias, laid out under this name.
-pub(super) fn linear(list: &mut ParamList, name: &str, d_out: usize, d_in: usize) -> Dense {
+pub(super) fn linear(list: &mut ParamList, name: &str, d_out: usize, d_in: usize) -> Linear {
     let matrix = Initial::Normal { std: INITIAL_STD };
     let weight = list.add(format!("{name}.weight"), &[d_out, d_in], matrix);
     let bias = Some(list.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
-    Dense { weight, bias, stored: Stored::OutIn }
+    Linear { weight, bias, stored: Stored::OutIn }
 }
 
 /// A layer norm, laid out under this name.

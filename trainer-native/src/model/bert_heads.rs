@@ -2,16 +2,16 @@
 
 use super::ParamList;
 use super::bert::{linear, norm};
-use crate::dp::Record;
-use crate::layer::{Activation, Dense, Initial, Kernels, LayerNorm, ParamId, SavedNorm, TiedHead, Weights};
+use crate::nn::GradRecord;
+use crate::nn::{Activation, Initial, Kernels, LayerNorm, Linear, LmHead, ParamId, SavedNorm, Weights};
 use crate::tensor::{IndexingUpdateOp, Int, Tensor};
 
 /// Tokens at masked places: a transformation, then products with the token table, and a bias a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MaskedHead {
-    transform: Dense,
+    transform: Linear,
     norm: LayerNorm,
-    table: TiedHead,
+    table: LmHead,
     /// `[vocabulary]`
     bias: ParamId,
 }
@@ -41,7 +41,7 @@ impl MaskedHead {
         let bias = list.add("cls.predictions.bias", &[vocabulary], Initial::Constant(0.0));
         let transform = linear(list, "cls.predictions.transform.dense", d, d);
         let norm = norm(list, "cls.predictions.transform.LayerNorm", d);
-        Self { transform, norm, table: TiedHead { table }, bias }
+        Self { transform, norm, table: LmHead { table }, bias }
     }
 
     /// Logits at the given places of each example, or at all.
@@ -86,11 +86,11 @@ impl MaskedHead {
         logits: Tensor<B, 2>,
         targets: Tensor<B, 2, Int>,
         target_weights: Tensor<B, 2>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> (Tensor<B, 3>, TableGrad<B>) {
         let loss = self.table.backward(weights, logits, targets, target_weights);
         let of_bias = B::sum_positions(loss.logits_grad.clone());
-        records.push(Record::Explicit { param: self.bias, grads: of_bias });
+        records.push(GradRecord::Explicit { param: self.bias, grads: of_bias });
         let grad = self.norm.backward(weights, saved.norm, loss.hidden_grad, records);
         let grad = Activation::Gelu.backward(saved.transformed, grad);
         let grad = self.transform.backward(weights, saved.gathered, grad, records);
@@ -106,8 +106,8 @@ impl MaskedHead {
 /// Whether the second sentence follows the first, from the first place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentenceHead {
-    pooler: Dense,
-    classes: Dense,
+    pooler: Linear,
+    classes: Linear,
 }
 
 impl SentenceHead {
@@ -134,7 +134,7 @@ impl SentenceHead {
         weights: &Weights<B>,
         hidden: &Tensor<B, 3>,
         labels: (Tensor<B, 1, Int>, Tensor<B, 1>),
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let [batch, seq, d] = hidden.dims();
         let first = hidden.clone().narrow(1, 0, 1);

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::pass::{Kept, Pass};
 use super::{Batch, ModelError, ParamList};
-use crate::dp::Record;
-use crate::layer::{
-    Dense, GatedFeedForward, GroupedAttention, Initial, Kernels, ParamId, ParamSpec, RmsNorm, Rotary,
-    SavedGated, SavedGroupedAttention, SavedRmsNorm, Stored, TiedHead, TokenEmbedding, Weights,
+use crate::nn::GradRecord;
+use crate::nn::{
+    GatedFeedForward, GroupedAttention, Initial, Kernels, Linear, LmHead, ParamId, ParamSpec, RmsNorm,
+    Rotary, SavedGated, SavedGroupedAttention, SavedRmsNorm, Stored, TokenEmbedding, Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -82,7 +82,7 @@ pub struct Decoder {
     blocks: Vec<Block>,
     norm: RmsNorm,
     /// The token table's, or one of its own.
-    head: TiedHead,
+    head: LmHead,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ impl Decoder {
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
         let norm = norm(&mut list, "model.norm", d);
         let head = if config.tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
-        Self { config, specs: list.0.into(), tokens, blocks, norm, head: TiedHead { table: head } }
+        Self { config, specs: list.0.into(), tokens, blocks, norm, head: LmHead { table: head } }
     }
 
     /// Sizes.
@@ -180,7 +180,7 @@ impl Decoder {
         let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
         if !self.config.tied {
             let (input, grad) = (logits_grad.clone(), hidden.clone());
-            pass.records.push(Record::Product { param: self.head.table, input, grad });
+            pass.records.push(GradRecord::Product { param: self.head.table, input, grad });
         }
         for (block, kept) in self.blocks.iter().zip(saved.blocks).rev() {
             if weights.frozen_up_to(block.feed_forward.down.weight) {
@@ -192,7 +192,7 @@ impl Decoder {
         }
         let (tokens, grad) = (batch.tokens, grad * self.embedding_scale());
         if self.config.tied {
-            pass.records.push(Record::TiedEmbedding {
+            pass.records.push(GradRecord::TiedEmbedding {
                 param: self.tokens.table,
                 tokens,
                 grad,
@@ -200,7 +200,7 @@ impl Decoder {
                 logits_grad,
             });
         } else {
-            pass.records.push(Record::Lookup { param: self.tokens.table, tokens, grad });
+            pass.records.push(GradRecord::Lookup { param: self.tokens.table, tokens, grad });
         }
     }
 
@@ -272,7 +272,7 @@ impl Block {
         weights: &Weights<B>,
         saved: SavedBlock<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let inner = self.feed_forward.backward(weights, saved.feed_forward, grad.clone(), records);
         let middle = self.norm_2.backward(weights, saved.norm_2, inner, records) + grad;
@@ -282,10 +282,10 @@ impl Block {
 }
 
 /// Lays out a linear map without bias.
-fn dense(list: &mut ParamList, name: &str, d_out: usize, d_in: usize) -> Dense {
+fn dense(list: &mut ParamList, name: &str, d_out: usize, d_in: usize) -> Linear {
     let initial = Initial::Normal { std: INITIAL_STD };
     let weight = list.add(format!("{name}.weight"), &[d_out, d_in], initial);
-    Dense { weight, bias: None, stored: Stored::OutIn }
+    Linear { weight, bias: None, stored: Stored::OutIn }
 }
 
 /// Lays out an RMS norm whose factor is 1 + gain.

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::pass::Pass;
 use super::{Batch, ModelError, ParamList};
-use crate::dp::Record;
-use crate::layer::{
-    Activation, Dense, History, Initial, Kernels, ParamSpec, Stored, TokenEmbedding, Weights,
+use crate::nn::GradRecord;
+use crate::nn::{
+    Activation, ContextConcat, Initial, Kernels, Linear, ParamSpec, Stored, TokenEmbedding, Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -58,9 +58,9 @@ pub struct FeedForward {
     config: FeedForwardConfig,
     specs: Arc<[ParamSpec]>,
     tokens: TokenEmbedding,
-    history: History,
-    hidden: Vec<Dense>,
-    head: Dense,
+    history: ContextConcat,
+    hidden: Vec<Linear>,
+    head: Linear,
 }
 
 impl FeedForward {
@@ -73,7 +73,7 @@ impl FeedForward {
         let mut dense = |name: String, d_out: usize, d_in: usize, std: f64| {
             let weight = list.add(format!("{name}.weight"), &[d_out, d_in], Initial::Normal { std });
             let bias = Some(list.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
-            Dense { weight, bias, stored: Stored::OutIn }
+            Linear { weight, bias, stored: Stored::OutIn }
         };
         let mut d_in = config.history * d;
         let mut hidden = Vec::with_capacity(config.hidden.len());
@@ -83,7 +83,7 @@ impl FeedForward {
             d_in = d_out;
         }
         let head = dense("output".to_owned(), vocabulary, d_in, 0.02);
-        let history = History { length: config.history };
+        let history = ContextConcat { length: config.history };
         Self { config, specs: list.0.into(), tokens: TokenEmbedding { table }, history, hidden, head }
     }
 
@@ -146,7 +146,7 @@ impl FeedForward {
             }
         }
         let grad = self.history.backward(grad);
-        pass.records.push(Record::Lookup { param: self.tokens.table, tokens: batch.tokens, grad });
+        pass.records.push(GradRecord::Lookup { param: self.tokens.table, tokens: batch.tokens, grad });
     }
 
     /// Logits `[batch·seq, vocabulary]`, and the input of each hidden layer and of the head.

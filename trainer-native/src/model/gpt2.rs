@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::pass::{Kept, Pass};
 use super::{Batch, ParamList};
-use crate::dp::Record;
-use crate::layer::{
-    Activation, CausalAttention, Dense, FeedForward, Initial, Kernels, LayerNorm, ParamId, ParamSpec,
-    PositionEmbedding, SavedAttention, SavedFeedForward, SavedNorm, Stored, TiedHead, TokenEmbedding,
+use crate::nn::GradRecord;
+use crate::nn::{
+    Activation, CausalAttention, FeedForward, Initial, Kernels, LayerNorm, Linear, LmHead, ParamId,
+    ParamSpec, PositionEmbedding, SavedAttention, SavedFeedForward, SavedNorm, Stored, TokenEmbedding,
     Weights,
 };
 use crate::tensor::{Int, Tensor};
@@ -47,7 +47,7 @@ pub struct Gpt2 {
     positions: PositionEmbedding,
     blocks: Vec<Block>,
     norm: LayerNorm,
-    head: TiedHead,
+    head: LmHead,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Gpt2 {
             PositionEmbedding { table: list.add("transformer.wpe.weight", &[config.context, d], matrix) };
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
         let norm = norm(&mut list, "ln_f", d);
-        let head = TiedHead { table: tokens.table };
+        let head = LmHead { table: tokens.table };
         Self { config, specs: list.0.into(), tokens, positions, blocks, norm, head }
     }
 
@@ -154,7 +154,7 @@ impl Gpt2 {
             pass.hand_over();
         }
         pass.records.push(self.positions.record(&grad));
-        pass.records.push(Record::TiedEmbedding {
+        pass.records.push(GradRecord::TiedEmbedding {
             param: self.tokens.table,
             tokens: batch.tokens,
             grad,
@@ -218,7 +218,7 @@ impl Block {
         weights: &Weights<B>,
         saved: SavedBlock<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let inner = self.inner.backward(weights, saved.inner, grad.clone(), records);
         let inner = self.norm_2.backward(weights, saved.norm_2, inner, records);
@@ -230,10 +230,10 @@ impl Block {
 }
 
 /// Lays out a Conv1D of this name.
-fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, initial: Initial) -> Dense {
+fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, initial: Initial) -> Linear {
     let weight = list.add(format!("transformer.{name}.weight"), &[d_in, d_out], initial);
     let bias = list.add(format!("transformer.{name}.bias"), &[d_out], Initial::Constant(0.0));
-    Dense { weight, bias: Some(bias), stored: Stored::InOut }
+    Linear { weight, bias: Some(bias), stored: Stored::InOut }
 }
 
 /// Lays out a layer norm of this name.

@@ -20,8 +20,8 @@ pub use gpt2::{Gpt2, Gpt2Config};
 pub use t5::{T5, T5Config};
 
 use self::pass::Pass;
-use crate::dp::Record;
-use crate::layer::{Kernels, ParamSpec, Selection, SelectionError, Weights};
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, ParamSpec, Selection, SelectionError, Weights};
 use crate::objective;
 use crate::tensor::Tensor;
 
@@ -198,7 +198,7 @@ impl Network {
     /// trained parameters.
     ///
     /// The losses themselves are never computed: they are private and nothing may depend on them.
-    pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<Record<B>> {
+    pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<GradRecord<B>> {
         let mut all = Vec::with_capacity(weights.specs().len());
         self.hand_over_records(weights, batch, false, |records| all.extend(records));
         all
@@ -211,7 +211,7 @@ impl Network {
         weights: &Weights<B>,
         batch: Batch<B>,
         recompute: bool,
-        mut take: impl FnMut(Vec<Record<B>>),
+        mut take: impl FnMut(Vec<GradRecord<B>>),
     ) {
         let mut trained = |records| take(weights.trained_records(records));
         let mut pass = Pass::new(recompute, &mut trained);
@@ -236,10 +236,10 @@ impl ParamList {
         &mut self,
         name: impl Into<String>,
         shape: &[usize],
-        initial: crate::layer::Initial,
-    ) -> crate::layer::ParamId {
+        initial: crate::nn::Initial,
+    ) -> crate::nn::ParamId {
         self.0.push(ParamSpec { name: name.into(), shape: shape.to_vec(), initial });
-        crate::layer::ParamId(self.0.len() - 1)
+        crate::nn::ParamId(self.0.len() - 1)
     }
 }
 

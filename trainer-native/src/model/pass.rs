@@ -1,7 +1,7 @@
 //! What a backward pass keeps of the forward pass, and to whom it leaves its records.
 
-use crate::dp::Record;
-use crate::layer::Kernels;
+use crate::nn::GradRecord;
+use crate::nn::Kernels;
 use crate::tensor::Tensor;
 
 /// One forward and backward pass. The records of each block are handed over as soon as it is done.
@@ -9,12 +9,12 @@ pub(super) struct Pass<'a, B: Kernels> {
     /// Whether blocks keep their input alone, and are computed again where the backward pass comes to them.
     pub recompute: bool,
     /// Those that were not handed over yet.
-    pub records: Vec<Record<B>>,
-    take: &'a mut dyn FnMut(Vec<Record<B>>),
+    pub records: Vec<GradRecord<B>>,
+    take: &'a mut dyn FnMut(Vec<GradRecord<B>>),
 }
 
 impl<'a, B: Kernels> Pass<'a, B> {
-    pub fn new(recompute: bool, take: &'a mut dyn FnMut(Vec<Record<B>>)) -> Self {
+    pub fn new(recompute: bool, take: &'a mut dyn FnMut(Vec<GradRecord<B>>)) -> Self {
         Self { recompute, records: Vec::new(), take }
     }
 

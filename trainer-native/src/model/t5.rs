@@ -15,8 +15,8 @@ use serde_json::json;
 use super::pass::Pass;
 use super::t5_stack::{Kind, SavedStack, Stack};
 use super::{Batch, ParamList, Shape};
-use crate::dp::Record;
-use crate::layer::{Dense, Initial, Kernels, ParamId, ParamSpec, Stored, TiedHead, TokenEmbedding, Weights};
+use crate::nn::GradRecord;
+use crate::nn::{Initial, Kernels, Linear, LmHead, ParamId, ParamSpec, Stored, TokenEmbedding, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// Buckets of relative distances.
@@ -62,7 +62,7 @@ pub struct T5 {
 #[derive(Clone, Copy, Debug)]
 enum Head {
     /// The token table, after a factor of d^−½.
-    Tied(TiedHead),
+    Tied(LmHead),
     /// `[vocabulary, d]`
     Own(ParamId),
 }
@@ -88,7 +88,7 @@ impl T5 {
             let std = (d as f64).powf(-0.5);
             Head::Own(list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std }))
         } else {
-            Head::Tied(TiedHead { table })
+            Head::Tied(LmHead { table })
         };
         Self { config, specs: list.0.into(), table: TokenEmbedding { table }, encoder, decoder, head }
     }
@@ -158,14 +158,14 @@ impl T5 {
         let saved = self.forward(weights, &batch, decoder_tokens.clone(), pass.recompute);
         let Batch { tokens, targets, target_weights, .. } = batch;
         let logits = self.head(weights, saved.hidden.clone());
-        let head = TiedHead { table: self.head_table() };
+        let head = LmHead { table: self.head_table() };
         let loss = head.backward(weights, logits, targets, target_weights);
         let hidden_grad = loss.hidden_grad * self.head_scale();
         let (decoder_grad, memory_grad) = self.decoder.backward(weights, saved.decoder, hidden_grad, pass);
         let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
         if let Head::Own(head) = self.head {
             let (input, grad) = (logits_grad.clone(), hidden.clone());
-            pass.records.push(Record::Product { param: head, input, grad });
+            pass.records.push(GradRecord::Product { param: head, input, grad });
         }
         if weights.frozen_up_to(self.encoder.last()) {
             return;
@@ -176,8 +176,8 @@ impl T5 {
         let tokens = Tensor::cat(vec![tokens, decoder_tokens], 1);
         let grad = Tensor::cat(vec![encoder_grad, decoder_grad], 1);
         pass.records.push(match self.head {
-            Head::Tied(_) => Record::TiedEmbedding { param, tokens, grad, hidden, logits_grad },
-            Head::Own(_) => Record::Lookup { param, tokens, grad },
+            Head::Tied(_) => GradRecord::TiedEmbedding { param, tokens, grad, hidden, logits_grad },
+            Head::Own(_) => GradRecord::Lookup { param, tokens, grad },
         });
     }
 
@@ -197,12 +197,12 @@ impl T5 {
     }
 
     fn head<B: Kernels>(&self, weights: &Weights<B>, hidden: Tensor<B, 3>) -> Tensor<B, 2> {
-        TiedHead { table: self.head_table() }.forward(weights, hidden)
+        LmHead { table: self.head_table() }.forward(weights, hidden)
     }
 
     fn head_table(&self) -> ParamId {
         match self.head {
-            Head::Tied(TiedHead { table }) | Head::Own(table) => table,
+            Head::Tied(LmHead { table }) | Head::Own(table) => table,
         }
     }
 
@@ -224,8 +224,8 @@ fn decoder_tokens<B: Kernels>(batch: &Batch<B>) -> Tensor<B, 2, Int> {
 }
 
 /// A linear map without bias, laid out under this name.
-pub(super) fn linear(list: &mut ParamList, name: &str, d_out: usize, d_in: usize, variance: f64) -> Dense {
+pub(super) fn linear(list: &mut ParamList, name: &str, d_out: usize, d_in: usize, variance: f64) -> Linear {
     let initial = Initial::Normal { std: variance.sqrt() };
     let weight = list.add(format!("{name}.weight"), &[d_out, d_in], initial);
-    Dense { weight, bias: None, stored: Stored::OutIn }
+    Linear { weight, bias: None, stored: Stored::OutIn }
 }

@@ -3,10 +3,11 @@
 use super::ParamList;
 use super::pass::{Kept, Pass};
 use super::t5::{BUCKETS, MAX_DISTANCE, NORM_EPSILON, T5Config, linear};
-use crate::dp::Record;
-use crate::layer::{
-    Activation, FeedForward, GatedFeedForward, Initial, Kernels, MultiHeadAttention, ParamId, RelativeBias,
-    RelativeGrads, RmsNorm, SavedFeedForward, SavedGated, SavedMultiHead, SavedRmsNorm, Sight, Weights,
+use crate::nn::GradRecord;
+use crate::nn::{
+    Activation, AttentionMask, FeedForward, GatedFeedForward, Initial, Kernels, MultiHeadAttention, ParamId,
+    RelativeBias, RelativeGrads, RmsNorm, SavedFeedForward, SavedGated, SavedMultiHead, SavedRmsNorm,
+    Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -51,8 +52,8 @@ pub(super) struct SavedStack<B: Kernels> {
 
 /// What all blocks of a stack see: their own sequence, and the encoder's output.
 struct Views<B: Kernels> {
-    own: Sight<B>,
-    across: Option<(Tensor<B, 3>, Sight<B>)>,
+    own: AttentionMask<B>,
+    across: Option<(Tensor<B, 3>, AttentionMask<B>)>,
 }
 
 struct SavedBlock<B: Kernels> {
@@ -108,11 +109,11 @@ impl Stack {
         let seq = input.dims()[1];
         let bias = Some(self.bias.forward(weights, seq, seq));
         let own = match self.kind {
-            Kind::Encoder => Sight { lengths: lengths.clone(), causal: false, bias },
+            Kind::Encoder => AttentionMask { lengths: lengths.clone(), causal: false, bias },
             // Its padding comes last, so no place with a target sees it.
-            Kind::Decoder => Sight { lengths: None, causal: true, bias },
+            Kind::Decoder => AttentionMask { lengths: None, causal: true, bias },
         };
-        let across = memory.map(|memory| (memory, Sight { lengths, causal: false, bias: None }));
+        let across = memory.map(|memory| (memory, AttentionMask { lengths, causal: false, bias: None }));
         let views = Views { own, across };
         let mut stream = input;
         let mut blocks = Vec::with_capacity(self.blocks.len());
@@ -208,7 +209,7 @@ impl Block {
         saved: SavedBlock<B>,
         grad: Tensor<B, 3>,
         bias: &mut RelativeGrads<B>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> (Tensor<B, 3>, Option<Tensor<B, 3>>) {
         let inner = self.inner.backward(weights, saved.inner, grad.clone(), records);
         let mut grad = grad + self.inner_norm.backward(weights, saved.inner_norm, inner, records);
@@ -249,7 +250,7 @@ impl Inner {
         weights: &Weights<B>,
         saved: SavedInner<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         match (self, saved) {
             (Self::Plain(part), SavedInner::Plain(saved)) => part.backward(weights, saved, grad, records),

@@ -250,13 +250,13 @@ fn a_poisoned_example_of_any_family_contributes_nothing() {
         let mut healthy = Case { examples: case.examples.clone(), ..cases_like(&case) };
         healthy.examples[1] = Example::default();
         let want = healthy.clipped(10, bound);
-        let poisoned = |record: Record<Flex>| match record {
-            Record::Explicit { param, grads } => {
+        let poisoned = |record: GradRecord<Flex>| match record {
+            GradRecord::Explicit { param, grads } => {
                 let rows = grads.dims();
                 let bad: Tensor<Flex, 1, Bool> =
                     Tensor::from_data(TensorData::from(marks(rows[0]).as_slice()), &DEVICE);
                 let bad = bad.reshape([rows[0], 1]).expand(rows);
-                Record::Explicit { param, grads: grads.mask_fill(bad, f32::NAN) }
+                GradRecord::Explicit { param, grads: grads.mask_fill(bad, f32::NAN) }
             }
             other => other,
         };

@@ -1,7 +1,7 @@
 //! Second moments of a matrix by row and column.
 
 use super::{StateTensor, is_matrix, zero};
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::Tensor;
 
 /// Adafactor without a first moment: the second moment of a matrix is kept as the means of its rows and columns; an

@@ -2,7 +2,7 @@
 
 use super::moments::{Moments, bias};
 use super::{Descent, StateTensor, is_matrix};
-use crate::layer::{AdamStep, Kernels, ParamSpec, Weights};
+use crate::nn::{AdamStep, Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// Adam (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019). Vectors (biases and gains) do not

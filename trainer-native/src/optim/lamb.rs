@@ -2,7 +2,7 @@
 
 use super::is_matrix;
 use super::moments::{Moments, bias};
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::Tensor;
 
 /// LAMB: `u = m̂/(√v̂ + ε) + λw; w ← w − rate·‖w‖/‖u‖·u`, the ratio 1 where one of the two is 0. Vectors do not decay.

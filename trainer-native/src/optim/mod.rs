@@ -14,7 +14,7 @@ pub use learning_rate::learning_rate;
 pub use sgd::Sgd;
 
 use crate::dp::{BaselineGradient, PrivateGradient};
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host};
 
 /// A gradient that an optimizer may see: noised, or of a run that never claimed privacy.

@@ -1,7 +1,7 @@
 //! The two moments of Adam, which its relatives share.
 
 use super::{StateTensor, listed, zeros};
-use crate::layer::{AdamStep, Kernels, ParamSpec};
+use crate::nn::{AdamStep, Kernels, ParamSpec};
 use crate::tensor::Tensor;
 
 /// Moving averages of the gradient and of its square (Kingma & Ba 2015).

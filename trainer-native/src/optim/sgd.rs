@@ -1,7 +1,7 @@
 //! Stochastic gradient descent with momentum.
 
 use super::zeros;
-use crate::layer::{Kernels, ParamSpec, Weights};
+use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::Tensor;
 
 /// `v ← momentum·v + g; w ← w − rate·v`

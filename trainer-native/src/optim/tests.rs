@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::dp::{ClippedSum, privatize};
-use crate::layer::Initial;
+use crate::nn::Initial;
 use crate::tensor::{Flex, FlexDevice, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::engine::NamedTensor;
-use crate::layer::ParamSpec;
+use crate::nn::ParamSpec;
 
 /// What a checkpoint of the network alone, without its head, leaves off each name.
 const PREFIXES: [&str; 3] = ["transformer.", "bert.", "model."];

@@ -11,7 +11,7 @@ use crate::RunError;
 use crate::checkpoint::MODEL_FILE_NAME;
 use crate::durable::{self, sha256_hex};
 use crate::engine::NamedTensor;
-use crate::layer::ParamSpec;
+use crate::nn::ParamSpec;
 use crate::tensor::{DType, TensorData};
 
 const INDEX_FILE_NAME: &str = "model.safetensors.index.json";

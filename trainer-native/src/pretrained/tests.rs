@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::layer::{Initial, ParamSpec};
+use crate::nn::{Initial, ParamSpec};
 
 fn specs() -> Vec<ParamSpec> {
     let spec = |name: &str, shape: &[usize]| ParamSpec {

@@ -5,7 +5,7 @@ use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, Stream, TestRng};
 
 use super::*;
 use crate::dp::{ClippedSum, privatize};
-use crate::layer::{Initial, Kernels, ParamSpec};
+use crate::nn::{Initial, Kernels, ParamSpec};
 use crate::tensor::{Flex, FlexDevice, FloatDType, to_host, to_host_f64};
 
 type Cube = CubeTensor<WgpuRuntime>;

@@ -163,10 +163,10 @@ fn the_clip_norm_follows_the_quantile() {
 /// Oracle: a sum of known length under known noise.
 #[test]
 fn the_gradient_to_noise_estimate_is_unbiased_and_sees_noise_alone_as_none() {
-    let specs = [crate::layer::ParamSpec {
+    let specs = [crate::nn::ParamSpec {
         name: "layer.w".into(),
         shape: vec![100_000],
-        initial: crate::layer::Initial::Constant(0.0),
+        initial: crate::nn::Initial::Constant(0.0),
     }];
     let estimate = |value: f64| {
         let mut sum = ClippedSum::<Flex>::zero(&specs, 1.0, FloatDType::F32, &DEVICE);

@@ -4,7 +4,7 @@
 //! # References
 //! Su et al. 2021, <https://arxiv.org/abs/2104.09864>; coordinate i is paired with i + d/2, as Hugging Face's models.
 
-use super::Kernels;
+use crate::nn::Kernels;
 use crate::tensor::{Tensor, from_host};
 
 /// Turns queries and keys. It has no parameters.

@@ -1,12 +1,12 @@
 //! `y = x·W + b`, with `W` stored either way round.
 
-use super::{Kernels, ParamId, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, ParamId, Weights};
 use crate::tensor::Tensor;
 
 /// An affine or linear map of the last axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Dense {
+pub struct Linear {
     /// As `stored` says.
     pub weight: ParamId,
     /// `[d_out]`
@@ -24,7 +24,7 @@ pub enum Stored {
     OutIn,
 }
 
-impl Dense {
+impl Linear {
     /// The output; backward needs the input itself.
     ///
     /// # Shapes
@@ -55,7 +55,7 @@ impl Dense {
         weights: &Weights<B>,
         input: Tensor<B, 3>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let [batch, seq, d_out] = grad.dims();
         let weight = match self.stored {
@@ -65,14 +65,14 @@ impl Dense {
         let rows = grad.clone().reshape([batch * seq, d_out]);
         let input_grad = weights.product(rows, weight).reshape(input.dims());
         if let Some(bias) = self.bias {
-            records.push(Record::Explicit { param: bias, grads: B::sum_positions(grad.clone()) });
+            records.push(GradRecord::Explicit { param: bias, grads: B::sum_positions(grad.clone()) });
         }
         // The gradient of a weight is inputᵀ·grad, of one stored the other way round gradᵀ·input.
         let (input, grad) = match self.stored {
             Stored::InOut => (input, grad),
             Stored::OutIn => (grad, input),
         };
-        records.push(Record::Product { param: self.weight, input, grad });
+        records.push(GradRecord::Product { param: self.weight, input, grad });
         input_grad
     }
 }

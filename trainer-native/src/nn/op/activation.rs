@@ -1,6 +1,6 @@
 //! Functions of each element: no parameters, so no record.
 
-use super::Kernels;
+use crate::nn::Kernels;
 use crate::tensor::{Tensor, activation};
 
 /// A function of each element.

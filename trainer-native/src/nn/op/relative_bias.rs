@@ -3,8 +3,8 @@
 //! # References
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging Face's `T5Attention`.
 
-use super::{Kernels, ParamId, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, ParamId, Weights};
 use crate::tensor::{Int, Tensor, TensorData, from_host};
 
 /// The table of a stack's bias.
@@ -66,7 +66,7 @@ impl RelativeBias {
     }
 
     /// The record of the table; none if no layer used it.
-    pub fn record<B: Kernels>(&self, grads: RelativeGrads<B>) -> Option<Record<B>> {
+    pub fn record<B: Kernels>(&self, grads: RelativeGrads<B>) -> Option<GradRecord<B>> {
         let RelativeGrads { sums, queries } = grads;
         let sums = sums?;
         let [batch, heads, distances] = sums.dims();
@@ -78,7 +78,7 @@ impl RelativeBias {
             from_host(member, [distances, self.buckets], sums.dtype().into(), &sums.device());
         let by_bucket = sums.reshape([batch * heads, distances]).matmul(member);
         let grads = by_bucket.reshape([batch, heads, self.buckets]).swap_dims(1, 2);
-        Some(Record::Explicit { param: self.table, grads: grads.reshape([batch, self.buckets * heads]) })
+        Some(GradRecord::Explicit { param: self.table, grads: grads.reshape([batch, self.buckets * heads]) })
     }
 
     /// Buckets of the distances key − query from −(queries − 1) to keys − 1.

@@ -6,7 +6,7 @@ use mechanisms::Stream;
 use plan::Precision;
 
 use super::{Kernels, Selection};
-use crate::dp::Record;
+use crate::nn::GradRecord;
 use crate::tensor::{Backend, FloatDType, Tensor, from_host};
 
 /// A parameter's place in the model's list; also the index of its noise stream.
@@ -131,7 +131,7 @@ impl<B: Backend> Weights<B> {
 
     /// What a backward pass left for the trained parameters, out of that for all of the model's.
     #[must_use]
-    pub fn trained_records(&self, records: Vec<Record<B>>) -> Vec<Record<B>> {
+    pub fn trained_records(&self, records: Vec<GradRecord<B>>) -> Vec<GradRecord<B>> {
         match &self.part {
             Some(part) => part.selection.records(&part.trained, records),
             None => records,

@@ -1,16 +1,16 @@
 //! The plain feed-forward part of a block.
 
-use super::{Activation, Dense, Kernels, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Activation, Kernels, Linear, Weights};
 use crate::tensor::Tensor;
 
 /// `W_narrow·f(W_widen·x)`
 #[derive(Clone, Copy, Debug)]
 pub struct FeedForward {
     /// From d to d_ff.
-    pub widen: Dense,
+    pub widen: Linear,
     /// From d_ff to d.
-    pub narrow: Dense,
+    pub narrow: Linear,
     /// What stands between them.
     pub activation: Activation,
 }
@@ -50,7 +50,7 @@ impl FeedForward {
         weights: &Weights<B>,
         saved: SavedFeedForward<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let inner = self.narrow.backward(weights, saved.activated, grad, records);
         let inner = self.activation.backward(saved.widened, inner);

@@ -3,22 +3,22 @@
 //! # References
 //! Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>; one shared head for all is Shazeer's multi-query attention.
 
-use super::rotary::Angles;
-use super::{Dense, Kernels, Rotary, Weights};
-use crate::dp::Record;
+use crate::nn::Angles;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, Linear, Rotary, Weights};
 use crate::tensor::Tensor;
 
 /// Attention in which a position sees itself and what precedes it.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupedAttention {
     /// `[heads·d_head, d]`
-    pub query: Dense,
+    pub query: Linear,
     /// `[kv_heads·d_head, d]`
-    pub key: Dense,
+    pub key: Linear,
     /// `[kv_heads·d_head, d]`
-    pub value: Dense,
+    pub value: Linear,
     /// `[d, heads·d_head]`
-    pub output: Dense,
+    pub output: Linear,
     /// Query heads; a multiple of `kv_heads`.
     pub heads: usize,
     /// Key and value heads: query head h uses the h·kv_heads/heads-th.
@@ -70,7 +70,7 @@ impl GroupedAttention {
         weights: &Weights<B>,
         saved: SavedGroupedAttention<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let SavedGroupedAttention { input, queries, keys, values, probabilities, context, angles } = saved;
         let context_grad = self.output.backward(weights, context, grad, records);
@@ -81,7 +81,7 @@ impl GroupedAttention {
         let scores_grad = B::softmax_backward(probabilities, probabilities_grad, self.scale());
         let queries_grad = angles.turn_back(self.by_query_head(weights.product(scores_grad.clone(), keys)));
         let keys_grad = angles.turn_back(weights.product(scores_grad.transpose(), queries));
-        let mut into_input = |layer: &Dense, grad: Tensor<B, 4>| {
+        let mut into_input = |layer: &Linear, grad: Tensor<B, 4>| {
             layer.backward(weights, input.clone(), B::merge_heads(vec![grad]), records)
         };
         into_input(&self.query, queries_grad)

@@ -4,7 +4,7 @@ use super::math::{exp, exp_row};
 use super::rows::vectorized;
 
 /// What decides which keys the rows of scores see. Axes: `[batch, heads, queries, keys]`.
-pub struct Sight<'a> {
+pub struct AttentionMask<'a> {
     /// `[heads, queries, keys]`
     pub bias: Option<&'a [f32]>,
     /// `[batch]`
@@ -17,8 +17,8 @@ pub struct Sight<'a> {
 }
 
 /// Scores become probabilities in place; keys that are not seen get 0.
-pub fn masked_softmax(scores: &mut [f32], sight: &Sight<'_>) {
-    let &Sight { heads, queries, keys, scale, .. } = sight;
+pub fn masked_softmax(scores: &mut [f32], sight: &AttentionMask<'_>) {
+    let &AttentionMask { heads, queries, keys, scale, .. } = sight;
     vectorized(|| {
         for (row, scores) in scores.chunks_exact_mut(keys).enumerate() {
             let (query, example) = (row % queries, row / queries / heads);
@@ -80,7 +80,7 @@ pub fn gelu_backward(input: &[f32], grad: &mut [f32]) {
 /// Abramowitz and Stegun 7.1.26.
 #[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
-    const DENSITY_AT_0: f32 = crate::layer::portable::NORMAL_DENSITY_AT_0 as f32;
+    const DENSITY_AT_0: f32 = crate::nn::portable::NORMAL_DENSITY_AT_0 as f32;
     let magnitude = x.abs();
     let t = 1.0 / (1.0 + 0.327_591_1 * std::f32::consts::FRAC_1_SQRT_2 * magnitude);
     let bell = exp(-0.5 * x * x);

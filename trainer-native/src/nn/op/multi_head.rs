@@ -1,20 +1,20 @@
 //! Attention with four projections, over the same or another sequence, with padding, future and bias.
 
-use super::{Dense, Kernels, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, Linear, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// Multi-head attention from the positions of one sequence to those of the same or another.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiHeadAttention {
     /// `[heads·d_head, d]`
-    pub query: Dense,
+    pub query: Linear,
     /// `[heads·d_head, d]`
-    pub key: Dense,
+    pub key: Linear,
     /// `[heads·d_head, d]`
-    pub value: Dense,
+    pub value: Linear,
     /// `[d, heads·d_head]`
-    pub output: Dense,
+    pub output: Linear,
     /// Number of heads.
     pub heads: usize,
     /// Factor of the products of queries and keys: 1/√d_head, or 1 in T5.
@@ -23,7 +23,7 @@ pub struct MultiHeadAttention {
 
 /// Which keys a query sees, and what is added to its scores.
 #[derive(Clone, Debug)]
-pub struct Sight<B: Kernels> {
+pub struct AttentionMask<B: Kernels> {
     /// How many keys of each example are no padding, at least 1; all where absent. `[batch]`
     pub lengths: Option<Tensor<B, 1, Int>>,
     /// Whether a query sees no key after its own place.
@@ -68,7 +68,7 @@ impl MultiHeadAttention {
         weights: &Weights<B>,
         from: Tensor<B, 3>,
         to: Tensor<B, 3>,
-        sight: Sight<B>,
+        sight: AttentionMask<B>,
     ) -> (Tensor<B, 3>, SavedMultiHead<B>) {
         let queries = self.split(self.query.forward(weights, from.clone()));
         let keys = self.split(self.key.forward(weights, to.clone()));
@@ -89,7 +89,7 @@ impl MultiHeadAttention {
         weights: &Weights<B>,
         saved: SavedMultiHead<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> MultiHeadGrads<B> {
         let SavedMultiHead { from, to, queries, keys, values, probabilities, context } = saved;
         let context_grad = self.split(self.output.backward(weights, context, grad, records));

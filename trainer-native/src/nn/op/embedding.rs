@@ -1,7 +1,7 @@
 //! Token and position embeddings.
 
-use super::{Kernels, ParamId, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, ParamId, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// Rows of a table, by token.
@@ -45,8 +45,8 @@ impl PositionEmbedding {
     ///
     /// # Shapes
     /// - grad: `[batch, context, d]`
-    pub fn record<B: Kernels>(&self, grad: &Tensor<B, 3>) -> Record<B> {
+    pub fn record<B: Kernels>(&self, grad: &Tensor<B, 3>) -> GradRecord<B> {
         let [batch, context, d] = grad.dims();
-        Record::Explicit { param: self.table, grads: grad.clone().reshape([batch, context * d]) }
+        GradRecord::Explicit { param: self.table, grads: grad.clone().reshape([batch, context * d]) }
     }
 }

@@ -7,7 +7,7 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 
 use super::*;
 use crate::dp::reference::{flatten, norm, relative_distance};
-use crate::dp::{Record, clip, per_example_norms};
+use crate::dp::{clip, per_example_norms};
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const BATCH: usize = 3;
@@ -25,7 +25,7 @@ struct Case<F, G> {
 impl<F, G> Case<F, G>
 where
     F: Fn(&Weights<Flex>, Tensor<Flex, 3>) -> Tensor<Flex, 3>,
-    G: Fn(&Weights<Flex>, Tensor<Flex, 3>, Tensor<Flex, 3>, &mut Vec<Record<Flex>>) -> Tensor<Flex, 3>,
+    G: Fn(&Weights<Flex>, Tensor<Flex, 3>, Tensor<Flex, 3>, &mut Vec<GradRecord<Flex>>) -> Tensor<Flex, 3>,
 {
     fn check(&self) {
         let mut stream = TestRng::from_seed(31).stream(Purpose::Data, 0, 0);
@@ -188,7 +188,7 @@ fn dense() {
     for (seq, d_in, d_out) in [(4, 3, 2), (2, 7, 5)] {
         for (stored, shape) in [(Stored::OutIn, vec![d_out, d_in]), (Stored::InOut, vec![d_in, d_out])] {
             for bias in [None, Some(ParamId(1))] {
-                let layer = Dense { weight: ParamId(0), bias, stored };
+                let layer = Linear { weight: ParamId(0), bias, stored };
                 let mut params = vec![shape.clone()];
                 params.extend(bias.map(|_| vec![d_out]));
                 Case {
@@ -205,8 +205,8 @@ fn dense() {
     }
 }
 
-fn projection(weight: usize) -> Dense {
-    Dense { weight: ParamId(weight), bias: None, stored: Stored::OutIn }
+fn projection(weight: usize) -> Linear {
+    Linear { weight: ParamId(weight), bias: None, stored: Stored::OutIn }
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn gated_feed_forward() {
 #[test]
 fn history_of_tokens() {
     for length in [1, 3, 9] {
-        let layer = History { length };
+        let layer = ContextConcat { length };
         Case {
             params: Vec::new(),
             input: [5, 2],

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::{Initial, ParamId, ParamSpec};
-use crate::dp::Record;
+use crate::nn::GradRecord;
 use crate::tensor::{Backend, Tensor};
 
 /// A choice of parameters that cannot be made.
@@ -136,14 +136,14 @@ impl Selection {
     pub(super) fn records<B: Backend>(
         &self,
         trained: &[Tensor<B, 1>],
-        records: Vec<Record<B>>,
-    ) -> Vec<Record<B>> {
+        records: Vec<GradRecord<B>>,
+    ) -> Vec<GradRecord<B>> {
         let mut kept = Vec::with_capacity(self.specs.len());
         for record in records {
             match (self.roles[record.param().0], record) {
                 (Role::Frozen, _) => {}
                 (Role::Whole(place), record) => kept.push(record.of(ParamId(place))),
-                (Role::Adapted(adapter), Record::Product { input, grad, .. }) => {
+                (Role::Adapted(adapter), GradRecord::Product { input, grad, .. }) => {
                     kept.extend(self.low_rank(trained, adapter, input, grad));
                 }
                 // Without a record the adapter is refused where the sums are made.
@@ -160,14 +160,14 @@ impl Selection {
         Adapter { a, b }: Adapter,
         left: Tensor<B, 3>,
         right: Tensor<B, 3>,
-    ) -> [Record<B>; 2] {
+    ) -> [GradRecord<B>; 2] {
         // The factor along the inputs and the one along the outputs.
         let (inputs, outputs) = if self.conv1d { (left, right) } else { (right, left) };
         let down = times(&inputs, self.matrix(trained, a).transpose(), self.scale);
         let up = times(&outputs, self.matrix(trained, b), self.scale);
         [
-            Record::Product { param: ParamId(a), input: up, grad: inputs },
-            Record::Product { param: ParamId(b), input: outputs, grad: down },
+            GradRecord::Product { param: ParamId(a), input: up, grad: inputs },
+            GradRecord::Product { param: ParamId(b), input: outputs, grad: down },
         ]
     }
 

@@ -3,19 +3,19 @@
 //! # References
 //! Shazeer 2020, <https://arxiv.org/abs/2002.05202> (GEGLU); of Gemma, T5 v1.1 and mT5.
 
-use super::{Dense, Kernels, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, Linear, Weights};
 use crate::tensor::Tensor;
 
 /// `W_down·(gelu(W_gate·x) ∘ W_up·x)`, with GELU in its tanh form.
 #[derive(Clone, Copy, Debug)]
 pub struct GatedFeedForward {
     /// `[d_ff, d]`
-    pub gate: Dense,
+    pub gate: Linear,
     /// `[d_ff, d]`
-    pub up: Dense,
+    pub up: Linear,
     /// `[d, d_ff]`
-    pub down: Dense,
+    pub down: Linear,
 }
 
 /// What [`GatedFeedForward::backward`] needs.
@@ -52,7 +52,7 @@ impl GatedFeedForward {
         weights: &Weights<B>,
         saved: SavedGated<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let SavedGated { input, gate, up, product } = saved;
         let grad = self.down.backward(weights, product, grad, records);

@@ -238,7 +238,7 @@ impl Kernels for Flex {
         }
         let [_, heads, queries, keys] = scores.dims();
         let (mut scores, bias, lengths) = (open(scores), bias.map(open), lengths.map(open_int));
-        let sight = attention::Sight {
+        let sight = attention::AttentionMask {
             bias: bias.as_ref().map(FlexTensor::storage),
             lengths: lengths.as_ref().map(FlexTensor::storage),
             causal,

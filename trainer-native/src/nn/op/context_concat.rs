@@ -1,16 +1,16 @@
 //! The input of a feed-forward language model: the vectors of the last so many tokens, side by side.
 
-use super::Kernels;
+use crate::nn::Kernels;
 use crate::tensor::Tensor;
 
 /// Lays the vectors of each position and of those before it side by side; before the first there are zeros.
 #[derive(Clone, Copy, Debug)]
-pub struct History {
+pub struct ContextConcat {
     /// Vectors a position gets, its own included.
     pub length: usize,
 }
 
-impl History {
+impl ContextConcat {
     /// The vectors, the oldest first.
     ///
     /// # Shapes

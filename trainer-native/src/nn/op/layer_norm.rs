@@ -1,7 +1,7 @@
 //! Layer normalisation.
 
-use super::{Kernels, ParamId, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, ParamId, Weights};
 use crate::tensor::Tensor;
 
 /// Normalisation of the last axis with gain and bias.
@@ -47,13 +47,13 @@ impl LayerNorm {
         weights: &Weights<B>,
         saved: SavedNorm<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let gain = weights.vector(self.gain);
         let (input_grad, [gain, bias]) =
             B::normalize_backward(grad, saved.normalized, saved.reciprocal, gain);
-        records.push(Record::Explicit { param: self.gain, grads: gain });
-        records.push(Record::Explicit { param: self.bias, grads: bias });
+        records.push(GradRecord::Explicit { param: self.gain, grads: gain });
+        records.push(GradRecord::Explicit { param: self.bias, grads: bias });
         input_grad
     }
 }

@@ -1,16 +1,16 @@
 //! Causal self-attention between a fused query-key-value projection and an output projection.
 
-use super::{Dense, Kernels, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, Linear, Weights};
 use crate::tensor::Tensor;
 
 /// Multi-head attention in which a position sees itself and what precedes it.
 #[derive(Clone, Copy, Debug)]
 pub struct CausalAttention {
     /// `[d, 3·d]`: queries, keys, values side by side.
-    pub projection: Dense,
+    pub projection: Linear,
     /// `[d, d]`
-    pub output: Dense,
+    pub output: Linear,
     /// Number of heads; divides d.
     pub heads: usize,
 }
@@ -52,7 +52,7 @@ impl CausalAttention {
         weights: &Weights<B>,
         saved: SavedAttention<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let [batch, seq, d] = grad.dims();
         let context_grad = self.output.backward(weights, saved.context, grad, records);

@@ -1,13 +1,13 @@
 //! What a layer's backward pass leaves: enough for every example's gradient of its parameters.
 
-use crate::layer::{Kernels, ParamId};
+use super::{Kernels, ParamId};
 use crate::tensor::{Backend, Bool, Int, Tensor};
 
 /// The per-example gradients of one parameter, whole or as factors; every form keeps the batch axis.
 ///
 /// A parameter has one record: the squared norm of a sum is not the sum of squared norms.
 #[derive(Clone, Debug)]
-pub enum Record<B: Backend> {
+pub enum GradRecord<B: Backend> {
     /// Small enough to be held whole: gains, biases, positions.
     Explicit {
         /// Of n elements.
@@ -48,7 +48,7 @@ pub enum Record<B: Backend> {
     },
 }
 
-impl<B: Backend> Record<B> {
+impl<B: Backend> GradRecord<B> {
     /// Whose gradients it holds.
     #[must_use]
     pub fn param(&self) -> ParamId {
@@ -115,17 +115,17 @@ const PASSES: usize = 30;
 /// # References
 /// Bu et al. 2022, "Scalable and efficient training of large convolutional neural networks with differential privacy"
 /// (mixed ghost clipping), <https://arxiv.org/abs/2205.10683>; there the choice is by memory.
-pub fn settle<B: Kernels>(records: Vec<Record<B>>) -> Vec<Record<B>> {
-    let settled = |record: Record<B>| match record {
-        Record::Product { param, input, grad } => {
+pub fn materialize_if_cheaper<B: Kernels>(records: Vec<GradRecord<B>>) -> Vec<GradRecord<B>> {
+    let settled = |record: GradRecord<B>| match record {
+        GradRecord::Product { param, input, grad } => {
             let [batch, seq, d_in] = input.dims();
             let d_out = grad.dims()[2];
             let (factors, whole) = (seq * (d_in + d_out), d_in * d_out);
             if PASSES * whole > seq * factors / 2 || whole > factors {
-                return Record::Product { param, input, grad };
+                return GradRecord::Product { param, input, grad };
             }
             let grads = B::product(input.transpose(), grad).reshape([batch, whole]);
-            Record::Explicit { param, grads }
+            GradRecord::Explicit { param, grads }
         }
         other => other,
     };

@@ -1,11 +1,11 @@
 //! The output head that shares the token table, and its loss.
 
-use super::{Kernels, ParamId, Weights};
+use crate::nn::{Kernels, ParamId, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// Logits as products with the rows of the token table.
 #[derive(Clone, Copy, Debug)]
-pub struct TiedHead {
+pub struct LmHead {
     /// `[vocabulary, d]`
     pub table: ParamId,
 }
@@ -18,7 +18,7 @@ pub struct HeadLoss<B: Kernels> {
     pub logits_grad: Tensor<B, 3>,
 }
 
-impl TiedHead {
+impl LmHead {
     /// Logits.
     ///
     /// # Shapes

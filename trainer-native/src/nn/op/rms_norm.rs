@@ -3,8 +3,8 @@
 //! # References
 //! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is this one.
 
-use super::{Kernels, ParamId, Weights};
-use crate::dp::Record;
+use crate::nn::GradRecord;
+use crate::nn::{Kernels, ParamId, Weights};
 use crate::tensor::Tensor;
 
 /// Normalisation of the last axis to a mean square of 1, with a gain.
@@ -49,11 +49,11 @@ impl RmsNorm {
         weights: &Weights<B>,
         saved: SavedRmsNorm<B>,
         grad: Tensor<B, 3>,
-        records: &mut Vec<Record<B>>,
+        records: &mut Vec<GradRecord<B>>,
     ) -> Tensor<B, 3> {
         let (input_grad, gain) =
             B::rms_normalize_backward(grad, saved.normalized, saved.reciprocal, self.factor(weights));
-        records.push(Record::Explicit { param: self.gain, grads: gain });
+        records.push(GradRecord::Explicit { param: self.gain, grads: gain });
         input_grad
     }
 
