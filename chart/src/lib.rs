@@ -1,22 +1,22 @@
-//! Charts as plain scenes: pixels and texts, the same values as SVG, as a table and as CSV.
+//! Line charts: laid out in pixels, drawn as SVG, and exported as a table or as CSV.
 //!
-//! Shared by the planner page and the trainer's report. No browser, no dependencies, and no privacy arithmetic: a
-//! chart shows the values it is given.
+//! The planner page and the trainer's report share this crate. It needs no browser and has no dependencies. It does no
+//! arithmetic on privacy figures: a chart shows the values that it is given.
 //!
 //! ```
-//! use chart::{Chart, Scene, Series, Spacing};
+//! use chart::{Chart, Scale, Scene, Series};
 //! let points = vec![(1.0, 8.0), (2.0, 4.0), (4.0, 2.0)];
 //! let chart = Chart {
-//!     title: "ε against noise".into(),
-//!     across: "noise multiplier".into(),
-//!     upward: "ε".into(),
-//!     across_spacing: Spacing::Logarithmic,
-//!     upward_spacing: Spacing::Logarithmic,
+//!     title: "ε by noise".into(),
+//!     x_label: "noise multiplier".into(),
+//!     y_label: "ε".into(),
+//!     x_scale: Scale::Log,
+//!     y_scale: Scale::Log,
 //!     series: vec![Series { name: "this plan".into(), points }],
-//!     here: Some((2.0, 4.0)),
+//!     highlight: Some((2.0, 4.0)),
 //! };
 //! assert_eq!(chart.csv(), "noise multiplier,this plan\n1,8\n2,4\n4,2\n");
-//! let scene = Scene::of(&chart).expect("there are points");
+//! let scene = Scene::new(&chart).expect("there are points");
 //! assert!(scene.svg(&chart).starts_with("<svg xmlns"));
 //! ```
 
@@ -26,6 +26,6 @@ mod scene;
 mod svg;
 mod table;
 
-pub use axis::{Axis, Spacing, Tick};
-pub use label::label;
-pub use scene::{Chart, HEIGHT, Line, Mark, Scene, Series, WIDTH};
+pub use axis::{Scale, Tick};
+pub use label::tick_label;
+pub use scene::{Chart, Frame, HEIGHT, Line, Mark, Scene, Series, WIDTH};

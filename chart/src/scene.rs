@@ -1,62 +1,60 @@
-//! Curves over common axes, laid out in pixels.
+//! What to draw, and its layout in pixels.
 
 use std::fmt::Write;
 
-use crate::axis::{Axis, Spacing, Tick};
+use crate::axis::{Axis, Scale, Tick};
 
-/// Width of every scene, in its own pixels.
+/// Width of every scene, in pixels.
 pub const WIDTH: f64 = 560.0;
-/// Height of every scene.
+/// Height of every scene, in pixels.
 pub const HEIGHT: f64 = 300.0;
 
-const LEFT: f64 = 90.0;
-const RIGHT: f64 = 16.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 58.0;
+/// The plotting area of every scene; labels take the rest.
+const FRAME: Frame = Frame { left: 90.0, top: 14.0, right: WIDTH - 16.0, bottom: HEIGHT - 58.0 };
 
 /// One curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// What it is, for the legend and the table.
+    /// Name in the legend and in the table.
     pub name: String,
     /// Points, in any order.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What to draw.
+/// A chart: its texts and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What the chart shows.
+    /// Heading.
     pub title: String,
-    /// What the horizontal axis is.
-    pub across: String,
-    /// What the vertical axis is.
-    pub upward: String,
-    /// Spacing of the horizontal axis.
-    pub across_spacing: Spacing,
-    /// Spacing of the vertical axis.
-    pub upward_spacing: Spacing,
-    /// The curves; the cursor follows the first.
+    /// Name of the horizontal axis.
+    pub x_label: String,
+    /// Name of the vertical axis.
+    pub y_label: String,
+    /// Scale of the horizontal axis.
+    pub x_scale: Scale,
+    /// Scale of the vertical axis.
+    pub y_scale: Scale,
+    /// The curves. The cursor follows the first one.
     pub series: Vec<Series>,
-    /// A place worth a ring.
-    pub here: Option<(f64, f64)>,
+    /// A point to mark with a ring.
+    pub highlight: Option<(f64, f64)>,
 }
 
-/// A value with its place.
+/// A point of a curve: its values and its pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// Pixel from the left.
+    /// Pixels from the left.
     pub x: f64,
-    /// Pixel from the top.
+    /// Pixels from the top.
     pub y: f64,
-    /// The values shown there.
+    /// The values, horizontal and vertical.
     pub values: (f64, f64),
 }
 
-/// One curve in pixels.
+/// One curve, laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it is.
+    /// Name in the legend.
     pub name: String,
     /// Points from left to right.
     pub marks: Vec<Mark>,
@@ -64,54 +62,73 @@ pub struct Line {
     pub path: String,
 }
 
-/// A drawing.
+/// A rectangle, by the pixels of its edges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// Left edge.
+    pub left: f64,
+    /// Upper edge.
+    pub top: f64,
+    /// Right edge.
+    pub right: f64,
+    /// Lower edge.
+    pub bottom: f64,
+}
+
+/// A chart, laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     /// The curves that have points, in the order of the chart.
     pub lines: Vec<Line>,
-    /// Labels of the horizontal axis.
-    pub across: Vec<Tick>,
-    /// Labels of the vertical axis.
-    pub upward: Vec<Tick>,
-    /// The place worth a ring.
-    pub here: Option<Mark>,
-    /// Left, top, right and bottom edge of the plot.
-    pub frame: [f64; 4],
+    /// Ticks of the horizontal axis.
+    pub x_ticks: Vec<Tick>,
+    /// Ticks of the vertical axis.
+    pub y_ticks: Vec<Tick>,
+    /// The point to mark with a ring.
+    pub highlight: Option<Mark>,
+    /// Edges of the plotting area.
+    pub frame: Frame,
 }
 
 impl Scene {
-    /// Lays a chart out; `None` when there is nothing to draw yet. Values without a place on an axis are left out.
+    /// Lays out a chart. Values that an axis cannot show, such as 0 on a logarithmic one, are left out. `None` when no
+    /// value is left.
     #[must_use]
-    pub fn of(chart: &Chart) -> Option<Self> {
-        let fits = |(x, y): &(f64, f64)| {
-            let placed =
-                |value: f64, spacing| value.is_finite() && (spacing == Spacing::Linear || value > 0.0);
-            placed(*x, chart.across_spacing) && placed(*y, chart.upward_spacing)
+    pub fn new(chart: &Chart) -> Option<Self> {
+        let drawable = |(x, y): &(f64, f64)| {
+            let fits = |value: f64, scale| value.is_finite() && (scale == Scale::Linear || value > 0.0);
+            fits(*x, chart.x_scale) && fits(*y, chart.y_scale)
         };
-        let all =
-            || chart.series.iter().flat_map(|series| &series.points).chain(&chart.here).filter(|p| fits(p));
-        let frame = [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM];
-        let across = Axis::over(all().map(|point| point.0), chart.across_spacing, frame[0], frame[2])?;
-        let upward = Axis::over(all().map(|point| point.1), chart.upward_spacing, frame[3], frame[1])?;
-        let mark = |(x, y): (f64, f64)| Mark { x: across.pixel(x), y: upward.pixel(y), values: (x, y) };
+        let all = || {
+            chart
+                .series
+                .iter()
+                .flat_map(|series| &series.points)
+                .chain(&chart.highlight)
+                .filter(|p| drawable(p))
+        };
+        let frame = FRAME;
+        let x_axis = Axis::fit(all().map(|point| point.0), chart.x_scale, frame.left, frame.right)?;
+        let y_axis = Axis::fit(all().map(|point| point.1), chart.y_scale, frame.bottom, frame.top)?;
+        let mark = |(x, y): (f64, f64)| Mark { x: x_axis.pixel(x), y: y_axis.pixel(y), values: (x, y) };
         let line = |series: &Series| {
-            let mut points: Vec<(f64, f64)> = series.points.iter().copied().filter(fits).collect();
+            let mut points: Vec<(f64, f64)> = series.points.iter().copied().filter(drawable).collect();
             points.sort_by(|one, other| one.0.total_cmp(&other.0));
             let marks: Vec<Mark> = points.into_iter().map(mark).collect();
             Line { name: series.name.clone(), path: path(&marks), marks }
         };
         let lines = chart.series.iter().map(line).filter(|line| !line.marks.is_empty()).collect();
-        let here = chart.here.filter(fits).map(mark);
-        Some(Self { lines, across: across.ticks(6), upward: upward.ticks(6), here, frame })
+        let highlight = chart.highlight.filter(drawable).map(mark);
+        Some(Self { lines, x_ticks: x_axis.ticks(6), y_ticks: y_axis.ticks(6), highlight, frame })
     }
 
-    /// The points of the first curve, which the cursor follows.
+    /// Points of the first curve, which the cursor follows.
     #[must_use]
     pub fn marks(&self) -> &[Mark] {
         self.lines.first().map_or(&[], |line| &line.marks)
     }
 
-    /// Index of the mark nearest to a pixel from the left.
+    /// Index of the point of the first curve that is nearest to the horizontal pixel `x`.
     #[must_use]
     pub fn nearest(&self, x: f64) -> Option<usize> {
         let marks = self.marks();
@@ -139,37 +156,37 @@ pub(crate) mod tests {
         let other = vec![(1.0, 1.0), (4.0, 1.0)];
         Chart {
             title: "a < b & \"c\"".into(),
-            across: "noise".into(),
-            upward: "ε".into(),
-            across_spacing: Spacing::Logarithmic,
-            upward_spacing: Spacing::Logarithmic,
+            x_label: "noise".into(),
+            y_label: "ε".into(),
+            x_scale: Scale::Log,
+            y_scale: Scale::Log,
             series: vec![
                 Series { name: "own".into(), points: own },
                 Series { name: "none".into(), points: Vec::new() },
                 Series { name: "other, less".into(), points: other },
             ],
-            here: Some((2.0, 4.0)),
+            highlight: Some((2.0, 4.0)),
         }
     }
 
     #[test]
-    fn curves_run_from_left_to_right_inside_the_frame_without_what_has_no_place() {
-        let scene = Scene::of(&chart()).unwrap();
-        assert_eq!(scene.lines.len(), 2, "a curve without points is no curve");
-        assert_eq!(scene.marks().len(), 3, "neither infinity nor zero has a place on a logarithmic axis");
-        let [left, top, right, bottom] = scene.frame;
+    fn curves_run_from_left_to_right_inside_the_frame() {
+        let scene = Scene::new(&chart()).unwrap();
+        assert_eq!(scene.lines.len(), 2, "a series without points is left out");
+        assert_eq!(scene.marks().len(), 3, "a logarithmic axis shows neither infinity nor zero");
+        let Frame { left, top, right, bottom } = scene.frame;
         for line in &scene.lines {
             assert!(line.marks.windows(2).all(|pair| pair[0].x < pair[1].x));
             assert!(line.marks.iter().all(|m| m.x >= left && m.x <= right && m.y >= top && m.y <= bottom));
             assert_eq!(line.path.matches(['M', 'L']).count(), line.marks.len());
         }
-        let here = scene.here.unwrap();
-        assert_eq!((here.x, here.y), (scene.marks()[1].x, scene.marks()[1].y));
+        let highlight = scene.highlight.unwrap();
+        assert_eq!((highlight.x, highlight.y), (scene.marks()[1].x, scene.marks()[1].y));
     }
 
     #[test]
     fn the_pointer_finds_the_nearest_mark() {
-        let scene = Scene::of(&chart()).unwrap();
+        let scene = Scene::new(&chart()).unwrap();
         assert_eq!(scene.nearest(0.0), Some(0));
         assert_eq!(scene.nearest(scene.marks()[1].x + 3.0), Some(1));
         assert_eq!(scene.nearest(1e6), Some(2));

@@ -1,11 +1,11 @@
-//! A scene as the text of an SVG file that needs nothing else: light, with its title, axes and legend.
+//! A scene as a self-contained SVG file in light colours, with title, axes and legend.
 
 use std::fmt::Write;
 
-use crate::scene::{Chart, HEIGHT, Line, Scene, WIDTH};
+use crate::scene::{Chart, Frame, HEIGHT, Line, Scene, WIDTH};
 
-/// Colours that stay apart for readers who see few of them (Okabe & Ito 2008), and a dash for each, so that colour is
-/// never all there is.
+/// Colours that colour-blind readers can tell apart (Okabe & Ito 2008). Each has its own dash, so that no curve is told by
+/// colour alone.
 const STROKES: [(&str, &str); 6] = [
     ("#0072b2", ""),
     ("#d55e00", "8 4"),
@@ -19,17 +19,17 @@ const LEGEND_LINE: f64 = 22.0;
 const INK: &str = "#171b24";
 
 impl Scene {
-    /// The dash of the curve at `index`, as SVG's `stroke-dasharray`.
+    /// `stroke-dasharray` of the curve at `index`.
     #[must_use]
     pub fn dash(index: usize) -> &'static str {
         STROKES[index % STROKES.len()].1
     }
 
-    /// The drawing as an SVG file; `chart` is what it was laid out from.
+    /// The text of the SVG file. `chart` is the chart that was laid out.
     #[must_use]
     pub fn svg(&self, chart: &Chart) -> String {
-        let legend = if self.lines.len() > 1 { LEGEND_LINE * self.lines.len() as f64 } else { 0.0 };
-        let height = HEIGHT + HEAD + legend;
+        let legend_height = if self.lines.len() > 1 { LEGEND_LINE * self.lines.len() as f64 } else { 0.0 };
+        let height = HEIGHT + HEAD + legend_height;
         let title = escaped(&chart.title);
         let mut text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -42,70 +42,70 @@ impl Scene {
         for (index, line) in self.lines.iter().enumerate() {
             stroke(&mut text, index, &line.path);
         }
-        if let Some(here) = self.here {
-            put(
+        if let Some(highlight) = self.highlight {
+            push(
                 &mut text,
                 format_args!(
                     "<circle cx=\"{:.2}\" cy=\"{:.2}\" r=\"5\" fill=\"#ffffff\" stroke=\"{INK}\" stroke-width=\"2\"/>",
-                    here.x, here.y
+                    highlight.x, highlight.y
                 ),
             );
         }
-        if legend > 0.0 {
-            key(&self.lines, self.frame[0], &mut text);
+        if legend_height > 0.0 {
+            legend(&self.lines, self.frame.left, &mut text);
         }
         text.push_str("</g></svg>");
         text
     }
 
     fn axes(&self, chart: &Chart, text: &mut String) {
-        let [left, top, right, bottom] = self.frame;
-        for tick in &self.across {
-            let (x, below, name) = (tick.at, bottom + 18.0, escaped(&tick.text));
-            put(
+        let Frame { left, top, right, bottom } = self.frame;
+        for tick in &self.x_ticks {
+            let (x, baseline, name) = (tick.at, bottom + 18.0, escaped(&tick.text));
+            push(
                 text,
                 format_args!(
                     "<path d=\"M{x:.2} {top}V{bottom}\" stroke=\"#d9dde5\"/>\
-                     <text x=\"{x:.2}\" y=\"{below}\" text-anchor=\"middle\">{name}</text>"
+                     <text x=\"{x:.2}\" y=\"{baseline}\" text-anchor=\"middle\">{name}</text>"
                 ),
             );
         }
-        for tick in &self.upward {
-            let (y, beside, base, name) = (tick.at, left - 8.0, tick.at + 4.0, escaped(&tick.text));
-            put(
+        for tick in &self.y_ticks {
+            let (y, end, baseline, name) = (tick.at, left - 8.0, tick.at + 4.0, escaped(&tick.text));
+            push(
                 text,
                 format_args!(
                     "<path d=\"M{left} {y:.2}H{right}\" stroke=\"#d9dde5\"/>\
-                     <text x=\"{beside}\" y=\"{base:.2}\" text-anchor=\"end\">{name}</text>"
+                     <text x=\"{end}\" y=\"{baseline:.2}\" text-anchor=\"end\">{name}</text>"
                 ),
             );
         }
-        let (middle, low, side) = (left.midpoint(right), HEIGHT - 14.0, top.midpoint(bottom));
-        put(
+        let (x_middle, baseline, y_middle) = (left.midpoint(right), HEIGHT - 14.0, top.midpoint(bottom));
+        push(
             text,
             format_args!(
-                "<text x=\"{middle}\" y=\"{low}\" text-anchor=\"middle\">{}</text>\
-                 <text transform=\"translate(16 {side}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-                escaped(&chart.across),
-                escaped(&chart.upward)
+                "<text x=\"{x_middle}\" y=\"{baseline}\" text-anchor=\"middle\">{}</text>\
+                 <text transform=\"translate(16 {y_middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                escaped(&chart.x_label),
+                escaped(&chart.y_label)
             ),
         );
     }
 }
 
-/// A line of the legend for each curve.
-fn key(lines: &[Line], left: f64, text: &mut String) {
+/// One line for each curve.
+fn legend(lines: &[Line], left: f64, text: &mut String) {
     for (index, line) in lines.iter().enumerate() {
         let y = HEIGHT + LEGEND_LINE * index as f64 + 6.0;
         stroke(text, index, &format!("M{left} {y}h36"));
         let name = escaped(&line.name);
-        put(text, format_args!("<text x=\"{}\" y=\"{}\">{name}</text>", left + 46.0, y + 4.0));
+        push(text, format_args!("<text x=\"{}\" y=\"{}\">{name}</text>", left + 46.0, y + 4.0));
     }
 }
 
 fn stroke(text: &mut String, index: usize, path: &str) {
     let (colour, dash) = STROKES[index % STROKES.len()];
-    put(
+    push(
         text,
         format_args!(
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/>"
@@ -113,12 +113,12 @@ fn stroke(text: &mut String, index: usize, path: &str) {
     );
 }
 
-fn put(text: &mut String, part: std::fmt::Arguments<'_>) {
+fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = text.write_fmt(part);
 }
 
-/// Text as XML may hold it.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -130,10 +130,10 @@ mod tests {
     use crate::{Scene, Series};
 
     #[test]
-    fn the_file_is_balanced_escaped_and_tells_curves_apart_without_colour() {
+    fn every_element_is_closed_text_is_escaped_and_each_curve_has_its_own_dash() {
         let mut chart = chart();
         chart.series[1] = Series { name: "third".into(), points: vec![(1.0, 3.0), (4.0, 3.0)] };
-        let svg = Scene::of(&chart).unwrap().svg(&chart);
+        let svg = Scene::new(&chart).unwrap().svg(&chart);
         assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && !svg.contains("a < b"));
         let opened = svg.matches('<').count() - svg.matches("</").count() - svg.matches("/>").count();
         assert_eq!(opened, svg.matches("</").count(), "every element is closed");
@@ -146,7 +146,7 @@ mod tests {
     fn one_curve_needs_no_legend() {
         let mut chart = chart();
         chart.series.truncate(1);
-        let svg = Scene::of(&chart).unwrap().svg(&chart);
+        let svg = Scene::new(&chart).unwrap().svg(&chart);
         assert!(!svg.contains(">own<"));
     }
 }

@@ -1,30 +1,29 @@
-//! The values of a chart as rows.
+//! The values of a chart as a table and as CSV.
 
 use crate::scene::Chart;
 
 impl Chart {
-    /// A row for each horizontal value that a curve has, and in it the value of each curve there, from left to right.
+    /// One row for each horizontal value of any curve: that value, and the value of each curve there.
     ///
     /// # Shapes
     /// Each row has as many entries as the chart has series.
     #[must_use]
     pub fn rows(&self) -> Vec<(f64, Vec<Option<f64>>)> {
-        let mut across: Vec<f64> =
-            self.series.iter().flat_map(|series| &series.points).map(|p| p.0).collect();
-        across.sort_by(f64::total_cmp);
-        across.dedup();
+        let mut all_x: Vec<f64> = self.series.iter().flat_map(|series| &series.points).map(|p| p.0).collect();
+        all_x.sort_by(f64::total_cmp);
+        all_x.dedup();
         let at = |x: f64| {
             let value = |points: &[(f64, f64)]| points.iter().find(|point| point.0 == x).map(|point| point.1);
             (x, self.series.iter().map(|series| value(&series.points)).collect())
         };
-        across.into_iter().map(at).collect()
+        all_x.into_iter().map(at).collect()
     }
 
-    /// [`Chart::rows`] as comma-separated values (RFC 4180) with a heading, in the shortest digits that give the
-    /// values back.
+    /// [`Chart::rows`] as comma-separated values (RFC 4180) with a header line. Numbers have the shortest digits that parse
+    /// back to the same value.
     #[must_use]
     pub fn csv(&self) -> String {
-        let names = std::iter::once(&self.across).chain(self.series.iter().map(|series| &series.name));
+        let names = std::iter::once(&self.x_label).chain(self.series.iter().map(|series| &series.name));
         let mut text = line(names.map(|name| quoted(name)));
         for (x, values) in self.rows() {
             let cells = values.into_iter().map(|value| value.map(|v| v.to_string()).unwrap_or_default());

@@ -37,7 +37,7 @@ pub fn html(
     }
     body += "</table>";
     for chart in charts {
-        if let Some(scene) = Scene::of(chart) {
+        if let Some(scene) = Scene::new(chart) {
             body += &format!("<figure>{}</figure>", scene.svg(chart));
         }
     }

@@ -1,6 +1,6 @@
 //! The curves of a report.
 
-use chart::{Chart, Series, Spacing};
+use chart::{Chart, Scale, Series};
 use plan::CertifiedPlan;
 
 use crate::eval::Evaluation;
@@ -18,15 +18,15 @@ pub(super) fn of(plan: &CertifiedPlan, metrics: &[Metric], evaluation: Option<&E
         .collect()
 }
 
-fn by_step(title: &str, upward: &str, upward_spacing: Spacing, series: Vec<Series>) -> Chart {
+fn by_step(title: &str, y_label: &str, y_scale: Scale, series: Vec<Series>) -> Chart {
     Chart {
         title: title.to_owned(),
-        across: "step".to_owned(),
-        upward: upward.to_owned(),
-        across_spacing: Spacing::Linear,
-        upward_spacing,
+        x_label: "step".to_owned(),
+        y_label: y_label.to_owned(),
+        x_scale: Scale::Linear,
+        y_scale,
         series,
-        here: None,
+        highlight: None,
     }
 }
 
@@ -37,7 +37,7 @@ fn series(name: &str, points: Vec<(f64, f64)>) -> Series {
 fn spent(metrics: &[Metric]) -> Chart {
     let point = |metric: &Metric| Some((metric.step as f64, (*metric.epsilon.get())?));
     let points = metrics.iter().filter_map(point).collect();
-    by_step("Privacy spent", "ε, upper bound", Spacing::Linear, vec![series("ε spent", points)])
+    by_step("Privacy spent", "ε, upper bound", Scale::Linear, vec![series("ε spent", points)])
 }
 
 fn perplexity(metrics: &[Metric], evaluation: Option<&Evaluation>) -> Chart {
@@ -48,14 +48,14 @@ fn perplexity(metrics: &[Metric], evaluation: Option<&Evaluation>) -> Chart {
         let unigram = evaluation.best_unigram_perplexity;
         all.push(series("best unigram model of the same text", vec![(first.0, unigram), (last.0, unigram)]));
     }
-    by_step("Held-out perplexity per token, on public text", "perplexity", Spacing::Logarithmic, all)
+    by_step("Held-out perplexity per token, on public text", "perplexity", Scale::Log, all)
 }
 
 fn rate(plan: &CertifiedPlan) -> Chart {
     let steps = plan.total_steps();
     let at = |step: u64| (step as f64, learning_rate(&plan.plan().training().learning_rate, step, steps));
     let points = (0..steps).step_by(steps.div_ceil(POINTS).max(1) as usize).map(at).collect();
-    by_step("Learning rate", "learning rate", Spacing::Linear, vec![series("learning rate", points)])
+    by_step("Learning rate", "learning rate", Scale::Linear, vec![series("learning rate", points)])
 }
 
 /// σ/B, which decides what DP training can learn (McKenna et al. 2025, <https://arxiv.org/abs/2501.18914>).
@@ -67,10 +67,5 @@ fn noise_to_batch(plan: &CertifiedPlan) -> Chart {
         points.extend([(begun as f64, ratio), ((begun + phase.steps) as f64, ratio)]);
         begun += phase.steps;
     }
-    by_step(
-        "Noise-to-batch ratio",
-        "σ / expected batch size",
-        Spacing::Logarithmic,
-        vec![series("σ/B", points)],
-    )
+    by_step("Noise-to-batch ratio", "σ / expected batch size", Scale::Log, vec![series("σ/B", points)])
 }

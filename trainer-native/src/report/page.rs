@@ -183,15 +183,15 @@ fn list(out: &mut String, title: &str, items: &[String]) -> fmt::Result {
 
 /// A chart and, for those who do not see it, its values.
 fn figure(out: &mut String, chart: &Chart) -> fmt::Result {
-    let Some(scene) = Scene::of(chart) else { return Ok(()) };
+    let Some(scene) = Scene::new(chart) else { return Ok(()) };
     writeln!(out, "<figure>{}<details><summary>Values</summary><table>", scene.svg(chart))?;
-    write!(out, "<tr><th scope=\"col\">{}</th>", Text(&chart.across))?;
+    write!(out, "<tr><th scope=\"col\">{}</th>", Text(&chart.x_label))?;
     for series in &chart.series {
         write!(out, "<th scope=\"col\">{}</th>", Text(&series.name))?;
     }
     writeln!(out, "</tr>")?;
-    for (across, values) in chart.rows() {
-        write!(out, "<tr><td>{across}</td>")?;
+    for (x, values) in chart.rows() {
+        write!(out, "<tr><td>{x}</td>")?;
         for value in values {
             let value = value.map(|value| value.to_string()).unwrap_or_default();
             write!(out, "<td>{value}</td>")?;

@@ -1,6 +1,6 @@
 //! Charts of the plan: how ε moves, what noise other batches need, what an attacker misses.
 
-use chart::{Chart, Series, Spacing};
+use chart::{Chart, Scale, Series};
 use leptos::prelude::*;
 
 use super::desk::Desk;
@@ -41,7 +41,7 @@ const PLOTS: [Plot; 5] = [
 /// The charts as they stand, in the order of [`PLOTS`].
 pub fn charts(desk: Desk) -> [Signal<Chart>; 5] {
     let aside = desk.aside;
-    let both = (Spacing::Logarithmic, Spacing::Logarithmic);
+    let both = (Scale::Log, Scale::Log);
     let by_noise = Signal::derive(move || {
         let here = first_noise(desk).zip(upper(desk));
         let names = ["ε against noise", "noise multiplier σ of training", "ε ≤"];
@@ -49,11 +49,11 @@ pub fn charts(desk: Desk) -> [Signal<Chart>; 5] {
     });
     let by_steps = Signal::derive(move || {
         let names = ["ε spent as training goes on", "steps", "ε ≤"];
-        curve(names, (Spacing::Linear, Spacing::Linear), aside.by_steps.get(), None)
+        curve(names, (Scale::Linear, Scale::Linear), aside.by_steps.get(), None)
     });
     let trade_off = Signal::derive(move || {
         let names = ["False alarms against misses", "false positive rate", "misses ≥"];
-        let mut chart = curve(names, (Spacing::Linear, Spacing::Linear), Vec::new(), None);
+        let mut chart = curve(names, (Scale::Linear, Scale::Linear), Vec::new(), None);
         let series = |(at, stage): (usize, &Stage)| {
             let name = match stage {
                 Stage::Whole => "whole pipeline",
@@ -83,13 +83,13 @@ pub fn charts(desk: Desk) -> [Signal<Chart>; 5] {
 /// A chart of one curve; `names` are its title and its axes.
 fn curve(
     names: [&str; 3],
-    (across_spacing, upward_spacing): (Spacing, Spacing),
+    (x_scale, y_scale): (Scale, Scale),
     points: Vec<(f64, f64)>,
     here: Option<(f64, f64)>,
 ) -> Chart {
-    let [title, across, upward] = names.map(str::to_owned);
-    let series = vec![Series { name: upward.clone(), points }];
-    Chart { title, across, upward, across_spacing, upward_spacing, series, here }
+    let [title, x_label, y_label] = names.map(str::to_owned);
+    let series = vec![Series { name: y_label.clone(), points }];
+    Chart { title, x_label, y_label, x_scale, y_scale, series, highlight: here }
 }
 
 fn upper(desk: Desk) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! A scene as SVG, with a cursor for pointer and keyboard, the same values as a table, and all of it as files.
 
-use chart::{Chart, HEIGHT, Mark, Scene, WIDTH, label};
+use chart::{Chart, Frame, HEIGHT, Mark, Scene, WIDTH, tick_label};
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, PointerEvent};
@@ -95,7 +95,7 @@ pub struct Plot {
 pub fn plot(desk: Desk, of: Plot, chart: Signal<Chart>, dim: Signal<bool>) -> El {
     let Plot { id, caption, shown } = of;
     let chart = Memo::new(move |_| chart.get());
-    let scene = Memo::new(move |_| chart.with(Scene::of));
+    let scene = Memo::new(move |_| chart.with(Scene::new));
     let cursor = Cursor { desk, chart, scene, at: RwSignal::new(None), shown };
     let reading = move || match cursor.mark() {
         Some(mark) => chart.with(|chart| read(mark, chart, shown)),
@@ -150,13 +150,14 @@ fn table(Plot { id, caption, shown }: Plot, cursor: Cursor) -> El {
         chart.with(|chart| {
             let names = chart.series.iter().map(|series| &series.name);
             let head = |name: &String| el("th").attr("scope", "col").add(name.clone());
-            std::iter::once(&chart.across).chain(names).map(head).fold(el("tr"), El::add)
+            std::iter::once(&chart.x_label).chain(names).map(head).fold(el("tr"), El::add)
         })
     };
     let values = move || {
         let line = |(x, values): (f64, Vec<Option<f64>>)| {
             let cells = values.into_iter().map(|value| value.map(|value| shown.digits(value)).into());
-            row(label(x), cells).marked("under", move || cursor.mark().is_some_and(|mark| mark.values.0 == x))
+            row(tick_label(x), cells)
+                .marked("under", move || cursor.mark().is_some_and(|mark| mark.values.0 == x))
         };
         chart.with(Chart::rows).into_iter().map(line).collect::<Vec<_>>()
     };
@@ -178,7 +179,7 @@ fn table(Plot { id, caption, shown }: Plot, cursor: Cursor) -> El {
 }
 
 fn drawing(scene: &Scene, chart: &Chart) -> Content {
-    let [left, top, right, bottom] = scene.frame;
+    let Frame { left, top, right, bottom } = scene.frame;
     let line = |from: [f64; 2], to: [f64; 2]| {
         svg("line").class("grid").size("x1", from[0]).size("y1", from[1]).size("x2", to[0]).size("y2", to[1])
     };
@@ -186,19 +187,19 @@ fn drawing(scene: &Scene, chart: &Chart) -> Content {
         svg("text").class(class).size("x", at[0]).size("y", at[1]).attr("text-anchor", anchor).add(text)
     };
     let mut all = Vec::new();
-    for tick in &scene.across {
+    for tick in &scene.x_ticks {
         all.push(line([tick.at, top], [tick.at, bottom]));
         all.push(text("tick", [tick.at, bottom + 22.0], "middle", tick.text.clone()));
     }
-    for tick in &scene.upward {
+    for tick in &scene.y_ticks {
         all.push(line([left, tick.at], [right, tick.at]));
         all.push(text("tick", [left - 8.0, tick.at + 6.0], "end", tick.text.clone()));
     }
     all.extend(scene.lines.iter().enumerate().map(|(at, line)| curve(at, &line.path)));
-    all.extend(scene.here.map(|mark| circle("here", mark, 6.0)));
+    all.extend(scene.highlight.map(|mark| circle("here", mark, 6.0)));
     let [middle, centre] = [left.midpoint(right), top.midpoint(bottom)];
-    all.push(text("axis", [middle, HEIGHT - 6.0], "middle", chart.across.clone()));
-    let upward = text("axis", [0.0, 0.0], "middle", chart.upward.clone());
+    all.push(text("axis", [middle, HEIGHT - 6.0], "middle", chart.x_label.clone()));
+    let upward = text("axis", [0.0, 0.0], "middle", chart.y_label.clone());
     all.push(upward.attr("transform", &format!("translate(16 {centre}) rotate(-90)")));
     all.into()
 }
@@ -223,5 +224,5 @@ fn legend(scene: &Scene) -> Option<El> {
 
 fn read(mark: Mark, chart: &Chart, shown: Shown) -> String {
     let (x, y) = mark.values;
-    format!("{} {} at {} {}", chart.upward, shown.digits(y), chart.across, label(x))
+    format!("{} {} at {} {}", chart.y_label, shown.digits(y), chart.x_label, tick_label(x))
 }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use chart::{Chart, Series, Spacing};
+use chart::{Chart, Scale, Series};
 use dp_tokenizer::preview::{Method, Preview};
 use js_sys::{Array, Uint8Array};
 use leptos::prelude::*;
@@ -292,15 +292,15 @@ fn survival(seen: &Preview) -> Chart {
     let drawn = bins().map(|bin| (bin.units, bin.released as f64 / bin.words as f64)).collect();
     Chart {
         title: "Which words survive".to_owned(),
-        across: "units that hold the word".to_owned(),
-        upward: "survive".to_owned(),
-        across_spacing: Spacing::Logarithmic,
-        upward_spacing: Spacing::Linear,
+        x_label: "units that hold the word".to_owned(),
+        y_label: "survive".to_owned(),
+        x_scale: Scale::Log,
+        y_scale: Scale::Linear,
         series: vec![
             Series { name: "chance, at least".to_owned(), points: chance },
             Series { name: "share in this draw".to_owned(), points: drawn },
         ],
-        here: None,
+        highlight: None,
     }
 }
 
