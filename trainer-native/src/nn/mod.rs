@@ -3,17 +3,15 @@
 //! An operator holds the addresses of its parameters, not their values. Its forward pass returns the output and what its
 //! backward pass needs; its backward pass returns the input gradient and leaves a [`GradRecord`] for each parameter.
 
-mod cpu;
-mod kernel;
+mod kernels;
 mod op;
-pub(crate) mod portable;
 mod record;
 mod selection;
 #[cfg(test)]
 mod tests;
 mod weights;
 
-pub use kernel::{AdamStep, Kernels, NoiseSource};
+pub use kernels::{AdamStep, Kernels, NoiseSource};
 pub use op::*;
 pub use record::{GradRecord, materialize_if_cheaper};
 pub use selection::{Selection, SelectionError};

@@ -1,6 +1,6 @@
 //! The meaning of each kernel in plain tensor operations: what runs on devices without a fused form, and the oracle of those with one.
 
-use super::kernel::{AdamStep, Kernels, NoiseSource};
+use super::{AdamStep, Kernels, NoiseSource};
 use crate::tensor::{Backend, DType, IndexingUpdateOp, Int, Tensor, activation, from_host};
 
 pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;

@@ -11,7 +11,7 @@ use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
 use cubek::matmul::launch::{Strategy, launch_ref};
 use cubek::std::InputBinding;
 
-use crate::nn::portable;
+use crate::nn::kernels::portable;
 use crate::tensor::{DType, Tensor, TensorPrimitive};
 
 /// [`crate::nn::Kernels::product`] without matrix units; NaN if no kernel can be launched.

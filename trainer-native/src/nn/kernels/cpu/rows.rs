@@ -1,7 +1,7 @@
 //! Kernels on slices. Each runs under the widest vector instructions of the processor at hand.
 
 use super::math::{dot, exp, exp_row, sum, sum_zip};
-use crate::nn::portable::{GELU_CUBIC, SQRT_2_OVER_PI};
+use crate::nn::kernels::portable::{GELU_CUBIC, SQRT_2_OVER_PI};
 
 /// Runs `work` under the widest vector instructions of the processor.
 pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {

@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::nn::portable::ROUNDING;
+use crate::nn::kernels::portable::ROUNDING;
 
 /// Rows of a block: 4 × 4 sums stay in registers while a pair of row groups is read.
 const ROWS: usize = 4;

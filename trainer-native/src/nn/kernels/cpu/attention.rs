@@ -80,7 +80,7 @@ pub fn gelu_backward(input: &[f32], grad: &mut [f32]) {
 /// Abramowitz and Stegun 7.1.26.
 #[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
-    const DENSITY_AT_0: f32 = crate::nn::portable::NORMAL_DENSITY_AT_0 as f32;
+    const DENSITY_AT_0: f32 = crate::nn::kernels::portable::NORMAL_DENSITY_AT_0 as f32;
     let magnitude = x.abs();
     let t = 1.0 / (1.0 + 0.327_591_1 * std::f32::consts::FRAC_1_SQRT_2 * magnitude);
     let bell = exp(-0.5 * x * x);

@@ -1,14 +1,13 @@
 //! The choice of a backend at run time among those built in.
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-mod noise;
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod probe;
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
-mod product;
 
 use plan::Device;
 use thiserror::Error;
+
+use crate::nn::Kernels;
+use crate::tensor::{DType, Flex, FlexDevice};
 
 /// A device that this program cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -55,44 +54,13 @@ pub enum DeviceError {
 ///
 /// # Errors
 /// [`DeviceError::NoBf16`].
-pub fn check_precision<B: crate::nn::Kernels>(
+pub fn check_precision<B: Kernels>(
     precision: plan::Precision,
     device: &B::Device,
 ) -> Result<(), DeviceError> {
     match precision {
-        plan::Precision::Bf16 if !B::supports_dtype(device, crate::tensor::DType::BF16) => {
-            Err(DeviceError::NoBf16)
-        }
+        plan::Precision::Bf16 if !B::supports_dtype(device, DType::BF16) => Err(DeviceError::NoBf16),
         _ => Ok(()),
-    }
-}
-
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
-impl<R, T> crate::nn::Kernels for burn_cubecl::CubeBackend<R, f32, i32, T>
-where
-    R: burn_cubecl::CubeRuntime,
-    T: burn_cubecl::BoolElement,
-{
-    fn add_and_divide(
-        values: crate::tensor::Tensor<Self, 1>,
-        noise: &dyn crate::nn::NoiseSource,
-        divisor: f64,
-    ) -> crate::tensor::Tensor<Self, 1> {
-        noise::add_and_divide(values, noise, divisor)
-    }
-
-    fn product<const D: usize>(
-        a: crate::tensor::Tensor<Self, D>,
-        b: crate::tensor::Tensor<Self, D>,
-    ) -> crate::tensor::Tensor<Self, D> {
-        product::product(a, b)
-    }
-
-    fn product_bf16<const D: usize>(
-        a: crate::tensor::Tensor<Self, D>,
-        b: crate::tensor::Tensor<Self, D>,
-    ) -> crate::tensor::Tensor<Self, D> {
-        product::product_bf16(a, b)
     }
 }
 
@@ -101,7 +69,7 @@ where
 ///
 /// # Errors
 /// [`DeviceError::Lost`].
-pub fn check<B: crate::nn::Kernels>(device: &B::Device) -> Result<(), DeviceError> {
+pub fn check<B: Kernels>(device: &B::Device) -> Result<(), DeviceError> {
     B::sync(device).map_err(|error| DeviceError::Lost { reason: error.to_string() })?;
     #[cfg(any(feature = "wgpu", feature = "cuda"))]
     if let Some(reason) = probe::failure() {
@@ -140,7 +108,7 @@ struct Nothing;
 
 impl OnDevice for Nothing {
     type Output = ();
-    fn run<B: crate::nn::Kernels>(self, _: B::Device) {}
+    fn run<B: Kernels>(self, _: B::Device) {}
 }
 
 /// Work that runs on whichever backend was chosen.
@@ -148,7 +116,7 @@ pub trait OnDevice {
     /// What it gives.
     type Output;
     /// Does it.
-    fn run<B: crate::nn::Kernels>(self, device: B::Device) -> Self::Output;
+    fn run<B: Kernels>(self, device: B::Device) -> Self::Output;
 }
 
 /// Runs `work` on the backend of `device`, once that has shown that it computes.
@@ -157,7 +125,7 @@ pub trait OnDevice {
 /// [`DeviceError`], with what to build or to install.
 pub fn on_device<W: OnDevice>(device: Device, work: W) -> Result<W::Output, DeviceError> {
     match device {
-        Device::Cpu => Ok(work.run::<crate::tensor::Flex>(crate::tensor::FlexDevice)),
+        Device::Cpu => Ok(work.run::<Flex>(FlexDevice)),
         #[cfg(feature = "wgpu")]
         Device::Wgpu => {
             probe::wgpu()?;
@@ -182,7 +150,7 @@ mod tests {
     struct Name;
     impl OnDevice for Name {
         type Output = &'static str;
-        fn run<B: crate::nn::Kernels>(self, _: B::Device) -> &'static str {
+        fn run<B: Kernels>(self, _: B::Device) -> &'static str {
             "ran"
         }
     }

@@ -1,6 +1,10 @@
-//! Operations that a backend may fuse; [`super::portable`] gives their meaning.
+//! Operations that a backend may fuse; [`portable`] gives their meaning.
 
-use super::portable;
+mod cpu;
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+mod gpu;
+pub(crate) mod portable;
+
 use crate::tensor::{Backend, Int, Tensor};
 
 /// One step of Adam with decoupled weight decay, as [`Kernels::adam`] carries it out.

@@ -1,7 +1,7 @@
 //! What happens once a lot to every parameter, each in one pass over its memory by all cores.
 
 use super::rows::vectorized;
-use crate::nn::portable::{in_pieces, share};
+use crate::nn::kernels::portable::{in_pieces, share};
 use crate::nn::{AdamStep, NoiseSource};
 
 /// Elements whose noise is drawn at a time: it stays in the cache until it is added.

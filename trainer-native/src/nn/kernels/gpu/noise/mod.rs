@@ -25,7 +25,8 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime};
 use cubecl::prelude::*;
 
-use crate::nn::{NoiseSource, portable};
+use crate::nn::NoiseSource;
+use crate::nn::kernels::portable;
 use crate::tensor::{DType, Shape, Tensor, TensorPrimitive};
 
 #[cfg(all(test, feature = "wgpu"))]
