@@ -11,7 +11,7 @@ mod selection;
 mod tests;
 mod weights;
 
-pub use kernels::{AdamStep, Kernels, NoiseSource};
+pub use kernels::{AdamStep, AdamTensors, Kernels, NoiseSource};
 pub use op::*;
 pub use record::{GradRecord, materialize_if_cheaper};
 pub use selection::{Selection, SelectionError};

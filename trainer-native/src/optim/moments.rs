@@ -1,7 +1,7 @@
 //! The two moments of Adam, which its relatives share.
 
 use super::{StateTensor, listed, zeros};
-use crate::nn::{AdamStep, Kernels, ParamSpec};
+use crate::nn::{AdamStep, AdamTensors, Kernels, ParamSpec};
 use crate::tensor::Tensor;
 
 /// Moving averages of the gradient and of its square (Kingma & Ba 2015).
@@ -38,13 +38,13 @@ impl<B: Kernels> Moments<B> {
         step: &AdamStep,
     ) -> Tensor<B, 1> {
         let (first, second) = (&mut self.first[index], &mut self.second[index]);
-        // What was there is given away, so that its memory may be reused.
+        // Takes the averages out, so that the kernel can reuse their memory.
         let empty = || Tensor::empty([0], &grad.device());
-        let averages = [std::mem::replace(first, empty()), std::mem::replace(second, empty())];
-        let [average, average_square] = averages;
-        let moved;
-        [moved, *first, *second] = B::adam([value, grad, average, average_square], step);
-        moved
+        let [average, average_square] =
+            [std::mem::replace(first, empty()), std::mem::replace(second, empty())];
+        let moved = B::adam(AdamTensors { value, first: average, second: average_square }, grad, step);
+        (*first, *second) = (moved.first, moved.second);
+        moved.value
     }
 
     pub fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {

@@ -1,4 +1,5 @@
-//! Operations that a backend may fuse; [`portable`] gives their meaning.
+//! The operations that a backend may fuse. [`portable`] defines each in plain tensor operations; a backend overrides what it
+//! computes faster or more exactly.
 
 mod cpu;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
@@ -7,30 +8,42 @@ pub(crate) mod portable;
 
 use crate::tensor::{Backend, Int, Tensor};
 
-/// One step of Adam with decoupled weight decay, as [`Kernels::adam`] carries it out.
+/// The constants of one step of Adam with decoupled weight decay.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamStep {
-    /// Weights of what the moving averages held.
+    /// β₁ and β₂
     pub betas: [f64; 2],
-    /// What the second average is short of, as it began at 0.
+    /// Bias correction of the second average, 1 − β₂ᵗ.
     pub second_bias: f64,
     /// Added to the root of the second average.
     pub epsilon: f64,
-    /// In place of `epsilon`: the noise's part of the second average, and the least that is left without it.
+    /// Replaces `epsilon`: the variance that noise adds to the second average, and the least value after subtracting it.
     pub noise: Option<[f64; 2]>,
-    /// Factor of the weights: 1 without decay.
+    /// Factor of the weights; 1 without weight decay.
     pub kept: f64,
-    /// Learning rate over what the first average is short of.
+    /// Learning rate divided by the bias correction of the first average.
     pub rate: f64,
+}
+
+/// A parameter and its moving averages. All have shape `[n]`.
+#[derive(Clone, Debug)]
+pub struct AdamTensors<B: Backend> {
+    /// Weights
+    pub value: Tensor<B, 1>,
+    /// Average of the gradient.
+    pub first: Tensor<B, 1>,
+    /// Average of the squared gradient.
+    pub second: Tensor<B, 1>,
 }
 
 /// A source of noise for the elements of one parameter.
 pub trait NoiseSource: Sync {
-    /// Fills a stretch that begins at element `first`, an even one. An element gets the same noise whatever the stretch.
+    /// Fills `out` with the noise of the elements from index `first` on, which is even. The noise of an element does not
+    /// depend on how a parameter is split.
     fn fill(&self, first: usize, out: &mut [f32]);
 
-    /// Key and standard deviation, where the noise is a Gaussian fill of a stream from its beginning: a device may then
-    /// draw it itself.
+    /// Key and standard deviation, if the noise is a Gaussian fill from the beginning of one stream. A device can then draw the
+    /// noise itself.
     fn gaussian(&self) -> Option<([u32; 8], f64)> {
         None
     }
@@ -42,17 +55,33 @@ impl<F: Fn(usize, &mut [f32]) + Sync> NoiseSource for F {
     }
 }
 
-/// A Burn backend with the operations of the layers.
+/// Implements kernels by functions for tensors of 32 bits. Tensors of other formats take the portable definition.
+///
+/// `if` names the tensor whose format decides.
+macro_rules! fused_in_f32 {
+    ($(fn $kernel:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty = $fused:path, if $tensor:expr;)*) => {$(
+        fn $kernel($($argument: $type),*) -> $output {
+            if $tensor.dtype() == $crate::tensor::DType::F32 {
+                $fused($($argument),*)
+            } else {
+                $crate::nn::kernels::portable::$kernel($($argument),*)
+            }
+        }
+    )*};
+}
+use fused_in_f32;
+
+/// A Burn backend with the kernels of the layers.
 pub trait Kernels: Backend {
-    /// How many micro-batches may be worked on at a time. The result does not depend on it.
+    /// How many micro-batches are processed at a time. Affects speed only.
     fn workers() -> usize {
         1
     }
 
-    /// Readies the process for many large tensors; called once an engine.
+    /// Prepares the process for many large tensors. Called once before training or inference.
     fn warm_up() {}
 
-    /// Product and bias.
+    /// Matrix product plus bias.
     ///
     /// # Shapes
     /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`, bias: `[d_out]`
@@ -61,11 +90,11 @@ pub trait Kernels: Backend {
         portable::affine(input, weight, bias)
     }
 
-    /// Rows brought to mean 0 and variance 1, then scaled and shifted.
+    /// Layer normalization: scales rows to mean 0 and variance 1, multiplies them by the gain and adds the bias.
     ///
     /// # Shapes
     /// - input: `[batch, seq, d]`, gain, bias: `[d]`
-    /// - output: the output and the normalized input `[batch, seq, d]`, the reciprocal deviation `[batch, seq, 1]`
+    /// - output: the output and the normalized input `[batch, seq, d]`, the reciprocal standard deviation `[batch, seq, 1]`
     fn normalize(
         input: Tensor<Self, 3>,
         gain: Tensor<Self, 1>,
@@ -75,11 +104,11 @@ pub trait Kernels: Backend {
         portable::normalize(input, gain, bias, epsilon)
     }
 
-    /// Gradients of [`Kernels::normalize`]: of the input, and each example's of gain and bias.
+    /// Gradients of [`Kernels::normalize`]: of the input, and per example of gain and bias.
     ///
     /// # Shapes
     /// - grad, normalized: `[batch, seq, d]`, reciprocal: `[batch, seq, 1]`, gain: `[d]`
-    /// - output: `[batch, seq, d]` and twice `[batch, d]`
+    /// - output: `[batch, seq, d]` and two of `[batch, d]`
     fn normalize_backward(
         grad: Tensor<Self, 3>,
         normalized: Tensor<Self, 3>,
@@ -89,7 +118,7 @@ pub trait Kernels: Backend {
         portable::normalize_backward(grad, normalized, reciprocal, gain)
     }
 
-    /// Rows brought to a mean square of 1, then scaled.
+    /// RMS normalization: scales rows to a mean square of 1 and multiplies them by the gain.
     ///
     /// # Shapes
     /// - input: `[batch, seq, d]`, gain: `[d]`
@@ -99,7 +128,7 @@ pub trait Kernels: Backend {
         portable::rms_normalize(input, gain, epsilon)
     }
 
-    /// Gradients of [`Kernels::rms_normalize`]: of the input, and each example's of the gain.
+    /// Gradients of [`Kernels::rms_normalize`]: of the input, and per example of the gain.
     ///
     /// # Shapes
     /// - grad, normalized: `[batch, seq, d]`, reciprocal: `[batch, seq, 1]`, gain: `[d]`
@@ -113,7 +142,7 @@ pub trait Kernels: Backend {
         portable::rms_normalize_backward(grad, normalized, reciprocal, gain)
     }
 
-    /// GELU in its tanh form ("gelu_new").
+    /// GELU in its tanh form, "gelu_new".
     ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
@@ -129,7 +158,7 @@ pub trait Kernels: Backend {
         portable::gelu_new_backward(input, grad)
     }
 
-    /// GELU of one tensor, times another.
+    /// gelu_new(gate)·up
     ///
     /// # Shapes
     /// - gate, up, output: `[batch, seq, d]`
@@ -149,7 +178,7 @@ pub trait Kernels: Backend {
         portable::gelu_gate_backward(gate, up, grad)
     }
 
-    /// Pairs of coordinates i and i + d/2 turned by the angles of their position.
+    /// Rotates the pairs of coordinates i and i + d/2 by the angles of their position.
     ///
     /// # Shapes
     /// - values, output: `[batch, heads, seq, d]`, cos, sin: `[seq, d/2]`
@@ -157,33 +186,33 @@ pub trait Kernels: Backend {
         portable::rotate(values, cos, sin)
     }
 
-    /// The rows of the last `length` positions side by side, the oldest first; zeros before the first position.
+    /// Concatenates the rows of the last `length` positions, oldest first, with zeros before the first position.
     ///
     /// # Shapes
     /// - values: `[batch, seq, d]`
     /// - output: `[batch, seq, length·d]`
-    fn history(values: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
-        portable::history(values, length)
+    fn context_concat(values: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
+        portable::context_concat(values, length)
     }
 
-    /// Input gradient of [`Kernels::history`].
+    /// Input gradient of [`Kernels::context_concat`].
     ///
     /// # Shapes
     /// - grad: `[batch, seq, length·d]`
     /// - output: `[batch, seq, d]`
-    fn history_backward(grad: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
-        portable::history_backward(grad, length)
+    fn context_concat_backward(grad: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3> {
+        portable::context_concat_backward(grad, length)
     }
 
-    /// Softmax over the keys up to each query, of scores times `scale`.
+    /// Softmax of scores times `scale`, where a query attends to no later key. The last query belongs to the last key.
     ///
     /// # Shapes
-    /// - scores, output: `[batch, heads, queries, keys]` with queries = keys
+    /// - scores, output: `[batch, heads, queries, keys]` with queries ≤ keys
     fn causal_softmax(scores: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4> {
         portable::causal_softmax(scores, scale)
     }
 
-    /// GELU with the normal distribution function itself: x·Φ(x).
+    /// Exact GELU: x·Φ(x).
     ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
@@ -199,8 +228,8 @@ pub trait Kernels: Backend {
         portable::gelu_erf_backward(input, grad)
     }
 
-    /// Softmax of scores times `scale` plus `bias`, over the keys before each example's `length` and, where `causal`,
-    /// up to each query.
+    /// Softmax of scores times `scale` plus `bias`, over the first `lengths` keys of each example. If `causal`, a query attends
+    /// to no later key, as in [`Kernels::causal_softmax`].
     ///
     /// # Shapes
     /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`, lengths: `[batch]`, at least 1
@@ -214,7 +243,7 @@ pub trait Kernels: Backend {
         portable::masked_softmax(scores, bias, lengths, causal, scale)
     }
 
-    /// Sums along the diagonals: over all pairs of places that are key − query apart.
+    /// Sums along diagonals: one for each distance key − query.
     ///
     /// # Shapes
     /// - values: `[batch, heads, queries, keys]`
@@ -223,7 +252,7 @@ pub trait Kernels: Backend {
         portable::diagonal_sums(values)
     }
 
-    /// Gradient of the scores of [`Kernels::causal_softmax`] and [`Kernels::masked_softmax`].
+    /// Gradient of the scores in [`Kernels::causal_softmax`] and [`Kernels::masked_softmax`].
     ///
     /// # Shapes
     /// - probabilities, grad, output: `[batch, heads, queries, keys]`
@@ -235,7 +264,7 @@ pub trait Kernels: Backend {
         portable::softmax_backward(probabilities, grad, scale)
     }
 
-    /// Heads, of several tensors of one shape, laid side by side in the last axis.
+    /// Concatenates the heads of several tensors in the last axis.
     ///
     /// # Shapes
     /// - parts: `[batch, heads, seq, d_head]` each
@@ -252,7 +281,7 @@ pub trait Kernels: Backend {
         portable::token_nll(logits, targets)
     }
 
-    /// Gradient of the weighted sum of the rows' negative log-likelihoods by the logits.
+    /// Gradient, with respect to the logits, of the weighted sum of the rows' negative log-likelihoods.
     ///
     /// # Shapes
     /// - logits, output: `[rows, vocabulary]`, targets, weights: `[rows]`
@@ -264,7 +293,7 @@ pub trait Kernels: Backend {
         portable::cross_entropy_backward(logits, targets, weights)
     }
 
-    /// Sums over positions.
+    /// Sum over positions.
     ///
     /// # Shapes
     /// - values: `[batch, seq, d]`
@@ -273,7 +302,7 @@ pub trait Kernels: Backend {
         portable::sum_positions(values)
     }
 
-    /// Each example times its factor.
+    /// Multiplies each example by its factor.
     ///
     /// # Shapes
     /// - values, output: `[batch, seq, d]`, factors: `[batch]`
@@ -281,7 +310,7 @@ pub trait Kernels: Backend {
         portable::scale_examples(values, factors)
     }
 
-    /// Sum of rows, each times its weight.
+    /// Weighted sum of rows.
     ///
     /// # Shapes
     /// - values: `[batch, n]`, weights: `[batch]`
@@ -290,7 +319,7 @@ pub trait Kernels: Backend {
         portable::weighted_sum(values, weights)
     }
 
-    /// (values + noise) / divisor. Elements that the source leaves out become NaN, so that none passes without noise.
+    /// (values + noise) / divisor. Elements that the source does not fill become NaN, so no element passes without noise.
     ///
     /// # Shapes
     /// - values, output: `[n]`
@@ -298,16 +327,16 @@ pub trait Kernels: Backend {
         portable::add_and_divide(values, noise, divisor)
     }
 
-    /// Weights and both averages of the gradient after a step of Adam, from weights, gradient and averages before it.
+    /// One step of Adam for one parameter.
     ///
     /// # Shapes
-    /// - all: `[n]`
-    fn adam(before: [Tensor<Self, 1>; 4], step: &AdamStep) -> [Tensor<Self, 1>; 3] {
-        portable::adam(before, step)
+    /// - grad: `[n]`
+    fn adam(tensors: AdamTensors<Self>, grad: Tensor<Self, 1>, step: &AdamStep) -> AdamTensors<Self> {
+        portable::adam(tensors, grad, step)
     }
 
-    /// Matrix product that rounds as the tensors' format does. Norms and sums of gradients are made of these alone: a device's
-    /// usual product may round its operands more, and a gradient then be longer than its norm says.
+    /// Matrix product that rounds no more than the tensors' format. Gradient norms and sums use this product only. A device's
+    /// default product may round its operands further, and a gradient could then be longer than its computed norm.
     ///
     /// # Shapes
     /// - a: `[…, m, k]`, b: `[…, k, n]`
@@ -316,7 +345,7 @@ pub trait Kernels: Backend {
         a.matmul(b)
     }
 
-    /// Matrix product of operands rounded to 16 bits (bfloat16), added up in 32.
+    /// Matrix product of operands rounded to bfloat16, accumulated in 32 bits.
     ///
     /// # Shapes
     /// As [`Kernels::product`].
@@ -324,7 +353,7 @@ pub trait Kernels: Backend {
         portable::product_bf16(a, b)
     }
 
-    /// Inner products of rows.
+    /// Inner product of each pair of rows.
     ///
     /// # Shapes
     /// - a, b: `[batch, n]`
@@ -333,7 +362,7 @@ pub trait Kernels: Backend {
         portable::dots(a, b)
     }
 
-    /// ‖inputᵀ·grad‖² of each example, by whichever way takes fewer multiplications.
+    /// ‖inputᵀ·grad‖² of each example, by the form that needs fewer multiplications.
     ///
     /// # Shapes
     /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
@@ -342,7 +371,7 @@ pub trait Kernels: Backend {
         portable::product_squares(input, grad)
     }
 
-    /// Squared norm of each example's gradient of a table from looking tokens up, repeated tokens included.
+    /// Squared norm of each example's gradient of an embedding table. Tokens may repeat.
     ///
     /// # Shapes
     /// - tokens: `[batch, looked_up]`, grad: `[batch, looked_up, d]`
@@ -351,7 +380,7 @@ pub trait Kernels: Backend {
         portable::lookup_squares(tokens, grad)
     }
 
-    /// Inner product of each example's two gradients of a tied table: from the look-up and from the head.
+    /// Inner product of each example's two gradients of a tied table, from the embedding and from the head.
     ///
     /// # Shapes
     /// - tokens: `[batch, looked_up]`, grad: `[batch, looked_up, d]`, hidden: `[batch, targets, d]`,

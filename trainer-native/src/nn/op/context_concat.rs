@@ -17,7 +17,7 @@ impl ContextConcat {
     /// - values: `[batch, seq, d]`
     /// - output: `[batch, seq, length·d]`
     pub fn forward<B: Kernels>(&self, values: Tensor<B, 3>) -> Tensor<B, 3> {
-        B::history(values, self.length)
+        B::context_concat(values, self.length)
     }
 
     /// Input gradient: a position's vector was used at its own place and at those that follow.
@@ -26,6 +26,6 @@ impl ContextConcat {
     /// - grad: `[batch, seq, length·d]`
     /// - output: `[batch, seq, d]`
     pub fn backward<B: Kernels>(&self, grad: Tensor<B, 3>) -> Tensor<B, 3> {
-        B::history_backward(grad, self.length)
+        B::context_concat_backward(grad, self.length)
     }
 }

@@ -1,33 +1,51 @@
-//! Attention with padding and bias, and exact GELU, on slices.
+//! Softmax with masks, rotary positions and the layout of heads.
 
-use super::math::{exp, exp_row};
-use super::rows::vectorized;
+use super::math::{dot, exp_row, vectorized};
+use super::{close, ints, open, open_int, values, values_mut, zeros};
+use crate::tensor::{Flex, Int, Tensor};
 
-/// What decides which keys the rows of scores see. Axes: `[batch, heads, queries, keys]`.
-pub struct AttentionMask<'a> {
-    /// `[heads, queries, keys]`
-    pub bias: Option<&'a [f32]>,
-    /// `[batch]`
-    pub lengths: Option<&'a [i32]>,
-    pub causal: bool,
-    pub scale: f32,
-    pub heads: usize,
-    pub queries: usize,
-    pub keys: usize,
+pub(crate) fn rotate(rows: Tensor<Flex, 4>, cos: Tensor<Flex, 2>, sin: Tensor<Flex, 2>) -> Tensor<Flex, 4> {
+    let [seq, pairs] = cos.dims();
+    let (mut rows, cos, sin) = (open(rows), open(cos), open(sin));
+    let (cos, sin) = (values(&cos), values(&sin));
+    let each = values_mut(&mut rows).chunks_exact_mut(2 * pairs).enumerate();
+    vectorized(|| {
+        for (row, values) in each {
+            let angles = row % seq * pairs..(row % seq + 1) * pairs;
+            let (first, second) = values.split_at_mut(pairs);
+            let pairs = first.iter_mut().zip(second).zip(&cos[angles.clone()]).zip(&sin[angles]);
+            for (((first, second), cos), sin) in pairs {
+                let (a, b) = (*first, *second);
+                *first = a * cos - b * sin;
+                *second = b * cos + a * sin;
+            }
+        }
+    });
+    close(rows)
 }
 
-/// Scores become probabilities in place; keys that are not seen get 0.
-pub fn masked_softmax(scores: &mut [f32], sight: &AttentionMask<'_>) {
-    let &AttentionMask { heads, queries, keys, scale, .. } = sight;
+pub(crate) fn causal_softmax(scores: Tensor<Flex, 4>, scale: f64) -> Tensor<Flex, 4> {
+    masked_softmax(scores, None, None, true, scale)
+}
+
+pub(crate) fn masked_softmax(
+    scores: Tensor<Flex, 4>,
+    bias: Option<Tensor<Flex, 3>>,
+    lengths: Option<Tensor<Flex, 1, Int>>,
+    causal: bool,
+    scale: f64,
+) -> Tensor<Flex, 4> {
+    let [_, heads, queries, keys] = scores.dims();
+    let (mut scores, bias, lengths) = (open(scores), bias.map(open), lengths.map(open_int));
+    let (bias, lengths, scale) = (bias.as_ref().map(values), lengths.as_ref().map(ints), scale as f32);
+    let rows = values_mut(&mut scores).chunks_exact_mut(keys).enumerate();
     vectorized(|| {
-        for (row, scores) in scores.chunks_exact_mut(keys).enumerate() {
+        for (row, scores) in rows {
             let (query, example) = (row % queries, row / queries / heads);
-            let mut seen = sight.lengths.map_or(keys, |lengths| lengths[example] as usize).min(keys);
-            if sight.causal {
-                seen = seen.min(query + 1);
-            }
+            let length = lengths.map_or(keys, |lengths| lengths[example] as usize);
+            let seen = length.min(if causal { keys - queries + query + 1 } else { keys });
             let (seen, unseen) = scores.split_at_mut(seen);
-            let sum = match sight.bias {
+            let sum = match bias {
                 Some(bias) => {
                     let of_row = &bias[row % (heads * queries) * keys..];
                     seen.iter_mut().zip(of_row).for_each(|(score, bias)| *score = *score * scale + bias);
@@ -40,54 +58,58 @@ pub fn masked_softmax(scores: &mut [f32], sight: &AttentionMask<'_>) {
             unseen.fill(0.0);
         }
     });
+    close(scores)
+}
+
+pub(crate) fn softmax_backward(
+    probabilities: Tensor<Flex, 4>,
+    grad: Tensor<Flex, 4>,
+    scale: f64,
+) -> Tensor<Flex, 4> {
+    let keys = grad.dims()[3];
+    let (probabilities, mut grad, scale) = (open(probabilities), open(grad), scale as f32);
+    let rows = values(&probabilities).chunks_exact(keys).zip(values_mut(&mut grad).chunks_exact_mut(keys));
+    vectorized(|| {
+        for (probabilities, grad) in rows {
+            let along = dot(probabilities, grad);
+            for (grad, probability) in grad.iter_mut().zip(probabilities) {
+                *grad = (*grad - along) * probability * scale;
+            }
+        }
+    });
+    close(grad)
 }
 
 /// Adds each row, shifted by its query, to the zeros of its example's and head's distances.
-pub fn diagonal_sums(values: &[f32], queries: usize, keys: usize, sums: &mut [f32]) {
+pub(crate) fn diagonal_sums(scores: Tensor<Flex, 4>) -> Tensor<Flex, 3> {
+    let [batch, heads, queries, keys] = scores.dims();
     let distances = queries + keys - 1;
+    let (scores, mut sums) = (open(scores), zeros([batch, heads, distances]));
+    let of_heads = values(&scores).chunks_exact(queries * keys);
+    let of_heads = of_heads.zip(values_mut(&mut sums).chunks_exact_mut(distances));
     vectorized(|| {
-        for (values, sums) in values.chunks_exact(queries * keys).zip(sums.chunks_exact_mut(distances)) {
-            for (query, row) in values.chunks_exact(keys).enumerate() {
+        for (scores, sums) in of_heads {
+            for (query, row) in scores.chunks_exact(keys).enumerate() {
                 let first = queries - 1 - query;
                 sums[first..first + keys].iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
             }
         }
     });
+    close(sums)
 }
 
-/// x·Φ(x)
-pub fn gelu(input: &[f32], output: &mut [f32]) {
-    vectorized(|| {
-        for (&x, out) in input.iter().zip(output) {
-            *out = x * normal(x).0;
+pub(crate) fn merge_heads(parts: Vec<Tensor<Flex, 4>>) -> Tensor<Flex, 3> {
+    let [batch, heads, seq, d_head] = parts[0].dims();
+    let width = parts.len() * heads * d_head;
+    let mut output = zeros([batch, seq, width]);
+    let out = values_mut(&mut output);
+    for (at, part) in parts.into_iter().enumerate() {
+        let part = open(part);
+        for (row, values) in values(&part).chunks_exact(d_head).enumerate() {
+            let (position, head, example) = (row % seq, row / seq % heads, row / seq / heads);
+            let start = (example * seq + position) * width + (at * heads + head) * d_head;
+            out[start..start + d_head].copy_from_slice(values);
         }
-    });
-}
-
-/// Turns the output's gradients into the input's, in place.
-pub fn gelu_backward(input: &[f32], grad: &mut [f32]) {
-    vectorized(|| {
-        for (&x, grad) in input.iter().zip(grad) {
-            let (distribution, density) = normal(x);
-            *grad *= distribution + x * density;
-        }
-    });
-}
-
-/// Φ(x) to 1e-7 and the density at x.
-///
-/// # References
-/// Abramowitz and Stegun 7.1.26.
-#[inline(always)]
-fn normal(x: f32) -> (f32, f32) {
-    const DENSITY_AT_0: f32 = crate::nn::kernels::portable::NORMAL_DENSITY_AT_0 as f32;
-    let magnitude = x.abs();
-    let t = 1.0 / (1.0 + 0.327_591_1 * std::f32::consts::FRAC_1_SQRT_2 * magnitude);
-    let bell = exp(-0.5 * x * x);
-    let mut series = 1.061_405_4;
-    for coefficient in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
-        series = series * t + coefficient;
     }
-    let tail = 0.5 * series * t * bell;
-    (if x > 0.0 { 1.0 - tail } else { tail }, bell * DENSITY_AT_0)
+    close(output)
 }

@@ -1,12 +1,18 @@
-//! Row arithmetic that the compiler turns into vector instructions.
+//! Arithmetic on rows that the compiler translates into vector instructions.
 //!
-//! Only +, −, ×, ÷, √ and comparisons in a fixed order: the same bits on every processor, whatever its vector width.
+//! It uses only +, −, ×, ÷, √ and comparisons in a fixed order. Results have the same bits on every processor, whatever its
+//! vector width.
+
+/// Runs `work` with the widest vector instructions of the processor.
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(work)
+}
 
 const LANES: usize = 16;
 
-/// e^x to 2 ulp for −87 ≤ x ≤ 88; beyond, the value at the end of the range. NaN stays NaN.
+/// e^x with an error of at most 2 ulp. x is clamped to −87…88; NaN stays NaN.
 #[inline(always)]
-pub fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0; // 1.5·2²³: an integer added to it sits in the low mantissa bits
     const LN_2_HIGH: f32 = 0.693_145_75;
     const LN_2_LOW: f32 = 1.428_606_8e-6;
@@ -26,7 +32,7 @@ pub fn exp(x: f32) -> f32 {
 
 /// Σ f(a_i, b_i), in 16 partial sums.
 #[inline(always)]
-pub fn sum_zip(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+pub(crate) fn sum_zip(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     let mut lanes = [0.0_f32; LANES];
     let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let (a_rest, b_rest) = (a_chunks.remainder(), b_chunks.remainder());
@@ -43,19 +49,19 @@ pub fn sum_zip(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
 
 /// Σ a_i
 #[inline(always)]
-pub fn sum(a: &[f32]) -> f32 {
+pub(crate) fn sum(a: &[f32]) -> f32 {
     sum_zip(a, a, |a, _| a)
 }
 
 /// Σ a_i·b_i
 #[inline(always)]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum_zip(a, b, |a, b| a * b)
 }
 
-/// The largest element; NaN is passed over.
+/// The largest element, ignoring NaN.
 #[inline(always)]
-pub fn max(a: &[f32]) -> f32 {
+pub(crate) fn max(a: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let chunks = a.chunks_exact(LANES);
     let rest = chunks.remainder();
@@ -67,9 +73,9 @@ pub fn max(a: &[f32]) -> f32 {
     lanes.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, |m, x| if x > m { x } else { m })
 }
 
-/// Turns a row into exp(scale·(x − largest)) in place and gives the sum.
+/// Replaces each x of a row by exp(scale·(x − largest)), and returns the sum.
 #[inline(always)]
-pub fn exp_row(row: &mut [f32], scale: f32) -> f32 {
+pub(crate) fn exp_row(row: &mut [f32], scale: f32) -> f32 {
     let largest = max(row);
     for value in row.iter_mut() {
         *value = exp((*value - largest) * scale);

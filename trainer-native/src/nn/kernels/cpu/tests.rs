@@ -1,7 +1,8 @@
-//! Each fused kernel against its portable meaning, computed in double precision.
+//! Each fused kernel against its portable definition in double precision.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
+use super::super::portable;
 use super::*;
 use crate::tensor::{FlexDevice, TensorData, to_host_f64};
 
@@ -112,27 +113,38 @@ fn turns_by_angles() {
 }
 
 #[test]
-fn histories_and_their_gradients() {
+fn contexts_and_their_gradients() {
     let mut source = Source::new();
     // Shorter than, as long as and longer than the sequence; and the position alone.
     for length in [1, 3, SEQ, SEQ + 4] {
         let (values, values64) = source.pair([2, SEQ, 3]);
         let (grad, grad64) = source.pair([2, SEQ, 3 * length]);
-        agree(Flex::history(values, length), portable::history(values64, length));
-        agree(Flex::history_backward(grad, length), portable::history_backward(grad64, length));
+        agree(Flex::context_concat(values, length), portable::context_concat(values64, length));
+        agree(Flex::context_concat_backward(grad, length), portable::context_concat_backward(grad64, length));
     }
 }
 
 #[test]
 fn causal_softmax_and_its_gradient() {
     let mut source = Source::new();
-    let (scores, scores64) = source.pair([2, 3, D, D]);
-    let (grad, grad64) = source.pair([2, 3, D, D]);
-    let probabilities = Flex::causal_softmax(scores, 0.7);
-    let probabilities64 = portable::causal_softmax(scores64, 0.7);
-    agree(probabilities.clone(), probabilities64.clone());
-    let fused = Flex::softmax_backward(probabilities, grad, 0.7);
-    agree(fused, portable::softmax_backward(probabilities64, grad64, 0.7));
+    for queries in [D, 4, 1] {
+        let (scores, scores64) = source.pair([2, 3, queries, D]);
+        let (grad, grad64) = source.pair([2, 3, queries, D]);
+        let probabilities = Flex::causal_softmax(scores, 0.7);
+        let probabilities64 = portable::causal_softmax(scores64, 0.7);
+        agree(probabilities.clone(), probabilities64.clone());
+        let fused = Flex::softmax_backward(probabilities, grad, 0.7);
+        agree(fused, portable::softmax_backward(probabilities64, grad64, 0.7));
+    }
+}
+
+/// Queries at the end of a sequence get the probabilities that they get in the whole sequence.
+#[test]
+fn causal_softmax_of_the_last_queries_is_that_of_the_sequence() {
+    let mut source = Source::new();
+    let (scores, _) = source.pair([2, 3, D, D]);
+    let of_sequence = Flex::causal_softmax(scores.clone(), 0.7).narrow(2, D - 4, 4);
+    assert_eq!(to_host_f64(Flex::causal_softmax(scores.narrow(2, D - 4, 4), 0.7)), to_host_f64(of_sequence));
 }
 
 #[test]
@@ -240,9 +252,9 @@ fn exact_gelu_and_its_gradient() {
     agree(Flex::gelu_erf_backward(input, grad), portable::gelu_erf_backward(input64, grad64));
 }
 
-/// Rows with padding, future and bias in all combinations; what is not seen has probability 0.
+/// Masks by length, future and bias in all combinations. Masked keys have probability 0; the last query belongs to the last key.
 #[test]
-fn masked_softmax_sees_what_it_may() {
+fn masked_softmax_attends_to_unmasked_keys_only() {
     let mut source = Source::new();
     let lengths: Tensor<Flex, 1, Int> = Tensor::from_data(TensorData::from([1_i32, 17, 19]), &FlexDevice);
     for (with_lengths, with_bias, causal) in [
@@ -262,7 +274,7 @@ fn masked_softmax_sees_what_it_may() {
         let probabilities = to_host_f64(fused);
         for (row, probabilities) in probabilities.chunks_exact(D).enumerate() {
             let length = if with_lengths { [1, 17, 19][row / SEQ / 2] } else { D };
-            let seen = if causal { length.min(row % SEQ + 1) } else { length };
+            let seen = if causal { length.min(D - SEQ + row % SEQ + 1) } else { length };
             assert!(probabilities[seen..].iter().all(|&probability| probability == 0.0));
             assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-6);
         }
@@ -349,9 +361,13 @@ fn a_step_of_adam_moves_every_weight_and_both_averages() {
         let [value, grad, first, second] = pairs;
         // Averages of squares are not negative.
         let second = (second.0.square(), second.1.square());
-        let fused = Flex::adam([value.0, grad.0, first.0, second.0], &step);
-        let portable = portable::adam([value.1, grad.1, first.1, second.1], &step);
-        fused.into_iter().zip(portable).for_each(|(fused, portable)| agree(fused, portable));
+        let tensors = AdamTensors { value: value.0, first: first.0, second: second.0 };
+        let fused = Flex::adam(tensors, grad.0, &step);
+        let tensors = AdamTensors { value: value.1, first: first.1, second: second.1 };
+        let portable = portable::adam(tensors, grad.1, &step);
+        agree(fused.value, portable.value);
+        agree(fused.first, portable.first);
+        agree(fused.second, portable.second);
     }
 }
 

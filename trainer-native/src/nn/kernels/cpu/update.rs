@@ -1,15 +1,17 @@
-//! What happens once a lot to every parameter, each in one pass over its memory by all cores.
+//! Noise and Adam: one pass over the memory of each parameter per step, on all cores.
 
-use super::rows::vectorized;
-use crate::nn::kernels::portable::{in_pieces, share};
-use crate::nn::{AdamStep, NoiseSource};
+use super::super::portable::{in_pieces, piece_length};
+use super::super::{AdamStep, AdamTensors, NoiseSource};
+use super::math::vectorized;
+use super::{close, open, values, values_mut};
+use crate::tensor::{Flex, Tensor};
 
-/// Elements whose noise is drawn at a time: it stays in the cache until it is added.
+/// Elements whose noise is drawn at a time. A block stays in the cache until its noise is added.
 const BLOCK: usize = 8192;
 
-/// `values` become (values + noise) / divisor, NaN where the source leaves one out.
-pub fn add_and_divide(values: &mut [f32], noise: &dyn NoiseSource, divisor: f32) {
-    in_pieces(values, |first, values| {
+pub(crate) fn add_and_divide(sum: Tensor<Flex, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Flex, 1> {
+    let (mut sum, divisor) = (open(sum), divisor as f32);
+    in_pieces(values_mut(&mut sum), |first, values| {
         let mut block = vec![0.0; BLOCK.min(values.len())];
         for (at, values) in values.chunks_mut(BLOCK).enumerate() {
             let drawn = &mut block[..values.len()];
@@ -22,39 +24,57 @@ pub fn add_and_divide(values: &mut [f32], noise: &dyn NoiseSource, divisor: f32)
             });
         }
     });
+    close(sum)
 }
 
-/// Moves weights and both averages, each of the gradient's length.
-pub fn adam([value, first, second]: [&mut [f32]; 3], grad: &[f32], step: &AdamStep) {
-    let share = share(grad.len());
+pub(crate) fn adam(tensors: AdamTensors<Flex>, grad: Tensor<Flex, 1>, step: &AdamStep) -> AdamTensors<Flex> {
+    let AdamTensors { value, first, second } = tensors;
+    let [mut value, mut first, mut second, grad] = [value, first, second, grad].map(open);
+    let grads = values(&grad);
+    let length = piece_length(grads.len());
     std::thread::scope(|scope| {
-        let moving = value.chunks_mut(share).zip(first.chunks_mut(share)).zip(second.chunks_mut(share));
-        let mut pieces = moving
-            .zip(grad.chunks(share))
-            .map(|(((value, first), second), grad)| ([value, first, second], grad));
+        let values = values_mut(&mut value).chunks_mut(length);
+        let averages =
+            values_mut(&mut first).chunks_mut(length).zip(values_mut(&mut second).chunks_mut(length));
+        let mut pieces = values
+            .zip(averages)
+            .zip(grads.chunks(length))
+            .map(|((value, (first, second)), grad)| Piece { value, first, second, grad });
         let own = pieces.next();
-        pieces.for_each(|(moving, grad)| drop(scope.spawn(move || adam_piece(moving, grad, step))));
-        own.into_iter().for_each(|(moving, grad)| adam_piece(moving, grad, step));
+        pieces.for_each(|piece| drop(scope.spawn(move || piece.step(step))));
+        own.into_iter().for_each(|piece| piece.step(step));
     });
+    AdamTensors { value: close(value), first: close(first), second: close(second) }
 }
 
-fn adam_piece([value, first, second]: [&mut [f32]; 3], grad: &[f32], step: &AdamStep) {
-    let [beta1, beta2] = step.betas;
-    let [fresh1, fresh2] = [(1.0 - beta1) as f32, (1.0 - beta2) as f32];
-    let [beta1, beta2] = [beta1 as f32, beta2 as f32];
-    let [bias, epsilon, kept, rate] =
-        [step.second_bias, step.epsilon, step.kept, step.rate].map(|value| value as f32);
-    let noise = step.noise.map(|noise| noise.map(|value| value as f32));
-    vectorized(|| {
-        for (((value, first), second), grad) in value.iter_mut().zip(first).zip(second).zip(grad) {
-            *first = *first * beta1 + grad * fresh1;
-            *second = *second * beta2 + grad * grad * fresh2;
-            let size = *second / bias;
-            let scale = match noise {
-                Some([noise, floor]) => (size - noise).max(floor).sqrt(),
-                None => size.sqrt() + epsilon,
-            };
-            *value = *value * kept - *first / scale * rate;
-        }
-    });
+/// The part of a parameter that one thread updates.
+struct Piece<'a> {
+    value: &'a mut [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+    grad: &'a [f32],
+}
+
+impl Piece<'_> {
+    fn step(self, step: &AdamStep) {
+        let [beta1, beta2] = step.betas;
+        let [fresh1, fresh2] = [(1.0 - beta1) as f32, (1.0 - beta2) as f32];
+        let [beta1, beta2] = [beta1 as f32, beta2 as f32];
+        let [bias, epsilon, kept, rate] =
+            [step.second_bias, step.epsilon, step.kept, step.rate].map(|value| value as f32);
+        let noise = step.noise.map(|noise| noise.map(|value| value as f32));
+        let Self { value, first, second, grad } = self;
+        vectorized(|| {
+            for (((value, first), second), grad) in value.iter_mut().zip(first).zip(second).zip(grad) {
+                *first = *first * beta1 + grad * fresh1;
+                *second = *second * beta2 + grad * grad * fresh2;
+                let corrected = *second / bias;
+                let scale = match noise {
+                    Some([noise, floor]) => (corrected - noise).max(floor).sqrt(),
+                    None => corrected.sqrt() + epsilon,
+                };
+                *value = *value * kept - *first / scale * rate;
+            }
+        });
+    }
 }

@@ -1,8 +1,8 @@
-//! Matrix products that round as their tensors' format does.
+//! Matrix products that round no more than their tensors' format.
 //!
-//! The library's usual product of 32-bit tensors goes to the matrix units of NVIDIA's processors where there are any, which take
-//! 10 bits of each operand (TF32). An example's norm may then be short of what the sum gets of its gradient by a thousandth,
-//! a hundred times what norms are rounded up by.
+//! The library's default product of 32-bit tensors uses the tensor cores of NVIDIA's processors, which round each operand to 10
+//! bits (TF32). A gradient's computed norm could then be too low by a thousandth. That is a hundred times the margin by which
+//! norms are rounded up.
 
 use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::tensor::CubeTensor;

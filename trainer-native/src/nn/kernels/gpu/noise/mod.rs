@@ -1,18 +1,17 @@
-//! Gaussian noise drawn by a graphics processor itself, from the very words of the host's stream.
+//! Gaussian noise that a graphics processor draws itself, from the same random words as the host's stream.
 //!
-//! Each invocation makes one block of ChaCha20, so eight elements: noise is addressed by place, as on the host. The sums never
-//! leave the device without it.
+//! Each invocation computes one block of ChaCha20, which makes eight elements. As on the host, an element's index determines its
+//! noise. Sums never leave the device without noise.
 //!
 //! # Precision
-//! The host transforms its words in double precision, which graphics processors lack. What their interfaces promise of single
-//! precision is too weak to take as it comes: in WGSL the absolute error of `sin` and `cos` may be 2⁻¹¹, that of `log`
-//! near 1 may be 2⁻²¹. So only +, −, × (rounded correctly or fused), ÷ (2.5 ulp) and √ (the reciprocal of an inverse root of
-//! 2 ulp) are used, and integers:
-//! * exponent and mantissa of the uniform come from the integer's bits, so no tail is cut, and those of one minus the
-//!   uniform likewise, so a radius near 0 keeps its digits;
-//! * two bits choose the quarter turn and 32 bits the angle within it, where short series hold.
+//! The host transforms random words in double precision, which graphics processors lack. WGSL's guarantees for single precision
+//! are too weak: the absolute error of `sin` and `cos` may be 2⁻¹¹, and that of `log` near 1 may be 2⁻²¹. This kernel therefore
+//! uses only integers and +, −, × (correctly rounded or fused), ÷ (2.5 ulp) and √ (from an inverse root of 2 ulp):
+//! * It takes exponent and mantissa of the uniform from the integer's bits, so no tail is cut. It does the same for one minus
+//!   the uniform, so a radius near 0 keeps its digits.
+//! * Two bits choose the quarter turn and 32 bits the angle within it, where short series are accurate.
 //!
-//! Figures differ from the host's by less than 4e-6 standard deviations (tests, over all exponents of the uniform).
+//! The noise differs from the host's by less than 4e-6 standard deviations; tests check all exponents of the uniform.
 //!
 //! # References
 //! W3C, "WebGPU Shading Language", <https://www.w3.org/TR/WGSL/#floating-point-accuracy>; Bernstein 2008, "ChaCha, a variant of Salsa20".
@@ -32,24 +31,24 @@ use crate::tensor::{DType, Shape, Tensor, TensorPrimitive};
 #[cfg(all(test, feature = "wgpu"))]
 mod device_tests;
 
-/// Elements made of one block: 16 words, two words an element.
+/// Elements per block of ChaCha20: 16 words, two per element.
 const BLOCK: usize = 8;
-/// Invocations of a workgroup: what every implementation of WebGPU allows.
+/// Invocations per workgroup; every implementation of WebGPU allows 256.
 const WORKGROUP: u32 = 256;
-/// Elements of a launch: 2¹⁵ workgroups, of 65,535 that a dimension may have, and 256 MiB, so that 32 bits index it.
+/// Elements per launch: 2¹⁵ workgroups (a dimension may have 65,535) and 256 MiB (32 bits index it).
 const PIECE: usize = BLOCK * WORKGROUP as usize * (1 << 15);
-/// Standard deviations whose noise and its digits are normal numbers of 32 bits: smaller ones may be flushed to 0.
+/// Standard deviations for which noise is a normal number of 32 bits. Devices may flush smaller numbers to 0.
 const SOUND: Range<f64> = 1e-30..1e30;
 
 /// [`crate::nn::Kernels::add_and_divide`] on the device that holds `values`.
 ///
-/// The result is NaN wherever no invocation wrote, as it is made of NaN first and never shares the sum's memory.
+/// The result starts as NaN in memory of its own, so it is NaN wherever no invocation wrote.
 pub(super) fn add_and_divide<R: CubeRuntime, T: BoolElement>(
     values: Tensor<CubeBackend<R, f32, i32, T>, 1>,
     noise: &dyn NoiseSource,
     divisor: f64,
 ) -> Tensor<CubeBackend<R, f32, i32, T>, 1> {
-    let Some((key, std)) = noise.gaussian().filter(|_| values.dtype() == DType::F32) else {
+    let Some((key, std)) = noise.gaussian() else {
         return portable::add_and_divide(values, noise, divisor);
     };
     let noisy = Tensor::<CubeBackend<R, f32, i32, T>, 1>::full(values.dims(), f32::NAN, &values.device());
@@ -67,7 +66,7 @@ pub(super) fn add_and_divide<R: CubeRuntime, T: BoolElement>(
     noisy
 }
 
-/// A stretch of a flat tensor, in the same memory.
+/// A range of a flat tensor, in the same memory.
 fn part<R: CubeRuntime>(tensor: &CubeTensor<R>, piece: &Range<usize>) -> CubeTensor<R> {
     let bytes = |elements: usize| (elements * size_of::<f32>()) as u64;
     let after = tensor.meta.shape()[0] - piece.end;
@@ -76,7 +75,7 @@ fn part<R: CubeRuntime>(tensor: &CubeTensor<R>, piece: &Range<usize>) -> CubeTen
     CubeTensor::new_contiguous(tensor.client.clone(), tensor.device.clone(), shape, handle, tensor.dtype)
 }
 
-/// out ← (sum + noise) / divisor, with the noise of the elements from block number `first` of the key's stream on.
+/// out ← (sum + noise) / divisor, with the noise from block `first` of the key's stream on.
 fn launch<R: CubeRuntime>(
     sum: CubeTensor<R>,
     out: CubeTensor<R>,
@@ -104,7 +103,7 @@ fn workgroups(invocations: usize) -> CubeCount {
     CubeCount::Static(invocations.div_ceil(WORKGROUP as usize) as u32, 1, 1)
 }
 
-/// Words beside a tensor.
+/// Copies words to the device of a tensor.
 fn on_device<R: CubeRuntime>(beside: &CubeTensor<R>, words: &[u32]) -> CubeTensor<R> {
     let handle = beside.client.create_from_slice(u32::as_bytes(words));
     let shape = Shape::new([words.len()]);
@@ -141,7 +140,7 @@ fn add_noise(
     }
 }
 
-/// The words of block number `first + at` of the key's stream, under a nonce of 0.
+/// The words of block `first + at` of the key's stream, with nonce 0.
 #[cube]
 fn chacha_block(key: &Array<u32>, first_low: u32, first_high: u32, at: u32, state: &mut Array<u32>) {
     let low = first_low + at;
@@ -164,7 +163,7 @@ fn chacha_block(key: &Array<u32>, first_low: u32, first_high: u32, at: u32, stat
     add_start(key, low, high, state);
 }
 
-/// Adds what a block starts from: constants, key, number, and a nonce of 0.
+/// Adds the initial state of a block: constants, key, block number and nonce 0.
 #[cube]
 fn add_start(key: &Array<u32>, low: u32, high: u32, state: &mut Array<u32>) {
     state[0] += 0x6170_7865u32;
@@ -197,13 +196,13 @@ fn quarter_round(
     state[b] = turn(state[b] ^ state[c], 7u32);
 }
 
-/// The word's bits, turned left.
+/// Rotates the word's bits to the left.
 #[cube]
 fn turn(word: u32, #[comptime] bits: u32) -> u32 {
     (word << bits) | (word >> comptime!(32 - bits))
 }
 
-/// √(−2·ln u) for the uniform u = (k + ½)·2⁻⁵² of the 52 upper bits k.
+/// √(−2·ln u) for the uniform u = (k + ½)·2⁻⁵², where k is the upper 52 bits.
 #[cube]
 fn radius(low: u32, high: u32) -> f32 {
     // u = 2^exponent · mantissa with mantissa in [1, 2), then in (√½, √2]
@@ -212,7 +211,7 @@ fn radius(low: u32, high: u32) -> f32 {
     let beyond = mantissa > SQRT_2;
     let mantissa = select(beyond, mantissa * 0.5f32, mantissa);
     let exponent = select(beyond, 11.0f32, 10.0f32) - f32::cast_from(zeros);
-    // 1 − u, which the mantissa has lost where u is near 1: the same of the complement
+    // 1 − u from the complement of the bits: near 1, the mantissa of u has lost its digits
     let zeros = leading(!low, !high);
     let rest = f32::reinterpret(((137u32 - zeros) << 23u32) | fraction(!low, !high, zeros));
     let near_one = exponent == 0.0f32;
@@ -226,7 +225,7 @@ fn radius(low: u32, high: u32) -> f32 {
     (-2.0f32 * logarithm).sqrt()
 }
 
-/// Zeros ahead of the 53-bit odd integer 2k + 1 in 64 bits.
+/// Leading zeros of the 53-bit odd integer 2k + 1 in 64 bits.
 #[cube]
 fn leading(low: u32, high: u32) -> u32 {
     let upper = high >> 11u32;
@@ -239,21 +238,21 @@ fn lower(low: u32, high: u32) -> u32 {
     (high << 21u32) | (low >> 11u32) | 1u32
 }
 
-/// The 23 bits of 2k + 1 after its first, as those of an f32.
+/// The 23 bits of 2k + 1 after its first one bit, as the fraction of an f32.
 #[cube]
 fn fraction(low: u32, high: u32, zeros: u32) -> u32 {
     let upper = high >> 11u32;
     let lower = lower(low, high);
-    // A shift is taken modulo 32, so in the case not chosen it is harmless; `zeros` is at least 11.
+    // Shifts are modulo 32, so the branch that is not chosen is harmless; `zeros` is at least 11.
     let (by, back) = (zeros & 31u32, (32u32 - zeros) & 31u32);
     let first = select(upper == 0u32, lower << by, (upper << by) | (lower >> back));
     (first >> 8u32) & 0x007F_FFFFu32
 }
 
-/// A coordinate of a uniform point of the unit circle, the cosine or the sine of the host.
+/// A coordinate of a uniform point on the unit circle: the host's cosine or sine.
 #[cube]
 fn on_circle(low: u32, high: u32, #[comptime] cosine: bool) -> f32 {
-    // The angle within its quarter, from 32 bits: the two halves are exact, only their sum is rounded.
+    // The angle within its quarter, from 32 bits. Both halves are exact; only their sum is rounded.
     let bits = (high << 2u32) | (low >> 30u32);
     let coarse = (f32::cast_from(bits >> 16u32) - 32_768.0f32) * 1.525_878_9e-5_f32;
     let fine = (f32::cast_from(bits & 0xFFFFu32) + 0.5f32) * 2.328_306_4e-10_f32;

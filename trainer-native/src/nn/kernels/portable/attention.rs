@@ -1,0 +1,76 @@
+//! Softmax with masks, rotary positions and the layout of heads.
+
+use crate::tensor::{Backend, Bool, Int, Tensor, activation};
+
+pub(crate) fn rotate<B: Backend>(values: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+    let half = values.dims()[3] / 2;
+    let (cos, sin) = (cos.unsqueeze::<4>(), sin.unsqueeze::<4>());
+    let (first, second) = (values.clone().narrow(3, 0, half), values.narrow(3, half, half));
+    let turned = first.clone() * cos.clone() - second.clone() * sin.clone();
+    Tensor::cat(vec![turned, second * cos + first * sin], 3)
+}
+
+pub(crate) fn causal_softmax<B: Backend>(scores: Tensor<B, 4>, scale: f64) -> Tensor<B, 4> {
+    let [_, _, queries, keys] = scores.dims();
+    let future = future(queries, keys, &scores.device());
+    activation::softmax((scores * scale).mask_fill(future, f32::NEG_INFINITY), 3)
+}
+
+/// Whether a key comes after a query. The last query belongs to the last key. `[1, 1, queries, keys]`
+fn future<B: Backend>(queries: usize, keys: usize, device: &B::Device) -> Tensor<B, 4, Bool> {
+    let first = (keys - queries + 1) as i64;
+    Tensor::<B, 2, Int>::ones([queries, keys], device).triu(first).equal_elem(1).unsqueeze()
+}
+
+pub(crate) fn masked_softmax<B: Backend>(
+    scores: Tensor<B, 4>,
+    bias: Option<Tensor<B, 3>>,
+    lengths: Option<Tensor<B, 1, Int>>,
+    causal: bool,
+    scale: f64,
+) -> Tensor<B, 4> {
+    let shape @ [batch, _, queries, keys] = scores.dims();
+    let device = scores.device();
+    let mut scores = scores * scale;
+    if let Some(bias) = bias {
+        scores = scores + bias.unsqueeze();
+    }
+    if let Some(lengths) = lengths {
+        let places = Tensor::<B, 1, Int>::arange(0..keys as i64, &device).reshape([1, keys]);
+        let padding =
+            places.expand([batch, keys]).greater_equal(lengths.reshape([batch, 1]).expand([batch, keys]));
+        let padding = padding.reshape([batch, 1, 1, keys]).expand(shape);
+        scores = scores.mask_fill(padding, f32::NEG_INFINITY);
+    }
+    if causal {
+        scores = scores.mask_fill(future(queries, keys, &device), f32::NEG_INFINITY);
+    }
+    activation::softmax(scores, 3)
+}
+
+pub(crate) fn softmax_backward<B: Backend>(
+    probabilities: Tensor<B, 4>,
+    grad: Tensor<B, 4>,
+    scale: f64,
+) -> Tensor<B, 4> {
+    let along = (probabilities.clone() * grad.clone()).sum_dim(3);
+    (grad - along) * probabilities * scale
+}
+
+/// With the queries in reverse order, element (query, key) belongs to column query + key of the result. Rows are padded to a
+/// width of queries + keys and then read with one column less, which shifts each row by one more than the row before it.
+pub(crate) fn diagonal_sums<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 3> {
+    let [batch, heads, queries, keys] = values.dims();
+    let padding = Tensor::zeros([batch, heads, queries, queries], (&values.device(), values.dtype()));
+    let wide = Tensor::cat(vec![values.flip([2]), padding], 3);
+    let columns = queries + keys - 1;
+    let shifted = wide.reshape([batch, heads, queries * (columns + 1)]).narrow(2, 0, queries * columns);
+    shifted.reshape([batch, heads, queries, columns]).sum_dim(2).reshape([batch, heads, columns])
+}
+
+pub(crate) fn merge_heads<B: Backend>(parts: Vec<Tensor<B, 4>>) -> Tensor<B, 3> {
+    let count = parts.len();
+    let [batch, heads, seq, d_head] = parts[0].dims();
+    let rows = parts.into_iter().map(|part| part.swap_dims(1, 2)).collect();
+    Tensor::cat(rows, 2).reshape([batch, seq, count * heads * d_head])
+}
