@@ -1,20 +1,20 @@
-//! How a unit's gradient is brought within the clip norm.
+//! How the gradient of a unit is clipped.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a unit's gradient is brought within the clip norm. Each way has that norm as its sensitivity.
+/// How the gradient of a unit is clipped. The sensitivity is the clip norm in every case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clipping {
     /// A gradient longer than the clip norm is scaled down to it.
     #[default]
     Flat,
-    /// Each layer's part by itself, to the clip norm over the root of the number of layers.
+    /// Each layer's part is clipped separately, to the clip norm / √(number of layers).
     PerLayer,
-    /// Every gradient is scaled to just below the clip norm, short ones up.
+    /// Every gradient is scaled to just below the clip norm; short gradients are scaled up.
     Automatic(Automatic),
-    /// The clip norm follows a quantile of the gradients' norms, whose noisy count is part of each step's event.
+    /// The clip norm follows a quantile of the gradient norms. The noisy count behind it is part of each step's event.
     Adaptive(Adaptive),
 }
 
@@ -30,7 +30,7 @@ impl Clipping {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Automatic {
-    /// Added to the norm, so that nearly vanishing gradients stay short.
+    /// Added to the norm in the denominator, so that near-zero gradients stay short.
     #[serde(default = "stability")]
     #[schemars(range(min = 1e-12, max = 1e12))]
     pub stability: f64,
@@ -44,11 +44,11 @@ fn stability() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {
-    /// Share of gradients that are to stay unclipped.
+    /// Target share of unclipped gradients.
     #[serde(default = "quantile")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub quantile: f64,
-    /// How fast the clip norm follows: it changes by e to this times the distance from the quantile.
+    /// Learning rate for the logarithm of the clip norm.
     #[serde(default = "learning_rate")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 10.0))]
     pub learning_rate: f64,

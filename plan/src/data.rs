@@ -1,4 +1,4 @@
-//! Which text is learnt from, and which public text the model is judged on.
+//! The training text, and the public text for evaluation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 pub struct Data {
     /// Where the text comes from.
     pub source: Source,
-    /// How a file is cut into records.
+    /// How a file is divided into records.
     #[serde(default)]
     pub format: Format,
-    /// The JSON field that holds a record's text (JSON lines only).
+    /// The JSON field that holds the text of a record (JSON Lines only).
     #[serde(default = "text_field")]
     #[schemars(length(min = 1))]
     pub text_field: String,
-    /// The JSON field that names a record's user (JSON lines only); needed when the unit is a user.
+    /// The JSON field that names the user of a record (JSON Lines only). Required when the unit is `user`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub user_field: Option<String>,
-    /// Whether the text needs protection.
+    /// Whether the text is private.
     #[serde(default)]
     pub visibility: Visibility,
-    /// The number of privacy units, declared public. Never counted from the data by the planner or the trainer.
+    /// The number of privacy units, declared public. Neither the planner nor the trainer counts it from the data.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub units: u64,
 }
@@ -52,61 +52,61 @@ fn text_field() -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Source {
-    /// Invented clinical notes from a seeded generator; needs no file.
+    /// Synthetic clinical notes from a seeded generator. Needs no file.
     Embedded {
-        /// How many notes.
+        /// Number of notes.
         #[schemars(range(min = 1, max = 100_000_000))]
         records: u64,
-        /// The generator's seed: the same notes every time.
+        /// Seed of the generator. The same seed gives the same notes.
         #[schemars(range(max = 9_007_199_254_740_991_u64))]
         seed: u64,
     },
-    /// One file: .txt or .jsonl, also .gz or .zst; as training text also .tokens, written by `dp-tokenizer encode --out`
-    /// with the tokenizer that the plan names as public.
+    /// One file: `.txt` or `.jsonl`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
+    /// written by `dp-tokenizer encode --out` with the public tokenizer that the plan names.
     Path(#[schemars(length(min = 1))] String),
     /// Several files, read in this order.
     Paths(#[schemars(length(min = 1))] Vec<String>),
 }
 
-/// How a file is cut into records.
+/// How a file is divided into records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// By the file's extension.
+    /// Chosen by the file extension.
     #[default]
     Auto,
-    /// A non-empty line is a record.
+    /// Each non-empty line is one record.
     Text,
-    /// A line is a JSON object with a text field.
+    /// Each line is a JSON object with a text field.
     Jsonl,
 }
 
-/// Whether text needs protection.
+/// Whether text is private.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
-    /// Every unit is protected: noise everywhere, every use charged.
+    /// Every unit is protected. Each use of the text adds noise and is charged.
     #[default]
     Private,
-    /// Nothing in the text needs protection: no noise, no charge, and every figure marked NOT PRIVATE. Such a plan
-    /// promises no ε.
+    /// The text needs no protection. Nothing is noised or charged, every figure is marked NOT PRIVATE, and the plan
+    /// must not promise an ε.
     Public,
 }
 
-/// Public text on which the model is measured while it trains. It is not protected.
+/// Public text on which the model is evaluated during training. It is not protected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// Where the text comes from. Declared public.
+    /// Where the text comes from. The text is declared public.
     pub source: Source,
-    /// How a file is cut into records; the training text's way if left out.
+    /// How a file is divided into records. Defaults to the format of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// The JSON field that holds a record's text (JSON lines only); the training text's if left out.
+    /// The JSON field that holds the text of a record (JSON Lines only). Defaults to the field of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub text_field: Option<String>,
-    /// Measure after every so many steps, and at the end.
+    /// Number of steps between evaluations. The model is also evaluated at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub every: u64,
 }

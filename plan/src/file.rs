@@ -24,18 +24,18 @@ pub struct PlanFile {
     pub name: String,
     /// The training text.
     pub data: Data,
-    /// What is promised.
+    /// The privacy guarantee.
     pub privacy: Privacy,
     /// Where the vocabulary comes from.
     pub tokenizer: Tokenizer,
-    /// The shape of the network.
+    /// The network architecture.
     pub model: Model,
-    /// What is optimised, in what batches, and how.
+    /// Objective, batches and optimizer.
     pub training: Training,
-    /// Public text on which the model is measured; leave it out to measure nothing.
+    /// Public text for evaluation. Without it, the model is not evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
-    /// Knobs of speed.
+    /// Performance settings. They never affect privacy.
     #[serde(default)]
     pub performance: Performance,
 }

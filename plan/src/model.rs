@@ -1,53 +1,56 @@
-//! The shape of the network.
+//! The network architecture.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The shape of the network.
+/// The network architecture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The architecture.
+    /// The model family.
     pub family: Family,
-    /// Width; a multiple of `heads`.
+    /// Model width. A multiple of `heads`.
     #[schemars(range(min = 1, max = 65_536))]
     pub d_model: u32,
     /// Number of blocks.
     #[schemars(range(min = 1, max = 1_024))]
     pub layers: u32,
-    /// Attention heads a block.
+    /// Attention heads per block.
     #[schemars(range(min = 1, max = 1_024))]
     pub heads: u32,
-    /// Width inside a block's feed-forward part.
+    /// Width of the feed-forward part of a block.
     #[schemars(range(min = 1, max = 262_144))]
     pub d_ff: u32,
-    /// Tokens a window: the longest text the model sees.
+    /// Tokens per window: the longest text that the model sees.
     #[schemars(range(min = 2, max = 131_072))]
     pub context: u32,
-    /// Key and value heads, shared by the query heads (decoder only); as many as `heads` where left out.
+    /// Key and value heads, each shared by a group of query heads (decoder only). Defaults to `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
-    /// Width of a head, an even number (decoder only); `d_model` / `heads` where left out.
+    /// Width of an attention head, an even number (decoder only). Defaults to `d_model` / `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 65_536))]
     pub d_head: Option<u32>,
-    /// Whether the output head is a table of its own instead of the token table (decoder only).
+    /// Whether the output head has its own table instead of sharing the token table (decoder only).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
     pub untied: bool,
-    /// Tokens that a prediction sees (feed_forward only).
+    /// Number of preceding tokens that a prediction sees (feed_forward only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub history: Option<u32>,
-    /// Widths of the hidden layers, `layers` of them, none above `d_ff` (feed_forward only); `d_ff` each where left out.
+    /// Widths of the `layers` hidden layers, each at most `d_ff` (feed_forward only). Defaults to `d_ff` for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_024))]
     pub hidden: Option<Vec<u32>>,
-    /// What the weights are before the first step.
+    /// The initial weights.
     #[serde(default, skip_serializing_if = "Initial::is_random")]
+    #[schemars(extend("default" = "random"))]
     pub initial: Initial,
-    /// Which weights the training moves; only these have gradients, noise and optimizer state.
+    /// Which weights are trained. Only these have gradients, noise and optimizer state.
     #[serde(default, skip_serializing_if = "Trainable::is_all")]
+    #[schemars(extend("default" = "all"))]
     pub trainable: Trainable,
 }
 
@@ -59,15 +62,15 @@ impl Model {
     }
 }
 
-/// What the weights are before the first step.
+/// The initial weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Initial {
-    /// Drawn at random.
+    /// Random initialization.
     #[default]
     Random,
-    /// Those of a checkpoint made without the private text: a folder with config.json and model.safetensors, relative to
-    /// the plan file. The tokenizer must be the checkpoint's, given as a public one.
+    /// The weights of a checkpoint made without the private text: a folder with `config.json` and `model.safetensors`,
+    /// relative to the plan file. The tokenizer must be the one of the checkpoint, given as `public`.
     Checkpoint(#[schemars(length(min = 1))] String),
 }
 
@@ -77,16 +80,16 @@ impl Initial {
     }
 }
 
-/// Which weights the training moves.
+/// Which weights are trained.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trainable {
-    /// All of them.
+    /// All weights.
     #[default]
     All,
-    /// Low-rank adapters beside frozen matrices (Hu et al. 2021); merged into these in the finished model.
+    /// Low-rank adapters beside frozen matrices (Hu et al. 2021). They are merged into the finished model.
     Lora(Lora),
-    /// The last so many blocks and what follows them, the token table excepted.
+    /// The last blocks, this many of them, and the parts after them, except the token table.
     LastLayers(#[schemars(range(min = 1, max = 1_024))] u32),
 }
 
@@ -100,33 +103,33 @@ impl Trainable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lora {
-    /// Rank of an adapter.
+    /// Rank of each adapter.
     #[schemars(range(min = 1, max = 4_096))]
     pub rank: u32,
-    /// Weight of the adapters, in units of the rank.
+    /// Scale of the adapters: their product is multiplied by alpha / rank.
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
     pub alpha: f64,
-    /// Ends of the names of the adapted matrices, as the checkpoint has them: "q_proj", "c_attn".
+    /// Name suffixes of the adapted matrices, as in the checkpoint: "q_proj", "c_attn".
     #[schemars(length(min = 1, max = 100))]
     pub targets: Vec<String>,
 }
 
-/// The architecture.
+/// The model family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
-    /// GPT-2: decoder only, learnt positions, layer norm first, embedding and head tied.
+    /// GPT-2: decoder only, learned positions, pre-layer norm, tied embedding and head.
     Gpt2,
-    /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, one table for embeddings
-    /// and head. `context` is the encoder's.
+    /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, tied embedding and head.
+    /// `context` is the length of the encoder input.
     T5,
-    /// T5 version 1.1, as mT5: the same with a gated GELU and a head of its own.
+    /// T5 version 1.1, as in mT5: like 1.0, with gated GELU and an untied head.
     #[serde(rename = "t5_v1_1")]
     T5V1_1,
-    /// BERT: encoder only, learnt positions, layer norm last, exact GELU.
+    /// BERT: encoder only, learned positions, post-layer norm, exact GELU.
     Bert,
-    /// Gemma's layout: decoder only, RMS norm first, rotary positions, grouped-query attention, gated GELU.
+    /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
     Decoder,
-    /// Feed-forward: the vectors of the last `history` tokens through hidden layers with ReLU (Kerrigan 2020).
+    /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
     FeedForward,
 }

@@ -1,27 +1,28 @@
-//! Knobs of speed. None of them reaches a privacy event.
+//! Performance settings. None of them reaches a privacy event.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Knobs of speed: they change time and memory, never privacy.
+/// Performance settings. They affect time and memory, never privacy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Performance {
-    /// What computes.
+    /// The compute device.
     pub device: Device,
-    /// Windows computed at once; a batch is worked off in pieces of this size. Found from the machine's free memory
-    /// where left out.
+    /// Windows per micro-batch: each batch is processed in micro-batches of this size. Defaults to what fits into free
+    /// memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
     pub physical_batch: Option<u32>,
-    /// Number format of what a training step multiplies. Weights, norms, clipped sums, noise and optimizer are of 32 bits
-    /// whatever it says.
+    /// Number format of the operands of matrix products in a training step. Weights, norms, clipped sums, noise and
+    /// optimizer state are always 32-bit.
     pub precision: Precision,
-    /// Compute each block of layers again for the backward pass instead of keeping what it needs: less memory, the same
-    /// weights, about twice the time of a private step.
+    /// Whether the backward pass recomputes the activations of each block instead of storing them. Saves memory, gives
+    /// the same weights, and about doubles the time of a private step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
     pub recompute: bool,
-    /// Save a checkpoint after every so many steps, and at the end.
+    /// Number of steps between checkpoints. One is also written at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub checkpoint_every: u64,
 }
@@ -38,24 +39,24 @@ impl Default for Performance {
     }
 }
 
-/// What computes.
+/// The compute device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// A graphics processor through WebGPU.
+    /// A GPU, through WebGPU.
     Wgpu,
-    /// An NVIDIA graphics processor.
+    /// An NVIDIA GPU, through CUDA.
     Cuda,
 }
 
-/// Number format of the operands of a training step's matrix products.
+/// Number format of the operands of matrix products in a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// 32 bits.
+    /// 32-bit floating point.
     F32,
-    /// The upper 16 of them (bfloat16), added up in 32: faster on graphics processors that have it, others refuse.
+    /// bfloat16 operands with 32-bit accumulation. Faster on GPUs that support it; other devices refuse it.
     Bf16,
 }

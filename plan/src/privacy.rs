@@ -1,37 +1,37 @@
-//! The promise: who is protected, against what, and how much it may cost.
+//! The privacy guarantee: unit, relation, budget and sampling.
 
 use accountant::NeighboringRelation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is promised. Give `epsilon` (noise is calibrated to it), `noise_multipliers` (ε follows), or both
-/// (refused when ε is smaller than what the noise gives).
+/// The privacy guarantee. Give `epsilon` (noise is calibrated to it), `noise_multipliers` (ε follows from them), or
+/// both (refused if the noise gives a larger ε).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Privacy {
-    /// What one person's data is, and so what is hidden.
+    /// The privacy unit: the piece of data that the guarantee hides.
     pub unit: Unit,
-    /// Which pairs of data sets must be hard to tell apart.
+    /// The neighboring relation: the pairs of data sets that the guarantee compares.
     #[schemars(with = "Relation")]
     pub relation: NeighboringRelation,
-    /// Probability with which the promise may fail: smaller than 1 / units.
+    /// Probability that the guarantee fails. Must be smaller than 1 / units.
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub delta: f64,
-    /// The largest ε the whole pipeline may have at `delta`, tokenizer and training together.
+    /// Upper limit on ε at `delta`, for tokenizer and training together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
     pub epsilon: Option<f64>,
-    /// The noise, where it is fixed by hand.
+    /// Noise multipliers set by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_multipliers: Option<NoiseMultipliers>,
-    /// Share of the budget that a privately trained tokenizer gets when noise is calibrated.
+    /// Share of the budget for a privately trained tokenizer when noise is calibrated.
     #[serde(default = "tokenizer_share")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub tokenizer_share: f64,
-    /// How batches are drawn.
+    /// How batches are sampled.
     pub sampling: Sampling,
-    /// Extra steps charged up front: a crash burns a step and takes one from here. Where sampling is charged a pass, as
-    /// many passes as these steps begin; every stop in the middle of a pass takes one.
+    /// Extra steps, charged in advance, that replace interrupted ones. With sampling that is charged per pass, they are
+    /// rounded up to whole passes, and each stop within a pass uses one.
     #[serde(default)]
     #[schemars(range(max = 1_000_000_000))]
     pub spare_steps: u64,
@@ -41,7 +41,7 @@ fn tokenizer_share() -> f64 {
     0.1
 }
 
-/// What is hidden.
+/// The piece of data that the guarantee hides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -49,35 +49,37 @@ pub enum Unit {
     Record,
     /// All records of one user.
     User,
-    /// A run of so many words: a record is cut into disjoint pieces of at most this length.
+    /// A run of at most this many words. Each record is divided into disjoint runs.
     Words(#[schemars(range(min = 1, max = 1_000_000))] u32),
 }
 
-/// How batches are drawn.
+/// How batches are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
-    /// Each unit joins each step independently, with probability expected batch size / units.
+    /// Each unit joins each batch independently, with probability expected batch size / units.
     Poisson,
-    /// As Poisson, and from a batch that is too large units are left out at random; under `replace_one` or `zero_out`.
+    /// Poisson sampling that drops random units from a batch larger than `largest_batch`. Requires `replace_one` or
+    /// `zero_out`.
     TruncatedPoisson(TruncatedPoisson),
-    /// Passes over the shuffled units, cut into equal batches; under `replace_one` or `zero_out`. Charged a pass, at the
-    /// price of full participation.
+    /// Passes over the shuffled units in equal batches. Charged per pass, as full participation. Requires `replace_one`
+    /// or `zero_out`.
     Shuffle,
-    /// Exactly the expected batch size of units each step, without replacement; under `replace_one` or `zero_out`.
+    /// Exactly the expected batch size, drawn without replacement at each step. Requires `replace_one` or `zero_out`.
     FixedSize,
-    /// Passes in each of which every unit falls into one batch at random, independently of the others. Charged a pass.
+    /// In each pass, every unit joins one batch, chosen independently at random. Charged per pass.
     BallsInBins,
 }
 
 impl Sampling {
-    /// Whether every unit takes part in one batch of each pass, so that privacy is charged a pass and not a step.
+    /// Whether every unit takes part in one batch of each pass, so that privacy is charged per pass instead of per
+    /// step.
     #[must_use]
     pub fn is_by_pass(self) -> bool {
         matches!(self, Self::Shuffle | Self::BallsInBins)
     }
 
-    /// Whether what is drawn depends on the number of units, so that the number must be public and exact.
+    /// Whether the sample depends on the number of units, so that this number must be public and exact.
     #[must_use]
     pub fn needs_exact_units(self) -> bool {
         match self {
@@ -99,38 +101,39 @@ impl Sampling {
     }
 }
 
-/// Where a Poisson batch is cut.
+/// The limit of a truncated Poisson batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TruncatedPoisson {
-    /// Most units a batch keeps; no fewer than `expected_batch_size`, and best a few standard deviations above.
+    /// Maximum number of units in a batch. At least `expected_batch_size`; a few standard deviations more is best.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub largest_batch: u64,
 }
 
-/// Noise fixed by hand: standard deviation over sensitivity.
+/// Noise multipliers set by hand: standard deviation divided by sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseMultipliers {
-    /// Of the whole vocabulary release, seen as one Gaussian; for a privately trained tokenizer.
+    /// Noise multiplier of the whole vocabulary release, as one Gaussian mechanism. For a privately trained tokenizer
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
     pub tokenizer: Option<f64>,
-    /// Of a training step.
+    /// Noise multiplier of a training step.
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
     pub training: f64,
 }
 
 // The schema's view of a type that the accountant owns.
-/// Which pairs of data sets must be hard to tell apart.
+/// The pairs of data sets that the guarantee compares.
 #[derive(JsonSchema)]
 #[schemars(rename = "NeighboringRelation", rename_all = "snake_case")]
 #[expect(dead_code, reason = "describes a foreign type in the schema; never built")]
 enum Relation {
     /// One unit is added or removed.
     AddOrRemoveOne,
-    /// One unit is exchanged for another; the number of units is public.
+    /// One unit is replaced by another. The number of units is public.
     ReplaceOne,
-    /// One unit's contribution is replaced by nothing; the number of units is public.
+    /// The contribution of one unit is replaced by zero. The number of units is public.
     ZeroOut,
 }

@@ -1,4 +1,4 @@
-//! Where the vocabulary comes from: private text at a cost, or a public file for nothing.
+//! Where the vocabulary comes from: private text, which is charged, or a public file, which is not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tokenizer {
-    /// Trained on words released privately from the training text; charged.
+    /// Trained on words released privately from the training text. Charged.
     Train(TrainedTokenizer),
-    /// An existing file, made without the private text; costs nothing.
+    /// An existing file made without the private text. Costs nothing.
     Public(PublicTokenizer),
-    /// One token per byte; costs nothing.
+    /// One token per byte. Costs nothing.
     Bytes,
 }
 
-/// A vocabulary learnt from privately released words.
+/// A vocabulary trained on privately released words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainedTokenizer {
     /// How released words become tokens.
     pub model: TokenizerModel,
-    /// Upper limit on the number of tokens, special and byte tokens included.
+    /// Maximum number of tokens, including special and byte tokens.
     #[schemars(range(min = 300, max = 1_048_576))]
     pub vocab_size: u32,
-    /// How words are released.
+    /// The method that releases words.
     pub release: ReleaseMethod,
-    /// Whether text outside the vocabulary becomes byte tokens instead of the unknown token.
+    /// Whether text outside the vocabulary becomes byte tokens. Otherwise it becomes the unknown token.
     #[serde(default = "yes")]
     pub byte_fallback: bool,
 }
@@ -39,21 +39,21 @@ fn yes() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenizerModel {
-    /// The most likely cut into pieces.
+    /// Unigram language model: the most probable segmentation into pieces.
     Unigram,
 }
 
-/// How words are released.
+/// The method that releases words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseMethod {
-    /// Iterative partition selection: three thresholded rounds, then noisy counts of the words found.
+    /// DP-SIPS: three rounds of thresholded partition selection, then noisy counts of the words found.
     Sips,
-    /// As sips, in five rounds, with the evidence of all of them pooled.
+    /// DP-SIPS in five rounds that pool their evidence.
     Pooled,
-    /// The policy Gaussian in one round: units one after the other fill what is missing.
+    /// The policy Gaussian mechanism in one round: each unit adds weight only to words that still need it.
     Policy,
-    /// MaxAdaptiveDegree in two rounds: weight that frequent words have beyond need goes to rarer ones.
+    /// A variant of MaxAdaptiveDegree in two rounds: surplus weight of frequent words moves to rarer ones.
     Mad2r,
 }
 

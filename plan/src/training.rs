@@ -1,17 +1,17 @@
-//! What is optimised, in what batches, and how.
+//! Objective, batches and optimizer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Clipping;
 
-/// What is optimised, in what batches, and how. Give `expected_batch_size` and `steps`, or `batch_schedule`.
+/// Objective, batches and optimizer. Give `expected_batch_size` and `steps`, or `batch_schedule`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
     /// What the model learns to predict.
     pub objective: Objective,
-    /// Units a step draws on average; also the constant every gradient sum is divided by.
+    /// Mean number of units per batch. Every gradient sum is divided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub expected_batch_size: Option<u64>,
@@ -19,19 +19,20 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub steps: Option<u64>,
-    /// Batches that change their size as training goes on.
+    /// Phases with different batch sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]
     pub batch_schedule: Option<Vec<BatchPhase>>,
-    /// The L2 norm to which one unit's gradient is clipped.
+    /// The L2 norm to which the gradient of one unit is clipped.
     #[schemars(range(min = 1e-12, max = 1e12))]
     pub l2_clip_norm: f64,
-    /// How a unit's gradient is brought within that norm.
+    /// How the gradient of a unit is clipped.
     #[serde(default, skip_serializing_if = "Clipping::is_flat")]
+    #[schemars(extend("default" = "flat"))]
     pub clipping: Clipping,
-    /// How weights follow the noisy gradient.
+    /// The optimizer.
     pub optimizer: Optimizer,
-    /// The step size over time.
+    /// The learning-rate schedule.
     pub learning_rate: LearningRate,
 }
 
@@ -60,7 +61,7 @@ pub struct BatchPhase {
     /// Number of steps.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub steps: u64,
-    /// Units a step draws on average; also the constant its gradient sum is divided by.
+    /// Mean number of units per batch in this phase. Its gradient sums are divided by it.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub expected_batch_size: u64,
 }
@@ -69,19 +70,19 @@ pub struct BatchPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
-    /// The next token.
+    /// Predict the next token.
     CausalLm,
-    /// Runs of tokens cut out of a text, 15 % of it in runs of 3 on average (T5).
+    /// Predict removed spans: 15 % of the tokens, in spans of 3 on average (T5).
     SpanCorruption,
-    /// The rest of a text after a cut at a random place (T5).
+    /// Predict the rest of a text after a random split point (T5).
     PrefixLm,
-    /// Masked tokens: 15 % of a text, of which 80 % are hidden, 10 % exchanged and 10 % left (BERT).
+    /// Predict 15 % of the tokens: of these, 80 % are masked, 10 % replaced at random and 10 % kept (BERT).
     MaskedLm,
-    /// The same, and whether the second half of the text follows the first or the halves are exchanged (BERT).
+    /// As `masked_lm`, and predict whether the two halves of the text are in order (BERT).
     MaskedLmNextSentence,
 }
 
-/// How weights follow the noisy gradient.
+/// The optimizer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Optimizer {
@@ -89,9 +90,9 @@ pub enum Optimizer {
     Adamw(AdamW),
     /// Stochastic gradient descent.
     Sgd(Sgd),
-    /// Adafactor: second moments of a matrix by row and column, steps in proportion to the weights.
+    /// Adafactor: factored second moments, with steps scaled to the size of the weights.
     Adafactor(Adafactor),
-    /// LAMB: Adam with decoupled weight decay whose step is as long as the weights, tensor by tensor.
+    /// LAMB: AdamW with each step scaled, per tensor, to the norm of the weights.
     Lamb(Lamb),
 }
 
@@ -99,23 +100,23 @@ pub enum Optimizer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdamW {
-    /// Decay of the first moment.
+    /// Decay rate of the first moment.
     #[serde(default = "beta1")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta1: f64,
-    /// Decay of the second moment.
+    /// Decay rate of the second moment.
     #[serde(default = "beta2")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta2: f64,
-    /// Added to the root of the second moment.
+    /// Added to the square root of the second moment.
     #[serde(default = "epsilon")]
     #[schemars(range(min = 1e-30, max = 1.0))]
     pub epsilon: f64,
-    /// Weight decay per step, times the learning rate. Matrices decay; vectors (biases and gains) do not.
+    /// Weight decay per step, multiplied by the learning rate. Applies to matrices, not to vectors (biases and gains).
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e3))]
     pub weight_decay: f64,
-    /// Takes the noise's known variance out of the second moment.
+    /// Subtracts the known variance of the noise from the second moment (DP-AdamBC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dp_bias_correction: Option<DpBiasCorrection>,
 }
@@ -124,7 +125,7 @@ pub struct AdamW {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DpBiasCorrection {
-    /// Least value of the corrected second moment; its root takes the place of `epsilon`.
+    /// Minimum of the corrected second moment. Its square root replaces `epsilon`.
     #[serde(default = "floor")]
     #[schemars(range(min = 1e-30, max = 1.0))]
     pub floor: f64,
@@ -162,7 +163,7 @@ fn epsilon() -> f64 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sgd {
-    /// Share of the last update carried on; 0 for none.
+    /// Momentum coefficient; 0 for none.
     #[serde(default)]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub momentum: f64,
@@ -172,11 +173,11 @@ pub struct Sgd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adafactor {
-    /// Power c of the second moment's decay, 1 − t⁻ᶜ at step t.
+    /// Exponent c in the decay rate of the second moment, 1 − t⁻ᶜ at step t.
     #[serde(default = "decay")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
     pub decay: f64,
-    /// Largest root mean square of a tensor's update before the learning rate.
+    /// Maximum root mean square of a tensor's update before the learning rate.
     #[serde(default = "one")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
     pub clipping_threshold: f64,
@@ -184,14 +185,14 @@ pub struct Adafactor {
     #[serde(default = "tiny")]
     #[schemars(range(min = 1e-38, max = 1.0))]
     pub epsilon: f64,
-    /// Whether a tensor's step is multiplied with the root mean square of its weights.
+    /// Whether each tensor's step is multiplied by the root mean square of its weights.
     #[serde(default = "yes")]
     pub scale_by_weights: bool,
-    /// Least root mean square that a tensor's weights count as.
+    /// Minimum root mean square assumed for a tensor's weights.
     #[serde(default = "least_scale")]
     #[schemars(range(min = 1e-12, max = 1.0))]
     pub least_scale: f64,
-    /// Weight decay per step, times the tensor's learning rate. Matrices decay; vectors do not.
+    /// Weight decay per step, multiplied by the tensor's learning rate. Applies to matrices, not to vectors.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e3))]
     pub weight_decay: f64,
@@ -234,19 +235,19 @@ fn least_scale() -> f64 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lamb {
-    /// Decay of the first moment.
+    /// Decay rate of the first moment.
     #[serde(default = "beta1")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta1: f64,
-    /// Decay of the second moment.
+    /// Decay rate of the second moment.
     #[serde(default = "beta2")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta2: f64,
-    /// Added to the root of the second moment.
+    /// Added to the square root of the second moment.
     #[serde(default = "lamb_epsilon")]
     #[schemars(range(min = 1e-30, max = 1.0))]
     pub epsilon: f64,
-    /// Weight decay, inside the step whose length is scaled. Matrices decay; vectors do not.
+    /// Weight decay, added to the step before it is scaled. Applies to matrices, not to vectors.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e3))]
     pub weight_decay: f64,
@@ -262,35 +263,35 @@ fn lamb_epsilon() -> f64 {
     1e-6
 }
 
-/// The step size over time: linear warm-up to the peak, then decay.
+/// The learning-rate schedule: linear warm-up to the peak, then decay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LearningRate {
-    /// Largest value.
+    /// Peak learning rate.
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
     pub peak: f64,
-    /// Steps of linear growth to the peak.
+    /// Steps of linear warm-up to the peak.
     #[serde(default)]
     #[schemars(range(max = 1_000_000_000))]
     pub warmup_steps: u64,
-    /// What follows.
+    /// The schedule after the warm-up.
     #[serde(default)]
     pub decay: Decay,
 }
 
-/// How the step size falls after the warm-up.
+/// The schedule after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decay {
-    /// It stays at the peak.
+    /// Stays at the peak.
     #[default]
     Constant,
-    /// Half a cosine, to zero at the last step.
+    /// Half a cosine, down to zero at the last step.
     Cosine,
-    /// A straight line, to zero at the last step.
+    /// Linear, down to zero at the last step.
     Linear,
-    /// The square of a straight line, to zero at the last step.
+    /// The square of the linear schedule, down to zero at the last step.
     Quadratic,
-    /// The peak times √(warm-up steps / step): a base rate r of T5 is a peak of r/√(warm-up steps).
+    /// Peak × √(warm-up steps / step). A T5 base rate r is a peak of r / √(warm-up steps).
     Rsqrt,
 }
