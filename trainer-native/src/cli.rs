@@ -9,9 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::audit::{self, Settings};
-use crate::checkpoint::NumberFormat;
 use crate::generate::{self, Sampling};
 use crate::run::{self, Request};
+use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies what that cost.

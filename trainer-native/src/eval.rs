@@ -6,12 +6,12 @@ use std::fmt;
 use dp_tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Part};
-use crate::engine::{Engine, Example, Prediction};
+use crate::RunError;
+use crate::data::{Dataset, Example, UnitText};
+use crate::disclosure::Released;
 use crate::nn::Kernels;
-use crate::objective::{Objective, Writing};
-use crate::telemetry::Released;
-use crate::{RunError, vocabulary};
+use crate::objective::{Generation, Objective, end_of_text};
+use crate::train::{Prediction, Trainer};
 
 /// Held-out figures of a model, on text that is declared public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,21 +105,22 @@ impl HeldOut {
     /// # Errors
     /// [`RunError::Refused`] if the tokenizer has no end-of-text token.
     pub fn new(
-        parts: &[Part],
+        texts: &[UnitText],
         tokenizer: &Tokenizer,
         objective: &Objective,
     ) -> Result<Option<Self>, RunError> {
-        let windows = Dataset::encode(parts, tokenizer, objective.cut()).all_windows()?;
-        let examples = objective.evaluation(&windows);
+        let windows = Dataset::encode(texts, tokenizer, objective.window_spec()).all_windows()?;
+        let examples = objective.public_examples(&windows);
         if examples.iter().all(|example| example.targets.is_empty()) {
             return Ok(None);
         }
-        let words = parts.iter().map(|part| words_of(&part.piece.text)).sum();
+        let words = texts.iter().map(|text| words_of(&text.piece.text)).sum();
         Ok(Some(Self {
             examples,
-            words: Some(words).filter(|&words| words > 0 && objective.writing() == Writing::Continues),
+            words: Some(words)
+                .filter(|&words| words > 0 && objective.generation() == Generation::Continuation),
             unknown: tokenizer.unk_id(),
-            end_of_text: vocabulary::end_of_text(tokenizer)?,
+            end_of_text: end_of_text(tokenizer)?,
         }))
     }
 
@@ -127,9 +128,8 @@ impl HeldOut {
     ///
     /// # Errors
     /// [`RunError::Failed`] if the engine refuses an example.
-    pub fn measure<B: Kernels>(&self, engine: &Engine<B>) -> Result<Evaluation, RunError> {
-        let failed = |error: crate::engine::EngineError| RunError::Failed(error.to_string());
-        let predictions = engine.predictions(&self.examples).map_err(failed)?;
+    pub fn measure<B: Kernels>(&self, trainer: &Trainer<B>) -> Result<Evaluation, RunError> {
+        let predictions = trainer.predictions(&self.examples)?;
         let targets = || self.examples.iter().flat_map(|example| &example.targets);
         let all: Vec<(u32, Prediction)> = targets().copied().zip(predictions.into_iter().flatten()).collect();
         let (nats, hits, tokens) = totals(all.iter().map(|(_, prediction)| prediction));
@@ -137,7 +137,7 @@ impl HeldOut {
         let is_known = |token: u32| Some(token) != self.unknown && token != self.end_of_text;
         let known =
             totals(all.iter().filter(|(token, _)| is_known(*token)).map(|(_, prediction)| prediction));
-        let pairs = engine.sentence_predictions(&self.examples).map_err(failed)?;
+        let pairs = trainer.sentence_predictions(&self.examples)?;
         let sentences = totals(pairs.iter());
         Ok(Evaluation {
             tokens: tokens as u64,

@@ -5,43 +5,34 @@ use std::path::Path;
 
 use plan::Family;
 
-use crate::certificate::{self, Certificate};
-use crate::checkpoint::{MODEL_FILE_NAME, NumberFormat, model_file, read_tensors};
-use crate::engine::NamedTensor;
 use crate::eval::Evaluation;
-use crate::ledger::Record;
-use crate::run::{read_evaluation_file, read_plan};
-use crate::{RunError, durable, folder, verify, vocabulary};
+use crate::store::certificate::{self, Certificate};
+use crate::store::files;
+use crate::summary::read_evaluation;
+use crate::tensor_file::{NamedTensor, NumberFormat, model_file, read_tensors};
+use crate::verify::VerifiedRun;
+use crate::{RunError, durable};
 
 /// Verifies a finished run and writes its model to the new or empty folder `out`.
 ///
 /// # Errors
 /// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if `out` holds files, or a weight is
 /// too large for the format; [`RunError::Storage`] if it cannot be written.
-pub fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunError> {
-    verify::verify_run(run)?;
-    let (plan, _) = read_plan(&run.join(folder::PLAN_FILE_NAME))?;
-    let record = Record::read(run)?;
-    let certificate = Certificate::derive(&plan, &record)?;
-    let mark = certificate::mark(&plan, record.header());
+pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunError> {
+    let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read(run)?;
+    let mark = certificate::mark(&plan, ledger.header());
     empty_folder(out)?;
-    let tensors = read_tensors(&run.join(MODEL_FILE_NAME))?;
-    durable::write_atomic(&out.join(MODEL_FILE_NAME), &weights(&tensors, format, &mark)?)?;
-    durable::write_atomic(&out.join(CONFIG_FILE_NAME), &config(run, format)?)?;
-    for name in [
-        vocabulary::FILE_NAME,
-        TOKENIZER_CONFIG_FILE_NAME,
-        certificate::JSON_FILE_NAME,
-        certificate::MARKDOWN_FILE_NAME,
-    ] {
+    let tensors = read_tensors(&run.join(files::MODEL))?;
+    durable::write_atomic(&out.join(files::MODEL), &weights(&tensors, format, &mark)?)?;
+    durable::write_atomic(&out.join(files::CONFIG), &config(run, format)?)?;
+    for name in
+        [files::TOKENIZER, files::TOKENIZER_CONFIG, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN]
+    {
         durable::write_atomic(&out.join(name), &durable::read(&run.join(name))?)?;
     }
-    let card = model_card(&certificate, plan.plan().model().family, read_evaluation_file(run).as_ref());
+    let card = model_card(&certificate, plan.plan().model().family, read_evaluation(run).as_ref());
     durable::write_atomic(&out.join("README.md"), card.as_bytes())
 }
-
-const CONFIG_FILE_NAME: &str = "config.json";
-const TOKENIZER_CONFIG_FILE_NAME: &str = "tokenizer_config.json";
 
 fn empty_folder(out: &Path) -> Result<(), RunError> {
     fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
@@ -69,7 +60,7 @@ fn weights(tensors: &[NamedTensor], format: NumberFormat, mark: &str) -> Result<
 }
 
 fn config(run: &Path, format: NumberFormat) -> Result<Vec<u8>, RunError> {
-    let path = run.join(CONFIG_FILE_NAME);
+    let path = run.join(files::CONFIG);
     let failed = |error: serde_json::Error| RunError::Failed(format!("{}: {error}", path.display()));
     let mut config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).map_err(failed)?;
     config["dtype"] = serde_json::json!(format.of_transformers());

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
-use plan::{Device, Plan, PlanFile};
+use plan::Device;
 
-use crate::checkpoint::{MODEL_FILE_NAME, read_tensors};
 use crate::data::read_public_file;
 use crate::device::{OnDevice, on_device};
-use crate::engine::{Engine, EngineError};
 use crate::eval::{Evaluation, HeldOut};
-use crate::folder::{PLAN_FILE_NAME, require_finished};
 use crate::nn::Kernels;
-use crate::objective::{Objective, Writing};
-use crate::pretrained::CONFIG_FILE_NAME;
+use crate::objective::{Generation, Objective, end_of_text};
+use crate::plan_file::read_uncertified;
+use crate::store::files;
+use crate::tensor_file::read_tensors;
+use crate::train::{TrainError, Trainer};
 use crate::{RunError, durable, memory, vocabulary};
 
 /// How to draw text.
@@ -68,7 +68,7 @@ pub(crate) trait Ask {
     /// Asks the model of a run folder.
     fn ask<B: Kernels>(
         self,
-        engine: &Engine<B>,
+        trainer: &Trainer<B>,
         tokenizer: &Tokenizer,
         objective: &Objective,
     ) -> Result<Self::Answer, RunError>;
@@ -83,25 +83,25 @@ impl Ask for Generate<'_> {
     type Answer = String;
     fn ask<B: Kernels>(
         mut self,
-        engine: &Engine<B>,
+        trainer: &Trainer<B>,
         tokenizer: &Tokenizer,
         objective: &Objective,
     ) -> Result<String, RunError> {
-        let eos = vocabulary::end_of_text(tokenizer)?;
+        let eos = end_of_text(tokenizer)?;
         let ends = [eos as usize, tokenizer.vocab_size()];
         let prompt = tokenizer.encode(&self.sampling.prompt);
-        match objective.writing() {
-            Writing::Continues => {
+        match objective.generation() {
+            Generation::Continuation => {
                 let tokens = [vec![eos], prompt].concat();
-                let written = self.write(ends, tokens, usize::MAX, |read| engine.next_token_logits(read, &[]))?;
+                let written = self.write(ends, tokens, usize::MAX, |read| trainer.next_token_logits(read, &[]))?;
                 Ok(tokenizer.decode(&written[1..]))
             }
-            Writing::Answers { start } => {
-                let (read, longest) = ([prompt, vec![eos]].concat(), engine.decoder_context().unwrap_or(0));
-                let answer = |written: &[u32]| engine.next_token_logits(&read, written);
+            Generation::FromDecoder { start } => {
+                let (read, longest) = ([prompt, vec![eos]].concat(), trainer.decoder_context().unwrap_or(0));
+                let answer = |written: &[u32]| trainer.next_token_logits(&read, written);
                 Ok(tokenizer.decode(&self.write(ends, vec![start], longest, answer)?[1..]))
             }
-            Writing::FillsMasks => Err(RunError::Refused(
+            Generation::None => Err(RunError::Refused(
                 "generate: this model fills masked places and does not write text; use eval, or load the run with \
                  transformers' fill-mask pipeline"
                     .to_owned(),
@@ -118,7 +118,7 @@ impl Generate<'_> {
         [eos, known]: [usize; 2],
         mut written: Vec<u32>,
         longest: usize,
-        logits: impl Fn(&[u32]) -> Result<Vec<f32>, EngineError>,
+        logits: impl Fn(&[u32]) -> Result<Vec<f32>, TrainError>,
     ) -> Result<Vec<u32>, RunError> {
         for _ in 0..self.sampling.tokens {
             if written.len() > longest {
@@ -143,13 +143,13 @@ impl Ask for Evaluate<'_> {
     type Answer = Evaluation;
     fn ask<B: Kernels>(
         self,
-        engine: &Engine<B>,
+        trainer: &Trainer<B>,
         tokenizer: &Tokenizer,
         objective: &Objective,
     ) -> Result<Evaluation, RunError> {
         let held_out = HeldOut::new(&read_public_file(self.0)?, tokenizer, objective)?;
         let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
-        held_out.ok_or_else(nothing)?.measure(engine)
+        held_out.ok_or_else(nothing)?.measure(trainer)
     }
 }
 
@@ -159,27 +159,27 @@ impl<A: Ask> OnDevice for OnModel<'_, A> {
     type Output = Result<A::Answer, RunError>;
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         let Self(folder, kind, question) = self;
-        require_finished(folder)?;
-        let plan = read_plan_copy(folder)?;
+        files::require_finished(folder)?;
+        let plan = read_uncertified(&folder.join(files::PLAN))?;
         let tokenizer = vocabulary::read(folder)?;
         // Drawn only to be replaced by the saved weights.
         let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-        let refused = |error: crate::engine::EngineError| RunError::Refused(error.to_string());
+        let refused = |error: TrainError| RunError::Refused(error.to_string());
         let physical_batch = memory::windows_at_once(&plan, kind, B::workers());
         let vocab_size = saved_vocab_size(folder)?;
         // The saved weights are whole, whichever part of them was trained.
         let model = plan::Model { trainable: plan::Trainable::All, ..plan.model().clone() };
-        let mut engine =
-            Engine::<B>::new(&model, plan.training(), vocab_size, &mut init, physical_batch, device)
+        let mut trainer =
+            Trainer::<B>::new(&model, plan.training(), vocab_size, &mut init, physical_batch, device)
                 .map_err(refused)?;
-        engine.load_weights(read_tensors(&folder.join(MODEL_FILE_NAME))?).map_err(refused)?;
-        question.ask(&engine, &tokenizer, &Objective::new(&plan, &tokenizer)?)
+        trainer.load_weights(read_tensors(&folder.join(files::MODEL))?).map_err(refused)?;
+        question.ask(&trainer, &tokenizer, &Objective::new(&plan, &tokenizer)?)
     }
 }
 
 /// Number of tokens of the model's table; a checkpoint's may be longer than its tokenizer.
 fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
-    let path = folder.join(CONFIG_FILE_NAME);
+    let path = folder.join(files::CONFIG);
     let config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).unwrap_or_default();
     let size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
     size.ok_or_else(|| RunError::Refused(format!("{}: it has no vocab_size", path.display())))
@@ -189,14 +189,6 @@ fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
 pub(crate) fn with_model<A: Ask>(folder: &Path, device: Device, question: A) -> Result<A::Answer, RunError> {
     on_device(device, OnModel(folder, device, question))
         .map_err(|error| RunError::Refused(error.to_string()))?
-}
-
-fn read_plan_copy(folder: &Path) -> Result<Plan, RunError> {
-    let path = folder.join(PLAN_FILE_NAME);
-    let bytes = durable::read(&path)?;
-    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
-    let text = std::str::from_utf8(&bytes).map_err(|error| refused(&error))?;
-    Plan::try_from(PlanFile::parse(text).map_err(|error| refused(&error))?).map_err(|error| refused(&error))
 }
 
 /// The token at quantile `uniform` of the softmax of `logits / temperature`.

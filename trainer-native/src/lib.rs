@@ -3,34 +3,34 @@
 //! [`run`] is the main path. The engine is built from explicit layers (`layer`, `model`) whose backward pass leaves a
 //! record, from which `dp` takes per-example norms and the clipped sum without materialising a gradient per example.
 
-pub mod audit;
-pub mod certificate;
-mod charging;
-pub mod checkpoint;
+mod audit;
 pub mod cli;
 pub mod data;
 pub mod device;
+pub mod disclosure;
 pub mod dp;
-pub mod durable;
-pub mod engine;
+mod durable;
 mod error;
-pub mod eval;
-pub mod export;
-mod folder;
-pub mod generate;
-pub mod ledger;
+mod eval;
+mod export;
+mod generate;
+
 mod memory;
 pub mod model;
 pub mod nn;
 pub mod objective;
 pub mod optim;
+mod plan_file;
 pub mod pretrained;
 mod progress;
-pub mod report;
+mod report;
 pub mod run;
 mod stop;
-pub mod telemetry;
+mod store;
+mod summary;
 pub mod tensor;
+pub mod tensor_file;
+pub mod train;
 pub mod verify;
 mod vocabulary;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use accountant::Bounds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::telemetry::Released;
+use crate::disclosure::Released;
 
 /// Time between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);

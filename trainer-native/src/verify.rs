@@ -1,18 +1,20 @@
-//! Recomputes all that a run claims, from its plan and its ledger alone.
+//! Recomputes everything that a run claims, from its plan and its ledger alone.
 
 use std::path::Path;
 
 use accountant::Bounds;
+use plan::CertifiedPlan;
 use serde::Serialize;
 
-use crate::certificate::{Certificate, JSON_FILE_NAME, MARKDOWN_FILE_NAME};
+use crate::RunError;
 use crate::durable::{self, sha256_hex};
-use crate::folder::{PLAN_FILE_NAME, require_run};
-use crate::ledger::Record;
-use crate::run::{Summary, read_plan};
-use crate::{RunError, run};
+use crate::plan_file::PlanText;
+use crate::store::certificate::Certificate;
+use crate::store::files;
+use crate::store::ledger::{Header, LedgerState};
+use crate::summary::Summary;
 
-/// What a plan promises before it is run.
+/// The promise of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanSummary {
     /// Its name.
@@ -30,7 +32,7 @@ pub struct PlanSummary {
 /// # Errors
 /// [`RunError::Refused`] if the plan is not valid.
 pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
-    let (plan, _) = read_plan(path)?;
+    let PlanText { plan, .. } = PlanText::read(path)?;
     Ok(PlanSummary {
         name: plan.plan().name().to_owned(),
         epsilon: (!plan.plan().is_public()).then(|| plan.epsilon()),
@@ -39,48 +41,70 @@ pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
     })
 }
 
+/// A finished run whose folder was verified.
+pub(crate) struct VerifiedRun {
+    pub plan: CertifiedPlan,
+    pub ledger: LedgerState,
+    pub certificate: Certificate,
+}
+
 /// Verifies a finished run folder: plan, ledger, every file's digest, ε, and the certificate byte for byte.
 ///
 /// # Errors
-/// [`RunError::Verification`] with the first thing that is off, be it by one bit.
+/// [`RunError::Verification`] with the first difference, be it a single bit.
 pub fn verify_run(folder: &Path) -> Result<Summary, RunError> {
-    require_run(folder)?;
-    let record = Record::read(folder)?;
-    let plan_path = folder.join(PLAN_FILE_NAME);
-    let header = record.header();
-    if sha256_hex(&durable::read(&plan_path)?) != header.plan_file_sha256 {
-        return altered(PLAN_FILE_NAME);
-    }
-    let (plan, _) = read_plan(&plan_path)?;
-    let accountant = (accountant::VERSION, accountant::METHOD);
-    if (header.accountant_version.as_str(), header.accountant_method.as_str()) != accountant {
-        return Err(RunError::Verification(format!(
-            "the run was certified by accountant {} ({}), this is {} ({}); verify it with the version that wrote it",
-            header.accountant_version, header.accountant_method, accountant.0, accountant.1
-        )));
-    }
-    let certificate = Certificate::derive(&plan, &record)?;
-    check_budget(&certificate)?;
-    check_tokenizer(&record, &certificate)?;
-    for file in &certificate.hashes.files {
-        if sha256_hex(&durable::read(&folder.join(&file.name))?) != file.sha256 {
-            return altered(&file.name);
+    Ok(Summary::of(folder, &VerifiedRun::read(folder)?.certificate))
+}
+
+impl VerifiedRun {
+    /// Reads and verifies a run folder; see [`verify_run`].
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        files::require_run(folder)?;
+        let ledger = LedgerState::read(folder)?;
+        let plan_path = folder.join(files::PLAN);
+        if sha256_hex(&durable::read(&plan_path)?) != ledger.header().plan_file_sha256 {
+            return altered(files::PLAN);
         }
+        let PlanText { plan, .. } = PlanText::read(&plan_path)?;
+        check_accountant(ledger.header())?;
+        let certificate = Certificate::derive(&plan, &ledger)?;
+        check_budget(&certificate)?;
+        check_tokenizer(&ledger, &certificate)?;
+        for file in &certificate.hashes.files {
+            if sha256_hex(&durable::read(&folder.join(&file.name))?) != file.sha256 {
+                return altered(&file.name);
+            }
+        }
+        let written = [
+            (files::CERTIFICATE_JSON, certificate.to_json()?),
+            (files::CERTIFICATE_MARKDOWN, certificate.to_markdown()),
+        ];
+        for (name, text) in written {
+            if durable::read(&folder.join(name))? != text.as_bytes() {
+                return altered(name);
+            }
+        }
+        Ok(Self { plan, ledger, certificate })
     }
-    if durable::read(&folder.join(JSON_FILE_NAME))? != certificate.to_json()?.as_bytes() {
-        return altered(JSON_FILE_NAME);
-    }
-    if durable::read(&folder.join(MARKDOWN_FILE_NAME))? != certificate.to_markdown().as_bytes() {
-        return altered(MARKDOWN_FILE_NAME);
-    }
-    Ok(run::summary(folder, &certificate))
 }
 
 fn altered<T>(name: &str) -> Result<T, RunError> {
-    Err(RunError::Verification(format!("{name} is not the file the run wrote")))
+    Err(RunError::Verification(format!("{name} is not the file that the run wrote")))
 }
 
-/// What was spent must be within what the plan allows.
+/// Refuses a run that another version of the accountant certified.
+fn check_accountant(header: &Header) -> Result<(), RunError> {
+    let (version, method) = (accountant::VERSION, accountant::METHOD);
+    if header.accountant_version == version && header.accountant_method == method {
+        return Ok(());
+    }
+    Err(RunError::Verification(format!(
+        "accountant {} ({}) certified the run, but this is {version} ({method}); verify it with the version that wrote it",
+        header.accountant_version, header.accountant_method
+    )))
+}
+
+/// The ε spent must be within what the plan allows.
 fn check_budget(certificate: &Certificate) -> Result<(), RunError> {
     let guarantee = &certificate.guarantee;
     let (Some(spent), Some(planned)) = (guarantee.epsilon, guarantee.planned_epsilon) else { return Ok(()) };
@@ -95,12 +119,12 @@ fn check_budget(certificate: &Certificate) -> Result<(), RunError> {
 }
 
 /// The tokenizer that encoded the text must be the one the run leaves behind.
-fn check_tokenizer(record: &Record, certificate: &Certificate) -> Result<(), RunError> {
-    let left = certificate.hashes.files.iter().find(|file| file.name == crate::vocabulary::FILE_NAME);
-    if left.map(|file| file.sha256.as_str()) == record.tokenizer() {
+fn check_tokenizer(ledger: &LedgerState, certificate: &Certificate) -> Result<(), RunError> {
+    let left = certificate.hashes.files.iter().find(|file| file.name == files::TOKENIZER);
+    if left.map(|file| file.sha256.as_str()) == ledger.tokenizer() {
         Ok(())
     } else {
-        Err(RunError::Verification("the tokenizer is not the one the text was encoded with".to_owned()))
+        Err(RunError::Verification("the tokenizer is not the one that encoded the text".to_owned()))
     }
 }
 
@@ -113,7 +137,7 @@ impl std::fmt::Display for PlanSummary {
             }
             None => write!(
                 f,
-                "{name}: NOT PRIVATE: the training text is public, nothing is promised; plan {sha256}"
+                "{name}: NOT PRIVATE: the training text is public, so nothing is promised; plan {sha256}"
             ),
         }
     }

@@ -7,19 +7,15 @@ use dp_tokenizer::Tokenizer;
 use dp_tokenizer::count::items;
 use dp_tokenizer::release::{Method, ReleaseConfig, release};
 use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
-use mechanisms::{PrivacyRng, RandomnessSource};
+use mechanisms::PrivacyRng;
 use plan::{CertifiedPlan, ReleaseMethod};
 
 use crate::RunError;
 use crate::data::Units;
-use crate::durable::{self, sha256_hex};
-use crate::folder::{RunFolder, release_lost};
-use crate::ledger::Entry;
+use crate::durable;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::note;
-
-/// Name of the tokenizer in a run folder.
-pub(crate) const FILE_NAME: &str = "tokenizer.json";
+use crate::store::{RunStore, files};
 
 /// What stands for a blank in the vocabulary's words.
 const BLANK: &str = "\u{2581}";
@@ -31,26 +27,19 @@ pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,
     units: &Units,
-    folder: &mut RunFolder,
+    store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<Tokenizer, RunError> {
-    let path = folder.path.join(FILE_NAME);
-    if let Some(sha256) = folder.ledger.record().tokenizer() {
-        let bytes = durable::read(&path)?;
-        if sha256_hex(&bytes) != sha256 {
-            return Err(RunError::Verification(format!("{} is not the one the run saved", path.display())));
-        }
-        return parse(&bytes, &path);
+    let path = store.path().join(files::TOKENIZER);
+    if let Some(json) = store.tokenizer()? {
+        return parse(&json, &path);
     }
-    // Saved, but the process ended before the ledger said so: the release is charged and here.
-    let saved = folder.ledger.record().release().is_some() && path.exists();
-    if !saved {
-        let json = make(plan, base, units, folder, rng)?;
-        durable::write_atomic(&path, json.as_bytes())?;
+    if !store.has_unrecorded_tokenizer() {
+        let json = make(plan, base, units, store, rng)?;
+        store.save_tokenizer(&json)?;
     }
-    let bytes = durable::read(&path)?;
-    let tokenizer = parse(&bytes, &path)?;
-    folder.ledger.append(Entry::Tokenizer { sha256: sha256_hex(&bytes) })?;
+    let tokenizer = read_file(&path)?;
+    store.record_tokenizer()?;
     Ok(tokenizer)
 }
 
@@ -62,19 +51,9 @@ pub(crate) fn check_public(plan: &CertifiedPlan, base: &Path) -> Result<(), RunE
     Ok(())
 }
 
-/// The token before and after each record.
-pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
-    tokenizer.eos_id().ok_or_else(|| {
-        RunError::Refused(format!(
-            "tokenizer: it has no end-of-text token; give one that has {}, or have it trained",
-            dp_tokenizer::EOS
-        ))
-    })
-}
-
 /// Reads the tokenizer of a run folder.
 pub(crate) fn read(folder: &Path) -> Result<Tokenizer, RunError> {
-    read_file(&folder.join(FILE_NAME))
+    read_file(&folder.join(files::TOKENIZER))
 }
 
 /// Reads a `tokenizer.json`.
@@ -92,7 +71,7 @@ fn make(
     plan: &CertifiedPlan,
     base: &Path,
     units: &Units,
-    folder: &mut RunFolder,
+    store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<String, RunError> {
     // What the objective needs stands after what is learnt, and within the plan's limit.
@@ -102,7 +81,7 @@ fn make(
         plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
         plan::Tokenizer::Train(settings) => {
             let words = match plan.tokenizer_release() {
-                Some(planned) => release_words(planned, units, folder, rng)?,
+                Some(planned) => release_words(planned, units, store, rng)?,
                 None => count_public_words(units),
             };
             let config = UnigramConfig {
@@ -124,7 +103,7 @@ fn make(
 fn release_words(
     planned: &plan::TokenizerRelease,
     units: &Units,
-    folder: &mut RunFolder,
+    store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<Vec<(String, f64)>, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
@@ -144,13 +123,8 @@ fn release_words(
     if config.event() != planned.event {
         return Err(failed(&"its event is not the one the plan certifies"));
     }
-    match (folder.ledger.record().release(), rng.source()) {
-        (None, _) => folder.ledger.append(Entry::Release { event: config.event() })?,
-        (Some(_), RandomnessSource::OperatingSystem) => return Err(release_lost()),
-        // A known key gives the very same output again: nothing more is learnt from it.
-        (Some(_), RandomnessSource::Test) => {}
-    }
-    let pieces = units.parts.for_mechanism().iter().map(|part| Ok(part.piece.clone()));
+    store.charge_release(config.event(), rng.source())?;
+    let pieces = units.texts.for_mechanism().iter().map(|part| Ok(part.piece.clone()));
     let released = release(pieces, &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {
         return Err(RunError::Refused(
@@ -164,7 +138,7 @@ fn release_words(
 /// Counts the words of text that the plan declares public.
 fn count_public_words(units: &Units) -> Vec<(String, f64)> {
     let mut counts: BTreeMap<String, f64> = BTreeMap::new();
-    for part in units.parts.for_mechanism() {
+    for part in units.texts.for_mechanism() {
         items(&part.piece.text, |item| *counts.entry(item.to_owned()).or_default() += 1.0);
     }
     counts.into_iter().collect()

@@ -6,8 +6,10 @@ use std::path::Path;
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
-use trainer_native::engine::{Engine, EngineError, Example, NamedTensor};
+use trainer_native::data::Example;
 use trainer_native::tensor::{Flex, FlexDevice};
+use trainer_native::tensor_file::NamedTensor;
+use trainer_native::train::{TrainError, Trainer};
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt2_tiny")
@@ -28,7 +30,7 @@ fn written_by_transformers() -> Vec<NamedTensor> {
     file.tensors().into_iter().map(tensor).collect()
 }
 
-fn engine() -> Engine<Flex> {
+fn trainer() -> Trainer<Flex> {
     let model =
         json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 4, "d_ff": 40, "context": 12 });
     let training = json!({
@@ -38,7 +40,7 @@ fn engine() -> Engine<Flex> {
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Engine::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
+    Trainer::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
 }
 
 fn tokens(example: &Value) -> Vec<u32> {
@@ -47,13 +49,13 @@ fn tokens(example: &Value) -> Vec<u32> {
 
 #[test]
 fn logits_equal_those_of_transformers() {
-    let mut engine = engine();
-    engine.load_weights(written_by_transformers()).unwrap();
+    let mut trainer = trainer();
+    trainer.load_weights(written_by_transformers()).unwrap();
     for example in read_json("expected.json")["examples"].as_array().unwrap() {
         let tokens = tokens(example);
         let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
         for (length, want) in (1..).zip(want) {
-            let got = engine.next_token_logits(&tokens[..length], &[]).unwrap();
+            let got = trainer.next_token_logits(&tokens[..length], &[]).unwrap();
             let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             // Logits of order 1 in f32, sums of up to 61 products in another order.
             assert!(worst < 1e-5, "{tokens:?} at {length}: {worst}");
@@ -63,35 +65,35 @@ fn logits_equal_those_of_transformers() {
 
 #[test]
 fn likelihood_equals_that_of_transformers_in_double_precision() {
-    let mut engine = engine();
-    engine.load_weights(written_by_transformers()).unwrap();
+    let mut trainer = trainer();
+    trainer.load_weights(written_by_transformers()).unwrap();
     let expected = read_json("expected.json");
     let (mut windows, mut want, mut targets) = (Vec::new(), 0.0, 0);
     for example in expected["examples"].as_array().unwrap() {
         let tokens = tokens(example);
         let count = tokens.len() - 1;
         let mean = example["mean_nll"].as_f64().unwrap();
-        let (sum, counted) = engine.nll(&[Example::causal(&tokens)]).unwrap();
+        let (sum, counted) = trainer.nll(&[Example::causal(&tokens)]).unwrap();
         assert!((sum / count as f64 - mean).abs() < 1e-5 && counted == count as u64);
         want += mean * count as f64;
         targets += count as u64;
         windows.push(Example::causal(&tokens));
     }
     windows.extend([Example::causal(&[3]), Example::default()]);
-    let (sum, counted) = engine.nll(&windows).unwrap();
+    let (sum, counted) = trainer.nll(&windows).unwrap();
     assert!((sum / want - 1.0).abs() < 1e-5 && counted == targets, "padding must not count");
 }
 
 #[test]
 fn names_shapes_and_config_are_those_of_transformers() {
-    let engine = engine();
-    let mut ours: Vec<_> = engine.weights().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+    let trainer = trainer();
+    let mut ours: Vec<_> = trainer.weights().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
     let mut theirs: Vec<_> =
         written_by_transformers().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
     ours.sort();
     theirs.sort();
     assert_eq!(ours, theirs);
-    let (ours, theirs) = (engine.hf_config(), read_json("config.json"));
+    let (ours, theirs) = (trainer.hf_config(), read_json("config.json"));
     for field in ["model_type", "vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"] {
         assert_eq!(ours[field], theirs[field], "{field}");
     }
@@ -102,19 +104,19 @@ fn names_shapes_and_config_are_those_of_transformers() {
 
 #[test]
 fn a_state_that_does_not_fit_is_refused_and_changes_nothing() {
-    let mut engine = engine();
-    let before = engine.state();
+    let mut trainer = trainer();
+    let before = trainer.state();
     let mut missing = before.clone();
     let dropped = missing.remove(3);
     assert_eq!(
-        engine.load_state(missing),
-        Err(EngineError::State { name: dropped.name, problem: "is missing" })
+        trainer.load_state(missing),
+        Err(TrainError::State { name: dropped.name, problem: "is missing" })
     );
     let mut reshaped = before.clone();
     reshaped[0].shape.reverse();
-    assert!(engine.load_state(reshaped).unwrap_err().to_string().contains("another shape"));
+    assert!(trainer.load_state(reshaped).unwrap_err().to_string().contains("another shape"));
     let mut unknown = before.clone();
     unknown.push(NamedTensor { name: "lm_head.weight".into(), shape: vec![1], data: vec![0.0] });
-    assert!(engine.load_state(unknown).unwrap_err().to_string().contains("not one of the model's"));
-    assert_eq!(engine.state(), before);
+    assert!(trainer.load_state(unknown).unwrap_err().to_string().contains("not one of the model's"));
+    assert_eq!(trainer.state(), before);
 }

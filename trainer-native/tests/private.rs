@@ -72,7 +72,7 @@ fn a_public_corpus_spends_nothing_and_is_marked_everywhere() {
     bytes["privacy"].as_object_mut().unwrap().remove("epsilon");
     let weights = |bench: &Bench, arguments: &[&str]| {
         bench.model("run", arguments);
-        trainer_native::checkpoint::read_tensors(&bench.path("run").join("model.safetensors")).unwrap()
+        trainer_native::tensor_file::read_tensors(&bench.path("run").join("model.safetensors")).unwrap()
     };
     let public = weights(&Bench::new(&bytes), &["--test-key", "4"]);
     assert_eq!(public, weights(&Bench::new(&tiny()), &["--test-key", "4", "--non-private"]));

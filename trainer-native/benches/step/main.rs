@@ -18,9 +18,10 @@ use std::time::Instant;
 use mechanisms::TestRng;
 use request::Request;
 use settings::Setting;
+use trainer_native::data::Example;
 use trainer_native::device::{OnDevice, on_device};
-use trainer_native::engine::{DpStep, Engine, EngineError, Example, PlainStep};
 use trainer_native::nn::Kernels;
+use trainer_native::train::{DpStep, PlainStep, TrainError, Trainer};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -102,17 +103,17 @@ pub struct Figures {
 }
 
 fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures> {
-    let (mut engine, lot) = setting.engine::<B>(device)?;
+    let (mut trainer, lot) = setting.trainer::<B>(device)?;
     let mut runs: [Vec<f64>; 6] = Default::default();
     // Readies memory and caches; what a micro-batch of each worker does for that, a lot of many need not.
     let few = &lot[..lot.len().min(FEW)];
-    step(&mut engine, few, setting, None)?;
-    step(&mut engine, few, setting, Some(0))?;
+    step(&mut trainer, few, setting, None)?;
+    step(&mut trainer, few, setting, Some(0))?;
     B::sync(device)?;
     for pair in 1..=setting.pairs {
         let mut timed = |lot, private| {
             let start = Instant::now();
-            step(&mut engine, lot, setting, private)?;
+            step(&mut trainer, lot, setting, private)?;
             // A device takes work in a queue.
             B::sync(device)?;
             Ok::<_, Box<dyn Error>>(start.elapsed().as_secs_f64())
@@ -132,17 +133,17 @@ fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures
 
 /// One step; a private one has a number.
 fn step<B: Kernels>(
-    engine: &mut Engine<B>,
+    trainer: &mut Trainer<B>,
     lot: &[Example],
     setting: &Setting,
     private: Option<u64>,
-) -> Result<(), EngineError> {
+) -> Result<(), TrainError> {
     let (expected_batch_size, learning_rate) = (setting.lot as f64, 1e-5);
     let Some(step) = private else {
-        return engine.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
+        return trainer.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
     };
     let step = DpStep { noise_multiplier: 1.0, l2_clip_norm: 1.0, expected_batch_size, learning_rate, step };
-    engine.dp_step(lot, step, &TestRng::from_seed(0))
+    trainer.dp_step(lot, step, &TestRng::from_seed(0))
 }
 
 /// Peak memory in GiB of a process that makes steps of one kind.
@@ -153,11 +154,11 @@ fn peak(request: &Request, setting: &Setting, kind: &str) -> Outcome<f64> {
 }
 
 fn peak_of<B: Kernels>(setting: &Setting, private: bool, device: &B::Device) -> Outcome<f64> {
-    let (mut engine, lot) = setting.engine::<B>(device)?;
+    let (mut trainer, lot) = setting.trainer::<B>(device)?;
     // However large the lot, no more is held than some micro-batches and their sum.
     let few = &lot[..lot.len().min(FEW)];
     for at in 0..3 {
-        step(&mut engine, few, setting, private.then_some(at))?;
+        step(&mut trainer, few, setting, private.then_some(at))?;
     }
     // Where the system does not say, the figure is not a number.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -4,8 +4,9 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use trainer_native::engine::{Engine, Example};
+use trainer_native::data::Example;
 use trainer_native::nn::Kernels;
+use trainer_native::train::Trainer;
 
 /// A model, the lot of a step, and how many rows a micro-batch has.
 #[derive(Clone)]
@@ -116,8 +117,8 @@ pub const SETTINGS: [Setting; 12] = [
 ];
 
 impl Setting {
-    /// An engine with its first weights, and a lot of full-length examples of random tokens.
-    pub fn engine<B: Kernels>(&self, device: &B::Device) -> Outcome<(Engine<B>, Vec<Example>)> {
+    /// A trainer with its first weights, and a lot of full-length examples of random tokens.
+    pub fn trainer<B: Kernels>(&self, device: &B::Device) -> Outcome<(Trainer<B>, Vec<Example>)> {
         let mut model = json!({
             "family": self.family, "d_model": self.d_model, "layers": self.layers, "heads": self.heads,
             "d_ff": 4 * self.d_model, "context": self.context
@@ -134,7 +135,7 @@ impl Setting {
             "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
         });
         let rng = TestRng::from_seed(0);
-        let engine = Engine::new(
+        let trainer = Trainer::new(
             &serde_json::from_value(model)?,
             &serde_json::from_value(training)?,
             self.vocabulary,
@@ -144,8 +145,8 @@ impl Setting {
         )?
         .recompute(self.recompute);
         let mut stream = rng.stream(Purpose::Data, 0, 0);
-        let lot = (0..self.lot).map(|_| self.example(engine.decoder_context(), &mut stream)).collect();
-        Ok((engine, lot))
+        let lot = (0..self.lot).map(|_| self.example(trainer.decoder_context(), &mut stream)).collect();
+        Ok((trainer, lot))
     }
 
     fn example(&self, decoder: Option<usize>, stream: &mut Stream) -> Example {

@@ -6,12 +6,13 @@ use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Device;
 
-use super::Canaries;
 use crate::RunError;
-use crate::engine::Engine;
+use crate::data::Canaries;
 use crate::generate::{Ask, with_model};
 use crate::nn::Kernels;
 use crate::objective::Objective;
+use crate::store::read_canaries;
+use crate::train::Trainer;
 
 /// Shuffled copies that a canary is compared with.
 const COPIES: u64 = 4;
@@ -28,7 +29,7 @@ pub(super) struct Scored {
 
 /// Scores the canaries of a finished run by its released model.
 pub(super) fn score(run: &Path, device: Device) -> Result<Vec<Scored>, RunError> {
-    let canaries = Canaries::read(run)?
+    let canaries = read_canaries(run)?
         .ok_or_else(|| RunError::Refused(format!("{} was run without canaries", run.display())))?;
     with_model(run, device, Score(canaries))
 }
@@ -39,17 +40,17 @@ impl Ask for Score {
     type Answer = Vec<Scored>;
     fn ask<B: Kernels>(
         self,
-        engine: &Engine<B>,
+        trainer: &Trainer<B>,
         tokenizer: &Tokenizer,
         objective: &Objective,
     ) -> Result<Vec<Scored>, RunError> {
-        let windows = self.0.windows(tokenizer.vocab_size(), objective.cut());
+        let windows = self.0.windows(tokenizer.vocab_size(), objective.window_spec());
         let mut score = vec![0.0; windows.len()];
         for copy in 0..=COPIES {
             let read: Vec<Vec<u32>> =
                 windows.iter().enumerate().map(|(index, window)| shuffled(window, index, copy)).collect();
-            let nll = engine
-                .nll_each(&objective.evaluation(&read))
+            let nll = trainer
+                .nll_each(&objective.public_examples(&read))
                 .map_err(|error| RunError::Failed(error.to_string()))?;
             for (score, nll) in score.iter_mut().zip(nll) {
                 *score += if copy == 0 { -nll } else { nll / COPIES as f64 };

@@ -7,12 +7,12 @@ use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
 
 use crate::RunError;
+use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
-use crate::telemetry::Private;
 
-/// A piece of a unit's text, with its place in the record it came from.
+/// A stretch of a unit's text, with its place in the record that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct UnitText {
     /// The unit and its text.
     pub piece: Piece,
     /// Whether the record begins here.
@@ -24,48 +24,50 @@ pub struct Part {
 /// The training text, cut into privacy units.
 #[derive(Debug)]
 pub struct Units {
-    /// The parts in the corpus's order; none where the tokens are given.
-    pub parts: Private<Vec<Part>>,
+    /// Texts in the corpus's order; none where the plan names a token file.
+    pub texts: Private<Vec<UnitText>>,
     /// The token file, where the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
-    /// How many units there really are.
+    /// The actual number of units.
     pub count: Private<u64>,
 }
 
 /// Share by which the real number of units may differ from the declared one before the run is refused.
 const TOLERATED_DIFFERENCE: f64 = 0.1;
 
-/// Reads the plan's training text and holds its number of units against the declared one.
+/// Reads the plan's training text and compares its number of units with the declared number.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read or the number differs by more than a tenth; at all, where what
-/// is drawn depends on the number of units. That one message shows a true count: it says that it is not private, and nothing has been written or released by then.
+/// [`RunError::Refused`] if the text cannot be read, or if the numbers differ by more than 10 % (by any, where sampling
+/// depends on the number of units). This message is the only one that shows a true count. It says that the count is not
+/// private, and nothing has been written or released by then.
 pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let unit = match plan.privacy().unit {
         plan::Unit::Record => PrivacyUnit::Record,
         plan::Unit::User => PrivacyUnit::User,
         plan::Unit::Words(words) => PrivacyUnit::Words(words),
     };
-    let (parts, tokens, count) = match plan.data().token_file() {
+    let (texts, tokens, count) = match plan.data().token_file() {
         Some(path) => {
-            let data = open_tokens(plan, unit, (path, base))?;
+            let data = open_tokens(plan, unit, path, base)?;
             let count = data.units();
             (Vec::new(), Some(Private::new(data)), count)
         }
         None => {
             let source = source(&plan.data().source, plan.data(), base);
-            let (parts, count) = read_parts(&source, unit, "data.source")?;
-            (parts, None, count)
+            let (texts, count) = read_texts(&source, unit, "data.source")?;
+            (texts, None, count)
         }
     };
     let declared = plan.data().units;
     let exact = plan.privacy().sampling.needs_exact_units() && !plan.is_public();
     let tolerated = if exact { 0.0 } else { TOLERATED_DIFFERENCE * declared as f64 };
     if (count as f64 - declared as f64).abs() <= tolerated {
-        return Ok(Units { parts: Private::new(parts), tokens, count: Private::new(count) });
+        return Ok(Units { texts: Private::new(texts), tokens, count: Private::new(count) });
     }
     let allowed = if exact {
-        "this very number, as privacy.sampling draws by it and privacy.relation makes it public; fix: set data.units to it"
+        "exactly this number, since privacy.sampling depends on it and privacy.relation makes it public; fix: set data.units \
+         to it"
     } else {
         "within 10 %; fix: set data.units to a public round figure near it"
     };
@@ -79,7 +81,8 @@ pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
 fn open_tokens(
     plan: &plan::Plan,
     unit: PrivacyUnit,
-    (name, base): (&str, &Path),
+    name: &str,
+    base: &Path,
 ) -> Result<TokenDataset, RunError> {
     let refused = |what: String| RunError::Refused(format!("data.source: {what}"));
     let data = TokenDataset::open(&base.join(name)).map_err(|error| refused(error.to_string()))?;
@@ -87,23 +90,26 @@ fn open_tokens(
         return Err(refused("a token file needs tokenizer {\"public\": …}".to_owned()));
     };
     let path = &public.path;
-    let again = format!("fix: dp-tokenizer encode --tokenizer {path} --unit {} --out {name}", written(unit));
+    let fix =
+        format!("fix: dp-tokenizer encode --tokenizer {path} --unit {} --out {name}", unit_argument(unit));
     if data.unit() != unit {
-        let own = written(data.unit());
-        return Err(refused(format!("{name} holds units of {own}; allowed: those of privacy.unit; {again}")));
+        let found = unit_argument(data.unit());
+        return Err(refused(format!("{name} holds units of {found}; allowed: those of privacy.unit; {fix}")));
     }
-    let (there, here) = (hex(data.tokenizer_sha256()), sha256_hex(&durable::read(&base.join(path))?));
-    if there == here {
+    let encoded_with = hex(data.tokenizer_sha256());
+    let named = sha256_hex(&durable::read(&base.join(path))?);
+    if encoded_with == named {
         return Ok(data);
     }
-    let (there, here) = (&there[..12], &here[..12]);
     Err(refused(format!(
-        "{name} was encoded with the tokenizer of SHA-256 {there}…, but {path} has {here}…; allowed: the same; {again}"
+        "{name} was encoded with the tokenizer of SHA-256 {}…, but {path} has {}…; allowed: the same tokenizer; {fix}",
+        &encoded_with[..12],
+        &named[..12]
     )))
 }
 
-/// A unit as `dp-tokenizer` takes it.
-fn written(unit: PrivacyUnit) -> String {
+/// A unit as `dp-tokenizer --unit` takes it.
+fn unit_argument(unit: PrivacyUnit) -> String {
     match unit {
         PrivacyUnit::Record => "record".to_owned(),
         PrivacyUnit::User => "user".to_owned(),
@@ -111,28 +117,28 @@ fn written(unit: PrivacyUnit) -> String {
     }
 }
 
-/// Reads the plan's evaluation text, which it declares public. Records are not cut, whatever the privacy unit.
+/// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the text cannot be read.
-pub fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<Part>>, RunError> {
+pub fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<UnitText>>, RunError> {
     let Some(evaluation) = plan.evaluation() else { return Ok(None) };
-    let own = plan::Data {
+    let data = plan::Data {
         format: evaluation.format.unwrap_or(plan.data().format),
         text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
         user_field: None,
         ..plan.data().clone()
     };
-    let source = source(&evaluation.source, &own, base);
-    Ok(Some(read_parts(&source, PrivacyUnit::Record, "evaluation.source")?.0))
+    let source = source(&evaluation.source, &data, base);
+    Ok(Some(read_texts(&source, PrivacyUnit::Record, "evaluation.source")?.0))
 }
 
-/// Reads a public text file in the same way.
+/// Reads a public text file like evaluation text.
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
-pub fn read_public_file(path: &Path) -> Result<Vec<Part>, RunError> {
-    Ok(read_parts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
+pub fn read_public_file(path: &Path) -> Result<Vec<UnitText>, RunError> {
+    Ok(read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
 }
 
 fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
@@ -157,19 +163,19 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     })
 }
 
-fn read_parts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<Part>, u64), RunError> {
+fn read_texts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<UnitText>, u64), RunError> {
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
     let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
-    let mut parts = Vec::new();
+    let mut texts = Vec::new();
     for record in corpus::open(source).map_err(|error| refused(&error))? {
         let record: Record = record.map_err(|error| refused(&error))?;
         let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
         let last = pieces.len().saturating_sub(1);
-        parts.extend(pieces.into_iter().enumerate().map(|(index, piece)| Part {
+        texts.extend(pieces.into_iter().enumerate().map(|(index, piece)| UnitText {
             piece,
             begins_record: index == 0,
             ends_record: index == last,
         }));
     }
-    Ok((parts, assigner.units()))
+    Ok((texts, assigner.units()))
 }

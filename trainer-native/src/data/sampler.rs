@@ -7,7 +7,7 @@ use mechanisms::{
 use plan::{CertifiedPlan, PassPlace, Phase, Sampling, TruncatedPoisson};
 
 use crate::RunError;
-use crate::telemetry::Private;
+use crate::disclosure::Private;
 
 /// The sampler of a run. Between steps it keeps nothing but the order of the pass under way.
 #[derive(Default)]

@@ -1,11 +1,13 @@
 use std::collections::HashSet;
 
+use dp_tokenizer::Tokenizer;
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
 use mechanisms::TestRng;
 use proptest::prelude::*;
 
 use super::*;
+use crate::disclosure::Private;
 
 /// A small public vocabulary with byte fallback.
 fn tokenizer() -> (Tokenizer, u32) {
@@ -16,14 +18,14 @@ fn tokenizer() -> (Tokenizer, u32) {
     (tokenizer, eos)
 }
 
-fn causal(eos: u32, context: usize) -> Cut {
-    Cut { eos, length: context, carries_over: true }
+fn causal(eos: u32, context: usize) -> WindowSpec {
+    WindowSpec { eos, length: context, overlaps: true }
 }
 
-fn parts(texts: &[(u64, &str)]) -> Vec<Part> {
+fn parts(texts: &[(u64, &str)]) -> Vec<UnitText> {
     texts
         .iter()
-        .map(|&(unit, text)| Part {
+        .map(|&(unit, text)| UnitText {
             piece: Piece { unit, text: text.to_owned() },
             begins_record: true,
             ends_record: true,
@@ -69,13 +71,12 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     let (tokenizer, eos) = tokenizer();
     let long = "abcdefghijklmnopqrstuvwxyz".repeat(4);
     let dataset = Dataset::encode(&parts(&[(0, &long)]), &tokenizer, causal(eos, 8));
-    let windows = dataset.windows_of(0);
-    assert!(windows > 10);
+    assert!(dataset.windows_of(0) > 10);
     let mut seen = HashSet::new();
     for step in 0..400 {
-        let lot = dataset.lot(&Private::new(vec![0]), step, &TestRng::from_seed(3)).unwrap();
-        assert_eq!(lot.for_mechanism().len(), 1);
-        seen.insert(lot.for_mechanism()[0].1.clone());
+        let windows = dataset.sample_windows(&Private::new(vec![0]), step, &TestRng::from_seed(3)).unwrap();
+        assert_eq!(windows.for_mechanism().len(), 1);
+        seen.insert(windows.for_mechanism()[0].tokens.clone());
     }
     // Oracle: a window is missed with probability below 14·(13/14)^400 < 2e-12.
     assert_eq!(seen.len(), dataset.all_windows().unwrap().into_iter().collect::<HashSet<_>>().len());
@@ -172,7 +173,7 @@ proptest! {
 fn windows_that_carry_nothing_over_are_disjoint_and_cover_the_unit() {
     let (tokenizer, eos) = tokenizer();
     for length in [1, 3, 8, 100] {
-        let cut = Cut { eos, length, carries_over: false };
+        let cut = WindowSpec { eos, length, overlaps: false };
         let dataset = Dataset::encode(&parts(&[(0, "abcdefgh abc"), (1, "x")]), &tokenizer, cut);
         for (unit, text) in ["abcdefgh abc", "x"].into_iter().enumerate() {
             let windows: Vec<Vec<u32>> =
@@ -189,17 +190,17 @@ proptest! {
     fn a_token_file_gives_the_windows_of_its_text(
         records in prop::collection::vec((0_u64..5, "[a-z ]{0,12}", any::<bool>(), any::<bool>()), 1..12),
         length in 1_usize..7,
-        carries_over: bool,
+        overlaps: bool,
     ) {
         let (tokenizer, eos) = tokenizer();
         // Units are numbered in order of appearance.
         let mut seen = Vec::new();
-        let numbered: Vec<Part> = records
+        let numbered: Vec<UnitText> = records
             .into_iter()
             .map(|(name, text, begins_record, ends_record)| {
                 let known = seen.iter().position(|&other| other == name);
                 let unit = known.unwrap_or_else(|| { seen.push(name); seen.len() - 1 }) as u64;
-                Part { piece: Piece { unit, text }, begins_record, ends_record }
+                UnitText { piece: Piece { unit, text }, begins_record, ends_record }
             })
             .collect();
         let folder = tempfile::tempdir().unwrap();
@@ -211,9 +212,9 @@ proptest! {
             writer.push(part.piece.unit, (part.begins_record, part.ends_record), &tokens).unwrap();
         }
         writer.finish().unwrap();
-        let cut = Cut { eos, length, carries_over };
+        let cut = WindowSpec { eos, length, overlaps };
         let units = Units {
-            parts: Private::new(Vec::new()),
+            texts: Private::new(Vec::new()),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),
             count: Private::new(seen.len() as u64),
         };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use dp_tokenizer::tokens::TokenDataset;
 
-use super::Cut;
+use super::WindowSpec;
 use crate::RunError;
 
 /// The units of a token file one after the other, each as [`super::Dataset`] describes it. Tokens stay on disk.
@@ -15,30 +15,31 @@ pub(super) struct TokenFile {
     length: usize,
 }
 
-/// What a part of the file is worth, in the units' order.
+/// A part of the file, in the units' order.
 struct Stretch {
     /// Place of its first token.
     begin: usize,
     /// Its tokens in the file, which an end-of-text token may precede.
     tokens: Range<u64>,
-    leads: bool,
+    starts_with_eos: bool,
 }
 
 impl TokenFile {
     /// Lays out all units, and says where each begins.
-    pub(super) fn new(data: TokenDataset, cut: Cut) -> (Self, Vec<usize>) {
+    pub(super) fn new(data: TokenDataset, spec: WindowSpec) -> (Self, Vec<usize>) {
         let (mut stretches, mut starts, mut length) = (Vec::new(), Vec::new(), 0);
         for unit in 0..data.units() {
             starts.push(length);
             let numbers = data.parts_of(unit).unwrap_or_default();
             for part in numbers.iter().filter_map(|&number| data.part(number)) {
-                let leads = cut.leads(part.begins_record, starts.last() == Some(&length));
-                stretches.push(Stretch { begin: length, tokens: part.tokens.clone(), leads });
+                let starts_with_eos =
+                    spec.starts_with_eos(part.begins_record, starts.last() == Some(&length));
+                stretches.push(Stretch { begin: length, tokens: part.tokens.clone(), starts_with_eos });
                 let own = (part.tokens.end - part.tokens.start) as usize;
-                length += usize::from(leads) + own + usize::from(part.ends_record);
+                length += usize::from(starts_with_eos) + own + usize::from(part.ends_record);
             }
         }
-        (Self { data, eos: cut.eos, stretches, length }, starts)
+        (Self { data, eos: spec.eos, stretches, length }, starts)
     }
 
     /// Tokens of all units.
@@ -57,7 +58,7 @@ impl TokenFile {
                 break;
             }
             // Places count from the end-of-text token before the tokens, if there is one.
-            let own = stretch.begin + usize::from(stretch.leads);
+            let own = stretch.begin + usize::from(stretch.starts_with_eos);
             if at < own && at < end {
                 window.push(self.eos);
                 at += 1;

@@ -105,7 +105,7 @@ fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
         assert!(ignored.is_empty());
         let mut weights = weights(&network);
-        let value = |tensor: crate::engine::NamedTensor| {
+        let value = |tensor: crate::tensor_file::NamedTensor| {
             let length = tensor.data.len();
             Tensor::from_data(TensorData::new(tensor.data, [length]), &DEVICE)
         };

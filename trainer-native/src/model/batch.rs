@@ -1,35 +1,7 @@
 //! Examples on the host, and several of them as one batch of fixed shape.
 
+use crate::data::Example;
 use crate::tensor::{Backend, FloatDType, Int, Tensor, TensorData, from_host};
-
-/// What an objective makes of one window of one privacy unit: everything the loss of that example depends on.
-///
-/// The loss is the mean over the example's own targets, plus the sentence's if there is one, so nothing in it depends
-/// on other examples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Example {
-    /// What the network, or its encoder, reads.
-    pub input: Vec<u32>,
-    /// Which of two sentences each token of `input` belongs to; empty where all belong to the first.
-    pub segments: Vec<u32>,
-    /// What the decoder reads, one token a target; empty for networks without one.
-    pub decoder_input: Vec<u32>,
-    /// Places in `input` at which the targets are predicted; empty where target i is predicted at place i.
-    pub positions: Vec<u32>,
-    /// The tokens to be predicted; none makes an example whose gradient is 0.
-    pub targets: Vec<u32>,
-    /// The class of the pair of sentences, where that is predicted.
-    pub sentence: Option<u32>,
-}
-
-impl Example {
-    /// A window of L tokens as L − 1 inputs, each with the token that follows it as its target.
-    #[must_use]
-    pub fn causal(window: &[u32]) -> Self {
-        let input = window[..window.len().saturating_sub(1)].to_vec();
-        Self { targets: window.iter().skip(1).copied().collect(), input, ..Self::default() }
-    }
-}
 
 /// The fixed physical shape of a batch's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

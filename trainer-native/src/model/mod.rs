@@ -12,7 +12,8 @@ mod t5_stack;
 
 use std::sync::Arc;
 
-pub use batch::{Batch, Example, Shape};
+pub use crate::data::Example;
+pub use batch::{Batch, Shape};
 pub use bert::{Bert, BertConfig};
 pub use decoder::{Decoder, DecoderConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig};

@@ -8,7 +8,7 @@
 use mechanisms::Stream;
 
 use super::choose;
-use crate::model::Example;
+use crate::data::Example;
 
 /// Share of tokens that are predicted.
 const MASKED_SHARE: f64 = 0.15;

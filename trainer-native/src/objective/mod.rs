@@ -1,14 +1,14 @@
-//! What a model learns to predict: from a window of a unit's tokens to an example.
+//! What a model learns to predict: makes an example of a window of a unit's tokens.
 //!
-//! | objective | reads | predicts | of |
+//! | objective | input | predicts | source |
 //! |---|---|---|---|
 //! | causal LM | the window | each next token | Radford et al. 2019 |
 //! | span corruption | the window with sentinels for runs of tokens | the runs, each after its sentinel | Raffel et al. 2020 |
 //! | prefix LM | the window up to a random cut | the rest | Raffel et al. 2020 |
 //! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
 //!
-//! An example is made of one window, so of one privacy unit: the second sentence of a pair is the other half of the
-//! window, never text of another unit. What is hidden changes from step to step.
+//! An example is made of one window, so of one privacy unit. The second sentence of a pair is the other half of the
+//! window, never text of another unit. Masks change from step to step.
 
 mod masks;
 mod spans;
@@ -19,12 +19,12 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 pub use masks::predictions;
 pub use spans::{corruption_lengths, decoder_context};
+pub(crate) use special::end_of_text;
 pub use special::special_tokens;
 
 use crate::RunError;
-use crate::data::Cut;
-use crate::model::Example;
-use crate::telemetry::Private;
+use crate::data::{Example, UnitWindow, WindowSpec};
+use crate::disclosure::Private;
 
 /// An objective with the special tokens and lengths it needs.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ enum Kind {
     MaskedLm(masks::MaskedLm),
 }
 
-/// Key of the masks of public evaluation text: the same for every run, so that figures compare.
+/// Key of the masks of public evaluation text. It is the same for every run, so that figures compare.
 const EVALUATION_SEED: u64 = 0;
 
 impl Objective {
@@ -75,19 +75,19 @@ impl Objective {
                 })
             }
         };
-        Ok(Self { kind, eos: crate::vocabulary::end_of_text(tokenizer)?, context })
+        Ok(Self { kind, eos: end_of_text(tokenizer)?, context })
     }
 
     /// How a unit's tokens are cut into windows.
     #[must_use]
-    pub fn cut(&self) -> Cut {
+    pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, .. } = *self;
         let length = match &self.kind {
             Kind::CausalLm | Kind::PrefixLm { .. } => context,
             Kind::SpanCorruption(_) => corruption_lengths(context).window,
             Kind::MaskedLm(masked) => context - masked.special_tokens(),
         };
-        Cut { eos, length, carries_over: matches!(self.kind, Kind::CausalLm) }
+        WindowSpec { eos, length, overlaps: matches!(self.kind, Kind::CausalLm) }
     }
 
     /// The example of a window. Random choices come from `stream` alone.
@@ -103,60 +103,62 @@ impl Objective {
         }
     }
 
-    /// The examples of the windows that units contribute to a step, each masked from the stream of (step, unit).
+    /// The examples of a step's windows. Each is masked from the stream of (step, unit), so that the masks of a unit
+    /// depend on no other unit.
     ///
-    /// What is masked in one unit thus depends on no other unit. Units 2³² apart share a stream, which is harmless: the
-    /// clipped sum moves by at most the clip norm whatever the masks are.
+    /// Units 2³² apart share a stream. This is harmless: an example moves the clipped sum by at most the clip norm
+    /// whatever its masks are.
     #[must_use]
-    pub fn lot(
+    pub fn examples(
         &self,
-        drawn: &Private<Vec<(u64, Vec<u32>)>>,
+        windows: &Private<Vec<UnitWindow>>,
         step: u64,
         rng: &impl PrivacyRng,
     ) -> Private<Vec<Example>> {
-        let example = |(unit, window): &(u64, Vec<u32>)| {
-            self.example(window, &mut rng.stream(Purpose::Masking, step, *unit as u32))
+        let example = |window: &UnitWindow| {
+            self.example(&window.tokens, &mut rng.stream(Purpose::Masking, step, window.unit as u32))
         };
-        Private::new(drawn.for_mechanism().iter().map(example).collect())
+        Private::new(windows.for_mechanism().iter().map(example).collect())
     }
 
-    /// The examples of public windows, masked in the same way in every run.
+    /// The examples of public windows, masked alike in every run.
     #[must_use]
-    pub fn evaluation(&self, windows: &[Vec<u32>]) -> Vec<Example> {
+    pub fn public_examples(&self, windows: &[Vec<u32>]) -> Vec<Example> {
         let rng = TestRng::from_seed(EVALUATION_SEED);
-        let example =
-            |(at, window): (u64, &Vec<u32>)| self.example(window, &mut rng.stream(Purpose::Masking, at, 0));
+        let example = |(index, window): (u64, &Vec<u32>)| {
+            self.example(window, &mut rng.stream(Purpose::Masking, index, 0))
+        };
         (0..).zip(windows).map(example).collect()
     }
 
-    /// How a trained model writes text, if it does.
+    /// How a model trained for this objective generates text, if it does.
     #[must_use]
-    pub fn writing(&self) -> Writing {
+    pub fn generation(&self) -> Generation {
         match self.kind {
-            Kind::CausalLm => Writing::Continues,
+            Kind::CausalLm => Generation::Continuation,
             Kind::SpanCorruption(spans::SpanCorruption { start, .. }) | Kind::PrefixLm { start } => {
-                Writing::Answers { start }
+                Generation::FromDecoder { start }
             }
-            Kind::MaskedLm(_) => Writing::FillsMasks,
+            Kind::MaskedLm(_) => Generation::None,
         }
     }
 }
 
-/// How a model writes text.
+/// How a model generates text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writing {
-    /// It continues what it reads.
-    Continues,
-    /// It reads a text and writes another.
-    Answers {
+pub enum Generation {
+    /// It continues its input.
+    Continuation,
+    /// Its decoder writes an answer to the encoder's input.
+    FromDecoder {
         /// The token that the decoder starts from.
         start: u32,
     },
-    /// It guesses single tokens at marked places.
-    FillsMasks,
+    /// It predicts masked tokens and generates no text.
+    None,
 }
 
-/// Chooses `count` of the places 0..n, each subset with the same probability, in order.
+/// A uniformly random subset of `count` of the places 0..n, in ascending order.
 fn choose(count: usize, n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut wanted = count.min(n);
     let chosen = |place: &usize| {

@@ -6,7 +6,7 @@
 use mechanisms::Stream;
 
 use super::choose;
-use crate::model::Example;
+use crate::data::Example;
 
 /// Share of tokens that is cut out.
 const NOISE_DENSITY: f64 = 0.15;

@@ -1,11 +1,11 @@
-//! The special tokens that objectives need of a vocabulary.
+//! The special tokens that an objective needs.
 
 use dp_tokenizer::Tokenizer;
 
 use super::corruption_lengths;
 use crate::RunError;
 
-/// Names of the tokens that a vocabulary made for this objective gets beside padding, end and unknown.
+/// Names of the special tokens of this objective, beside padding, end of text and unknown.
 #[must_use]
 pub fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
     match objective {
@@ -17,19 +17,19 @@ pub fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String>
     }
 }
 
-/// The name of the token that stands for a run, as T5's vocabularies have it.
+/// The name of a sentinel in T5's vocabularies.
 fn sentinel(at: usize) -> String {
     format!("<extra_id_{at}>")
 }
 
-/// A tokenizer asked for what an objective needs.
+/// Looks up the special tokens of an objective.
 pub(super) struct Special<'a> {
     pub objective: plan::Objective,
     pub tokenizer: &'a Tokenizer,
 }
 
 impl Special<'_> {
-    /// The sentinels of as many runs as a window of this context has.
+    /// As many sentinels as a window of this context has runs.
     pub fn sentinels(&self, context: usize) -> Result<Vec<u32>, RunError> {
         (0..corruption_lengths(context).spans).map(|at| self.token(&sentinel(at))).collect()
     }
@@ -50,8 +50,18 @@ impl Special<'_> {
             _ => "T5",
         };
         RunError::Refused(format!(
-            "tokenizer: it lacks {what}, which training.objective needs; give a vocabulary made for {family}, or have \
-             one trained, which gets its tokens"
+            "tokenizer: it lacks {what}, which training.objective needs; use a vocabulary made for {family}, or have one \
+             trained, which includes these tokens"
         ))
     }
+}
+
+/// The end-of-text token, which stands before and after each record.
+pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
+    tokenizer.eos_id().ok_or_else(|| {
+        RunError::Refused(format!(
+            "tokenizer: it has no end-of-text token; use one that has {}, or have a tokenizer trained",
+            dp_tokenizer::EOS
+        ))
+    })
 }

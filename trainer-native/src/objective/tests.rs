@@ -149,14 +149,14 @@ fn masks_depend_on_step_and_unit_alone() {
     let text: Vec<u32> = (10..60).collect();
     let objective = objective(Kind::MaskedLm(masked(false)), 52);
     let rng = TestRng::from_seed(8);
-    let lot = |units: &[u64], step| {
-        let drawn = Private::new(units.iter().map(|&unit| (unit, text.clone())).collect());
-        objective.lot(&drawn, step, &rng).for_mechanism().clone()
+    let examples = |units: &[u64], step| {
+        let windows = units.iter().map(|&unit| UnitWindow { unit, tokens: text.clone() }).collect();
+        objective.examples(&Private::new(windows), step, &rng).for_mechanism().clone()
     };
-    let whole = lot(&[3, 4, 9], 7);
-    assert_eq!(whole, lot(&[3, 4, 9], 7));
-    assert_eq!([whole[0].clone(), whole[2].clone()].to_vec(), lot(&[3, 9], 7));
-    assert!(whole[0] != whole[1] && whole[0] != lot(&[3], 8)[0], "masks change with unit and step");
+    let whole = examples(&[3, 4, 9], 7);
+    assert_eq!(whole, examples(&[3, 4, 9], 7));
+    assert_eq!([whole[0].clone(), whole[2].clone()].to_vec(), examples(&[3, 9], 7));
+    assert!(whole[0] != whole[1] && whole[0] != examples(&[3], 8)[0], "masks change with unit and step");
 }
 
 #[test]

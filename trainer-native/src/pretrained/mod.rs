@@ -11,8 +11,9 @@ use std::path::Path;
 
 pub use read::Checkpoint;
 
-use crate::engine::NamedTensor;
 use crate::model::Network;
+use crate::store::files;
+use crate::tensor_file::NamedTensor;
 use crate::{RunError, durable, vocabulary};
 
 /// Name of the configuration in a checkpoint.
@@ -43,13 +44,13 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
     let folder = base.join(path);
     let checkpoint = Checkpoint::read(&folder)?;
     let tokenizer = vocabulary::read_file(&base.join(&public.path))?;
-    let own = folder.join(vocabulary::FILE_NAME);
+    let own = folder.join(files::TOKENIZER);
     if own.exists() && durable::read(&own)? != durable::read(&base.join(&public.path))? {
         let own = vocabulary::read_file(&own)?;
         if own.to_json() != tokenizer.to_json() {
             let what = format!(
                 "its {} is not the plan's tokenizer.public.path; name the checkpoint's own",
-                vocabulary::FILE_NAME
+                files::TOKENIZER
             );
             return Err(refused(&folder, &what));
         }

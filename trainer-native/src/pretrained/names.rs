@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::engine::NamedTensor;
 use crate::nn::ParamSpec;
+use crate::tensor_file::NamedTensor;
 
 /// What a checkpoint of the network alone, without its head, leaves off each name.
 const PREFIXES: [&str; 3] = ["transformer.", "bert.", "model."];

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{CONFIG_FILE_NAME, config, names, refused};
 use crate::RunError;
-use crate::checkpoint::MODEL_FILE_NAME;
 use crate::durable::{self, sha256_hex};
-use crate::engine::NamedTensor;
 use crate::nn::ParamSpec;
+use crate::store::files;
 use crate::tensor::{DType, TensorData};
+use crate::tensor_file::NamedTensor;
 
 const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 
@@ -94,8 +94,8 @@ impl Checkpoint {
 /// Names of the files that hold tensors.
 fn shards(folder: &Path) -> Result<BTreeSet<String>, RunError> {
     let index = folder.join(INDEX_FILE_NAME);
-    if folder.join(MODEL_FILE_NAME).exists() || !index.exists() {
-        return Ok(BTreeSet::from([MODEL_FILE_NAME.to_owned()]));
+    if folder.join(files::MODEL).exists() || !index.exists() {
+        return Ok(BTreeSet::from([files::MODEL.to_owned()]));
     }
     let wrong = |what: &dyn std::fmt::Display| refused(folder, &format!("{INDEX_FILE_NAME}: {what}"));
     let index: Value = serde_json::from_slice(&durable::read(&index)?).map_err(|error| wrong(&error))?;

@@ -5,7 +5,7 @@ use plan::CertifiedPlan;
 
 use crate::eval::Evaluation;
 use crate::optim::learning_rate;
-use crate::telemetry::Metric;
+use crate::store::metrics::Metric;
 
 /// Places along a curve that the plan fixes.
 const POINTS: u64 = 200;

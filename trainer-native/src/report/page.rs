@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Write};
 
 use chart::{Chart, Scene};
 
-use crate::certificate::Certificate;
 use crate::eval::Evaluation;
+use crate::store::certificate::Certificate;
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: light-dark(#171b24, #e8eaf0); --paper: light-dark(#ffffff, #14171e);
@@ -139,7 +139,7 @@ fn ledger(out: &mut String, c: &Certificate) -> fmt::Result {
         ("Steps reserved and charged".to_owned(), reserved),
         ("Resumed".to_owned(), format!("{} times", l.resumes)),
     ];
-    for charge in &l.charges {
+    for charge in l.charges.iter() {
         let event = serde_json::to_string(&charge.event).map_err(|_| fmt::Error)?;
         all.push((format!("{} times", charge.count), event));
     }

@@ -1,76 +1,63 @@
-//! What the user asked for, checked before anything is written.
+//! The user's request, checked before anything is written.
 
 use std::path::{Path, PathBuf};
 
-use plan::{CertifiedPlan, Device, Plan, PlanFile};
+use plan::{CertifiedPlan, Device};
 
-use crate::folder::Kind;
-use crate::ledger::{Randomness, Record};
+use crate::plan_file::PlanText;
 use crate::progress::note;
-use crate::{RunError, durable};
+use crate::store::ledger::{LedgerState, Randomness};
+use crate::store::{OpenRun, RunMode};
+use crate::{RunError, stop};
 
-/// What the user asked for.
+/// What the user asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The plan file.
     pub plan: PathBuf,
     /// The run folder; by default `runs/` and the plan's name.
     pub out: Option<PathBuf>,
-    /// Whether to go on with a run that is there.
+    /// Whether to resume the run that the folder holds.
     pub resume: bool,
-    /// The device, where it is not the plan's.
+    /// The device, if not the plan's.
     pub device: Option<Device>,
-    /// A known key for tests; the run is then not private.
+    /// A known key for tests. The run is then not private.
     pub test_key: Option<u64>,
     /// A baseline without clipping and noise.
     pub non_private: bool,
-    /// Canaries to audit with, if this run is an audit.
+    /// Number of canaries, if this run is an audit.
     pub canaries: Option<u32>,
 }
 
-/// A request that makes sense.
+/// A request whose plan is certified.
 pub(super) struct Job {
     pub plan: CertifiedPlan,
-    pub plan_bytes: Vec<u8>,
-    /// What the plan's paths are relative to.
+    /// The folder that the plan's paths are relative to.
     pub base: PathBuf,
-    pub out: PathBuf,
-    pub resume: bool,
     pub device: Device,
     pub test_key: Option<u64>,
-    pub kind: Kind,
     pub canaries: Option<u32>,
     plan_path: PathBuf,
+    plan_file: Vec<u8>,
+    folder: PathBuf,
+    mode: RunMode,
+    resume: bool,
+    /// The device, if the user named one.
     given_device: Option<Device>,
-}
-
-/// Reads and certifies a plan file; the bytes come beside it.
-///
-/// # Errors
-/// [`RunError::Refused`] with the file, the place in it and a fix.
-pub fn read_plan(path: &Path) -> Result<(CertifiedPlan, Vec<u8>), RunError> {
-    let bytes = durable::read(path)?;
-    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        refused(&format!("not UTF-8 after byte {}; save the plan as UTF-8", error.valid_up_to()))
-    })?;
-    let file = PlanFile::parse(text).map_err(|error| refused(&error))?;
-    let plan = Plan::try_from(file).map_err(|error| refused(&error))?;
-    Ok((plan.certify().map_err(|error| refused(&error))?, bytes))
 }
 
 impl Request {
     pub(super) fn check(&self) -> Result<Job, RunError> {
-        let (plan, plan_bytes) = read_plan(&self.plan)?;
+        let PlanText { plan, bytes: plan_file } = PlanText::read(&self.plan)?;
         if self.canaries.is_some() && plan.plan().privacy().sampling != plan::Sampling::Poisson {
             return Err(RunError::Refused(
-                "privacy.sampling: an audit plants units of its own, which only \"poisson\" allows for; audit a copy of the \
-                 plan that has it"
+                "privacy.sampling: an audit adds units, which only \"poisson\" allows; audit a copy of the plan with \
+                 \"poisson\""
                     .to_owned(),
             ));
         }
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
-        let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
+        let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);
         let randomness = match self.test_key {
             Some(key) => Randomness::TestKey { key },
@@ -78,56 +65,81 @@ impl Request {
         };
         Ok(Job {
             plan,
-            plan_bytes,
             base,
-            out,
-            resume: self.resume,
             device,
             test_key: self.test_key,
-            kind: Kind { randomness, protected: !self.non_private },
             canaries: self.canaries,
             plan_path: self.plan.clone(),
+            plan_file,
+            folder,
+            mode: RunMode { randomness, protected: !self.non_private },
+            resume: self.resume,
             given_device: self.device,
         })
     }
 }
 
 impl Job {
-    /// Says what begins, and loudly where it protects nobody.
-    pub fn announce(&self, record: &Record, steps_done: u64) {
+    /// The run that the folder is opened for.
+    pub fn open_run(&self) -> OpenRun<'_> {
+        OpenRun {
+            folder: &self.folder,
+            plan: &self.plan,
+            plan_file: &self.plan_file,
+            mode: self.mode,
+            resume: self.resume,
+        }
+    }
+
+    /// Whether the plan asks for a checkpoint after so many steps.
+    pub fn checkpoints_at(&self, steps_done: u64) -> bool {
+        steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
+    }
+
+    /// Ends the run here if the user asked to stop. Between two stages everything that was charged is saved.
+    pub fn check_interrupt(&self) -> Result<(), RunError> {
+        if stop::requested() { Err(self.interrupted()) } else { Ok(()) }
+    }
+
+    pub fn interrupted(&self) -> RunError {
+        RunError::Interrupted { resume: self.resume_command() }
+    }
+
+    /// Prints what begins, and a warning if the run is not private.
+    pub fn announce(&self, ledger: &LedgerState, steps_done: u64) {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");
         }
         if self.plan.plan().is_public() {
-            note("NOT PRIVATE: the plan declares the training text public; no noise is added");
-        } else if !record.header().protected {
+            note("NOT PRIVATE: the plan declares the training text public, so no noise is added");
+        } else if !ledger.header().protected {
             note("NOT PRIVATE: --non-private adds no noise");
         }
         let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
-        if record.header().protected {
+        if ledger.header().protected {
             let (epsilon, delta) = (self.plan.epsilon().upper, self.plan.delta().get());
             note(&format!(
                 "{name}: {steps} steps in {}, certified ε ≤ {epsilon:.4} at δ = {delta}",
-                self.out.display()
+                self.folder.display()
             ));
         } else {
-            note(&format!("{name}: {steps} steps in {}", self.out.display()));
+            note(&format!("{name}: {steps} steps in {}", self.folder.display()));
         }
-        if record.resumes() > 0 {
-            let burned = record.reservations() - steps_done;
+        if ledger.resumes() > 0 {
+            let burned = ledger.reservations() - steps_done;
             note(&format!(
-                "going on after step {steps_done}; {burned} reserved steps were burned so far and stay charged"
+                "resuming after step {steps_done}; {burned} reserved steps were burned so far and stay charged"
             ));
         }
     }
 
-    /// The command that goes on with this run.
-    pub fn resume_command(&self) -> String {
+    /// The command that resumes this run.
+    fn resume_command(&self) -> String {
         let audit = self.canaries.map(|count| format!("audit --canaries {count} ")).unwrap_or_default();
         let mut command = format!(
             "trainer-native {audit}--plan {} --out {} --resume",
             shell_word(&self.plan_path),
-            shell_word(&self.out)
+            shell_word(&self.folder)
         );
         if let Some(device) = self.given_device {
             command.push_str(match device {
@@ -139,14 +151,14 @@ impl Job {
         if let Some(key) = self.test_key {
             command.push_str(&format!(" --test-key {key}"));
         }
-        if !self.kind.protected {
+        if !self.mode.protected {
             command.push_str(" --non-private");
         }
         command
     }
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell if necessary.
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);

@@ -4,10 +4,12 @@
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
-use trainer_native::engine::{DpStep, Engine, EngineError, Example, NamedTensor, PlainStep};
+use trainer_native::data::Example;
 use trainer_native::tensor::{Flex, FlexDevice};
+use trainer_native::tensor_file::NamedTensor;
+use trainer_native::train::{DpStep, PlainStep, TrainError, Trainer};
 
-fn engine(optimizer: &serde_json::Value, physical_batch: usize) -> Engine<Flex> {
+fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex> {
     let model =
         json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 2, "d_ff": 32, "context": 10 });
     let training = json!({
@@ -17,7 +19,7 @@ fn engine(optimizer: &serde_json::Value, physical_batch: usize) -> Engine<Flex> 
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Engine::new(&model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
+    Trainer::new(&model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
 }
 
 fn lot(step: u64) -> Vec<Example> {
@@ -27,7 +29,7 @@ fn lot(step: u64) -> Vec<Example> {
     (0..(step * 5) % 12).map(|_| Example::causal(&window())).collect()
 }
 
-fn private_step(engine: &mut Engine<Flex>, step: u64) {
+fn private_step(trainer: &mut Trainer<Flex>, step: u64) {
     let figures = DpStep {
         noise_multiplier: 0.7,
         l2_clip_norm: 0.5,
@@ -35,7 +37,7 @@ fn private_step(engine: &mut Engine<Flex>, step: u64) {
         learning_rate: 1e-2,
         step,
     };
-    engine.dp_step(&lot(step), figures, &TestRng::from_seed(2)).unwrap();
+    trainer.dp_step(&lot(step), figures, &TestRng::from_seed(2)).unwrap();
 }
 
 fn bits(state: &[NamedTensor]) -> Vec<u32> {
@@ -45,7 +47,7 @@ fn bits(state: &[NamedTensor]) -> Vec<u32> {
 #[test]
 fn a_saved_state_continues_to_the_same_bits() {
     for optimizer in [json!({ "adamw": { "weight_decay": 0.1 } }), json!({ "sgd": { "momentum": 0.9 } })] {
-        let mut whole = engine(&optimizer, 4);
+        let mut whole = trainer(&optimizer, 4);
         let mut halfway = None;
         for step in 0..8 {
             if step == 4 {
@@ -53,45 +55,45 @@ fn a_saved_state_continues_to_the_same_bits() {
             }
             private_step(&mut whole, step);
         }
-        let mut resumed = engine(&optimizer, 4);
+        let mut resumed = trainer(&optimizer, 4);
         resumed.load_state(halfway.unwrap()).unwrap();
         for step in 4..8 {
             private_step(&mut resumed, step);
         }
         assert_eq!(bits(&whole.state()), bits(&resumed.state()), "{optimizer}");
-        assert!(bits(&whole.weights()) != bits(&engine(&optimizer, 4).weights()), "it must have moved");
+        assert!(bits(&whole.weights()) != bits(&trainer(&optimizer, 4).weights()), "it must have moved");
     }
 }
 
 #[test]
 fn training_lowers_the_loss_of_what_it_trains_on() {
-    let mut engine = engine(&json!({ "adamw": {} }), 4);
+    let mut trainer = trainer(&json!({ "adamw": {} }), 4);
     let row = |row: u32| (0..10).map(|at| (row + 3 * at) % 40).collect::<Vec<_>>();
     let text: Vec<Example> = (0..6).map(|at| Example::causal(&row(at))).collect();
-    let (before, count) = engine.nll(&text).unwrap();
+    let (before, count) = trainer.nll(&text).unwrap();
     assert!((before / count as f64 - 40.0_f64.ln()).abs() < 0.1, "the start is near uniform");
     for _ in 0..60 {
-        engine.plain_step(&text, PlainStep { expected_batch_size: 6.0, learning_rate: 1e-2 }).unwrap();
+        trainer.plain_step(&text, PlainStep { expected_batch_size: 6.0, learning_rate: 1e-2 }).unwrap();
     }
-    assert!(engine.nll(&text).unwrap().0 < 0.3 * before);
+    assert!(trainer.nll(&text).unwrap().0 < 0.3 * before);
 }
 
 /// Oracle: the softmax of the logits, token by token.
 #[test]
 fn predictions_are_those_of_the_logits() {
-    let mut engine = engine(&json!({ "adamw": {} }), 3);
-    private_step(&mut engine, 3);
+    let mut trainer = trainer(&json!({ "adamw": {} }), 3);
+    private_step(&mut trainer, 3);
     let examples = lot(2);
     assert!(examples.len() > 4 && examples.iter().any(|example| example.targets.is_empty()));
-    let sums = engine.nll_each(&examples).unwrap();
+    let sums = trainer.nll_each(&examples).unwrap();
     let mut hits = [0, 0];
-    for ((example, got), sum) in examples.iter().zip(engine.predictions(&examples).unwrap()).zip(sums) {
+    for ((example, got), sum) in examples.iter().zip(trainer.predictions(&examples).unwrap()).zip(sums) {
         assert_eq!(got.len(), example.targets.len());
         assert!((got.iter().map(|prediction| prediction.nll).sum::<f64>() - sum).abs() < 1e-9);
         if example.targets.is_empty() {
             continue;
         }
-        let logits = engine.logits(example).unwrap();
+        let logits = trainer.logits(example).unwrap();
         for ((&target, got), row) in example.targets.iter().zip(got).zip(logits) {
             let total: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();
             assert!((got.nll - (total.ln() - f64::from(row[target as usize]))).abs() < 1e-5);
@@ -106,20 +108,20 @@ fn predictions_are_those_of_the_logits() {
 #[test]
 fn an_empty_private_lot_still_moves_the_weights_and_an_empty_baseline_lot_does_not() {
     let optimizer = json!({ "sgd": {} });
-    let mut private = engine(&optimizer, 4);
+    let mut private = trainer(&optimizer, 4);
     let start = bits(&private.weights());
     private_step(&mut private, 0);
     assert!(lot(0).is_empty());
     assert_ne!(bits(&private.weights()), start);
-    let mut plain = engine(&optimizer, 4);
+    let mut plain = trainer(&optimizer, 4);
     plain.plain_step(&[], PlainStep { expected_batch_size: 6.0, learning_rate: 1e-2 }).unwrap();
     assert_eq!(bits(&plain.weights()), start);
 }
 
 #[test]
 fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothing() {
-    let mut engine = engine(&json!({ "adamw": {} }), 4);
-    let before = bits(&engine.state());
+    let mut trainer = trainer(&json!({ "adamw": {} }), 4);
+    let before = bits(&trainer.state());
     let good = DpStep {
         noise_multiplier: 1.0,
         l2_clip_norm: 1.0,
@@ -130,10 +132,10 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
     let rng = TestRng::from_seed(2);
     let long = [Example::causal(&[1]), Example::causal(&[7; 12])];
     assert_eq!(
-        engine.dp_step(&long, good, &rng),
-        Err(EngineError::Example { index: 1, problem: "is longer than the model's context" })
+        trainer.dp_step(&long, good, &rng),
+        Err(TrainError::Example { index: 1, problem: "is longer than the model's context" })
     );
-    let unknown = engine.dp_step(&[Example::causal(&[1, 40])], good, &rng).unwrap_err().to_string();
+    let unknown = trainer.dp_step(&[Example::causal(&[1, 40])], good, &rng).unwrap_err().to_string();
     assert!(unknown.contains("example 0") && !unknown.contains("40"), "{unknown}");
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for figures in [
@@ -141,8 +143,8 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
             DpStep { l2_clip_norm: bad, ..good },
             DpStep { expected_batch_size: bad, ..good },
         ] {
-            assert!(engine.dp_step(&lot(1), figures, &rng).is_err());
+            assert!(trainer.dp_step(&lot(1), figures, &rng).is_err());
         }
     }
-    assert_eq!(bits(&engine.state()), before);
+    assert_eq!(bits(&trainer.state()), before);
 }

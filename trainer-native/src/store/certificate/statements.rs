@@ -3,7 +3,7 @@
 use accountant::{Bounds, NeighboringRelation};
 use plan::{CertifiedPlan, Unit};
 
-use crate::ledger::{Header, Randomness, Record};
+use crate::store::ledger::{Header, LedgerState, Randomness};
 
 /// Every reason for which a run protects nobody.
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
@@ -70,13 +70,13 @@ pub(super) fn unit(unit: Unit) -> String {
 }
 
 /// Conditions that the guarantee rests on and the program cannot check, or does not meet.
-pub(super) fn assumptions(plan: &CertifiedPlan, record: &Record) -> Vec<String> {
+pub(super) fn assumptions(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let mut list = if plan.plan().is_public() {
         vec!["The training text is public, as the plan declares: this program cannot check it.".to_owned()]
     } else {
         conditions_of_privacy(plan)
     };
-    if let Some(sha256) = record.initial_weights() {
+    if let Some(sha256) = ledger.initial_weights() {
         list.push(format!(
             "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made without \
              the private text, as the plan declares; ε says nothing about the text that checkpoint was made from."

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Certificate;
-use crate::ledger::Randomness;
+use crate::store::ledger::Randomness;
 
 pub(super) fn render(certificate: &Certificate) -> String {
     let mut text = String::new();
@@ -97,7 +97,7 @@ fn ledger(out: &mut String, c: &Certificate) -> std::fmt::Result {
         )?;
     }
     writeln!(out, "\n| times | event |\n|---|---|")?;
-    for charge in &l.charges {
+    for charge in l.charges.iter() {
         let event = serde_json::to_string(&charge.event).map_err(|_| std::fmt::Error)?;
         writeln!(out, "| {} | `{event}` |", charge.count)?;
     }

@@ -27,6 +27,12 @@ fn step(step: u64, attempt: u64) -> Entry {
     Entry::Step { step, attempt, event: event() }
 }
 
+fn charged(count: u64) -> Charges {
+    let mut charges = Charges::default();
+    charges.add(&event(), count);
+    charges
+}
+
 fn tokenizer() -> Entry {
     Entry::Tokenizer { sha256: "ef".repeat(32) }
 }
@@ -39,7 +45,7 @@ fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     {
         ledger.append(entry).unwrap();
     }
-    let bytes = fs::read(folder.path().join(FILE_NAME)).unwrap();
+    let bytes = fs::read(folder.path().join(files::LEDGER)).unwrap();
     (folder, bytes)
 }
 
@@ -48,10 +54,10 @@ fn what_is_appended_is_read_back_and_every_attempt_is_charged() {
     let (folder, bytes) = six_lines();
     let (ledger, torn) = Ledger::reopen(folder.path()).unwrap();
     assert_eq!(torn, 0);
-    assert_eq!(ledger.record().charges(), vec![(event(), 3)]);
-    assert_eq!((ledger.record().steps_reserved(), ledger.record().reservations()), (2, 3));
-    assert_eq!(ledger.record().attempts_of(1), 2);
-    assert_eq!(fs::read(folder.path().join(FILE_NAME)).unwrap(), bytes);
+    assert_eq!(ledger.state().charges(), charged(3));
+    assert_eq!((ledger.state().steps_reserved(), ledger.state().reservations()), (2, 3));
+    assert_eq!(ledger.state().attempts_of(1), 2);
+    assert_eq!(fs::read(folder.path().join(files::LEDGER)).unwrap(), bytes);
 }
 
 #[test]
@@ -71,20 +77,20 @@ fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
     }
     ledger.append(Entry::Completed { steps_done: 2, files: vec![] }).unwrap();
     assert!(ledger.append(step(2, 1)).is_err());
-    assert_eq!(Record::read(folder.path()).unwrap().entries().len(), 7);
+    assert_eq!(LedgerState::read(folder.path()).unwrap().entries().len(), 7);
 }
 
-/// PITFALLS 8, 9: a crash inside an append leaves any prefix of the line; the ledger reads on from the line before.
+/// PITFALLS 8, 9: a crash during an append leaves any prefix of the line; the ledger continues after the line before it.
 #[test]
 fn any_torn_last_line_is_counted_and_removed_and_no_whole_line_is_lost() {
     let (folder, bytes) = six_lines();
-    let path = folder.path().join(FILE_NAME);
+    let path = folder.path().join(files::LEDGER);
     let last_start = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     for end in last_start..bytes.len() {
         fs::write(&path, &bytes[..end]).unwrap();
         let (ledger, torn) = Ledger::reopen(folder.path()).unwrap();
         assert_eq!(torn, (end - last_start) as u64);
-        assert_eq!(ledger.record().reservations(), 2);
+        assert_eq!(ledger.state().reservations(), 2);
         assert_eq!(fs::read(&path).unwrap(), &bytes[..last_start]);
     }
 }
@@ -92,22 +98,22 @@ fn any_torn_last_line_is_counted_and_removed_and_no_whole_line_is_lost() {
 #[test]
 fn strict_reading_refuses_a_torn_line() {
     let (folder, bytes) = six_lines();
-    fs::write(folder.path().join(FILE_NAME), &bytes[..bytes.len() - 1]).unwrap();
-    assert_eq!(Record::read(folder.path()).unwrap_err().exit_code(), 1);
+    fs::write(folder.path().join(files::LEDGER), &bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(LedgerState::read(folder.path()).unwrap_err().exit_code(), 1);
 }
 
 #[test]
-fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_place() {
+fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_position() {
     let (folder, bytes) = six_lines();
-    let record = Record::read(folder.path()).unwrap();
-    let head = record.head();
-    assert!(record.continues(&head));
+    let state = LedgerState::read(folder.path()).unwrap();
+    let position = state.position();
+    assert!(state.continues(&position));
     let shorter = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
-    let (cut, _) = Record::parse_tolerating_torn_end(&bytes[..shorter]).unwrap();
-    assert!(!cut.continues(&head));
-    assert!(record.continues(&cut.head()));
-    assert!(!record.continues(&Head { lines: 0, sha256: head.sha256.clone() }));
-    assert!(!record.continues(&Head { lines: 6, sha256: "00".repeat(32) }));
+    let (cut, _) = LedgerState::parse_tolerating_torn_end(&bytes[..shorter]).unwrap();
+    assert!(!cut.continues(&position));
+    assert!(state.continues(&cut.position()));
+    assert!(!state.continues(&LedgerPosition { lines: 0, sha256: position.sha256.clone() }));
+    assert!(!state.continues(&LedgerPosition { lines: 6, sha256: "00".repeat(32) }));
 }
 
 proptest! {
@@ -117,22 +123,22 @@ proptest! {
         let (_folder, mut bytes) = six_lines();
         let index = position.index(bytes.len());
         bytes[index] ^= 1 << bit;
-        let strict = Record::parse_tolerating_torn_end(&bytes);
+        let strict = LedgerState::parse_tolerating_torn_end(&bytes);
         prop_assert!(strict.is_err() || strict.unwrap().1 > 0, "byte {index} bit {bit}");
     }
 
     /// Charges never go down as a ledger grows, whatever the order of crashes and resumes.
     #[test]
     fn charges_count_every_reservation(crashes in prop::collection::vec(1_u64..4, 1..12)) {
-        let mut record = Record::empty();
-        record.extend(Entry::Header(header())).unwrap();
-        record.extend(tokenizer()).unwrap();
+        let mut state = LedgerState::empty();
+        state.extend(Entry::Header(header())).unwrap();
+        state.extend(tokenizer()).unwrap();
         let mut total = 0;
         for (index, attempts) in crashes.iter().enumerate() {
             for attempt in 1..=*attempts {
-                record.extend(step(index as u64, attempt)).unwrap();
+                state.extend(step(index as u64, attempt)).unwrap();
                 total += 1;
-                prop_assert_eq!(record.charges(), vec![(event(), total)]);
+                prop_assert_eq!(state.charges(), charged(total));
             }
         }
     }

@@ -5,24 +5,19 @@
 
 use crc::{CRC_32_ISCSI, Crc};
 
-use super::Metric;
-
-/// Name of the event file in a run folder; TensorBoard looks for `tfevents`.
-pub const FILE_NAME: &str = "events.out.tfevents.run";
+use super::metrics::Metric;
 
 const CASTAGNOLI: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// The record that begins a file and names its version.
-#[must_use]
-pub fn preamble() -> Vec<u8> {
+pub(super) fn preamble() -> Vec<u8> {
     let mut event = Vec::new();
     field_bytes(&mut event, 3, b"brain.Event:2");
     record(&event)
 }
 
 /// The scalars of a metric as one record.
-#[must_use]
-pub fn scalars(metric: &Metric) -> Vec<u8> {
+pub(super) fn scalars(metric: &Metric) -> Vec<u8> {
     let nll = *metric.evaluation_nll.get();
     let values = [
         ("privacy/epsilon_upper", *metric.epsilon.get()),
@@ -84,7 +79,7 @@ fn masked(data: &[u8]) -> [u8; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::Released;
+    use crate::disclosure::Released;
 
     /// Oracle: what TensorBoard 2.21's own `RecordWriter` and `Event` write for the same values.
     #[test]

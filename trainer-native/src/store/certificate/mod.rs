@@ -11,18 +11,13 @@ use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, Unit};
 use serde::Serialize;
 
+use super::accounting::{check_same_plan, spent};
+use super::ledger::{Charges, FileDigest, LedgerState, Randomness};
 use crate::RunError;
-use crate::charging::Charging;
-use crate::ledger::{FileDigest, Randomness, Record, compose};
-
-/// Name of the certificate for programs in a run folder.
-pub const JSON_FILE_NAME: &str = "certificate.json";
-/// Name of the certificate for readers in a run folder.
-pub const MARKDOWN_FILE_NAME: &str = "certificate.md";
 
 /// The certificate of a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Certificate {
+pub(crate) struct Certificate {
     /// Version of this shape.
     pub certificate_version: u32,
     /// Name of the plan.
@@ -51,7 +46,7 @@ pub struct Certificate {
 
 /// The guarantee in figures and words.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Guarantee {
+pub(crate) struct Guarantee {
     /// Certified bounds on the ε spent by the run, tokenizer and training together; absent in a run without noise.
     pub epsilon: Option<Bounds>,
     /// Certified bounds on the ε that the plan allows, spare steps included; absent in a run without noise.
@@ -68,7 +63,7 @@ pub struct Guarantee {
 
 /// The mechanisms in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mechanisms {
+pub(crate) struct Mechanisms {
     /// How batches were drawn.
     pub sampling: plan::Sampling,
     /// Units declared public: N.
@@ -89,7 +84,7 @@ pub struct Mechanisms {
 
 /// A phase of training in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PhaseSummary {
+pub(crate) struct PhaseSummary {
     /// T, steps planned.
     pub steps: u64,
     /// q, the probability with which a unit joins a step.
@@ -102,7 +97,7 @@ pub struct PhaseSummary {
 
 /// The ledger in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LedgerSummary {
+pub(crate) struct LedgerSummary {
     /// Number of lines.
     pub lines: u64,
     /// Digest of the last line, which covers all.
@@ -118,21 +113,12 @@ pub struct LedgerSummary {
     /// Times the run was taken up again.
     pub resumes: u64,
     /// What was spent, by kind.
-    pub charges: Vec<Charge>,
-}
-
-/// An event and how often it was spent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Charge {
-    /// The event.
-    pub event: DpEvent,
-    /// How often.
-    pub count: u64,
+    pub charges: Charges,
 }
 
 /// Who computed ε and how.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Accountant {
+pub(crate) struct Accountant {
     /// Version of the accountant.
     pub version: String,
     /// Its method.
@@ -141,7 +127,7 @@ pub struct Accountant {
 
 /// Digests, all SHA-256.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Hashes {
+pub(crate) struct Hashes {
     /// Of the certified plan's canonical JSON.
     pub plan: String,
     /// Of the plan file as the user wrote it.
@@ -155,17 +141,17 @@ impl Certificate {
     ///
     /// # Errors
     /// [`RunError::Verification`] if the two do not belong together, or the run is not over.
-    pub fn derive(plan: &CertifiedPlan, record: &Record) -> Result<Self, RunError> {
-        check_same_plan(plan, record)?;
-        let Some((steps_done, files)) = record.completed() else {
+    pub fn derive(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Self, RunError> {
+        check_same_plan(plan, ledger)?;
+        let Some((steps_done, files)) = ledger.completed() else {
             return Err(RunError::Verification(
                 "the ledger has no completion line: the run is not over; continue it with --resume"
                     .to_owned(),
             ));
         };
-        let header = record.header();
+        let header = ledger.header();
         let reasons = statements::not_private_because(plan, header);
-        let epsilon = spent(plan, record)?;
+        let epsilon = spent(plan, ledger)?;
         let planned_epsilon = header.protected.then(|| plan.epsilon());
         Ok(Self {
             certificate_version: 1,
@@ -181,8 +167,8 @@ impl Certificate {
                 relation: header.relation,
             },
             not_private_because: reasons,
-            mechanisms: mechanisms(plan, record),
-            ledger: ledger_summary(plan, record, steps_done),
+            mechanisms: mechanisms(plan, ledger),
+            ledger: ledger_summary(plan, ledger, steps_done),
             accountant: Accountant {
                 version: header.accountant_version.clone(),
                 method: header.accountant_method.clone(),
@@ -192,7 +178,7 @@ impl Certificate {
                 plan_file: header.plan_file_sha256.clone(),
                 files: files.to_vec(),
             },
-            assumptions: statements::assumptions(plan, record),
+            assumptions: statements::assumptions(plan, ledger),
             not_protected: statements::not_protected(plan),
         })
     }
@@ -231,58 +217,7 @@ impl Certificate {
     }
 }
 
-/// Bounds on the ε of what a ledger has charged; `None` for a run whose steps add no noise.
-///
-/// # Errors
-/// [`RunError::Failed`] if the accountant has no certified answer.
-pub fn spent(plan: &CertifiedPlan, record: &Record) -> Result<Option<Bounds>, RunError> {
-    if record.header().protected { epsilon_of(plan, &record.charges()).map(Some) } else { Ok(None) }
-}
-
-/// Bounds on the ε of charges at the plan's δ and relation.
-///
-/// # Errors
-/// [`RunError::Failed`] if the accountant has no certified answer.
-pub fn epsilon_of(plan: &CertifiedPlan, charges: &[(DpEvent, u64)]) -> Result<Bounds, RunError> {
-    if charges.is_empty() {
-        return Ok(Bounds { lower: 0.0, upper: 0.0 });
-    }
-    accountant::epsilon(&compose(charges), plan.delta(), plan.plan().privacy().relation)
-        .map_err(|error| RunError::Failed(format!("accountant: {error}")))
-}
-
-/// Holds a ledger's header and events against a plan.
-pub(crate) fn check_same_plan(plan: &CertifiedPlan, record: &Record) -> Result<(), RunError> {
-    use crate::ledger::Entry;
-    let header = record.header();
-    let differs =
-        |what: &str| Err(RunError::Verification(format!("the ledger was not written for this plan: {what}")));
-    if header.plan_sha256 != plan.hash() {
-        return differs("the plan's digest differs");
-    }
-    if header.relation != plan.plan().privacy().relation {
-        return differs("the neighbouring relation differs");
-    }
-    let mut charging = Charging::default();
-    for entry in record.entries() {
-        let fits = match entry {
-            Entry::Release { event } => {
-                plan.tokenizer_release().is_some_and(|release| release.event == *event)
-            }
-            Entry::Step { step, event, .. } => charging.due(plan, *step).as_ref() == Some(event),
-            Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
-            Entry::InitialWeights { .. } => plan.plan().model().initial != plan::Initial::Random,
-            _ => true,
-        };
-        if !fits {
-            return differs("an event is not one of the plan's");
-        }
-        charging.note(plan, entry);
-    }
-    Ok(())
-}
-
-fn mechanisms(plan: &CertifiedPlan, record: &Record) -> Mechanisms {
+fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
     let settings = plan.plan();
     Mechanisms {
         sampling: settings.privacy().sampling,
@@ -301,20 +236,20 @@ fn mechanisms(plan: &CertifiedPlan, record: &Record) -> Mechanisms {
             .collect(),
         spare_steps: settings.privacy().spare_steps,
         vocabulary_release: plan.tokenizer_release().map(|release| release.event.clone()),
-        randomness: record.header().randomness,
+        randomness: ledger.header().randomness,
     }
 }
 
-fn ledger_summary(plan: &CertifiedPlan, record: &Record, steps_done: u64) -> LedgerSummary {
-    let head = record.head();
+fn ledger_summary(plan: &CertifiedPlan, ledger: &LedgerState, steps_done: u64) -> LedgerSummary {
+    let position = ledger.position();
     LedgerSummary {
-        lines: head.lines,
-        sha256: head.sha256,
+        lines: position.lines,
+        sha256: position.sha256,
         steps_done,
         steps_planned: plan.total_steps(),
-        reservations: record.reservations(),
-        burned: record.reservations() - steps_done,
-        resumes: record.resumes(),
-        charges: record.charges().into_iter().map(|(event, count)| Charge { event, count }).collect(),
+        reservations: ledger.reservations(),
+        burned: ledger.reservations() - steps_done,
+        resumes: ledger.resumes(),
+        charges: ledger.charges(),
     }
 }

@@ -1,17 +1,18 @@
-//! The entries of a ledger, checked against each other, and what they add up to.
+//! The entries of a ledger, each checked against those before it, and what they add up to.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use accountant::DpEvent;
 
-use super::FILE_NAME;
+use super::charges::Charges;
 use super::entry::{self, Entry, FileDigest, Header};
+use crate::store::files;
 use crate::{RunError, durable};
 
-/// A place in a ledger: a checkpoint names the one it was taken at.
+/// A position in a ledger. A checkpoint names the one it was taken at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub(crate) struct LedgerPosition {
     /// Number of lines.
     pub lines: u64,
     /// Digest of the last of them.
@@ -20,14 +21,14 @@ pub struct Head {
 
 /// The entries of a ledger, each a valid successor of those before it.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct LedgerState {
     entries: Vec<Entry>,
     digests: Vec<String>,
     attempts: HashMap<u64, u64>,
 }
 
-impl Record {
-    /// No entry yet; only this module sees a record without its header.
+impl LedgerState {
+    /// No entry yet; only this module sees a ledger without its header.
     pub(super) fn empty() -> Self {
         Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new() }
     }
@@ -37,38 +38,44 @@ impl Record {
     /// # Errors
     /// [`RunError::Storage`] if it cannot be read, [`RunError::Verification`] if any byte is not as it was written.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let (record, torn) = Self::parse_tolerating_torn_end(&durable::read(&folder.join(FILE_NAME))?)?;
+        let (state, torn) = Self::parse_tolerating_torn_end(&durable::read(&folder.join(files::LEDGER))?)?;
         if torn == 0 {
-            Ok(record)
+            Ok(state)
         } else {
             Err(RunError::Verification(format!(
-                "{FILE_NAME} ends in an unfinished line of {torn} bytes; a crash leaves one: continue the run with --resume"
+                "{} ends in an unfinished line of {torn} bytes, as a crash leaves it; continue the run with --resume",
+                files::LEDGER
             )))
         }
     }
 
-    /// Reads whole lines, and counts the bytes after the last line end.
+    /// Reads the whole lines and counts the bytes after the last line end.
     pub(super) fn parse_tolerating_torn_end(bytes: &[u8]) -> Result<(Self, u64), RunError> {
-        let mut record = Self::empty();
+        let mut state = Self::empty();
         let mut torn = 0;
         for line in bytes.split_inclusive(|&byte| byte == b'\n') {
             match line.strip_suffix(b"\n") {
                 None => torn = line.len() as u64,
-                Some(line) => record.read_line(line)?,
+                Some(line) => state.read_line(line)?,
             }
         }
-        if record.entries.is_empty() {
+        if state.entries.is_empty() {
             return Err(RunError::Verification(format!(
-                "{FILE_NAME} has no header line; this folder holds no run"
+                "{} has no header line; this folder holds no run",
+                files::LEDGER
             )));
         }
-        Ok((record, torn))
+        Ok((state, torn))
     }
 
     fn read_line(&mut self, line: &[u8]) -> Result<(), RunError> {
         let sequence = self.entries.len() as u64;
         let malformed = |reason: &str| {
-            RunError::Verification(format!("line {} of {FILE_NAME} was altered: {reason}", sequence + 1))
+            RunError::Verification(format!(
+                "line {} of {} was altered: {reason}",
+                sequence + 1,
+                files::LEDGER
+            ))
         };
         let (entry, _) = entry::decode(line, sequence, self.last_digest()).map_err(malformed)?;
         self.extend(entry).map(|_| ()).map_err(|error| malformed(&error.to_string()))
@@ -78,7 +85,7 @@ impl Record {
         self.digests.last().map_or(entry::NO_PREVIOUS, String::as_str)
     }
 
-    /// The line, with its end, that `entry` would be.
+    /// The line that `entry` would be, with its line end.
     pub(super) fn line_after(&self, entry: &Entry) -> Result<String, RunError> {
         self.check_follows(entry)
             .map_err(|reason| RunError::Failed(format!("the ledger refuses an entry: {reason}")))?;
@@ -88,7 +95,7 @@ impl Record {
         Ok(line)
     }
 
-    /// Adds `entry` and gives its line.
+    /// Adds `entry` and returns its line.
     pub(super) fn extend(&mut self, entry: Entry) -> Result<String, RunError> {
         let line = self.line_after(&entry)?;
         let (_, digest) = entry::encode(self.entries.len() as u64, self.last_digest(), &entry)
@@ -101,7 +108,7 @@ impl Record {
         Ok(line)
     }
 
-    /// The grammar: header, at most one release, steps none of which is skipped, then nothing after completion.
+    /// The grammar: a header first, at most one release, no skipped step, nothing after completion.
     fn check_follows(&self, entry: &Entry) -> Result<(), &'static str> {
         let first = self.entries.is_empty();
         match entry {
@@ -150,13 +157,13 @@ impl Record {
         }
     }
 
-    /// The header. Every record that was read or created has one.
+    /// The header. Every ledger that was read or created has one.
     #[must_use]
     pub fn header(&self) -> &Header {
         match self.entries.first() {
             Some(Entry::Header(header)) => header,
             // `parse` and `create` put the header first; `check_follows` admits nothing before it.
-            _ => unreachable!("a record begins with its header"),
+            _ => unreachable!("a ledger begins with its header"),
         }
     }
 
@@ -184,7 +191,7 @@ impl Record {
         })
     }
 
-    /// SHA-256 of the checkpoint that the weights came from, if they came from one.
+    /// SHA-256 of the public checkpoint that training began from, if any.
     #[must_use]
     pub fn initial_weights(&self) -> Option<&str> {
         self.entries.iter().find_map(|entry| match entry {
@@ -193,7 +200,7 @@ impl Record {
         })
     }
 
-    /// Logical steps reserved at least once; they are 0, 1, … without a gap.
+    /// Logical steps reserved at least once: 0, 1, … without a gap.
     #[must_use]
     pub fn steps_reserved(&self) -> u64 {
         self.attempts.len() as u64
@@ -205,19 +212,19 @@ impl Record {
         self.attempts.get(&step).copied().unwrap_or(0)
     }
 
-    /// All reservations of steps, those that crashes burned included.
+    /// All reservations of steps, including those that crashes burned.
     #[must_use]
     pub fn reservations(&self) -> u64 {
         self.attempts.values().sum()
     }
 
-    /// How often a process took the run up again.
+    /// How often a process resumed the run.
     #[must_use]
     pub fn resumes(&self) -> u64 {
         self.entries.iter().filter(|entry| matches!(entry, Entry::Resume { .. })).count() as u64
     }
 
-    /// Steps done and files left, if the run is over.
+    /// Steps done and files written, if the run is complete.
     #[must_use]
     pub fn completed(&self) -> Option<(u64, &[FileDigest])> {
         match self.entries.last() {
@@ -226,49 +233,31 @@ impl Record {
         }
     }
 
-    /// Every kind of event spent and how often, in the order of first use. A baseline's steps are not among them, nor
-    /// the empty events of steps whose pass is paid for.
+    /// Every kind of event spent and its count, in the order of first use. A baseline's steps are not among them, nor
+    /// the empty events of steps whose pass is already charged.
     #[must_use]
-    pub fn charges(&self) -> Vec<(DpEvent, u64)> {
-        let mut charges: Vec<(DpEvent, u64)> = Vec::new();
+    pub fn charges(&self) -> Charges {
+        let mut charges = Charges::default();
         for entry in &self.entries {
             if let Entry::Release { event } | Entry::Step { event, .. } = entry
                 && *event != (DpEvent::Composed { events: Vec::new() })
             {
-                charge(&mut charges, event, 1);
+                charges.add(event, 1);
             }
         }
         charges
     }
 
-    /// The last line's place.
+    /// The position of the last line.
     #[must_use]
-    pub fn head(&self) -> Head {
-        Head { lines: self.entries.len() as u64, sha256: self.last_digest().to_owned() }
+    pub fn position(&self) -> LedgerPosition {
+        LedgerPosition { lines: self.entries.len() as u64, sha256: self.last_digest().to_owned() }
     }
 
-    /// Whether this ledger is the one `head` was taken from, or continues it.
+    /// Whether this ledger is the one that `position` was taken from, or continues it.
     #[must_use]
-    pub fn continues(&self, head: &Head) -> bool {
-        let last = usize::try_from(head.lines).ok().and_then(|lines| lines.checked_sub(1));
-        last.and_then(|last| self.digests.get(last)).is_some_and(|digest| *digest == head.sha256)
+    pub fn continues(&self, position: &LedgerPosition) -> bool {
+        let last = usize::try_from(position.lines).ok().and_then(|lines| lines.checked_sub(1));
+        last.and_then(|last| self.digests.get(last)).is_some_and(|digest| *digest == position.sha256)
     }
-}
-
-/// Adds `count` uses of `event` to charges.
-pub fn charge(charges: &mut Vec<(DpEvent, u64)>, event: &DpEvent, count: u64) {
-    match charges.iter_mut().find(|(known, _)| known == event) {
-        Some((_, total)) => *total += count,
-        None => charges.push((event.clone(), count)),
-    }
-}
-
-/// The composition of charges, in the form that a certified plan's event has.
-#[must_use]
-pub fn compose(charges: &[(DpEvent, u64)]) -> DpEvent {
-    let repeated = |(event, count): &(DpEvent, u64)| match count {
-        1 => event.clone(),
-        _ => DpEvent::SelfComposed { event: Box::new(event.clone()), count: *count },
-    };
-    DpEvent::Composed { events: charges.iter().map(repeated).collect() }
 }

@@ -7,7 +7,6 @@
 //!
 //! An audit cannot prove a guarantee. It can refute one, which is how noise that was lost on the way shows.
 
-mod canary;
 mod score;
 
 use std::path::Path;
@@ -16,13 +15,9 @@ use accountant::Bounds;
 use plan::Device;
 use serde::Serialize;
 
-pub use canary::Canaries;
-
+use crate::RunError;
 use crate::run::{Request, run};
-use crate::{RunError, durable};
-
-/// Name of the findings in a run folder.
-pub const FILE_NAME: &str = "audit.json";
+use crate::store::{add_to_finished, files};
 
 /// How to audit.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,7 +112,7 @@ fn write(run: &Path, findings: &Findings) -> Result<(), RunError> {
     let mut text =
         serde_json::to_string_pretty(findings).map_err(|error| RunError::Failed(error.to_string()))?;
     text.push('\n');
-    durable::write_atomic(&run.join(FILE_NAME), text.as_bytes())
+    add_to_finished(run, files::AUDIT, text.as_bytes()).map(|_| ())
 }
 
 impl Findings {

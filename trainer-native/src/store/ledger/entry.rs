@@ -1,4 +1,4 @@
-//! One line of the ledger: what it says and how it is written.
+//! One line of the ledger: its contents and its encoding.
 
 use accountant::{DpEvent, NeighboringRelation};
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,19 @@ use crate::durable::sha256_hex;
 /// Where a run's random figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Randomness {
+pub(crate) enum Randomness {
     /// A secret 256-bit key of the operating system, a new one each process.
     OperatingSystem,
-    /// A known key: the run can be repeated and protects nobody.
+    /// A known key: the run can be repeated and is not private.
     TestKey {
-        /// The key. It is shown because it keeps no secret.
+        /// The key, which is public.
         key: u64,
     },
 }
 
-/// What the run promises, stated before it touches the data.
+/// What the run promises, written before it reads the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub(crate) struct Header {
     /// Version of the ledger's format.
     pub format: u32,
     /// SHA-256 of the certified plan's canonical JSON.
@@ -44,7 +44,7 @@ pub struct Header {
 
 /// A file of the finished run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileDigest {
+pub(crate) struct FileDigest {
     /// Name inside the run folder.
     pub name: String,
     /// SHA-256 of its bytes.
@@ -54,7 +54,7 @@ pub struct FileDigest {
 /// What a line records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Entry {
+pub(crate) enum Entry {
     /// The first line.
     Header(Header),
     /// The vocabulary is about to be released.
@@ -62,7 +62,7 @@ pub enum Entry {
         /// What it spends.
         event: DpEvent,
     },
-    /// The tokenizer is saved: what encodes the text from now on.
+    /// The tokenizer is saved; it encodes the text from now on.
     Tokenizer {
         /// SHA-256 of `tokenizer.json`.
         sha256: String,
@@ -88,23 +88,23 @@ pub enum Entry {
         /// As in `Step`.
         attempt: u64,
     },
-    /// A process took the run up again from its checkpoint.
+    /// A process resumed the run from its checkpoint.
     Resume {
         /// Steps done in the checkpoint.
         steps_done: u64,
         /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
         torn_bytes: u64,
     },
-    /// The run is over.
+    /// The run is complete.
     Completed {
         /// Logical steps done.
         steps_done: u64,
-        /// What the run leaves behind.
+        /// The files that the run wrote.
         files: Vec<FileDigest>,
     },
 }
 
-/// Digest that the first line names as its predecessor's.
+/// What the first line names as the digest of the line before it.
 pub(super) const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[derive(Serialize, Deserialize)]
@@ -114,7 +114,7 @@ struct Body {
     entry: Entry,
 }
 
-/// Writes a line (without its newline) and gives its digest.
+/// Writes a line (without its line end) and returns it with its digest.
 pub(super) fn encode(
     sequence: u64,
     previous: &str,

@@ -9,7 +9,7 @@
 use accountant::DpEvent;
 use plan::CertifiedPlan;
 
-use crate::ledger::{Entry, Record};
+use super::ledger::{Entry, LedgerState};
 
 /// Follows a ledger line by line.
 #[derive(Clone, Debug, Default)]
@@ -22,9 +22,9 @@ pub(crate) struct Charging {
 
 impl Charging {
     /// After all lines of a ledger.
-    pub fn after(plan: &CertifiedPlan, record: &Record) -> Self {
+    pub fn after(plan: &CertifiedPlan, ledger: &LedgerState) -> Self {
         let mut charging = Self::default();
-        record.entries().iter().for_each(|entry| charging.note(plan, entry));
+        ledger.entries().iter().for_each(|entry| charging.note(plan, entry));
         charging
     }
 

@@ -1,0 +1,166 @@
+//! Tokens by unit, and the windows that each unit owns.
+
+use dp_tokenizer::Tokenizer;
+use mechanisms::{PrivacyRng, Purpose};
+
+use super::token_file::TokenFile;
+use super::{UnitText, Units};
+use crate::RunError;
+use crate::disclosure::Private;
+
+/// How a unit's tokens are cut into windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSpec {
+    /// The end-of-text token.
+    pub eos: u32,
+    /// Tokens of a window that no other window has.
+    pub length: usize,
+    /// Whether a window begins with the last token of the one before it, from which its first own token is predicted.
+    pub overlaps: bool,
+}
+
+impl WindowSpec {
+    /// Whether the end-of-text token precedes a stretch of text. A user's second record follows that of the first.
+    pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
+        begins_record && begins_unit && self.overlaps
+    }
+}
+
+/// One window of a sampled unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitWindow {
+    /// The unit's index.
+    pub unit: u64,
+    /// At most [`WindowSpec::length`] tokens, and one more where windows overlap.
+    pub tokens: Vec<u32>,
+}
+
+/// The tokens of all units. Units of a token file come first.
+pub struct Dataset {
+    /// The token file, if the plan names one.
+    file: Option<TokenFile>,
+    /// The tokens of all others.
+    tokens: Vec<u32>,
+    /// Where each unit's tokens begin; one more entry than units.
+    starts: Vec<usize>,
+    spec: WindowSpec,
+}
+
+impl Dataset {
+    /// The units of a run's text, or of its token file.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a token file of another vocabulary than the run's.
+    pub fn new(units: Units, tokenizer: &Tokenizer, spec: WindowSpec) -> Result<Self, RunError> {
+        let Some(data) = units.tokens else {
+            return Ok(Self::encode(units.texts.for_mechanism(), tokenizer, spec));
+        };
+        let data = data.into_mechanism();
+        let vocab_size = data.vocab_size();
+        if vocab_size != tokenizer.vocab_size() as u64 {
+            return Err(RunError::Refused(format!(
+                "data.source: the token file has a vocabulary of {vocab_size} tokens, but the run's tokenizer has {}; \
+                 restore the files that the run began with",
+                tokenizer.vocab_size()
+            )));
+        }
+        let (file, mut starts) = TokenFile::new(data, spec);
+        starts.push(file.length());
+        Ok(Self { file: Some(file), tokens: Vec::new(), starts, spec })
+    }
+
+    /// Encodes the text of units, given in any order of units.
+    #[must_use]
+    pub fn encode(texts: &[UnitText], tokenizer: &Tokenizer, spec: WindowSpec) -> Self {
+        let mut order: Vec<&UnitText> = texts.iter().collect();
+        // Stable: a user's records stay in the corpus's order.
+        order.sort_by_key(|text| text.piece.unit);
+        let mut dataset = Self { file: None, tokens: Vec::new(), starts: Vec::new(), spec };
+        let mut unit = None;
+        for text in order {
+            if unit != Some(text.piece.unit) {
+                unit = Some(text.piece.unit);
+                dataset.starts.push(dataset.tokens.len());
+            }
+            let begins_unit = dataset.starts.last() == Some(&dataset.tokens.len());
+            if spec.starts_with_eos(text.begins_record, begins_unit) {
+                dataset.tokens.push(spec.eos);
+            }
+            dataset.tokens.extend(tokenizer.encode(&text.piece.text));
+            if text.ends_record {
+                dataset.tokens.push(spec.eos);
+            }
+        }
+        dataset.starts.push(dataset.tokens.len());
+        dataset
+    }
+
+    /// Adds units of one window each.
+    pub fn plant(&mut self, windows: &[Vec<u32>]) {
+        for window in windows {
+            self.tokens.extend(window);
+            self.starts.push(self.on_disk() + self.tokens.len());
+        }
+    }
+
+    /// Number of units. Private where the text is.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Number of windows of a unit.
+    #[must_use]
+    pub fn windows_of(&self, unit: usize) -> usize {
+        let tokens = self.starts[unit + 1] - self.starts[unit];
+        tokens.saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)
+    }
+
+    /// The tokens of one window of a unit.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a token file can no longer be read.
+    pub fn window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
+        let begin = self.starts[unit] + window * self.spec.length;
+        let end = begin + self.spec.length + usize::from(self.spec.overlaps);
+        let end = end.min(self.starts[unit + 1]);
+        match &self.file {
+            Some(file) if begin < file.length() => file.read(begin..end),
+            _ => Ok(self.tokens[begin - self.on_disk()..end - self.on_disk()].to_vec()),
+        }
+    }
+
+    /// Every window, in order.
+    ///
+    /// # Errors
+    /// As [`Self::window`].
+    pub fn all_windows(&self) -> Result<Vec<Vec<u32>>, RunError> {
+        (0..self.units())
+            .flat_map(|unit| (0..self.windows_of(unit)).map(move |window| self.window(unit, window)))
+            .collect()
+    }
+
+    fn on_disk(&self) -> usize {
+        self.file.as_ref().map_or(0, TokenFile::length)
+    }
+
+    /// One window of each sampled unit, chosen uniformly. A unit without windows contributes nothing. How many windows
+    /// there are is private; there may be none.
+    ///
+    /// # Errors
+    /// As [`Self::window`].
+    pub fn sample_windows(
+        &self,
+        units: &Private<Vec<u64>>,
+        step: u64,
+        rng: &impl PrivacyRng,
+    ) -> Result<Private<Vec<UnitWindow>>, RunError> {
+        let mut choices = rng.stream(Purpose::Window, step, 0);
+        let chosen = |&unit: &u64| {
+            let windows = self.windows_of(unit as usize);
+            let window = (windows > 0).then(|| choices.below(windows as u64) as usize)?;
+            Some(self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens }))
+        };
+        units.for_mechanism().iter().filter_map(chosen).collect::<Result<_, _>>().map(Private::new)
+    }
+}

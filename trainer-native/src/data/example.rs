@@ -1,0 +1,28 @@
+/// What an objective makes of one window of one privacy unit: everything that the loss of that example depends on.
+///
+/// The loss is the mean over the example's own targets, plus that of the sentence pair if there is one. Nothing in it
+/// depends on other examples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Example {
+    /// Input of the network, or of its encoder.
+    pub input: Vec<u32>,
+    /// Which of two sentences each token of `input` belongs to; empty where all belong to the first.
+    pub segments: Vec<u32>,
+    /// Input of the decoder, one token a target; empty for networks without one.
+    pub decoder_input: Vec<u32>,
+    /// Places in `input` at which the targets are predicted; empty where target i is predicted at place i.
+    pub positions: Vec<u32>,
+    /// The tokens to predict. An example without targets has a gradient of 0.
+    pub targets: Vec<u32>,
+    /// The class of the sentence pair, where that is predicted.
+    pub sentence: Option<u32>,
+}
+
+impl Example {
+    /// A window of L tokens as L − 1 inputs, each with the token that follows it as its target.
+    #[must_use]
+    pub fn causal(window: &[u32]) -> Self {
+        let input = window[..window.len().saturating_sub(1)].to_vec();
+        Self { targets: window.iter().skip(1).copied().collect(), input, ..Self::default() }
+    }
+}

@@ -1,0 +1,91 @@
+//! A run: prepare → train → finish.
+
+mod batches;
+mod finish;
+mod monitor;
+mod prepare;
+mod request;
+
+use mechanisms::{OsRng, PrivacyRng, TestRng};
+
+pub use crate::summary::Summary;
+pub use request::Request;
+
+use self::monitor::Monitor;
+use self::prepare::{Inputs, Prepared};
+use self::request::Job;
+use crate::device::{OnDevice, on_device};
+use crate::eval::Evaluation;
+use crate::nn::Kernels;
+use crate::store::RunStore;
+use crate::{RunError, stop};
+
+/// Carries out the plan of a request, or resumes it.
+///
+/// # Errors
+/// [`RunError`]. The plan and the training text are refused before anything is written.
+pub fn run(request: &Request) -> Result<Summary, RunError> {
+    let job = request.check()?;
+    stop::listen()?;
+    on_device(job.device, JobOnDevice(&job)).map_err(|error| RunError::Refused(error.to_string()))?
+}
+
+fn carry_out<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Result<Summary, RunError> {
+    let inputs = Inputs::read::<B>(job, &device)?;
+    let mut store = RunStore::open(&job.open_run())?;
+    if store.ledger().completed().is_some() {
+        let certificate = store.certify()?;
+        return Ok(Summary::of(store.path(), &certificate));
+    }
+    job.announce(store.ledger(), store.steps_done());
+    let mut prepared = Prepared::<B>::new(job, inputs, &mut store, device, rng)?;
+    let evaluation = train(job, &mut prepared, &mut store, rng)?;
+    let model = finish::finished_model(job, &prepared, evaluation, store.ledger().header())?;
+    let certificate = store.complete(prepared.end, model)?;
+    Ok(Summary::of(store.path(), &certificate))
+}
+
+/// Takes the steps that are left, each charged on the disk before its units are sampled. Returns the last step's
+/// evaluation, if a step was left.
+fn train<B: Kernels>(
+    job: &Job,
+    prepared: &mut Prepared<B>,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+) -> Result<Option<Evaluation>, RunError> {
+    let (plan, end) = (&job.plan, prepared.end);
+    store.begin_metrics()?;
+    let mut monitor = Monitor::start(plan, store.steps_done(), end);
+    for step in store.steps_done()..end {
+        store.reserve_step(step)?;
+        let examples = prepared.batches.sample(plan, step, rng)?;
+        prepared.trainer.step(plan, step, store.is_protected(), &examples, rng)?;
+        monitor.after_step(step + 1, prepared, store)?;
+        let is_last = step + 1 == end;
+        let interrupted = stop::requested() && !is_last;
+        if interrupted || is_last || job.checkpoints_at(step + 1) {
+            store.write_checkpoint(step + 1, prepared.trainer.state())?;
+        }
+        if interrupted {
+            break;
+        }
+    }
+    let evaluation = monitor.finish();
+    if store.steps_done() < end { Err(job.interrupted()) } else { Ok(evaluation) }
+}
+
+struct JobOnDevice<'a>(&'a Job);
+
+impl OnDevice for JobOnDevice<'_> {
+    type Output = Result<Summary, RunError>;
+
+    fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
+        match self.0.test_key {
+            Some(key) => carry_out::<B>(self.0, device, &TestRng::from_seed(key)),
+            None => {
+                let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;
+                carry_out::<B>(self.0, device, &rng)
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Public figures while training goes on: on the screen, in the metrics files, and on held-out text.
+
+use plan::CertifiedPlan;
+
+use super::prepare::Prepared;
+use crate::RunError;
+use crate::disclosure::Released;
+use crate::eval::Evaluation;
+use crate::nn::Kernels;
+use crate::optim::learning_rate;
+use crate::progress::{Progress, Tick};
+use crate::store::RunStore;
+use crate::store::metrics::Metric;
+
+/// Shows and writes released figures after each step.
+pub(super) struct Monitor<'a> {
+    plan: &'a CertifiedPlan,
+    progress: Progress,
+    end: u64,
+    /// Of the last step, if it was evaluated.
+    evaluation: Option<Evaluation>,
+}
+
+impl<'a> Monitor<'a> {
+    pub fn start(plan: &'a CertifiedPlan, first: u64, end: u64) -> Self {
+        Self { plan, progress: Progress::start(first, end), end, evaluation: None }
+    }
+
+    /// Evaluates where the plan says so and shows where the run stands. Most steps only move the bar, since ε takes a
+    /// moment to compute.
+    pub fn after_step<B: Kernels>(
+        &mut self,
+        steps_done: u64,
+        run: &Prepared<B>,
+        store: &mut RunStore<'_>,
+    ) -> Result<(), RunError> {
+        let plan = self.plan.plan();
+        let every = plan.evaluation().map(|evaluation| evaluation.every);
+        let evaluates = steps_done == self.end || every.is_some_and(|every| steps_done.is_multiple_of(every));
+        self.progress.moved(steps_done);
+        self.evaluation = None;
+        if !evaluates && !self.progress.due() {
+            return Ok(());
+        }
+        let epsilon = store.spent()?;
+        if evaluates {
+            self.evaluation = run.evaluate()?;
+            let nll = self.evaluation.as_ref().map(|figures| figures.perplexity.get().ln());
+            let rate = learning_rate(&plan.training().learning_rate, steps_done - 1, self.plan.total_steps());
+            store.append_metric(&Metric {
+                step: steps_done,
+                learning_rate: Released::from_plan(rate),
+                gradient_to_noise: Released::from_mechanism(run.trainer.gradient_to_noise()),
+                l2_clip_norm: Released::from_mechanism(run.trainer.adapted_clip_norm()),
+                epsilon: Released::from_plan(epsilon.map(|bounds| bounds.upper)),
+                evaluation_nll: Released::from_public_text(nll),
+            })?;
+            if let Some(figures) = &self.evaluation {
+                self.progress.line(&format!("step {steps_done}: held-out {figures}"));
+            }
+        }
+        let batch = self.plan.phase(steps_done - 1).map_or(0, |phase| phase.expected_batch_size);
+        let expected_tokens = Released::from_plan(batch * u64::from(plan.model().context));
+        self.progress.show(&Tick { steps_done, expected_tokens, epsilon: Released::from_plan(epsilon) });
+        Ok(())
+    }
+
+    /// Removes the progress bar and returns the last step's evaluation, if it had one.
+    pub fn finish(self) -> Option<Evaluation> {
+        self.progress.finish();
+        self.evaluation
+    }
+}

@@ -1,0 +1,77 @@
+//! The file of an audit's canaries.
+
+use std::path::Path;
+
+use mechanisms::{PrivacyRng, Purpose};
+
+use super::files;
+use crate::data::Canaries;
+use crate::{RunError, durable};
+
+/// The canaries of a run for which `wanted` many were asked: those it began with, or new ones if it `may_begin`.
+///
+/// # Errors
+/// [`RunError::Refused`] if the run began with another number of canaries, or with none.
+pub(super) fn obtain(
+    folder: &Path,
+    wanted: Option<u32>,
+    may_begin: bool,
+    rng: &impl PrivacyRng,
+) -> Result<Option<Canaries>, RunError> {
+    let refused = |what: String| {
+        Err(RunError::Refused(format!(
+            "the run in {} began {what}; use the same again, or choose another folder with --out",
+            folder.display()
+        )))
+    };
+    match (read_canaries(folder)?, wanted) {
+        (None, None) => Ok(None),
+        (None, Some(_)) if !may_begin => refused("without canaries".to_owned()),
+        (None, Some(count)) => {
+            // 53 bits, so that every JSON reader keeps it.
+            let seed = rng.stream(Purpose::Audit, 0, 0).below(1 << 53);
+            let canaries = Canaries { count, seed };
+            let text =
+                serde_json::to_string(&canaries).map_err(|error| RunError::Failed(error.to_string()))?;
+            durable::write_atomic(&folder.join(files::CANARIES), text.as_bytes())?;
+            Ok(Some(canaries))
+        }
+        (Some(found), wanted) if wanted == Some(found.count) => Ok(Some(found)),
+        (Some(found), _) => refused(format!("as an audit with {} canaries", found.count)),
+    }
+}
+
+/// The canaries that a run folder holds, if any.
+///
+/// # Errors
+/// [`RunError::Refused`] if their file is malformed.
+pub(crate) fn read_canaries(folder: &Path) -> Result<Option<Canaries>, RunError> {
+    let path = folder.join(files::CANARIES);
+    if !path.exists() {
+        return Ok(None);
+    }
+    serde_json::from_slice(&durable::read(&path)?)
+        .map(Some)
+        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::TestRng;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_keeps_its_canaries_and_takes_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, rng) = (folder.path(), TestRng::from_seed(1));
+        assert_eq!(obtain(path, None, true, &rng).unwrap(), None);
+        assert!(obtain(path, Some(10), false, &rng).is_err(), "begun without");
+        let first = obtain(path, Some(10), true, &rng).unwrap();
+        let again = obtain(path, Some(10), false, &TestRng::from_seed(2)).unwrap();
+        assert!(first.is_some() && first == again, "a resumed run plants the same canaries");
+        for other in [None, Some(11)] {
+            assert!(obtain(path, other, false, &rng).is_err());
+        }
+    }
+}

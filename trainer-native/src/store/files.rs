@@ -1,0 +1,87 @@
+//! Names of the files in a run folder, and what a folder must hold to be used.
+
+use std::fs;
+use std::path::Path;
+
+use crate::RunError;
+
+/// The plan, byte for byte as the user gave it.
+pub(crate) const PLAN: &str = "plan.json";
+/// What was spent.
+pub(crate) const LEDGER: &str = "ledger.jsonl";
+/// State of a run between two steps.
+pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The tokenizer.
+pub(crate) const TOKENIZER: &str = "tokenizer.json";
+/// The tokenizer's settings as `transformers` reads them.
+pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+/// Weights of a finished model, here and in a checkpoint of `transformers`.
+pub(crate) const MODEL: &str = "model.safetensors";
+/// Configuration of a model, here and in a checkpoint of `transformers`.
+pub(crate) const CONFIG: &str = "config.json";
+/// Public figures of training, one line an evaluation.
+pub(crate) const METRICS: &str = "metrics.jsonl";
+/// The same for TensorBoard, which looks for `tfevents`.
+pub(crate) const TENSORBOARD: &str = "events.out.tfevents.run";
+/// Figures of the finished model on the public evaluation text.
+pub(crate) const EVALUATION: &str = "evaluation.json";
+/// Canaries of an audit.
+pub(crate) const CANARIES: &str = "canaries.json";
+/// Findings of an audit.
+pub(crate) const AUDIT: &str = "audit.json";
+/// The certificate for programs.
+pub(crate) const CERTIFICATE_JSON: &str = "certificate.json";
+/// The certificate for readers.
+pub(crate) const CERTIFICATE_MARKDOWN: &str = "certificate.md";
+/// The report of a finished run.
+pub(crate) const REPORT: &str = "report.html";
+
+/// Refuses a folder that holds no run.
+///
+/// # Errors
+/// [`RunError::Refused`], with what to give instead.
+pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
+    if folder.join(LEDGER).exists() {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "{} is not a run folder: it has no {LEDGER}; give the folder that `trainer-native --plan PLAN.json` wrote \
+         (default: runs/<plan name>)",
+        folder.display()
+    )))
+}
+
+/// Refuses a folder without a finished model.
+///
+/// # Errors
+/// [`RunError::Refused`], with the command that finishes the run.
+pub(crate) fn require_finished(folder: &Path) -> Result<(), RunError> {
+    require_run(folder)?;
+    if folder.join(MODEL).exists() {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "the run in {0} is not finished, so it has no model yet; continue it with `trainer-native --plan PLAN.json --out {0} \
+         --resume`",
+        folder.display()
+    )))
+}
+
+/// Refuses a folder with files of anything but a run: a stray `tokenizer.json` must never be taken for the run's.
+pub(super) fn require_empty(folder: &Path) -> Result<(), RunError> {
+    let Ok(listing) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in listing.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // A process that was killed before its ledger began leaves these.
+        let left_by_a_run =
+            name == PLAN || (name.starts_with('.') && (name == ".lock" || name.ends_with(".tmp")));
+        if !left_by_a_run {
+            return Err(RunError::Refused(format!(
+                "{} holds {name}, which no run wrote; give a new or empty folder with --out",
+                folder.display()
+            )));
+        }
+    }
+    Ok(())
+}

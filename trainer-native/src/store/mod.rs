@@ -1,0 +1,244 @@
+//! The run folder. [`RunStore`] is its only writer while a run goes on, and one process at a time owns it.
+//!
+//! | file | written by | when |
+//! |---|---|---|
+//! | `plan.json` | [`RunStore::open`] | once, before the ledger begins |
+//! | `ledger.jsonl` | [`ledger`] | a line before each computation that spends ε |
+//! | `tokenizer.json` | [`RunStore::save_tokenizer`] | after its release was charged |
+//! | `metrics.jsonl` and the TensorBoard file | [`metrics`] | after an evaluation |
+//! | `checkpoint.safetensors` | [`checkpoint`] | every few steps, replaced in one rename |
+//! | model files | [`RunStore::complete`] | at the end, before the ledger's completion line |
+//! | `certificate.json`, `certificate.md` | [`certificate`] | after the completion line |
+
+pub(crate) mod accounting;
+mod canaries;
+pub(crate) mod certificate;
+mod charging;
+mod checkpoint;
+pub(crate) mod files;
+pub(crate) mod ledger;
+pub(crate) mod metrics;
+mod open;
+mod tensorboard;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use accountant::{Bounds, DpEvent};
+use mechanisms::RandomnessSource;
+use plan::CertifiedPlan;
+
+pub(crate) use canaries::read_canaries;
+pub(crate) use open::{OpenRun, RunMode};
+
+use self::certificate::Certificate;
+use self::charging::Charging;
+use self::checkpoint::Checkpoint;
+use self::ledger::{Entry, FileDigest, Ledger, LedgerState};
+use self::metrics::{Metric, Metrics};
+use crate::durable::{self, FolderLock, sha256_hex};
+use crate::tensor_file::NamedTensor;
+use crate::{RunError, data::Canaries};
+
+/// A run folder that this process owns.
+pub(crate) struct RunStore<'a> {
+    plan: &'a CertifiedPlan,
+    path: PathBuf,
+    ledger: Ledger,
+    charging: Charging,
+    steps_done: u64,
+    saved_state: Option<Vec<NamedTensor>>,
+    metrics: Option<Metrics>,
+    _lock: FolderLock,
+}
+
+/// The files of a finished model, beside its tokenizer.
+pub(crate) struct FinishedModel {
+    /// `model.safetensors`
+    pub weights: Vec<u8>,
+    /// `config.json`
+    pub config: String,
+    /// `tokenizer_config.json`
+    pub tokenizer_config: String,
+    /// `evaluation.json`, if the plan has evaluation text.
+    pub evaluation: Option<String>,
+}
+
+impl RunStore<'_> {
+    /// The folder, to read from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The ledger as written so far.
+    pub fn ledger(&self) -> &LedgerState {
+        self.ledger.state()
+    }
+
+    /// Whether steps clip and add noise.
+    pub fn is_protected(&self) -> bool {
+        self.ledger().header().protected
+    }
+
+    /// Logical steps whose result is in the last checkpoint.
+    pub fn steps_done(&self) -> u64 {
+        self.steps_done
+    }
+
+    /// The state saved in the checkpoint that this process resumed from, to be taken once.
+    pub fn take_saved_state(&mut self) -> Option<Vec<NamedTensor>> {
+        self.saved_state.take()
+    }
+
+    /// Bounds on the ε spent so far; `None` in a run without noise.
+    pub fn spent(&self) -> Result<Option<Bounds>, RunError> {
+        accounting::spent(self.plan, self.ledger())
+    }
+
+    /// The step to end before: the plan's last, or an earlier one if crashes used up the spare steps.
+    pub fn affordable_end(&self) -> Result<u64, RunError> {
+        accounting::affordable_end(self.plan, self.ledger(), self.steps_done)
+    }
+
+    /// Records the public checkpoint that training begins from. A resumed run must begin from the same one.
+    pub fn record_initial_weights(&mut self, sha256: &str) -> Result<(), RunError> {
+        match self.ledger().initial_weights() {
+            Some(recorded) if recorded == sha256 => Ok(()),
+            Some(_) => Err(RunError::Refused(
+                "model.initial: the checkpoint changed since the run began; restore the original checkpoint"
+                    .to_owned(),
+            )),
+            None => self.ledger.append(Entry::InitialWeights { sha256: sha256.to_owned() }),
+        }
+    }
+
+    /// The tokenizer that the ledger names, checked against its digest; `None` before there is one.
+    pub fn tokenizer(&self) -> Result<Option<Vec<u8>>, RunError> {
+        let Some(sha256) = self.ledger().tokenizer() else { return Ok(None) };
+        let path = self.path.join(files::TOKENIZER);
+        let bytes = durable::read(&path)?;
+        if sha256_hex(&bytes) == sha256 {
+            Ok(Some(bytes))
+        } else {
+            Err(RunError::Verification(format!("{} is not the file that the run saved", path.display())))
+        }
+    }
+
+    /// Whether an earlier process saved a released tokenizer and ended before the ledger named it.
+    pub fn has_unrecorded_tokenizer(&self) -> bool {
+        self.ledger().release().is_some() && self.path.join(files::TOKENIZER).exists()
+    }
+
+    /// Charges the vocabulary release. The release may run once this returns.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if an earlier process charged it with a secret key and lost its result.
+    pub fn charge_release(&mut self, event: DpEvent, randomness: RandomnessSource) -> Result<(), RunError> {
+        match (self.ledger().release(), randomness) {
+            (None, _) => self.ledger.append(Entry::Release { event }),
+            (Some(_), RandomnessSource::OperatingSystem) => Err(open::release_lost()),
+            // A known key gives the same output again, so nothing more is released.
+            (Some(_), RandomnessSource::Test) => Ok(()),
+        }
+    }
+
+    /// Saves the tokenizer. The ledger does not name it yet.
+    pub fn save_tokenizer(&mut self, json: &str) -> Result<(), RunError> {
+        durable::write_atomic(&self.path.join(files::TOKENIZER), json.as_bytes())
+    }
+
+    /// Records the digest of the saved tokenizer.
+    pub fn record_tokenizer(&mut self) -> Result<(), RunError> {
+        let sha256 = digest(&self.path, files::TOKENIZER)?.sha256;
+        self.ledger.append(Entry::Tokenizer { sha256 })
+    }
+
+    /// The canaries of this run: those it began with, or new ones before the first step. See [`canaries::obtain`].
+    pub fn canaries(
+        &mut self,
+        wanted: Option<u32>,
+        rng: &impl mechanisms::PrivacyRng,
+    ) -> Result<Option<Canaries>, RunError> {
+        let may_begin = self.ledger().steps_reserved() == 0;
+        canaries::obtain(&self.path, wanted, may_begin, rng)
+    }
+
+    /// Opens the metrics files and drops what follows the last checkpoint.
+    pub fn begin_metrics(&mut self) -> Result<(), RunError> {
+        self.metrics = Some(Metrics::open(&self.path, self.steps_done)?);
+        Ok(())
+    }
+
+    /// Appends to the metrics files.
+    pub fn append_metric(&mut self, metric: &Metric) -> Result<(), RunError> {
+        self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.append(metric))
+    }
+
+    /// Reserves an attempt of a step. Its charge is on the disk when this returns; only then may the step run.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if it cannot be made durable, [`RunError::Failed`] past the plan's last step.
+    pub fn reserve_step(&mut self, step: u64) -> Result<(), RunError> {
+        let attempt = self.ledger().attempts_of(step) + 1;
+        if !self.is_protected() {
+            return self.ledger.append(Entry::UnprotectedStep { step, attempt });
+        }
+        let event = self.charging.due(self.plan, step);
+        let event = event.ok_or_else(|| RunError::Failed(format!("the plan has no step {step}")))?;
+        self.ledger.append(Entry::Step { step, attempt, event })?;
+        self.charging.note_step(self.plan, step);
+        Ok(())
+    }
+
+    /// Replaces the checkpoint: after a crash the folder holds the old one or this one, whole.
+    pub fn write_checkpoint(&mut self, steps_done: u64, state: Vec<NamedTensor>) -> Result<(), RunError> {
+        Checkpoint { steps_done, ledger: self.ledger().position(), state }.write(&self.path)?;
+        self.steps_done = steps_done;
+        Ok(())
+    }
+
+    /// Writes the finished model, closes the ledger and writes the certificate.
+    pub fn complete(&mut self, steps_done: u64, model: FinishedModel) -> Result<Certificate, RunError> {
+        let write = |name: &str, bytes: &[u8]| durable::write_atomic(&self.path.join(name), bytes);
+        write(files::MODEL, &model.weights)?;
+        write(files::CONFIG, model.config.as_bytes())?;
+        write(files::TOKENIZER_CONFIG, model.tokenizer_config.as_bytes())?;
+        let mut names = vec![
+            files::MODEL,
+            files::CONFIG,
+            files::TOKENIZER,
+            files::TOKENIZER_CONFIG,
+            files::METRICS,
+            files::TENSORBOARD,
+        ];
+        if let Some(evaluation) = model.evaluation {
+            write(files::EVALUATION, evaluation.as_bytes())?;
+            names.push(files::EVALUATION);
+        }
+        let files = names.into_iter().map(|name| digest(&self.path, name)).collect::<Result<_, _>>()?;
+        self.ledger.append(Entry::Completed { steps_done, files })?;
+        self.certify()
+    }
+
+    /// Writes the certificate of a completed run and removes its checkpoint.
+    pub fn certify(&mut self) -> Result<Certificate, RunError> {
+        let certificate = Certificate::derive(self.plan, self.ledger())?;
+        let write = |name: &str, text: String| durable::write_atomic(&self.path.join(name), text.as_bytes());
+        write(files::CERTIFICATE_JSON, certificate.to_json()?)?;
+        write(files::CERTIFICATE_MARKDOWN, certificate.to_markdown())?;
+        // The model is saved and the ledger closed, so there is nothing to resume.
+        let _ = fs::remove_file(self.path.join(files::CHECKPOINT));
+        Ok(certificate)
+    }
+}
+
+/// Adds a file to the folder of a finished run, which the certificate does not cover.
+pub(crate) fn add_to_finished(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, RunError> {
+    let path = folder.join(name);
+    durable::write_atomic(&path, bytes)?;
+    Ok(path)
+}
+
+fn digest(folder: &Path, name: &str) -> Result<FileDigest, RunError> {
+    Ok(FileDigest { name: name.to_owned(), sha256: sha256_hex(&durable::read(&folder.join(name))?) })
+}

@@ -1,0 +1,64 @@
+use mechanisms::MechanismError;
+use thiserror::Error;
+
+use crate::RunError;
+use crate::device::DeviceError;
+use crate::model::ModelError;
+use crate::nn::SelectionError;
+
+/// Why a model cannot be built, trained or measured.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// A model that cannot be built.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A figure of a step out of its range.
+    #[error("{what} = {value}; allowed: finite and above 0")]
+    Figure {
+        /// Name of the figure.
+        what: &'static str,
+        /// The given value.
+        value: f64,
+    },
+    /// A step that the plan does not have.
+    #[error("the plan has no step {step}")]
+    Step {
+        /// Logical step, from 0.
+        step: u64,
+    },
+    /// An example that does not fit the model. Its tokens are not shown: they may be private.
+    #[error(
+        "example {index} {problem}; cut windows to the model's context and encode them with its tokenizer"
+    )]
+    Example {
+        /// Index among the examples.
+        index: usize,
+        /// The problem.
+        problem: &'static str,
+    },
+    /// A saved state that does not fit the model.
+    #[error("saved state: tensor \"{name}\" {problem}; resume with the plan that wrote it")]
+    State {
+        /// Name of the tensor.
+        name: String,
+        /// The problem.
+        problem: &'static str,
+    },
+    /// A selection of trainable weights that the model does not have.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A mechanism refused its parameters.
+    #[error(transparent)]
+    Mechanism(#[from] MechanismError),
+}
+
+impl From<TrainError> for RunError {
+    /// Of a step under way; while a model is built its errors are [`RunError::Refused`].
+    fn from(error: TrainError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,199 @@
+//! A model in training: its weights, its optimizer, and the private step.
+
+mod error;
+mod measure;
+mod state;
+
+use mechanisms::{PrivacyRng, Stream};
+use plan::CertifiedPlan;
+
+pub use crate::dp::{DpStep, PlainStep};
+pub use error::TrainError;
+pub use measure::Prediction;
+
+use crate::data::Example;
+use crate::device;
+use crate::disclosure::Private;
+use crate::dp::{Lot, dp_gradient, plain_gradient};
+use crate::model::{ModelError, Network};
+use crate::nn::{Kernels, ParamSpec, Weights};
+use crate::optim::{Optimizer, learning_rate};
+use crate::tensor_file::NamedTensor;
+
+/// A model in training.
+pub struct Trainer<B: Kernels> {
+    model: Network,
+    weights: Weights<B>,
+    optimizer: Optimizer<B>,
+    clipping: plan::Clipping,
+    /// The clip norm of the next step, where clipping is adaptive and a step was taken.
+    adapted_clip_norm: Option<f64>,
+    /// Estimate of the last private step.
+    gradient_to_noise: Option<f64>,
+    physical_batch: usize,
+    recompute: bool,
+    device: B::Device,
+}
+
+/// Range of an adaptive clip norm, so that noise can be scaled by it.
+const SMALLEST_CLIP_NORM: f32 = 1e-12;
+const LARGEST_CLIP_NORM: f32 = 1e12;
+
+impl<B: Kernels> Trainer<B> {
+    /// Builds the model and draws its initial weights from `init`.
+    ///
+    /// # Errors
+    /// [`TrainError::Model`] for sizes that do not fit together.
+    pub fn new(
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+        init: &mut Stream,
+        physical_batch: usize,
+        device: B::Device,
+    ) -> Result<Self, TrainError> {
+        let network = Network::new(model, training, vocab_size)?;
+        let selection = network.selection(model)?;
+        if physical_batch == 0 {
+            let error = ModelError { what: "physical_batch", value: 0, allowed: "at least 1" };
+            return Err(error.into());
+        }
+        B::warm_up();
+        let mut weights = Weights::initialize(network.specs(), init, &device);
+        if let Some(selection) = selection {
+            weights = weights.restrict(selection, init, &device);
+        }
+        let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);
+        Ok(Self {
+            model: network,
+            weights,
+            optimizer,
+            clipping: training.clipping,
+            adapted_clip_norm: None,
+            gradient_to_noise: None,
+            physical_batch,
+            recompute: false,
+            device,
+        })
+    }
+
+    /// Sets whether the backward pass recomputes activations block by block. This saves memory and gives the same bits.
+    #[must_use]
+    pub fn recompute(self, recompute: bool) -> Self {
+        Self { recompute, ..self }
+    }
+
+    /// Sets the number format of the operands of products in training steps. Measurements always use 32 bits.
+    #[must_use]
+    pub fn precision(self, precision: plan::Precision) -> Self {
+        Self { weights: self.weights.precision(precision), ..self }
+    }
+
+    /// Takes a plan's step on its examples: with clipping and noise if the run is `protected`, else without.
+    ///
+    /// # Errors
+    /// As [`Trainer::dp_step`]; [`TrainError::Step`] if the plan has no such step.
+    pub fn step(
+        &mut self,
+        plan: &CertifiedPlan,
+        step: u64,
+        protected: bool,
+        examples: &Private<Vec<Example>>,
+        rng: &impl PrivacyRng,
+    ) -> Result<(), TrainError> {
+        let phase = plan.phase(step).ok_or(TrainError::Step { step })?;
+        let training = plan.plan().training();
+        let learning_rate = learning_rate(&training.learning_rate, step, plan.total_steps());
+        let expected_batch_size = phase.expected_batch_size as f64;
+        let examples = examples.for_mechanism();
+        if !protected {
+            return self.plain_step(examples, PlainStep { expected_batch_size, learning_rate });
+        }
+        let (noise_multiplier, l2_clip_norm) = (phase.noise_multiplier, training.l2_clip_norm);
+        let figures = DpStep { noise_multiplier, l2_clip_norm, expected_batch_size, learning_rate, step };
+        self.dp_step(examples, figures, rng)
+    }
+
+    /// Takes one private step on the sampled examples, one a unit. Without examples it is a step of noise alone.
+    ///
+    /// # Errors
+    /// For figures out of range and examples that do not fit the model; the weights are then unchanged.
+    /// [`TrainError::Device`] if the device failed; the trainer cannot be used any more.
+    pub fn dp_step(
+        &mut self,
+        examples: &[Example],
+        step: DpStep,
+        rng: &impl PrivacyRng,
+    ) -> Result<(), TrainError> {
+        check_positive("noise_multiplier", step.noise_multiplier)?;
+        check_positive("l2_clip_norm", step.l2_clip_norm)?;
+        check_positive("expected_batch_size", step.expected_batch_size)?;
+        let lot = self.lot(examples)?;
+        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
+        let (gradient, next) = dp_gradient(&self.model, &self.weights, &lot, &step, self.clipping, rng)?;
+        // Rounded as the checkpoint stores it, so that a resumed run continues from the same figure.
+        self.adapted_clip_norm =
+            next.map(|next| f64::from((next as f32).clamp(SMALLEST_CLIP_NORM, LARGEST_CLIP_NORM)));
+        self.gradient_to_noise = Some(gradient.to_noise());
+        self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
+        Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// Takes one step of the non-private baseline: the same computation without norms, clipping and noise.
+    ///
+    /// # Errors
+    /// As [`Trainer::dp_step`].
+    pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainError> {
+        check_positive("expected_batch_size", step.expected_batch_size)?;
+        let lot = self.lot(examples)?;
+        let gradient = plain_gradient(&self.model, &self.weights, &lot, &step);
+        self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
+        Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// Estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
+    #[must_use]
+    pub fn gradient_to_noise(&self) -> Option<f64> {
+        self.gradient_to_noise
+    }
+
+    /// The clip norm of the next private step, where clipping is adaptive and a step was taken: post-processing.
+    #[must_use]
+    pub fn adapted_clip_norm(&self) -> Option<f64> {
+        self.adapted_clip_norm
+    }
+
+    /// The model's weights under Hugging Face names, adapters merged.
+    #[must_use]
+    pub fn weights(&self) -> Vec<NamedTensor> {
+        state::named(self.weights.model_specs(), self.weights.model_values())
+    }
+
+    /// Names, shapes and initial values of the model's parameters.
+    #[must_use]
+    pub fn specs(&self) -> &[ParamSpec] {
+        self.weights.model_specs()
+    }
+
+    /// `config.json` as `transformers` reads it.
+    #[must_use]
+    pub fn hf_config(&self) -> serde_json::Value {
+        self.model.hf_config()
+    }
+
+    /// Checks the examples against the model's shape.
+    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
+        let (shape, vocab_size) = (self.model.shape(), self.model.vocab_size());
+        for (index, example) in examples.iter().enumerate() {
+            if let Some(problem) = shape.problem(example, vocab_size) {
+                return Err(TrainError::Example { index, problem });
+            }
+        }
+        let Self { physical_batch, recompute, ref device, .. } = *self;
+        Ok(Lot { examples, physical_batch, shape, recompute, device })
+    }
+}
+
+fn check_positive(what: &'static str, value: f64) -> Result<(), TrainError> {
+    if value > 0.0 && value.is_finite() { Ok(()) } else { Err(TrainError::Figure { what, value }) }
+}

@@ -1,0 +1,131 @@
+//! State that a resumed run continues from.
+
+use std::collections::BTreeMap;
+
+use super::{TrainError, Trainer};
+use crate::nn::{Kernels, ParamSpec};
+use crate::tensor::{FloatDType, Tensor, from_host, to_host};
+use crate::tensor_file::NamedTensor;
+
+/// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
+const COUNTER: &str = "optimizer.steps";
+
+/// Name of an adaptive clip norm; 0 before the first step.
+const CLIP_NORM: &str = "clipping.l2_clip_norm";
+
+impl<B: Kernels> Trainer<B> {
+    /// All that a resumed run needs beside its initial weights: trained weights, the optimizer's tensors and step counter,
+    /// and the adaptive clip norm.
+    #[must_use]
+    pub fn state(&self) -> Vec<NamedTensor> {
+        let mut state = named(self.weights.specs(), self.weights.values());
+        let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
+        state.extend(of_optimizer.map(|(name, shape, value)| NamedTensor {
+            name,
+            shape,
+            data: to_host(value),
+        }));
+        if let plan::Clipping::Adaptive(_) = self.clipping {
+            let data = vec![self.adapted_clip_norm.unwrap_or_default() as f32];
+            state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
+        }
+        let steps = self.optimizer.steps();
+        let halves = vec![(steps >> 20) as f32, (steps & 0xF_FFFF) as f32];
+        state.push(NamedTensor { name: COUNTER.to_owned(), shape: vec![2], data: halves });
+        state
+    }
+
+    /// Continues from a state that [`Trainer::state`] returned.
+    ///
+    /// # Errors
+    /// [`TrainError::State`] if a tensor is missing, unknown, or of another shape; the trainer is then unchanged.
+    pub fn load_state(&mut self, state: Vec<NamedTensor>) -> Result<(), TrainError> {
+        let mut state = Tensors::new(state)?;
+        let specs = self.weights.specs().to_vec();
+        let counter = state.take(COUNTER, &[2])?;
+        let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
+        let values = state.take_list::<B>(&specs, &self.device)?;
+        let take = |(name, shape, _): (String, Vec<usize>, Tensor<B, 1>)| {
+            let data = state.take(&name, &shape)?;
+            let length = data.len();
+            Ok(from_host(data, [length], FloatDType::F32, &self.device))
+        };
+        let of_optimizer =
+            self.optimizer.state(&specs).into_iter().map(take).collect::<Result<_, TrainError>>()?;
+        let adapted = match self.clipping {
+            plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
+            _ => None,
+        };
+        state.finish()?;
+        self.weights.replace(values);
+        self.optimizer.restore(steps, of_optimizer);
+        self.adapted_clip_norm = adapted.filter(|norm| *norm > 0.0);
+        Ok(())
+    }
+
+    /// Loads the weights of a model directory; the optimizer keeps its state.
+    ///
+    /// # Errors
+    /// As [`Trainer::load_state`].
+    pub fn load_weights(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+        let mut weights = Tensors::new(weights)?;
+        let values = weights.take_list::<B>(self.weights.model_specs(), &self.device)?;
+        weights.finish()?;
+        self.weights.replace_model(values);
+        Ok(())
+    }
+}
+
+pub(super) fn named<B: Kernels>(specs: &[ParamSpec], values: &[Tensor<B, 1>]) -> Vec<NamedTensor> {
+    let name = |(spec, value): (&ParamSpec, &Tensor<B, 1>)| NamedTensor {
+        name: spec.name.clone(),
+        shape: spec.shape.clone(),
+        data: to_host(value.clone()),
+    };
+    specs.iter().zip(values).map(name).collect()
+}
+
+/// Saved tensors by name, each taken once.
+struct Tensors(BTreeMap<String, NamedTensor>);
+
+impl Tensors {
+    fn new(list: Vec<NamedTensor>) -> Result<Self, TrainError> {
+        let mut tensors = BTreeMap::new();
+        for tensor in list {
+            let name = tensor.name.clone();
+            if tensors.insert(name.clone(), tensor).is_some() {
+                return Err(TrainError::State { name, problem: "occurs twice" });
+            }
+        }
+        Ok(Self(tensors))
+    }
+
+    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, TrainError> {
+        let error = |problem| TrainError::State { name: name.to_owned(), problem };
+        let tensor = self.0.remove(name).ok_or_else(|| error("is missing"))?;
+        if tensor.shape == shape && tensor.data.len() == shape.iter().product::<usize>() {
+            Ok(tensor.data)
+        } else {
+            Err(error("has another shape than the model's"))
+        }
+    }
+
+    fn take_list<B: Kernels>(
+        &mut self,
+        specs: &[ParamSpec],
+        device: &B::Device,
+    ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
+        let take = |spec: &ParamSpec| {
+            let data = self.take(&spec.name, &spec.shape)?;
+            Ok(from_host(data, [spec.len()], FloatDType::F32, device))
+        };
+        specs.iter().map(take).collect()
+    }
+
+    fn finish(self) -> Result<(), TrainError> {
+        match self.0.into_keys().next() {
+            None => Ok(()),
+            Some(name) => Err(TrainError::State { name, problem: "is not one of the model's" }),
+        }
+    }
+}
