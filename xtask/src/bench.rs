@@ -1,4 +1,4 @@
-//! Measurements beside the checks: the crates' benches, and the papers' tables.
+//! Measurements: the benchmarks of the crates, and the tables of the papers.
 
 use std::path::Path;
 
@@ -8,36 +8,38 @@ use crate::js;
 use crate::process::{Job, note, on_path};
 use crate::toolchain::tools;
 
-/// Runs the benches of a subject.
+/// Runs the benchmarks of a crate.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     let package = match subject {
         "accountant" => "accountant",
         "tokenizer" => "dp-tokenizer",
         "trainer" => "trainer-native",
-        other => bail!("`bench {other}` is not known; allowed: accountant, tokenizer, trainer"),
+        other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer"),
     };
     let venv = match rest {
         [] => None,
         ["--venv", path] => Some(Path::new(path)),
-        other => bail!("`{}` is no option of bench; allowed: --venv PATH", other.join(" ")),
+        other => bail!("`{}` is not an option of bench; allowed: --venv PATH", other.join(" ")),
     };
     let mut jobs = Vec::new();
     for name in benches(&root.join(package).join("benches"))? {
-        // A package alone would take other features of Burn than the workspace, and compile it anew.
+        // A single package would select other features of Burn than the workspace does, and compile it again.
         jobs.push(Job::cargo(root).args(["bench", "--workspace", "--bench", name.as_str()]));
     }
     let native = tools::target_dir(root).join("accountant-native.jsonl");
     for job in jobs {
         let job = job.env("NATIVE_TIMES", &native);
         match venv {
-            // Benches that have a peer to compare with read this.
+            // Read by the benchmarks that compare with other libraries.
             Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,
             None => job.run()?,
         }
     }
     if package == "accountant" {
         if on_path("node").is_none() {
-            note("no Node here: the times in WASM are not measured; `cargo xtask setup` says how to get it");
+            note(
+                "Node is missing, so the WASM times are not measured; `cargo xtask setup` installs it or says how",
+            );
             return Ok(true);
         }
         js::measure(root, &native)?;
@@ -45,7 +47,7 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
-/// Names of the benches of a folder: its files, and its folders that hold a `main.rs`.
+/// Names of the benchmarks in a folder: its files, and its folders that contain a `main.rs`.
 fn benches(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -58,14 +60,14 @@ fn benches(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Compares the tokenizer with its peers on whole corpora.
+/// Compares the tokenizer with other tokenizers on whole corpora.
 pub fn conformance(root: &Path, venv: &Path, corpora: &[&str]) -> Result<bool> {
     let example = ["run", "--release", "--package", "dp-tokenizer", "--example", "conformance", "--"];
     let job = Job::cargo(root).args(example).args(corpora);
     job.env("PEERS_PYTHON", venv.join("bin/python")).run().map(|()| true)
 }
 
-/// Runs the papers' tables and shows them.
+/// Recomputes the tables of the papers and prints them.
 pub fn papers(root: &Path) -> Result<bool> {
     let test = ["test", "--release", "--package", "tests", "--test", "papers", "--", "--nocapture"];
     Job::cargo(root).args(test).run().map(|()| true)

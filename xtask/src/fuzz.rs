@@ -1,4 +1,4 @@
-//! Fuzzing of every reader of a user's file, by libFuzzer, on any stable compiler.
+//! Fuzzes every parser of a user file with libFuzzer, on any stable compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::process::{Job, note};
 use crate::toolchain::tools;
 
-/// A target of `tests/fuzz`, and where inputs to begin with lie.
+/// The targets of `tests/fuzz`, with the folders of their seed inputs.
 const TARGETS: [(&str, &[&str]); 9] = [
     ("events", &["tests/fuzz/seeds/events"]),
     ("plan", &["plan/presets"]),
@@ -20,46 +20,45 @@ const TARGETS: [(&str, &[&str]); 9] = [
     ("statement", &["tests/fuzz/seeds/statement"]),
 ];
 
-/// Coverage for libFuzzer. No address sanitizer, which needs a nightly compiler: the crates have no unsafe code of
-/// their own.
+/// Coverage for libFuzzer. The address sanitizer would need a nightly compiler; the fuzzed crates have no unsafe code.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// A folder in memory.
+/// A file system in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// Runs one target, or each, for so many seconds. False when an input was found that crashes, hangs or takes too much
-/// memory; libFuzzer says where it lies.
+/// Runs one target or all of them. False if an input crashes, hangs or takes too much memory; libFuzzer prints its path.
 pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
     let (target, seconds) = match rest {
         [] => (None, "60"),
         [one] if one.parse::<u32>().is_ok() => (None, *one),
         [target] => (Some(*target), "60"),
         [target, seconds] if seconds.parse::<u32>().is_ok() => (Some(*target), *seconds),
-        other => bail!("`{}`: allowed are a target and a whole number of seconds", other.join(" ")),
+        other => bail!("`{}` is not allowed; give a target, a number of seconds, or both", other.join(" ")),
     };
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = target.filter(|target| !names.contains(target)) {
-        bail!("`{unknown}` is no target; allowed: {}", names.join(", "));
+        bail!("`{unknown}` is not a target; allowed: {}", names.join(", "));
     }
     let built = build(root)?;
-    let mut sound = true;
+    let mut passed = true;
     for (name, seeds) in TARGETS.iter().filter(|(name, _)| target.is_none_or(|wanted| wanted == *name)) {
-        if let Err(error) = attack(root, &built, name, seeds, seconds) {
+        if let Err(error) = fuzz_target(root, &built, name, seeds, seconds) {
             note(&format!("{name}: {error:#}"));
-            sound = false;
+            passed = false;
         }
     }
-    Ok(sound)
+    Ok(passed)
 }
 
 fn build(root: &Path) -> Result<PathBuf> {
     let folder = root.join("tests/fuzz");
     let version = Job::new("rustc", &folder).args(["-vV"]).output()?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    let host =
+        version.lines().find_map(|line| line.strip_prefix("host: ")).context("`rustc -vV` names no host")?;
     let target_dir = tools::target_dir(root).join("fuzz");
-    // With a target named, build scripts and macros run without coverage.
+    // With an explicit target, build scripts and macros are compiled without coverage.
     Job::cargo(&folder)
         .args(["build", "--release", "--target", host])
         .env("CARGO_TARGET_DIR", &target_dir)
@@ -68,15 +67,15 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(target_dir.join(host).join("release"))
 }
 
-fn attack(root: &Path, built: &Path, name: &str, seeds: &[&str], seconds: &str) -> Result<()> {
+fn fuzz_target(root: &Path, built: &Path, name: &str, seeds: &[&str], seconds: &str) -> Result<()> {
     let found = tools::target_dir(root).join("fuzz-found").join(name);
-    let (inputs, faults) = (found.join("inputs"), found.join("faults"));
-    for folder in [&inputs, &faults] {
+    let (inputs, failures) = (found.join("inputs"), found.join("failures"));
+    for folder in [&inputs, &failures] {
         std::fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     }
     let dictionary = root.join("tests/fuzz").join(format!("{name}.dict"));
     let mut job = Job::new(built.join(name), root)
-        .args([format!("-max_total_time={seconds}"), format!("-artifact_prefix={}/", faults.display())])
+        .args([format!("-max_total_time={seconds}"), format!("-artifact_prefix={}/", failures.display())])
         .args([
             "-timeout=60",
             "-rss_limit_mb=2048",
@@ -84,7 +83,7 @@ fn attack(root: &Path, built: &Path, name: &str, seeds: &[&str], seconds: &str) 
             "-print_final_stats=1",
             "-verbosity=0",
         ]);
-    // Targets that read files write thousands a second: into memory, where there is such a folder.
+    // Some targets write thousands of files per second.
     if Path::new(MEMORY).is_dir() {
         job = job.env("TMPDIR", MEMORY);
     }

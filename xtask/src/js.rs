@@ -1,4 +1,4 @@
-//! The accountant as a package for Node and for web pages: built, used by scripts in both, and measured.
+//! Builds the accountant's JavaScript package, tests it in Node and Chromium, and measures it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,20 @@ use anyhow::{Context, Result, bail};
 use crate::process::{Job, note};
 use crate::toolchain::{browser, tools, wasm};
 
-/// What the package takes over from its folder as it is.
+/// Files of `accountant/js` that are copied into the package.
 const COPIED: [&str; 4] = ["package.json", "README.md", "example.mjs", "example.html"];
 
-/// Builds the package, uses it in Node and in headless Chromium, and compares its declarations with those in the tree.
+/// Builds the package, tests it in Node and in headless Chromium, and compares its TypeScript declarations with the
+/// checked-in ones.
 pub fn run(root: &Path) -> Result<bool> {
     let package = build(root)?;
     for engine in engines(root)? {
         engine.run(&package, &[])?.run()?;
     }
-    declared(root, &package)
+    declarations_match(root, &package)
 }
 
-/// Builds the package under `<target>/accountant-js` and says where.
+/// Builds the package and returns its folder, `<target>/accountant-js`.
 fn build(root: &Path) -> Result<PathBuf> {
     tools::Tool::wasm_bindgen(root)?.find_or_install(root)?;
     let mode = wasm::find_or_install(root)?;
@@ -42,7 +43,7 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Something that runs the package: a script and what it needs after the package's folder.
+/// A JavaScript engine: a script that runs the package, and the arguments after the package's folder.
 struct Engine {
     name: &'static str,
     script: PathBuf,
@@ -50,9 +51,9 @@ struct Engine {
 }
 
 impl Engine {
-    fn run(&self, package: &Path, chore: &[&str]) -> Result<Job> {
+    fn run(&self, package: &Path, command: &[&str]) -> Result<Job> {
         let job = Job::new("node", package).args([&self.script]).args([package]);
-        Ok(job.args(&self.arguments).args(chore))
+        Ok(job.args(&self.arguments).args(command))
     }
 }
 
@@ -71,19 +72,20 @@ fn engines(root: &Path) -> Result<[Engine; 2]> {
     ])
 }
 
-/// Whether the declarations in the tree are those of the build.
-fn declared(root: &Path, package: &Path) -> Result<bool> {
+/// Whether the checked-in declarations equal those of the build.
+fn declarations_match(root: &Path, package: &Path) -> Result<bool> {
     let read =
         |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
-    let (built, kept) = (package.join("node/accountant.d.ts"), root.join("accountant/js/accountant.d.ts"));
-    let same = kept.is_file() && read(&built)? == read(&kept)?;
+    let (built, checked_in) =
+        (package.join("node/accountant.d.ts"), root.join("accountant/js/accountant.d.ts"));
+    let same = checked_in.is_file() && read(&built)? == read(&checked_in)?;
     if !same {
-        note(&format!("{} is not what the build declares; copy {} over it", kept.display(), built.display()));
+        note(&format!("{} is out of date; copy {} over it", checked_in.display(), built.display()));
     }
     Ok(same)
 }
 
-/// Times the queries that the native bench wrote to `native`, one JSON object a line, in Node and Chromium.
+/// Times queries in Node and Chromium. `native` holds the queries and their native times, one JSON object per line.
 pub fn measure(root: &Path, native: &Path) -> Result<()> {
     let package = build(root)?;
     let text = std::fs::read_to_string(native).with_context(|| format!("reading {}", native.display()))?;

@@ -1,17 +1,14 @@
-//! Every chore of the project: `cargo xtask help` lists them.
+//! The project's tasks: `cargo xtask help` lists them.
 
 mod bench;
+mod checks;
 mod fuzz;
 mod js;
-mod offline;
 mod process;
-mod seal;
 mod setup;
-mod slim;
 mod stages;
 mod tidy;
 mod toolchain;
-mod verify;
 mod web;
 
 use std::io::Write;
@@ -21,23 +18,33 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 const HELP: &str = "\
-cargo xtask <chore>
+Usage: cargo xtask <task>
 
-  setup                  find or install what the checks need; say exactly what to run where that is not possible
-  test                   everything CI runs: format, tidy, clippy, native tests, WASM tests in Chromium, the page end to end
-  check                  test, then cargo-deny and the documentation
-  tidy                   dependency law, file and function sizes, names, leftovers, numerics of certified code
-  web build [--release]  the page into dist/
-  web serve [--release]  the page on loopback, rebuilt when a file changes
-  web test [--release]   WASM unit tests and the end-to-end script alone
-  web vectors            write web/tests/vectors.json anew from the native build
-  js                     the accountant as a package for Node and web pages, used in both
-  fuzz [TARGET] [SECONDS]   readers of users' files against libFuzzer, a minute each unless said otherwise
-  bench <crate> [--venv PATH]   accountant, tokenizer or trainer; PATH: a Python environment with the peers to compare with
-  conformance --venv PATH [NAME ...]   ids, offsets and decoded texts beside the tokenizers that PATH, a Python environment, has
-  papers                 the tables of the papers, published beside recomputed
+Checks
+  setup    Find or install the tools that the checks need, or print the commands that install them
+  test     Run everything CI runs: format, tidy, clippy, native tests, wgpu tests, WASM tests, the page end to end
+  check    Run `test`, then cargo-deny and the documentation build
+  tidy     Check dependencies between crates, sizes, names, module layout, and the index of PRIVACY.md
+  fuzz [TARGET] [SECONDS]
+           Fuzz the parsers of user files with libFuzzer (default: every target, 60 seconds each)
 
-Variables: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, WEB_RUSTC (a rustc with rust-src, for WASM).";
+Page and packages
+  web build [--release]   Build the page into dist/
+  web serve [--release]   Serve the page on 127.0.0.1:8080 and rebuild it when a file changes
+  web test [--release]    Run the WASM tests and the end-to-end test of the page
+  web vectors             Rewrite web/tests/vectors.json from the native build
+  js                      Build the accountant's JavaScript package and test it in Node and Chromium
+
+Measurements
+  bench <accountant|tokenizer|trainer> [--venv PATH]
+           Run the benchmarks of a crate
+  conformance --venv PATH [CORPUS ...]
+           Compare token ids, offsets and decoded text with other tokenizers
+  papers   Print the published and the recomputed figures of the papers
+  (--venv: a Python environment with the libraries to compare with)
+
+Environment: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, VK_ICD_FILENAMES (Vulkan driver manifest),
+WEB_RUSTC (a rustc with rust-src, for WASM).";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// False when a check found something, which it has printed.
+/// Runs one task. False if a check failed; its output says why.
 fn run(args: &[&str]) -> Result<bool> {
     let root = root()?;
     match args {
@@ -62,24 +69,24 @@ fn run(args: &[&str]) -> Result<bool> {
         }
         ["setup"] => setup::run(&root),
         ["tidy"] => tidy::run(&root),
-        ["test"] => verify::test(&root),
-        ["check"] => verify::check(&root),
-        ["web", chore, rest @ ..] => web::run(&root, chore, rest),
+        ["test"] => checks::test(&root),
+        ["check"] => checks::check(&root),
+        ["web", task, rest @ ..] => web::run(&root, task, rest),
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),
         ["js"] => js::run(&root),
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
         ["papers"] => bench::papers(&root),
-        other => bail!("`{}` is no chore; see `cargo xtask help`", other.join(" ")),
+        other => bail!("`{}` is not a task; run `cargo xtask help`", other.join(" ")),
     }
 }
 
 fn root() -> Result<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = own.parent().context("xtask lies in the workspace")?;
+    let root = own.parent().context("xtask is not in a workspace")?;
     if root.join("Cargo.toml").is_file() {
         return Ok(root.to_path_buf());
     }
-    // The tree was moved after xtask was built.
-    std::env::current_dir().context("finding the workspace")
+    // The workspace was moved after xtask was built.
+    std::env::current_dir().context("cannot find the workspace")
 }

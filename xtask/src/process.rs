@@ -1,4 +1,4 @@
-//! Running other programs: the command is shown, a failure names it, and what a parent cargo exported does not leak.
+//! Runs other programs. The command is printed, a failure names it, and variables of a parent cargo are removed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// What `cargo xtask` exports for this process and a nested cargo of another toolchain must not see.
+/// Variables that `cargo xtask` sets for this process and that a nested cargo of another toolchain must not see.
 const PARENT_CARGO: [&str; 6] =
     ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"];
 
@@ -27,7 +27,7 @@ impl Job {
         Self { command, shown: program.as_ref().to_string_lossy().into_owned() }
     }
 
-    /// The cargo of the toolchain that the folder asks for.
+    /// The cargo of the toolchain that the folder selects.
     pub fn cargo(folder: &Path) -> Self {
         Self::new("cargo", folder)
     }
@@ -48,28 +48,28 @@ impl Job {
         self
     }
 
-    /// Runs it with this terminal.
+    /// Runs the program with inherited standard streams.
     pub fn run(mut self) -> Result<()> {
         note(&format!("$ {}", self.shown));
-        let status =
-            self.command.status().with_context(|| format!("`{}` could not be started", self.shown))?;
+        let status = self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
         if status.success() { Ok(()) } else { bail!("`{}` failed: {status}", self.shown) }
     }
 
-    /// Runs it and answers with its standard output.
+    /// Runs the program and returns its standard output.
     pub fn output(mut self) -> Result<String> {
         let output = self
             .command
             .stderr(Stdio::inherit())
             .output()
-            .with_context(|| format!("`{}` could not be started", self.shown))?;
+            .with_context(|| format!("cannot start `{}`", self.shown))?;
         if !output.status.success() {
             bail!("`{}` failed: {}", self.shown, output.status);
         }
-        String::from_utf8(output.stdout).with_context(|| format!("`{}` answered in no text", self.shown))
+        String::from_utf8(output.stdout)
+            .with_context(|| format!("the output of `{}` is not UTF-8", self.shown))
     }
 
-    /// Its standard output when it runs and succeeds; silent otherwise.
+    /// The standard output of the program if it succeeds, else `None` without a message.
     pub fn probe(mut self) -> Option<String> {
         let output = self.command.stderr(Stdio::null()).output().ok()?;
         if output.status.success() { String::from_utf8(output.stdout).ok() } else { None }

@@ -1,13 +1,14 @@
-//! `cargo xtask setup`: says what is here, installs what it may, and asks exactly for the rest.
+//! `cargo xtask setup`: lists what is present, installs what it may, and says how to get the rest.
 
 use std::path::Path;
 
 use anyhow::Result;
 
 use crate::process::note;
-use crate::toolchain::{browser, tools::Tool, wasm};
+use crate::toolchain::{browser, tools::Tool, vulkan, wasm};
 
-/// Everything the checks need; false when something is still missing, with what to run.
+/// Finds or installs everything that the checks need. False if something is still missing; the output then says what to
+/// run.
 pub fn run(root: &Path) -> Result<bool> {
     let mut missing = 0;
     let mut report = |what: &str, outcome: Result<String>| match outcome {
@@ -18,7 +19,7 @@ pub fn run(root: &Path) -> Result<bool> {
         }
     };
     let mode = wasm::find_or_install(root).map(|mode| match mode {
-        wasm::Mode::Plain => "the compiler has the target's standard library".to_string(),
+        wasm::Mode::Plain => "installed with the compiler".to_string(),
         wasm::Mode::BuildStd { bin, .. } => {
             format!("built from the sources of {}", bin.join("rustc").display())
         }
@@ -29,13 +30,14 @@ pub fn run(root: &Path) -> Result<bool> {
     let browser = browser::find_or_install(root);
     report("Chromium and its driver", browser.map(|found| found.chromium.display().to_string()));
     report(
-        "packages of the end-to-end script",
+        "Node packages of the page's tests",
         browser::node_packages(root).map(|()| "web/e2e/node_modules".into()),
     );
+    report("Vulkan driver", vulkan::find_or_install(root).map(|manifest| manifest.display().to_string()));
     Ok(missing == 0)
 }
 
-/// The tools that build the page and its tests, without the browser.
+/// Finds or installs the tools that build the page and its tests, without the browser.
 pub fn page_tools(root: &Path) -> Result<wasm::Mode> {
     Tool::wasm_bindgen(root)?.find_or_install(root)?;
     Tool::trunk().find_or_install(root)?;

@@ -1,4 +1,4 @@
-//! Named stages of a check, timed, counted, and summed up at the end.
+//! Runs the stages of a check, times them, and prints a summary.
 
 use std::time::Instant;
 
@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use crate::process::note;
 
-/// What has run so far.
+/// The stages that have run: name, whether it passed, seconds.
 #[derive(Default)]
 pub struct Stages {
     done: Vec<(String, bool, u64)>,
 }
 
 impl Stages {
-    /// Runs one stage. A failure is recorded and the next stages still run, so that one run says all.
+    /// Runs one stage. Later stages run even if it fails, so that one run reports every failure.
     pub fn run(&mut self, name: &str, stage: impl FnOnce() -> Result<bool>) {
         note(&format!("\n== {name}"));
         let start = Instant::now();
@@ -26,7 +26,7 @@ impl Stages {
         self.done.push((name.to_string(), passed, seconds));
     }
 
-    /// Prints a line a stage and the closing count; true when all passed.
+    /// Prints one line per stage and the totals. True if all stages passed.
     pub fn close(self) -> bool {
         note("");
         for line in self.summary() {

@@ -1,30 +1,48 @@
 //! Invariants of the tree that a program can check.
 
-mod law;
-mod rules;
+mod dependency_rules;
+mod layout;
+mod names;
+mod numerics;
+mod paths;
+mod privacy_index;
+mod signatures;
+mod sizes;
 mod source;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::process::{Job, note};
-use rules::Finding;
 use source::Source;
 
-/// Checks every file git knows or would add; prints each finding; false when there is one.
+/// A rule broken at a line of a file.
+struct Finding {
+    /// Line, from 1.
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn new(line: usize, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
+    }
+}
+
+/// Checks every file that git tracks or would add, and prints each finding. False if there is one.
 pub fn run(root: &Path) -> Result<bool> {
-    let mut findings = law::check(root)?;
-    let files = files(root)?;
-    for file in &files {
-        let path = root.join(file);
-        // A file deleted but not yet committed is still listed.
-        let Ok(bytes) = std::fs::read(&path) else { continue };
-        let Ok(text) = String::from_utf8(bytes) else { continue };
-        for (line, what) in check_file(file, &text) {
-            findings.push(format!("{}:{line}: {what}", file.display()));
+    let files = read_files(root)?;
+    let mut findings = dependency_rules::check(root)?;
+    findings.extend(layout::check(&files));
+    findings.extend(privacy_index::check(&files));
+    findings.extend(paths::check(&files));
+    for File { path, text } in &files {
+        for Finding { line, message } in check_file(path, text) {
+            findings.push(format!("{}:{line}: {message}", path.display()));
         }
     }
     for finding in &findings {
@@ -34,30 +52,45 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-fn files(root: &Path) -> Result<Vec<PathBuf>> {
+/// A file of the tree.
+struct File {
+    /// Relative to the root.
+    path: PathBuf,
+    /// Empty if the file is not UTF-8.
+    text: String,
+}
+
+fn read_files(root: &Path) -> Result<Vec<File>> {
     let listed = Job::new("git", root)
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .output()
-        .context("listing the tree's files; tidy needs git and a clone")?;
-    Ok(listed.lines().map(PathBuf::from).collect())
+        .context("listing the files of the tree; tidy needs git and a clone")?;
+    let mut files = Vec::new();
+    for path in listed.lines().map(PathBuf::from) {
+        // A deleted file is listed until the deletion is committed.
+        if let Ok(bytes) = std::fs::read(root.join(&path)) {
+            files.push(File { path, text: String::from_utf8(bytes).unwrap_or_default() });
+        }
+    }
+    Ok(files)
 }
 
-/// All that is wrong with one file.
+/// The findings of one file.
 fn check_file(file: &Path, text: &str) -> Vec<Finding> {
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     if name == "Cargo.lock" || name.starts_with("LICENSE") {
         return Vec::new();
     }
-    let mut findings = rules::places(text);
-    if let Some(fault) = file.file_stem().and_then(|stem| stem.to_str()).and_then(rules::name_fault) {
-        findings.push((1, fault));
+    let mut findings = text::machine_paths(text);
+    if let Some(fault) = file.file_stem().and_then(|stem| stem.to_str()).and_then(names::fault) {
+        findings.push(Finding::new(1, fault));
     }
     match extension {
         "rs" => findings.extend(check_rust(file, text)),
         "md" | "html" | "css" | "mjs" | "js" | "toml" | "sh" => {
-            findings.extend(rules::reminders(text));
-            findings.extend(rules::file_length(text));
+            findings.extend(text::reminders(text));
+            findings.extend(sizes::file_length(text));
         }
         _ => {}
     }
@@ -66,15 +99,16 @@ fn check_file(file: &Path, text: &str) -> Vec<Finding> {
 
 fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let source = Source::new(text);
-    let mut findings = rules::file_length(text);
-    findings.extend(rules::function_length(&source));
-    findings.extend(rules::names(&source));
-    findings.extend(rules::leftovers(&source));
+    let mut findings = sizes::file_length(text);
+    findings.extend(sizes::function_length(&source));
+    findings.extend(signatures::tuple_parameters(&source));
+    findings.extend(names::definitions(file, &source));
+    findings.extend(text::leftovers(&source));
     if file.starts_with("accountant/src") || file.starts_with("plan/src") {
-        findings.extend(rules::platform_math(&source));
+        findings.extend(numerics::platform_math(&source));
     }
     if file.starts_with("web/src") {
-        findings.extend(rules::privacy_arithmetic(&source));
+        findings.extend(numerics::privacy_arithmetic(&source));
     }
     findings
 }

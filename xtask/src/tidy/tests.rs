@@ -1,11 +1,12 @@
-//! Each rule accepts good text and names the fault of bad text.
+//! Each rule accepts correct text and names the fault of incorrect text.
 
 use std::path::Path;
 
 use super::check_file;
 
 fn faults(file: &str, text: &str) -> Vec<String> {
-    check_file(Path::new(file), text).into_iter().map(|(line, what)| format!("{line}: {what}")).collect()
+    let findings = check_file(Path::new(file), text).into_iter();
+    findings.map(|finding| format!("{}: {}", finding.line, finding.message)).collect()
 }
 
 fn assert_clean(file: &str, text: &str) {
@@ -16,7 +17,7 @@ fn assert_fault(file: &str, text: &str, named: &str) {
     let found = faults(file, text);
     assert!(
         found.iter().any(|fault| fault.contains(named)),
-        "{text:?} should be faulted for {named}: {found:?}"
+        "{text:?} must give a finding with {named}: {found:?}"
     );
 }
 
@@ -112,5 +113,24 @@ fn arithmetic_on_privacy_figures_is_found_in_the_page_alone() {
         "Some(point) => plot(point.epsilon, steps * width)",
     ] {
         assert_clean("web/src/x.rs", good);
+    }
+}
+
+#[test]
+fn tuple_patterns_are_found_in_the_parameters_of_functions_alone() {
+    for bad in [
+        "fn f((a, b): (u8, u8)) {}",
+        "fn f<F: Fn(u8) -> u8>(x: F, &(a, b): &(u8, u8)) {}",
+        "fn f(\n    x: [u8; 3],\n    (a, b, c): (u8, u8, u8),\n) {}",
+    ] {
+        assert_fault("a/src/x.rs", bad, "fn f takes a tuple pattern");
+    }
+    for good in [
+        "fn f(a: (u8, u8), Wrapper(b): Wrapper) {}",
+        "fn f() { let g = |(a, b): (u8, u8)| a + b; }",
+        "fn f(x: fn(u8, u8) -> u8) -> (u8, u8) { g((1, 2)) }",
+        "type F = fn((u8, u8));",
+    ] {
+        assert_clean("a/src/x.rs", good);
     }
 }

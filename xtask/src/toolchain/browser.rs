@@ -1,4 +1,4 @@
-//! The browser that runs the page's tests, and Node for the script that drives it.
+//! The browser that runs the page's tests, and Node, which drives it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Browser {
     pub driver: PathBuf,
 }
 
-/// Finds Chromium without changing the machine; `$CHROMIUM` and `$CHROMEDRIVER` go first.
+/// Finds Chromium without changing the machine. `$CHROMIUM` and `$CHROMEDRIVER` take precedence.
 pub fn find() -> Option<Browser> {
     let named = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|file| file.is_file());
     let browsers = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -35,10 +35,10 @@ pub fn find_or_install(root: &Path) -> Result<Browser> {
     find().context("Chromium is installed but not on PATH; set CHROMIUM and CHROMEDRIVER to the programs")
 }
 
-/// Finds npm, or installs it on Debian; then the packages of the end-to-end script and of the release build, beside the script.
+/// Finds npm, or installs it on Debian. Then installs the Node packages of the end-to-end test and of the release build.
 pub fn node_packages(root: &Path) -> Result<()> {
     if on_path("npm").is_none() {
-        note("the end-to-end test of the page needs Node");
+        note("the page's tests need Node");
         install_packages(root, &["nodejs", "npm"])?;
     }
     let folder = root.join("web/e2e");

@@ -1,5 +1,7 @@
-//! What the checks need beside Rust: found, or installed where that is allowed, or asked for exactly.
+//! The tools that the checks need besides Rust: found, else installed where that is allowed, else named with the command
+//! that installs them.
 
 pub mod browser;
 pub mod tools;
+pub mod vulkan;
 pub mod wasm;

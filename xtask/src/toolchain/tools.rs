@@ -1,4 +1,4 @@
-//! Tools of a pinned version: used where they are, installed from source where they are not.
+//! Tools with a pinned version: used if present, else built from source.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,41 +7,41 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note, on_path};
 
-/// Version of trunk that builds the page.
+/// The version of trunk that builds the page.
 pub const TRUNK: &str = "0.21.14";
 
-/// Version of cargo-deny that `check` uses.
+/// The version of cargo-deny that `check` uses.
 pub const DENY: &str = "0.20.2";
 
-/// A tool cargo can install.
+/// A tool that cargo can install.
 pub struct Tool {
-    /// Crate.
+    /// Name of the crate.
     pub name: &'static str,
     /// Program that answers `--version`.
     pub program: &'static str,
-    /// The version the project is built with.
+    /// The required version.
     pub version: String,
     /// Whether the crate's own lock file is used.
     pub locked: bool,
 }
 
 impl Tool {
-    /// The page's builder.
+    /// The builder of the page.
     pub fn trunk() -> Self {
         Self { name: "trunk", program: "trunk", version: TRUNK.into(), locked: true }
     }
 
-    /// The binding generator, which must be of the very version the workspace's lock file names. Its own lock file
-    /// is not used: the version of a crate it names has been withdrawn from some registries.
+    /// The binding generator, in exactly the version of the workspace's lock file. Its own lock file is not used: it
+    /// names a crate version that some registries have withdrawn.
     pub fn wasm_bindgen(root: &Path) -> Result<Self> {
         let path = root.join("Cargo.lock");
         let lock = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let version = locked_version(&lock, "wasm-bindgen")
-            .context("Cargo.lock names no wasm-bindgen; run `cargo metadata` once so that it is complete")?;
+            .context("Cargo.lock does not contain wasm-bindgen; run `cargo metadata` to complete it")?;
         Ok(Self { name: "wasm-bindgen-cli", program: "wasm-bindgen", version, locked: false })
     }
 
-    /// The folder of the tool at the right version, if the machine has it.
+    /// The folder that contains the tool in the required version, if any.
     pub fn find(&self, root: &Path) -> Option<PathBuf> {
         search_path(root).into_iter().find(|folder| {
             let program = folder.join(self.program);
@@ -51,13 +51,13 @@ impl Tool {
         })
     }
 
-    /// Finds the tool, or builds it: beside the user's other tools when they have none of that name, else in the
-    /// target folder, so that theirs stays as it is.
+    /// Finds the tool, or builds it. If the user has another version of it, the new one goes into the target folder, so
+    /// that theirs is kept.
     pub fn find_or_install(&self, root: &Path) -> Result<()> {
         if self.find(root).is_some() {
             return Ok(());
         }
-        note(&format!("{} {} is not here: building it (some minutes, once)", self.name, self.version));
+        note(&format!("{} {} is missing: building it once takes some minutes", self.name, self.version));
         let mut job = Job::cargo(root).args(["install", self.name, "--version", &self.version]);
         if self.locked {
             job = job.args(["--locked"]);
@@ -70,7 +70,7 @@ impl Tool {
     }
 }
 
-/// Version of `package` in a lock file's text.
+/// The version of `package` in the text of a lock file.
 pub fn locked_version(lock: &str, package: &str) -> Option<String> {
     let mut lines = lock.lines();
     lines.find(|line| *line == format!("name = \"{package}\""))?;
@@ -78,7 +78,7 @@ pub fn locked_version(lock: &str, package: &str) -> Option<String> {
     Some(version.to_string())
 }
 
-/// The folder cargo builds into.
+/// Cargo's target folder.
 pub fn target_dir(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
@@ -87,7 +87,7 @@ fn tools_dir(root: &Path) -> PathBuf {
     target_dir(root).join("tools")
 }
 
-/// PATH, with the project's own tools first and cargo's folder last.
+/// The project's own tools, then PATH, then cargo's folder.
 pub fn search_path(root: &Path) -> Vec<PathBuf> {
     let mut folders = vec![tools_dir(root).join("bin")];
     folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
@@ -115,7 +115,7 @@ pub fn install_packages(root: &Path, packages: &[&str]) -> Result<()> {
             .args(packages)
             .run()
     };
-    // A fresh image has no package lists yet; an old one, stale ones.
+    // The package lists may be missing or out of date.
     install().or_else(|_| {
         Job::new("apt-get", root).args(["update"]).run()?;
         install()
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_that_of_the_package_with_the_very_name() {
+    fn the_version_belongs_to_the_package_with_exactly_that_name() {
         let lock = "name = \"wasm-bindgen-macro\"\nversion = \"9.9.9\"\n\nname = \"wasm-bindgen\"\nversion = \"0.2.1\"\n";
         assert_eq!(locked_version(lock, "wasm-bindgen").as_deref(), Some("0.2.1"));
         assert_eq!(locked_version(lock, "trunk"), None);

@@ -1,4 +1,4 @@
-//! A way to compile for `wasm32-unknown-unknown`, whatever compiler the machine has.
+//! Compiles for `wasm32-unknown-unknown` with whatever compiler the machine has.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note, on_path};
 
-/// The target of everything that runs in a browser.
+/// The compilation target for browsers.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Debian's packages that bring a compiler together with the sources of its standard library.
+/// Debian's packages with a compiler and the sources of its standard library.
 const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
-/// The release profile of what a browser downloads. Native builds keep theirs.
+/// Release profile for code that a browser downloads. Native builds keep theirs.
 const SMALL: [(&str, &str); 4] =
     [("OPT_LEVEL", "z"), ("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("STRIP", "symbols")];
 
-/// What a build that is downloaded takes from a compiler that builds its own standard library: small algorithms, and panics
-/// that stop the module instead of telling where they were.
+/// Further settings for downloaded code when the standard library is built too: small algorithms, and panics without a
+/// message.
 const SMALLER: [(&str, &str); 5] = [
-    // The names are taken out of the finished module.
+    // `strip_wasm` removes the names from the finished module.
     ("CARGO_PROFILE_RELEASE_STRIP", "false"),
     ("CARGO_UNSTABLE_BUILD_STD_FEATURES", "optimize_for_size"),
     ("CARGO_UNSTABLE_PANIC_IMMEDIATE_ABORT", "true"),
@@ -28,16 +28,16 @@ const SMALLER: [(&str, &str); 5] = [
     ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Zlocation-detail=none"),
 ];
 
-/// How the standard library of the target is had.
+/// Where the standard library of the target comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
-    /// The current compiler has it.
+    /// It is installed with the current compiler.
     Plain,
-    /// It is built from the sources beside this compiler (`bin/rustc`, `bin/cargo`).
+    /// It is built from the sources of another compiler.
     BuildStd {
-        /// Folder with that compiler's `rustc` and `cargo`.
+        /// Folder with the `rustc` and `cargo` of that compiler.
         bin: PathBuf,
-        /// Linker, where the compiler brings none.
+        /// Linker, if the compiler includes none.
         linker: Option<PathBuf>,
     },
 }
@@ -57,16 +57,16 @@ pub fn find(root: &Path) -> Option<Mode> {
     })
 }
 
-/// Finds a mode, installing what is missing where this process may.
+/// Finds a mode, or installs what is missing.
 ///
 /// # Errors
-/// When nothing can be found or installed: the message says what to run.
+/// If nothing can be found or installed. The message says what to run.
 pub fn find_or_install(root: &Path) -> Result<Mode> {
     if let Some(mode) = find(root) {
         return Ok(mode);
     }
     if env::var_os("RUSTUP_AUTO_INSTALL").is_none_or(|value| value != "0") && on_path("rustup").is_some() {
-        note("the compiler lacks the WASM target: asking rustup for it");
+        note("the compiler lacks the WASM target: installing it with rustup");
         if Job::new("rustup", root).args(["target", "add", TARGET]).run().is_ok()
             && let Some(mode) = find(root)
         {
@@ -74,25 +74,25 @@ pub fn find_or_install(root: &Path) -> Result<Mode> {
         }
     }
     if super::tools::may_install_packages() {
-        note("no compiler here can build for WASM: installing Debian's, which brings the sources it needs");
+        note("no installed compiler can build for WASM: installing Debian's compiler and sources");
         super::tools::install_packages(root, &DEBIAN)?;
         if let Some(mode) = find(root) {
             return Ok(mode);
         }
     }
     bail!(
-        "no compiler here can build for {TARGET}. Run one of:\n  rustup target add {TARGET}\n  \
+        "no installed compiler can build for {TARGET}. Run one of:\n  rustup target add {TARGET}\n  \
          sudo apt-get install --no-install-recommends {}\nor set WEB_RUSTC to a rustc that has rust-src",
         DEBIAN.join(" ")
     )
 }
 
-/// Where WASM artifacts live, apart from native ones so that neither evicts the other.
+/// The target folder for WASM, separate so that native and WASM artifacts do not replace each other.
 pub fn target_dir(root: &Path) -> PathBuf {
     super::tools::target_dir(root).join("wasm")
 }
 
-/// A program whose nested cargo compiles for the target in `mode`.
+/// A job for a program that runs cargo for the target.
 pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
     let mut paths = super::tools::search_path(root);
     let mut job = Job::new(program, folder).env("CARGO_TARGET_DIR", target_dir(root));
@@ -106,11 +106,11 @@ pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job
             job = job.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
     }
-    let path = env::join_paths(paths).context("PATH holds a folder whose name cannot be listed")?;
+    let path = env::join_paths(paths).context("PATH contains a folder whose name is not valid in a list")?;
     Ok(job.env("PATH", path))
 }
 
-/// As [`job`], for what a browser downloads.
+/// As [`job`], for code that a browser downloads.
 pub fn small_job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
     let job = job(program, folder, root, mode)?;
     Ok(match mode {
@@ -119,14 +119,14 @@ pub fn small_job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Resu
     })
 }
 
-/// A folder that holds this compiler alone, so that nothing else of its `bin` shadows the user's tools.
+/// A folder with links to this compiler only, so that other programs of its `bin` do not hide the user's tools.
 fn linked(root: &Path, bin: &Path) -> Result<PathBuf> {
     let folder = super::tools::target_dir(root).join("wasm-toolchain");
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     for name in ["rustc", "cargo"] {
         let link = folder.join(name);
         if std::fs::read_link(&link).ok().as_deref() != Some(bin.join(name).as_path()) {
-            // Absent, or of another compiler; what follows reports any other obstacle.
+            // The link is absent or names another compiler. The next call reports any other obstacle.
             let _ = std::fs::remove_file(&link);
             symlink(&bin.join(name), &link).with_context(|| format!("linking {}", link.display()))?;
         }
@@ -160,7 +160,7 @@ fn has_sources(sysroot: &Path) -> bool {
     sysroot.join("lib/rustlib/src/rust/library/Cargo.lock").is_file()
 }
 
-/// None when the compiler brings `rust-lld`.
+/// None if the compiler includes `rust-lld`.
 fn linker(sysroot: &Path) -> Option<PathBuf> {
     let hosts = std::fs::read_dir(sysroot.join("lib/rustlib")).ok()?;
     let own = hosts.flatten().any(|host| host.path().join("bin/rust-lld").is_file());
@@ -176,11 +176,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compiler_counts_only_with_its_target_or_its_sources() {
+    fn a_compiler_is_usable_only_with_its_target_or_its_sources() {
         let folder = env::temp_dir().join(format!("xtask-sysroot-{}", std::process::id()));
         let library = folder.join("lib/rustlib").join(TARGET).join("lib");
         std::fs::create_dir_all(&library).unwrap();
-        assert!(!has_target(&folder), "an empty folder is no target");
+        assert!(!has_target(&folder), "an empty folder is not a target");
         std::fs::write(library.join("libcore-1.rlib"), "").unwrap();
         assert!(has_target(&folder));
         assert!(!has_sources(&folder));

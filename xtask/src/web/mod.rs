@@ -1,4 +1,8 @@
-//! The page: built by trunk, tested in headless Chromium.
+//! Builds the page with trunk and tests it in headless Chromium.
+
+mod csp_hashes;
+mod service_worker;
+mod strip_wasm;
 
 use std::path::Path;
 
@@ -6,25 +10,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note};
 use crate::toolchain::{browser, tools, wasm};
-use crate::{offline, seal, setup, slim, verify};
+use crate::{checks, setup};
 
 /// `cargo xtask web …`.
-pub fn run(root: &Path, chore: &str, rest: &[&str]) -> Result<bool> {
+pub fn run(root: &Path, task: &str, rest: &[&str]) -> Result<bool> {
     let release = match rest {
         [] => false,
         ["--release"] => true,
-        other => bail!("`{}` is no option of `web {chore}`; allowed: --release", other.join(" ")),
+        other => bail!("`{}` is not an option of `web {task}`; allowed: --release", other.join(" ")),
     };
-    match chore {
+    match task {
         "build" => build(root, release),
         "serve" => serve(root, release),
         "test" => Ok(unit_tests(root)? && build(root, release)? && end_to_end(root)?),
         "vectors" => vectors(root),
-        other => bail!("`web {other}` is no chore; allowed: build, serve, test, vectors"),
+        other => bail!("`web {other}` is not a task; allowed: build, serve, test, vectors"),
     }
 }
 
-/// Compiles `crates` for the browser, so that a native habit in one of them is found where it is.
+/// Compiles `crates` for the browser, so that code which works only natively is found in its own crate.
 pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
     let mode = setup::page_tools(root)?;
     let mut job = wasm::job("cargo", root, root, &mode)?.args([
@@ -40,20 +44,20 @@ pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
     job.run().map(|()| true)
 }
 
-/// The page into `dist/`, with the checksum of its start script in the content security policy.
+/// Builds the page into `dist/`, with the hash of its start script in the content security policy.
 pub fn build(root: &Path, release: bool) -> Result<bool> {
     trunk(root, "build", release)?.run()?;
     let dist = root.join("dist");
-    seal::run(&dist.join("index.html"))?;
-    slim::run(&dist)?;
+    csp_hashes::run(&dist.join("index.html"))?;
+    strip_wasm::run(&dist)?;
     if release {
-        shrink(root, &dist)?;
+        optimize(root, &dist)?;
     }
-    offline::run(&dist)?;
+    service_worker::run(&dist)?;
     Ok(true)
 }
 
-/// What the compiler's modules use. With every feature allowed the optimiser writes what today's browsers refuse.
+/// The WASM features that the compiler uses. With all features enabled, Binaryen emits code that current browsers refuse.
 const FEATURES: [&str; 7] = [
     "--enable-bulk-memory",
     "--enable-bulk-memory-opt",
@@ -64,26 +68,23 @@ const FEATURES: [&str; 7] = [
     "--enable-sign-ext",
 ];
 
-/// Every module in `folder` through Binaryen's optimiser, for size. The tests in the browser run what comes out.
-fn shrink(root: &Path, folder: &Path) -> Result<()> {
+/// Optimizes every module in `folder` for size with Binaryen. The browser tests run the result.
+fn optimize(root: &Path, folder: &Path) -> Result<()> {
     browser::node_packages(root)?;
     let optimizer = root.join("web/e2e/node_modules/binaryen/bin/wasm-opt");
-    for entry in std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
-            let file = path.as_os_str();
-            Job::new("node", root)
-                .args([optimizer.as_os_str()])
-                .args(["-Oz", "--converge", "--strip-producers"])
-                .args(FEATURES)
-                .args([file, "-o".as_ref(), file])
-                .run()?;
-        }
+    for path in strip_wasm::modules(folder)? {
+        let file = path.as_os_str();
+        Job::new("node", root)
+            .args([optimizer.as_os_str()])
+            .args(["-Oz", "--converge", "--strip-producers"])
+            .args(FEATURES)
+            .args([file, "-o".as_ref(), file])
+            .run()?;
     }
     Ok(())
 }
 
-/// The `wasm_bindgen_test`s, in headless Chromium.
+/// Runs the `wasm_bindgen_test`s in headless Chromium.
 pub fn unit_tests(root: &Path) -> Result<bool> {
     let mode = setup::page_tools(root)?;
     let browser = browser::find_or_install(root)?;
@@ -93,18 +94,18 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
         .env("CHROMEDRIVER", browser.driver)
         .env("WASM_BINDGEN_TEST_TIMEOUT", "240")
         .args(["test", "--release", "--target", wasm::TARGET, "--package", "web"])
-        // What is compared needs no page around it.
+        // The figures are compared without the page around them.
         .args(["--no-default-features", "--test", "parity"])
         .run()
         .map(|()| true)
 }
 
-/// The script that uses the built page as a person does. Screenshots land in `<target>/web-e2e`, or where
-/// `$WEB_SHOTS` says.
+/// Runs the script that uses the built page as a person does. Screenshots go to `$WEB_SHOTS`, by default
+/// `<target>/web-e2e`.
 pub fn end_to_end(root: &Path) -> Result<bool> {
     let browser = browser::find_or_install(root)?;
     browser::node_packages(root)?;
-    Job::cargo(root).args(verify::NATIVE_TESTS).args(["--no-run"]).run()?;
+    Job::cargo(root).args(checks::NATIVE_TESTS).args(["--no-run"]).run()?;
     let shots = std::env::var_os("WEB_SHOTS")
         .map_or_else(|| tools::target_dir(root).join("web-e2e"), std::path::PathBuf::from);
     std::fs::create_dir_all(&shots).with_context(|| format!("creating {}", shots.display()))?;
@@ -120,7 +121,7 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
         .map(|()| true)
 }
 
-/// Bytes, after brotli, that a first visit may take. A standard library that comes compiled brings the texts of its panics.
+/// Limit on a first visit, in bytes after brotli. A precompiled standard library also contains its panic messages.
 fn download_limit(root: &Path) -> &'static str {
     if wasm::find(root) == Some(wasm::Mode::Plain) { "400000" } else { "300000" }
 }
@@ -130,23 +131,23 @@ fn serve(root: &Path, release: bool) -> Result<bool> {
     trunk(root, "serve", release)?.run().map(|()| true)
 }
 
-fn trunk(root: &Path, chore: &str, release: bool) -> Result<Job> {
+fn trunk(root: &Path, command: &str, release: bool) -> Result<Job> {
     let mode = setup::page_tools(root)?;
     let build = if release { wasm::small_job } else { wasm::job };
     let mut job = build("trunk", root, root, &mode)?
         .env("TRUNK_SKIP_VERSION_CHECK", "true")
-        // Every tool is here already: nothing has to be fetched.
+        // All tools are installed, so trunk must not download any.
         .env("TRUNK_OFFLINE", "true")
-        // Trunk reads NO_COLOR as a boolean and refuses the customary `1`.
+        // Trunk reads NO_COLOR as a boolean and refuses the usual `1`.
         .env("NO_COLOR", "true")
-        .args([chore]);
+        .args([command]);
     if release {
         job = job.args(["--release"]);
     }
     Ok(job)
 }
 
-/// Writes the figures the browser test compares with.
+/// Writes the figures that the browser test compares with.
 fn vectors(root: &Path) -> Result<bool> {
     let test =
         ["test", "--release", "--package", "web", "--no-default-features", "--test", "parity", "the_vectors"];

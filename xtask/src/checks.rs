@@ -1,4 +1,4 @@
-//! `cargo xtask test` and `check`: the cheapest checks first.
+//! `cargo xtask test` and `cargo xtask check`, cheapest stages first.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use anyhow::{Context, Result};
 use crate::process::Job;
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
+use crate::toolchain::vulkan;
 use crate::{js, setup, tidy, web};
 
-/// Crates that the page is made of and that must compile for the browser; the page itself has its own stages.
+/// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
 const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
 
-/// Builds the programs too, with the features that everything native is compiled with once; a build of single packages
-/// would compile their dependencies again with others.
+/// Builds tests and programs with the feature set that all native stages share. Building a single package would select
+/// other features of the dependencies and compile them again.
 pub const NATIVE_TESTS: [&str; 5] = ["test", "--release", "--workspace", "--exclude", "web"];
 
 /// Everything CI runs.
@@ -23,7 +24,7 @@ pub fn test(root: &Path) -> Result<bool> {
     Ok(stages.close())
 }
 
-/// `test`, then what only a change to dependencies or documentation can break.
+/// `test`, then the checks that only a change of dependencies or documentation can break.
 pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
@@ -39,14 +40,13 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("format", || passed(Job::cargo(root).args(["fmt", "--all", "--check"])));
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
-    // Release everywhere: the numerics are too slow without it, and the dependencies are compiled once.
-    stages.run("clippy", || {
-        let lint = ["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"];
-        passed(Job::cargo(root).args(lint))
+    // Always the release profile: the numerics are too slow without it, and dependencies are compiled once.
+    stages.run("clippy", || clippy(root, &["--workspace", "--all-targets"]));
+    stages.run("clippy of the cuda feature (type check)", || {
+        clippy(root, &["--workspace", "--exclude", "web", "--features", "trainer-native/cuda"])
     });
-    // The page itself is tested in a browser below; here, what of it runs anywhere.
-    // Property tests draw the same cases each time here, so that a change is judged by what it changes; plain
-    // `cargo test` draws others.
+    // Property tests use a fixed seed here, so that a failure is due to the change under test. Plain `cargo test` uses a
+    // new seed each time.
     stages.run("native tests", || {
         let trainer = tools::target_dir(root).join("release/trainer-native");
         let job = Job::cargo(root).args(NATIVE_TESTS).args(["--no-fail-fast"]);
@@ -55,11 +55,30 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
     });
+    stages.run("wgpu tests on software Vulkan", || wgpu_tests(root));
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
     stages.run("accountant in Node and Chromium", || js::run(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
+}
+
+fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {
+    passed(Job::cargo(root).args(["clippy", "--release"]).args(selection).args(["--", "-D", "warnings"]))
+}
+
+/// Runs the tests of the graphics device. They share the target folder of the native tests, so only crates that the
+/// feature changes are compiled again.
+fn wgpu_tests(root: &Path) -> Result<bool> {
+    let manifest = vulkan::find_or_install(root)?;
+    let build = ["--features", "trainer-native/wgpu", "--lib", "--test", "wgpu"];
+    passed(
+        Job::cargo(root)
+            .args(NATIVE_TESTS)
+            .args(build)
+            .args(["--", "wgpu", "device_tests"])
+            .env(vulkan::VARIABLE, manifest),
+    )
 }
 
 fn passed(job: Job) -> Result<bool> {
