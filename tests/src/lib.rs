@@ -1,7 +1,7 @@
-//! A workplace for tests of the whole path: plans, texts, and the trainer as a user runs it.
+//! A workplace for end-to-end tests: plans, texts, and the trainer as a user runs it.
 //!
-//! The trainer is the program named by the environment variable `TRAINER`; without it, it is built once, in the
-//! release profile and in the folder that this test was built in.
+//! The environment variable `TRAINER` names the trainer's program. Without it, the tests build the program once, with the
+//! release profile, in their own target folder.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,26 +19,25 @@ static TRAINER: LazyLock<PathBuf> = LazyLock::new(|| match std::env::var_os("TRA
 });
 
 fn built_trainer() -> PathBuf {
-    let test = std::env::current_exe().expect("the test knows where it is");
+    let test = std::env::current_exe().expect("the path of the test");
     // target/release/deps/test
-    let target = test.ancestors().nth(3).expect("the test lies in a target folder");
+    let target = test.ancestors().nth(3).expect("a test in a target folder");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--package", "trainer-native", "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
-    assert!(built.is_ok_and(|status| status.success()), "the trainer does not build");
+    assert!(built.is_ok_and(|status| status.success()), "the trainer cannot be built");
     target.join("release").join(format!("trainer-native{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// The trainer, to be run in some other way than [`Workplace::trainer`].
+/// The trainer's program, for tests that do not use [`Workplace::trainer`].
 #[must_use]
 pub fn trainer_path() -> &'static Path {
     &TRAINER
 }
 
-/// A plan that certifies and trains in a second: noise given by hand, byte tokens, a network of a few thousand
-/// numbers, three steps.
+/// A plan that certifies and trains within a second: fixed noise, byte tokens, a few thousand parameters, three steps.
 #[must_use]
 pub fn tiny_plan() -> Value {
     json!({
@@ -59,7 +58,7 @@ pub fn tiny_plan() -> Value {
     })
 }
 
-/// A plan with values put at JSON pointers; null removes the field.
+/// A plan with other values at some JSON pointers. Null removes the field.
 #[must_use]
 pub fn altered(mut plan: Value, changes: &[(&str, Value)]) -> Value {
     for (pointer, value) in changes {
@@ -74,10 +73,10 @@ pub fn altered(mut plan: Value, changes: &[(&str, Value)]) -> Value {
     plan
 }
 
-/// What a plan costs, asked without the trainer.
+/// The certified plan, obtained without the trainer.
 ///
 /// # Panics
-/// If it is refused.
+/// If the plan is refused.
 #[must_use]
 pub fn certified(plan: &Value) -> CertifiedPlan {
     let plan = PlanFile::parse(&plan.to_string()).and_then(Plan::try_from);
@@ -87,7 +86,7 @@ pub fn certified(plan: &Value) -> CertifiedPlan {
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Exit code; −1 if a signal ended it.
+    /// Exit code; −1 after a signal.
     pub code: i32,
     /// Standard output.
     pub stdout: String,
@@ -105,7 +104,7 @@ impl From<Output> for Outcome {
     }
 }
 
-/// A folder of its own, removed at the end.
+/// A temporary folder.
 pub struct Workplace {
     folder: TempDir,
 }
@@ -117,22 +116,22 @@ impl Default for Workplace {
 }
 
 impl Workplace {
-    /// An empty one.
+    /// An empty folder.
     ///
     /// # Panics
-    /// If there is no room for temporary files.
+    /// If it cannot be created.
     #[must_use]
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    /// A path inside.
+    /// The path of a file in the folder.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -142,7 +141,7 @@ impl Workplace {
         path
     }
 
-    /// Names of the files inside a folder of this place, hidden ones too, sorted; none if it is not there.
+    /// The sorted names of the files in a subfolder, including hidden ones. Empty if the subfolder does not exist.
     #[must_use]
     pub fn list(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
@@ -152,7 +151,7 @@ impl Workplace {
         names
     }
 
-    /// Runs the trainer here with these arguments.
+    /// Runs the trainer in this folder.
     ///
     /// # Panics
     /// If it does not start.
@@ -162,7 +161,7 @@ impl Workplace {
         output.expect("the trainer starts").into()
     }
 
-    /// Writes the plan as `plan.json` and trains into `run`, with more arguments.
+    /// Writes the plan as `plan.json` and trains into `run`, with additional arguments.
     pub fn train(&self, plan: &Value, arguments: &[&str]) -> Outcome {
         self.write("plan.json", plan.to_string());
         self.trainer(["--plan", "plan.json", "--out", "run"].iter().chain(arguments))

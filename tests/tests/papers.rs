@@ -1,4 +1,4 @@
-//! The papers' tables: what was published, what the accountants of their time give, and what is certified here.
+//! The tables of the papers: the published figures, those of RDP, and the certified ones.
 //!
 //! `cargo test --release -p tests --test papers -- --nocapture` prints the tables.
 
@@ -7,7 +7,7 @@ use accountant::rdp::{self, Conversion};
 use accountant::{Bounds, Delta, DpEvent, calibrate};
 use serde_json::Value;
 
-/// Provenance and tolerances are stated in the file.
+/// The file states provenance and tolerances.
 fn vectors(table: &str) -> Vec<Value> {
     let file: Value = serde_json::from_str(include_str!("../vectors/papers.json")).expect("vectors are JSON");
     file[table].as_array().expect("a table").clone()
@@ -34,17 +34,16 @@ fn relative(given: f64, expected: f64) -> f64 {
     (given / expected - 1.0).abs()
 }
 
-/// The exact value lies inside the certified bounds; the upper one, which is spent, is at most a thousandth above it,
-/// the lower one at most a thousandth below.
+/// The certified bounds contain the exact value, and each is within 0.1 % of it.
 fn assert_brackets(bounds: Bounds, exact: f64, run: &Value) {
-    assert!(bounds.lower <= exact * (1.0 + 1e-9), "{run}: {bounds:?} lies above {exact}");
-    assert!(bounds.upper >= exact * (1.0 - 1e-9), "{run}: {bounds:?} lies below {exact}");
-    assert!(bounds.upper <= exact * 1.001, "{run}: {bounds:?} is wide for {exact}");
-    assert!(bounds.lower >= exact * 0.999, "{run}: {bounds:?} is wide for {exact}");
+    assert!(bounds.lower <= exact * (1.0 + 1e-9), "{run}: {bounds:?} is above {exact}");
+    assert!(bounds.upper >= exact * (1.0 - 1e-9), "{run}: {bounds:?} is below {exact}");
+    assert!(bounds.upper <= exact * 1.001, "{run}: {bounds:?} is too wide for {exact}");
+    assert!(bounds.lower >= exact * 0.999, "{run}: {bounds:?} is too wide for {exact}");
 }
 
 #[test]
-fn published_figures_come_out_by_rdp_and_the_certified_ones_bracket_the_exact() {
+fn rdp_reproduces_published_figures_and_certified_bounds_contain_the_exact_ones() {
     println!("{:<42} {:>12} {:>12} {:>12} {:>12}", "run", "published", "RDP", "lower", "upper");
     for row in vectors("runs") {
         let event = training(&row, figure(&row, "noise_multiplier"));
@@ -53,12 +52,12 @@ fn published_figures_come_out_by_rdp_and_the_certified_ones_bracket_the_exact() 
         let (run, published) = (row["run"].as_str().unwrap_or_default(), figure(&row, "published"));
         println!("{run:<42} {published:>12.6} {by_rdp:>12.6} {:>12.6} {:>12.6}", bounds.lower, bounds.upper);
         if let Some(expected) = row["rdp"].as_f64() {
-            // dp_accounting drops a sign at fractional orders, which makes it a little too large.
+            // dp_accounting omits a sign at fractional orders, so its figure is slightly too large.
             assert!(relative(by_rdp, expected) < 1e-4, "{run}: RDP {by_rdp}, expected {expected}");
             assert!(by_rdp <= expected * (1.0 + 1e-8), "{run}: RDP {by_rdp} above {expected}");
         }
         if run.starts_with("DP-T5") {
-            // Published with seven decimals, cut off.
+            // Published with seven decimals, truncated.
             assert!((by_rdp - published).abs() < 1e-7, "{run}: RDP {by_rdp}, published {published}");
         }
         assert_brackets(bounds, figure(&row, "exact"), &row);
@@ -66,9 +65,9 @@ fn published_figures_come_out_by_rdp_and_the_certified_ones_bracket_the_exact() 
     }
 }
 
-/// 107.30 and 9.75 are √10·√(ln 1e5)/σ: an asymptotic formula with its constant left out.
+/// The published 107.30 and 9.75 are √10·√(ln 1e5)/σ: an asymptotic formula without its constant.
 #[test]
-fn the_formula_behind_kerrigans_figures_is_no_bound() {
+fn the_formula_behind_kerrigans_figures_is_not_a_bound() {
     let row = vectors("runs")
         .into_iter()
         .find(|row| row["run"].as_str().is_some_and(|run| run.starts_with("Kerrigan")));
@@ -98,7 +97,7 @@ fn schedules_compose_to_the_exact_figure() {
 }
 
 #[test]
-fn calibration_finds_the_exact_noise_and_saves_what_rdp_wastes() {
+fn calibration_finds_the_exact_noise_which_is_below_that_of_rdp() {
     println!("{:<28} {:>8} {:>12} {:>12} {:>12}", "run", "ε", "σ by RDP", "σ exact", "σ here");
     for row in vectors("calibrations") {
         let (epsilon, exact, by_rdp) =
@@ -108,7 +107,7 @@ fn calibration_finds_the_exact_noise_and_saves_what_rdp_wastes() {
                 .expect("a noise multiplier");
         let run = row["run"].as_str().unwrap_or_default();
         println!("{run:<28} {epsilon:>8} {by_rdp:>12.6} {exact:>12.6} {found:>12.6}");
-        // The search rounds up by at most 1e-6; the bound it searches with lies a little above the truth.
+        // The search rounds up by at most 1e-6, and the bound that it uses is slightly above the exact value.
         assert!(found >= exact * (1.0 - 1e-6) && found < exact * (1.0 + 1e-5), "{run}: {found} for {exact}");
         assert!(found < by_rdp, "{run}: {found} is no less than RDP's {by_rdp}");
     }
@@ -127,7 +126,7 @@ fn tokenizer_and_training_together_cost_less_than_their_sum() {
             accountant::epsilon(&DpEvent::Composed { events }, delta(&row), AddOrRemoveOne).expect("bounds");
         let (sum, joint) = (figure(&row, "sum"), figure(&row, "epsilon"));
         println!("{sum:>12.6} {joint:>12.6} {:>12.6} {:>12.6}", bounds.lower, bounds.upper);
-        // The oracle is an upper bound that its grid makes up to two thousandths too large.
+        // The oracle is an upper bound, up to 0.2 % too large because of its grid.
         assert!(bounds.upper < joint * 1.001 && bounds.upper > joint * 0.998, "{bounds:?} against {joint}");
         assert!(bounds.upper < sum);
     }

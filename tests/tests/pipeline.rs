@@ -1,4 +1,4 @@
-//! The whole path, as a user walks it: plan → run → certificate → verify.
+//! The whole path as a user runs it: plan → run → certificate → verify.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tests::{Workplace, altered, certified, tiny_plan};
 
-/// As the quickstart, in small: the vocabulary is released privately, the model judged on public text.
+/// A small version of the quickstart: the vocabulary is released privately, and the model is evaluated on public text.
 fn small_plan() -> Value {
     altered(
         tiny_plan(),
@@ -24,7 +24,7 @@ fn json_file(path: &Path) -> Value {
 }
 
 #[test]
-fn a_run_ends_with_a_model_and_a_certificate_that_verifies_within_the_promise() {
+fn a_run_ends_with_a_model_and_a_certificate_that_verifies_within_the_plans_epsilon() {
     let (place, plan) = (Workplace::new(), small_plan());
     let outcome = place.train(&plan, &[]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
@@ -42,9 +42,9 @@ fn a_run_ends_with_a_model_and_a_certificate_that_verifies_within_the_promise() 
     assert!(certificate.to_string().contains(&promised.hash().to_string()), "the plan's hash is missing");
 }
 
-/// What a plan promises is the same figure in the library, on the command line and in the certificate.
+/// The library, the command line and the certificate give the same ε for a plan.
 #[test]
-fn a_plan_has_one_figure_wherever_it_is_asked() {
+fn a_plan_has_the_same_epsilon_in_library_and_command_line() {
     let (place, plan) = (Workplace::new(), small_plan());
     place.write("plan.json", plan.to_string());
     let asked = place.trainer(["verify", "plan.json", "--json"]);
@@ -56,7 +56,7 @@ fn a_plan_has_one_figure_wherever_it_is_asked() {
 }
 
 #[test]
-fn one_bit_changed_in_any_file_of_a_run_makes_it_fail_verification() {
+fn verification_fails_after_one_bit_of_any_file_changes() {
     let place = Workplace::new();
     assert_eq!(place.train(&small_plan(), &[]).code, 0);
     assert_eq!(place.trainer(["verify", "run"]).code, 0);
@@ -82,7 +82,7 @@ fn one_bit_changed_in_any_file_of_a_run_makes_it_fail_verification() {
     assert_eq!(place.trainer(["verify", "run"]).code, 0, "all restored");
 }
 
-/// A ledger whose chain is whole but which leaves out its last step is caught by the certificate's figures.
+/// The certificate's figures reveal a ledger that omits its last step, even if its chain of digests is intact.
 #[test]
 fn a_ledger_without_its_last_step_fails_verification() {
     let place = Workplace::new();
@@ -115,8 +115,8 @@ fn a_test_key_repeats_a_run_and_marks_it_not_private() {
     assert_eq!(private, [&json!(false), &json!(false), &json!(false), &json!(true), &json!(true)]);
 }
 
-/// With the same key, two data sets that differ in one record give weights that differ, after one plain step, by at
-/// most learning rate × clip norm / expected batch size: the sensitivity that the noise is scaled to.
+/// With the same key, one SGD step on two data sets that differ in one record gives weights that differ by at most
+/// learning rate × clip norm / expected batch size. The noise is scaled to this sensitivity.
 #[test]
 fn one_record_moves_one_step_by_at_most_its_clipped_share() {
     let plan = altered(
@@ -128,7 +128,7 @@ fn one_record_moves_one_step_by_at_most_its_clipped_share() {
             ("/training/learning_rate", json!({ "peak": 1.0 })),
             ("/training/l2_clip_norm", json!(0.5)),
             ("/privacy/noise_multipliers", json!({ "training": 2.0 })),
-            // Everyone takes part, so that the record in question certainly does.
+            // Every record takes part, including the one that differs.
             ("/training/expected_batch_size", json!(200)),
         ],
     );
@@ -145,13 +145,13 @@ fn one_record_moves_one_step_by_at_most_its_clipped_share() {
     let squares = whole.iter().zip(&without_last).map(|(a, b)| f64::from(a - b).powi(2));
     let moved = squares.sum::<f64>().sqrt();
     let allowed = 1.0 * 0.5 / 200.0;
-    // Weights are stored in 32 bits: each of some ten thousand may be off by 1e-8.
+    // Weights are stored in 32 bits: each of about ten thousand may have an error of 1e-8.
     assert!(moved <= allowed * 1.001, "{moved} of {allowed}");
-    // The start is far from a minimum, so the gradient is longer than the clip norm and the bound is met.
+    // Far from a minimum, the gradient is longer than the clip norm, so the bound is reached.
     assert!(moved > 0.9 * allowed, "{moved} of {allowed}");
 }
 
-/// The numbers of a safetensors file of 32-bit floats: an 8-byte length, a JSON header, then the data.
+/// The values of a safetensors file of 32-bit floats: an 8-byte length, a JSON header, then the data.
 fn floats(file: &[u8]) -> Vec<f32> {
     let header = u64::from_le_bytes(file[..8].try_into().expect("eight bytes"));
     let data = &file[8 + usize::try_from(header).expect("a length")..];

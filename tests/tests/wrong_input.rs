@@ -1,15 +1,15 @@
-//! Wrong input, tried as a user would make it: exit code 2, one line that says what, where and how to fix it,
-//! nothing half-written, and not a word of the private text.
+//! Incorrect input from a user: exit code 2, one line that says what is wrong, where, and how to fix it, no incomplete
+//! files, and no private text in the message.
 
 use std::fs;
 
 use serde_json::{Value, json};
 use tests::{Outcome, Workplace, altered, tiny_plan};
 
-/// In every text below; it may never be shown.
+/// A word of every private text below. No message may contain it.
 const SECRET: &str = "xylophonist";
 
-/// Holds that the trainer refused in one line with these parts, and wrote nothing.
+/// Checks that the trainer refused in one line with these parts, and wrote nothing.
 fn assert_refused(place: &Workplace, outcome: &Outcome, parts: &[&str]) {
     let Outcome { code, stdout, stderr } = outcome;
     assert_eq!(*code, 2, "{stderr}");
@@ -18,9 +18,9 @@ fn assert_refused(place: &Workplace, outcome: &Outcome, parts: &[&str]) {
     for part in parts {
         assert!(stderr.contains(part), "«{part}» is not in: {stderr}");
     }
-    assert!(!stderr.contains(SECRET), "private text is shown: {stderr}");
-    assert_eq!(place.list("run"), Vec::<String>::new(), "something was written");
-    assert!(!place.path("run").exists(), "the folder was made");
+    assert!(!stderr.contains(SECRET), "the message contains private text: {stderr}");
+    assert_eq!(place.list("run"), Vec::<String>::new(), "files were written");
+    assert!(!place.path("run").exists(), "the folder was created");
 }
 
 fn assert_plan_refused(changes: &[(&str, Value)], parts: &[&str]) {
@@ -28,7 +28,7 @@ fn assert_plan_refused(changes: &[(&str, Value)], parts: &[&str]) {
     assert_refused(&place, &place.train(&altered(tiny_plan(), changes), &[]), parts);
 }
 
-/// Trains on a file of these bytes, declared to hold 200 records.
+/// Trains on a file with these bytes, which the plan declares to hold 200 records.
 fn on_text(name: &str, bytes: impl AsRef<[u8]>, changes: &[(&str, Value)]) -> (Workplace, Outcome) {
     let place = Workplace::new();
     place.write(name, bytes);
@@ -63,7 +63,7 @@ fn a_plan_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn a_plan_that_makes_no_sense_is_refused() {
+fn an_inconsistent_plan_is_refused() {
     assert_plan_refused(&[("/version", json!(2))], &["version: 2", "newer build"]);
     assert_plan_refused(&[("/privacy/delat", json!(1))], &["privacy.delat", "did you mean \"delta\"?"]);
     assert_plan_refused(&[("/privacy/delta", json!(0.005))], &["privacy.delta: 0.005", "1 / data.units"]);
@@ -120,7 +120,7 @@ fn a_text_that_is_not_utf8_is_refused_with_its_line() {
     assert_refused(&place, &outcome, &["text.txt", "151", "UTF-8"]);
 }
 
-/// The file is sparse, so that the test writes nothing; zero bytes are valid UTF-8 and no line end.
+/// The file is sparse, so the test writes almost nothing. Zero bytes are valid UTF-8 and do not end a line.
 #[test]
 fn a_line_of_a_gigabyte_is_refused_without_being_read_whole() {
     let place = Workplace::new();
@@ -131,13 +131,13 @@ fn a_line_of_a_gigabyte_is_refused_without_being_read_whole() {
 }
 
 #[test]
-fn json_lines_that_are_broken_are_refused_with_their_line() {
+fn invalid_json_lines_are_refused_with_their_line() {
     let good = format!("{{\"text\": \"a {SECRET}\"}}\n");
-    let spoilt = |line: &str| format!("{}{line}\n{}", good.repeat(100), good.repeat(99));
+    let with_invalid = |line: &str| format!("{}{line}\n{}", good.repeat(100), good.repeat(99));
     for (line, part) in
         [("{\"text\": ", "101"), ("[1]", "101"), ("{\"text\": 5}", "101"), ("{\"body\": \"b\"}", "text")]
     {
-        let (place, outcome) = on_text("text.jsonl", spoilt(line), &[]);
+        let (place, outcome) = on_text("text.jsonl", with_invalid(line), &[]);
         assert_refused(&place, &outcome, &["text.jsonl", part]);
     }
     let other = [("/data/text_field", json!("body"))];
@@ -149,8 +149,8 @@ fn json_lines_that_are_broken_are_refused_with_their_line() {
 }
 
 #[test]
-fn a_compressed_text_that_is_cut_off_is_refused() {
-    // The first bytes of a gzip member and of a zstd frame, and nothing after them.
+fn a_truncated_compressed_text_is_refused() {
+    // The first bytes of a gzip member and of a zstd frame.
     let starts: [(&str, &[u8]); 2] = [
         ("text.txt.gz", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]),
         ("text.txt.zst", &[0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x79]),
@@ -158,13 +158,13 @@ fn a_compressed_text_that_is_cut_off_is_refused() {
     for (name, bytes) in starts {
         let (place, outcome) = on_text(name, bytes, &[]);
         assert_refused(&place, &outcome, &[name]);
-        let (place, outcome) = on_text(name, "plain text under a false name\n", &[]);
+        let (place, outcome) = on_text(name, "plain text with a wrong extension\n", &[]);
         assert_refused(&place, &outcome, &[name]);
     }
 }
 
 #[test]
-fn a_folder_that_is_not_for_this_run_is_refused_and_left_alone() {
+fn a_folder_with_other_files_is_refused_and_left_unchanged() {
     let place = Workplace::new();
     place.write("run", "a file of the user's");
     let outcome = place.train(&tiny_plan(), &[]);
@@ -194,7 +194,7 @@ fn a_finished_run_is_neither_overwritten_nor_continued_with_another_plan() {
     assert_eq!(fs::read(place.path("run/model.safetensors")).expect("weights"), weights);
 }
 
-/// As root, permissions bind nobody; there the process file system takes the folder's place.
+/// Permissions do not restrict root, so a path in the process file system replaces the folder there.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_folder_that_cannot_be_written_is_refused() {
@@ -210,14 +210,14 @@ fn an_output_folder_that_cannot_be_written_is_refused() {
     assert_refused(&place, &outcome, &[out]);
 }
 
-/// A limit on the size of files is a full disk without being root: a write past it fails, as `ENOSPC` does.
+/// A limit on file sizes stands in for a full disk, because it needs no root: a write beyond it fails, as with `ENOSPC`.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_stops_the_run_cleanly_and_resume_finishes_it() {
     let place = Workplace::new();
     let plan = altered(tiny_plan(), &[("/model/d_model", json!(32)), ("/privacy/spare_steps", json!(10))]);
     place.write("plan.json", plan.to_string());
-    // 16 blocks of 512 bytes: room for the plan and the ledger, not for a checkpoint.
+    // 16 blocks of 512 bytes: enough for the plan and the ledger, but not for a checkpoint.
     let script = "trap '' XFSZ; ulimit -f 16; exec \"$0\" --plan plan.json --out run";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script]).arg(tests::trainer_path()).current_dir(place.path(""));
@@ -226,7 +226,7 @@ fn a_full_disk_stops_the_run_cleanly_and_resume_finishes_it() {
     let last = outcome.stderr.lines().last().unwrap_or_default();
     assert!(last.contains("free some space") && last.contains("--resume"), "{}", outcome.stderr);
     let left = place.list("run");
-    assert!(!left.iter().any(|name| name.ends_with(".tmp")), "half-written: {left:?}");
+    assert!(!left.iter().any(|name| name.ends_with(".tmp")), "incomplete files: {left:?}");
     let resumed = place.train(&plan, &["--resume"]);
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
     assert_eq!(place.trainer(["verify", "run"]).code, 0);

@@ -37,9 +37,10 @@ impl Finding {
 pub fn run(root: &Path) -> Result<bool> {
     let files = read_files(root)?;
     let mut findings = dependency_rules::check(root)?;
-    findings.extend(layout::check(&files));
     findings.extend(privacy_index::check(&files));
-    findings.extend(paths::check(&files));
+    for announced in announced(&files) {
+        note(&format!("soon an error: {announced}"));
+    }
     for File { path, text } in &files {
         for Finding { line, message } in check_file(path, text) {
             findings.push(format!("{}:{line}: {message}", path.display()));
@@ -50,6 +51,20 @@ pub fn run(root: &Path) -> Result<bool> {
     }
     note(&format!("tidy: {} files, {} findings", files.len(), findings.len()));
     Ok(findings.is_empty())
+}
+
+/// Findings of checks that start when the tree satisfies them.
+fn announced(files: &[File]) -> Vec<String> {
+    let mut findings = layout::check(files);
+    findings.extend(paths::check(files));
+    for File { path, text } in
+        files.iter().filter(|file| file.path.extension().is_some_and(|end| end == "rs"))
+    {
+        for Finding { line, message } in signatures::tuple_parameters(&Source::new(text)) {
+            findings.push(format!("{}:{line}: {message}", path.display()));
+        }
+    }
+    findings
 }
 
 /// A file of the tree.
@@ -101,8 +116,7 @@ fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let source = Source::new(text);
     let mut findings = sizes::file_length(text);
     findings.extend(sizes::function_length(&source));
-    findings.extend(signatures::tuple_parameters(&source));
-    findings.extend(names::definitions(file, &source));
+    findings.extend(names::definitions(&source));
     findings.extend(text::leftovers(&source));
     if file.starts_with("accountant/src") || file.starts_with("plan/src") {
         findings.extend(numerics::platform_math(&source));

@@ -1,7 +1,5 @@
 //! Names say what a thing is.
 
-use std::path::Path;
-
 use super::Finding;
 use super::source::{Source, is_word, tokens};
 
@@ -10,8 +8,7 @@ const EMPTY_WORDS: [&str; 9] =
     ["utils", "util", "helper", "helpers", "manager", "managers", "sigma2", "misc", "stuff"];
 
 /// Names defined in a file describe what they name.
-pub fn definitions(file: &Path, source: &Source) -> Vec<Finding> {
-    let _ = file;
+pub fn definitions(source: &Source) -> Vec<Finding> {
     let all = tokens(&source.code);
     let mut findings = Vec::new();
     for (at, (line, name)) in all.iter().enumerate() {

@@ -55,7 +55,38 @@ fn opening_parenthesis(tokens: &[(usize, &str)]) -> usize {
 
 /// Whether a parameter is a pattern in parentheses with a comma, as in `(a, b): (A, B)` or `&(a, b): &(A, B)`.
 fn is_tuple_pattern(parameter: &[&str]) -> bool {
-    let pattern = parameter.split(|token| *token == ":").next().unwrap_or_default();
-    let mut tokens = pattern.iter().skip_while(|token| **token == "&");
-    tokens.next() == Some(&"(") && pattern.contains(&",")
+    let start = parameter.iter().position(|token| *token != "&").unwrap_or_default();
+    // `proptest!` writes `(a, b) in strategy`, which is not a parameter of the function.
+    let Some(colon) = parameter.iter().position(|token| *token == ":") else { return false };
+    let pattern = parameter.get(start..colon).unwrap_or_default();
+    pattern.first() == Some(&"(") && pattern.last() == Some(&")") && pattern.contains(&",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> usize {
+        tuple_parameters(&Source::new(text)).len()
+    }
+
+    #[test]
+    fn tuple_patterns_are_found_in_the_parameters_of_functions_alone() {
+        for bad in [
+            "fn f((a, b): (u8, u8)) {}",
+            "fn f<F: Fn(u8) -> u8>(x: F, &(a, b): &(u8, u8)) {}",
+            "fn f(\n    x: [u8; 3],\n    (a, b, c): (u8, u8, u8),\n) {}",
+        ] {
+            assert_eq!(found(bad), 1, "{bad}");
+        }
+        for good in [
+            "fn f(a: (u8, u8), Wrapper(b): Wrapper) {}",
+            "fn f() { let g = |(a, b): (u8, u8)| a + b; }",
+            "fn f(x: fn(u8, u8) -> u8) -> (u8, u8) { g((1, 2)) }",
+            "type F = fn((u8, u8));",
+            "fn f((a, b) in crate::pairs(), c in 0_u8..9) {}",
+        ] {
+            assert_eq!(found(good), 0, "{good}");
+        }
+    }
 }

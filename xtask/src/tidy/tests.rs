@@ -115,22 +115,3 @@ fn arithmetic_on_privacy_figures_is_found_in_the_page_alone() {
         assert_clean("web/src/x.rs", good);
     }
 }
-
-#[test]
-fn tuple_patterns_are_found_in_the_parameters_of_functions_alone() {
-    for bad in [
-        "fn f((a, b): (u8, u8)) {}",
-        "fn f<F: Fn(u8) -> u8>(x: F, &(a, b): &(u8, u8)) {}",
-        "fn f(\n    x: [u8; 3],\n    (a, b, c): (u8, u8, u8),\n) {}",
-    ] {
-        assert_fault("a/src/x.rs", bad, "fn f takes a tuple pattern");
-    }
-    for good in [
-        "fn f(a: (u8, u8), Wrapper(b): Wrapper) {}",
-        "fn f() { let g = |(a, b): (u8, u8)| a + b; }",
-        "fn f(x: fn(u8, u8) -> u8) -> (u8, u8) { g((1, 2)) }",
-        "type F = fn((u8, u8));",
-    ] {
-        assert_clean("a/src/x.rs", good);
-    }
-}
