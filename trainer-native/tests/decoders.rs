@@ -1,5 +1,5 @@
 //! Agreement of the decoders with `transformers`, read as checkpoints to start from, and of the feed-forward model with torch, on models that these wrote
-//! (tests/vectors/gemma_tiny/make.py, tests/vectors/feed_forward_tiny/make.py).
+//! (tests/vectors/make_decoders.py, tests/vectors/feed_forward_tiny/make.py).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 

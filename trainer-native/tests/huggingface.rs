@@ -1,4 +1,4 @@
-//! Agreement with `transformers` on a randomly initialised GPT-2 that it wrote (tests/vectors/gpt2_tiny/make.py).
+//! Agreement with `transformers` on a randomly initialised GPT-2 that it wrote (tests/vectors/make_decoders.py).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 

@@ -72,17 +72,29 @@ fn engines(root: &Path) -> Result<[Engine; 2]> {
     ])
 }
 
-/// Whether the checked-in declarations equal those of the build.
+/// Whether the built declarations consist of the checked-in types and functions.
 fn declarations_match(root: &Path, package: &Path) -> Result<bool> {
     let read =
         |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
-    let (built, checked_in) =
-        (package.join("node/accountant.d.ts"), root.join("accountant/js/accountant.d.ts"));
-    let same = checked_in.is_file() && read(&built)? == read(&checked_in)?;
+    let folder = root.join("accountant/js");
+    let (types, checked_in) = (read(&folder.join("types.d.ts"))?, folder.join("functions.d.ts"));
+    let built = read(&package.join("node/accountant.d.ts"))?;
+    let functions = without(&built, &types).context("the built declarations lack accountant/js/types.d.ts")?;
+    let same = checked_in.is_file() && read(&checked_in)? == functions;
     if !same {
-        note(&format!("{} is out of date; copy {} over it", checked_in.display(), built.display()));
+        let path = package.join("functions.d.ts");
+        std::fs::write(&path, functions).with_context(|| format!("writing {}", path.display()))?;
+        note(&format!("{} is out of date; copy {} over it", checked_in.display(), path.display()));
     }
     Ok(same)
+}
+
+/// The text without one part of it and without the blank lines around this part. wasm-bindgen removes the indentation of
+/// the part.
+fn without(text: &str, part: &str) -> Option<String> {
+    let part: Vec<&str> = part.trim().lines().map(str::trim_start).collect();
+    let (before, after) = text.split_once(&part.join("\n"))?;
+    Some(format!("{}\n\n{}", before.trim_end(), after.trim_start()))
 }
 
 /// Times queries in Node and Chromium. `native` holds the queries and their native times, one JSON object per line.
@@ -106,4 +118,16 @@ pub fn measure(root: &Path, native: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_removed_with_the_blank_lines_around_it() {
+        let built = "head\n\ntype A =\n| B;\n\n\nrest\n";
+        assert_eq!(without(built, "type A =\n  | B;\n").as_deref(), Some("head\n\nrest\n"));
+        assert_eq!(without("head\n", "type A"), None);
+    }
 }

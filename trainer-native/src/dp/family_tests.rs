@@ -84,7 +84,7 @@ fn clipped_sum_equals_the_loop_for_decoder_and_feed_forward() {
     }
 }
 
-/// Oracle: autodiff of torch in double precision (tests/vectors/*/make.py).
+/// Oracle: autodiff of torch in double precision (tests/vectors/make_*.py).
 #[test]
 fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
     let gemma = |layers: u32, kv_heads: u32, untied: bool| {
