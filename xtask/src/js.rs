@@ -79,7 +79,8 @@ fn declarations_match(root: &Path, package: &Path) -> Result<bool> {
     let folder = root.join("accountant/js");
     let (types, checked_in) = (read(&folder.join("types.d.ts"))?, folder.join("functions.d.ts"));
     let built = read(&package.join("node/accountant.d.ts"))?;
-    let functions = without(&built, &types).context("the built declarations lack accountant/js/types.d.ts")?;
+    let functions =
+        without(&built, &types).context("the built declarations lack accountant/js/types.d.ts")?;
     let same = checked_in.is_file() && read(&checked_in)? == functions;
     if !same {
         let path = package.join("functions.d.ts");

@@ -22,15 +22,12 @@ pub fn check(files: &[File]) -> Vec<String> {
         }
         let folder = file.path.parent().unwrap_or(Path::new(""));
         for (number, line) in file.text.lines().enumerate() {
-            let linked = links(line).map(|link| normal(&folder.join(link)));
-            let quoted = quoted_paths(line, &known).map(|path| normal(Path::new(path)));
-            for path in linked.chain(quoted).filter(|path| !known.contains(path)) {
-                findings.push(format!(
-                    "{}:{}: there is no {}",
-                    file.path.display(),
-                    number + 1,
-                    path.display()
-                ));
+            let linked = links(line).filter(|link| !known.contains(&normal(&folder.join(link))));
+            let found =
+                |path: &&str| folder.ancestors().any(|base| known.contains(&normal(&base.join(path))));
+            let quoted = quoted_paths(line, &known).filter(|path| !found(path));
+            for path in linked.chain(quoted) {
+                findings.push(format!("{}:{}: there is no {path}", file.path.display(), number + 1));
             }
         }
     }
