@@ -3,30 +3,28 @@
 use std::time::Instant;
 
 use mechanisms::{
-    DiscreteGaussian, PrivacyRng, Purpose, ShuffledGaussian, TestRng, fixed_size_sample, poisson_sample,
+    DiscreteGaussian, FixedSizeSampledGaussian, MechanismError, PoissonSampledGaussian, PrivacyRng, Purpose,
+    ShuffledGaussian, TestRng, TrainingMechanism,
 };
 
 #[allow(clippy::print_stdout, reason = "a measurement for a person to read")]
-fn main() {
+fn main() -> Result<(), MechanismError> {
     let rng = TestRng::from_seed(1);
     let mut out = vec![0.0_f32; 10_000_000];
     let start = Instant::now();
     rng.stream(Purpose::GradientNoise, 0, 0).fill_gaussian_f32(&mut out, 1.0);
     println!("10 M Gaussians: {:.3} s ({})", start.elapsed().as_secs_f64(), out[9_999_999]);
 
-    let start = Instant::now();
-    let lot =
-        poisson_sample(8192.0 / 5_240_387_307.0, 5_240_387_307, &mut rng.stream(Purpose::Sampling, 0, 0));
-    println!("Poisson sample of {}: {:.4} s", lot.len(), start.elapsed().as_secs_f64());
-
-    let start = Instant::now();
-    let lot = fixed_size_sample(8192, 5_240_387_307, &mut rng.stream(Purpose::Sampling, 0, 0));
-    println!("Fixed-size sample of {}: {:.4} s", lot.len(), start.elapsed().as_secs_f64());
-
-    if let Ok(mechanism) = ShuffledGaussian::new(5_240_387_307, 639_696, 1.0) {
+    let population = 5_240_387_307;
+    let mechanisms: [(&str, Result<Box<dyn TrainingMechanism>, MechanismError>); 3] = [
+        ("Poisson", boxed(PoissonSampledGaussian::new(8192.0 / population as f64, 1.0))),
+        ("fixed-size", boxed(FixedSizeSampledGaussian::new(8192, population, 1.0))),
+        ("shuffled", boxed(ShuffledGaussian::new(639_696, 1.0))),
+    ];
+    for (name, mechanism) in mechanisms {
         let start = Instant::now();
-        let lot = mechanism.pass(0, &rng).batch(300_000);
-        println!("Batch of {} of a shuffled pass: {:.4} s", lot.len(), start.elapsed().as_secs_f64());
+        let batch = mechanism?.sample(0, population, &rng).batch(0);
+        println!("{name} batch of {}: {:.4} s", batch.len(), start.elapsed().as_secs_f64());
     }
 
     let mut stream = rng.stream(Purpose::HistogramNoise, 0, 0);
@@ -35,4 +33,11 @@ fn main() {
     let sum: i64 =
         noise.iter().flat_map(|n| (0..1_000_000).map(|_| n.sample(&mut stream)).collect::<Vec<_>>()).sum();
     println!("1 M discrete Gaussians: {:.3} s ({sum})", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn boxed<M: TrainingMechanism + 'static>(
+    mechanism: Result<M, MechanismError>,
+) -> Result<Box<dyn TrainingMechanism>, MechanismError> {
+    mechanism.map(|mechanism| Box::new(mechanism) as Box<dyn TrainingMechanism>)
 }

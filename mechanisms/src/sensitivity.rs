@@ -77,8 +77,12 @@ impl GaussianMechanism {
     /// # Errors
     /// [`MechanismError::OutOfRange`] otherwise, NaN included.
     pub fn new(noise_multiplier: f64) -> Result<Self, MechanismError> {
-        check_noise_multiplier(noise_multiplier)?;
-        Ok(Self { noise_multiplier })
+        if noise_multiplier > 0.0 && noise_multiplier.is_finite() {
+            Ok(Self { noise_multiplier })
+        } else {
+            let (name, value) = ("noise multiplier", noise_multiplier);
+            Err(MechanismError::OutOfRange { name, value, allowed: "finite and > 0" })
+        }
     }
 
     /// Standard deviation of the noise, in sensitivities.
@@ -149,68 +153,6 @@ impl GaussianMechanism {
     }
 }
 
-/// The mechanism of DP-SGD: Gaussian noise on a sum over a Poisson sample.
-///
-/// ```
-/// use mechanisms::SampledGaussian;
-/// let step = SampledGaussian::new(0.01, 1.1)?;
-/// assert_eq!(step.gaussian().event(), accountant::DpEvent::Gaussian { noise_multiplier: 1.1 });
-/// assert!(SampledGaussian::new(1.5, 1.1).is_err());
-/// # Ok::<(), mechanisms::MechanismError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SampledGaussian {
-    sampling_probability: f64,
-    noise_multiplier: f64,
-}
-
-impl SampledGaussian {
-    /// Accepts 0 < `sampling_probability` ≤ 1 and a finite noise multiplier above 0.
-    ///
-    /// # Errors
-    /// [`MechanismError::OutOfRange`] otherwise, NaN included.
-    pub fn new(sampling_probability: f64, noise_multiplier: f64) -> Result<Self, MechanismError> {
-        if !(sampling_probability > 0.0 && sampling_probability <= 1.0) {
-            return Err(MechanismError::OutOfRange {
-                name: "sampling probability",
-                value: sampling_probability,
-                allowed: "0 < q <= 1",
-            });
-        }
-        check_noise_multiplier(noise_multiplier)?;
-        Ok(Self { sampling_probability, noise_multiplier })
-    }
-
-    /// What one step costs.
-    #[must_use]
-    pub fn event(&self) -> DpEvent {
-        DpEvent::PoissonSampledGaussian {
-            sampling_probability: self.sampling_probability,
-            noise_multiplier: self.noise_multiplier,
-        }
-    }
-
-    /// The units that take part in one step; sampler and event come from the same figures.
-    #[must_use]
-    pub fn sample(&self, population: u64, stream: &mut Stream) -> Vec<u64> {
-        crate::poisson_sample(self.sampling_probability, population, stream)
-    }
-
-    /// The noise on the sampled sum.
-    #[must_use]
-    pub fn gaussian(&self) -> GaussianMechanism {
-        GaussianMechanism { noise_multiplier: self.noise_multiplier }
-    }
-}
-
-fn check_noise_multiplier(value: f64) -> Result<(), MechanismError> {
-    if value > 0.0 && value.is_finite() {
-        Ok(())
-    } else {
-        Err(MechanismError::OutOfRange { name: "noise multiplier", value, allowed: "finite and > 0" })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,10 +195,6 @@ mod tests {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(L2Sensitivity::new(bad).is_err());
             assert!(GaussianMechanism::new(bad).is_err());
-            assert!(SampledGaussian::new(0.5, bad).is_err());
-            assert!(SampledGaussian::new(bad, 1.0).is_err());
         }
-        let error = SampledGaussian::new(1.5, 1.0).unwrap_err().to_string();
-        assert_eq!(error, "sampling probability = 1.5 is out of range; allowed: 0 < q <= 1");
     }
 }

@@ -2,14 +2,14 @@
 
 use accountant::{DpEvent, Trials};
 
-use crate::{CertifiedPlan, Phase, Sampling};
+use crate::{CertifiedPlan, Phase, PlanError, Sampling};
 
 impl Phase {
     /// Noise multiplier over expected batch size: how much noise the averaged gradient carries, in clip norms. Of two
     /// runs at the same ε the one with the smaller ratio learns from the cleaner gradients.
     #[must_use]
     pub fn noise_batch_ratio(&self) -> f64 {
-        self.noise_multiplier / self.expected_batch_size as f64
+        self.noise_multiplier() / self.expected_batch_size as f64
     }
 }
 
@@ -26,18 +26,20 @@ impl CertifiedPlan {
         }
     }
 
-    /// What the pipeline would cost if its batches were cut from the shuffled data set, pass by pass, with the same
-    /// noise, whichever way the plan draws them. Published programs have drawn so, and stated the figure of Poisson
-    /// sampling.
-    #[must_use]
-    pub fn shuffled_event(&self) -> DpEvent {
-        let shuffled = |phase: &Phase| {
-            let phase = Phase { sampling: Sampling::Shuffle, ..*phase };
-            let count = phase.charges_of(phase.steps);
-            DpEvent::SelfComposed { event: Box::new(phase.step_event()), count }
-        };
-        let release = self.tokenizer_release.iter().map(|release| release.event.clone());
-        DpEvent::Composed { events: release.chain(self.phases.iter().map(shuffled)).collect() }
+    /// What the pipeline would cost with the same noise if its batches were cut from the shuffled units, pass by pass,
+    /// whichever way the plan draws them. Published programs have drawn so and stated the ε of Poisson sampling.
+    ///
+    /// # Errors
+    /// [`PlanError::Mechanism`] for a plan without noise: one on public text.
+    pub fn shuffled_event(&self) -> Result<DpEvent, PlanError> {
+        let units = self.plan.data().units;
+        let release = self.tokenizer_release.iter().map(|release| Ok(release.event.clone()));
+        let training = self.phases.iter().map(|phase| {
+            let (batch, noise) = (phase.expected_batch_size, phase.noise_multiplier());
+            let mechanism = Sampling::Shuffle.mechanism(units, batch, noise)?;
+            Ok(Phase { mechanism, ..phase.clone() }.event_of(phase.steps))
+        });
+        Ok(DpEvent::Composed { events: release.chain(training).collect::<Result<_, PlanError>>()? })
     }
 
     /// What `runs` runs of the pipeline cost when the result of each may be looked at, as when settings are tried on

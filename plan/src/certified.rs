@@ -1,12 +1,15 @@
 //! A plan together with what it costs: the only object the trainer accepts.
 
+use std::sync::Arc;
+
 use accountant::{Bounds, Delta, DpEvent};
+use mechanisms::TrainingMechanism;
 
 use crate::canonical::sha256_hex;
-use crate::{Plan, ReleaseMethod, Sampling, TruncatedPoisson};
+use crate::{Plan, ReleaseMethod};
 
 /// A plan whose cost is computed and within its promise. Only [`Plan::certify`] makes one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct CertifiedPlan {
     pub(crate) plan: Plan,
     pub(crate) phases: Vec<Phase>,
@@ -15,24 +18,22 @@ pub struct CertifiedPlan {
     pub(crate) epsilon: Bounds,
 }
 
-/// Steps that share everything the accountant needs to know.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Steps that share one training mechanism.
+#[derive(Clone, Debug)]
 pub struct Phase {
     /// Number of steps.
     pub steps: u64,
     /// Units a step draws on average; also the constant its gradient sum is divided by.
     pub expected_batch_size: u64,
-    /// Probability with which a unit joins a step; the share of units in a batch where batches are not drawn one by one.
+    /// Expected batch size over the declared number of units.
     pub sampling_probability: f64,
-    /// σ over the L2 clip norm; 0 where the training text is public.
-    pub noise_multiplier: f64,
-    /// How batches are drawn.
-    pub sampling: Sampling,
-    /// Number of units, declared public.
-    pub units: u64,
+    /// Draws the batches. On private text it also adds the noise and states what both cost.
+    pub mechanism: Arc<dyn TrainingMechanism>,
+    /// Whether the text is public, so that no noise is added and nothing is charged.
+    pub(crate) is_public: bool,
 }
 
-/// A step's place in the passes over the data.
+/// A step's place in the passes over the data. A scheme that draws every step by itself has passes of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassPlace {
     /// Number of the pass, from 0, over all phases.
@@ -42,44 +43,21 @@ pub struct PassPlace {
 }
 
 impl Phase {
-    /// What one step of this phase costs; where sampling is by pass, what all its steps of one pass together cost.
+    /// σ over the L2 clip norm; 0 where the training text is public.
     #[must_use]
-    pub fn step_event(&self) -> DpEvent {
-        let Self { sampling_probability, noise_multiplier, units, .. } = *self;
-        match self.sampling {
-            Sampling::Poisson => DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier },
-            Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch }) => {
-                DpEvent::TruncatedPoissonSampledGaussian {
-                    sampling_probability,
-                    noise_multiplier,
-                    units,
-                    largest_batch,
-                }
-            }
-            Sampling::Shuffle => {
-                DpEvent::ShuffledGaussian { noise_multiplier, batches: self.batches_a_pass(), epochs: 1 }
-            }
-            Sampling::FixedSize => DpEvent::FixedSizeSampledGaussian {
-                sample_size: self.expected_batch_size,
-                population: units,
-                noise_multiplier,
-            },
-            Sampling::BallsInBins => {
-                DpEvent::BallsInBinsGaussian { noise_multiplier, batches: self.batches_a_pass(), epochs: 1 }
-            }
-        }
+    pub fn noise_multiplier(&self) -> f64 {
+        if self.is_public { 0.0 } else { self.mechanism.noise().noise_multiplier() }
     }
 
-    /// Batches into which a pass over the units is cut.
+    /// Passes that `steps` steps without interruption begin; each costs the mechanism's event once.
     #[must_use]
-    pub fn batches_a_pass(&self) -> u64 {
-        self.units.div_ceil(self.expected_batch_size.max(1)).max(1)
+    pub(crate) fn passes(&self, steps: u64) -> u64 {
+        steps.div_ceil(self.mechanism.steps_per_pass())
     }
 
-    /// How often [`Phase::step_event`] is spent in `steps` steps without interruption.
-    #[must_use]
-    pub fn charges_of(&self, steps: u64) -> u64 {
-        if self.sampling.is_by_pass() { steps.div_ceil(self.batches_a_pass()) } else { steps }
+    /// The event of `steps` steps without interruption.
+    pub(crate) fn event_of(&self, steps: u64) -> DpEvent {
+        DpEvent::SelfComposed { event: Box::new(self.mechanism.event()), count: self.passes(steps) }
     }
 }
 
@@ -129,28 +107,32 @@ impl CertifiedPlan {
         })
     }
 
-    /// The place of logical step `step` (from 0) in the passes over the data; `None` past the last step, and where
-    /// steps are drawn and charged one by one.
+    /// The place of logical step `step` (from 0) in the passes over the data; `None` past the last step.
     #[must_use]
     pub fn pass(&self, step: u64) -> Option<PassPlace> {
         let (mut first_step, mut first_pass) = (0, 0);
         for phase in &self.phases {
             if step < first_step + phase.steps {
                 let place = step - first_step;
-                let batches = phase.batches_a_pass();
-                let pass = PassPlace { pass: first_pass + place / batches, batch: place % batches };
-                return phase.sampling.is_by_pass().then_some(pass);
+                let batches = phase.mechanism.steps_per_pass();
+                return Some(PassPlace { pass: first_pass + place / batches, batch: place % batches });
             }
             first_step += phase.steps;
-            first_pass += phase.charges_of(phase.steps);
+            first_pass += phase.passes(phase.steps);
         }
         None
     }
 
-    /// What an attempt of logical step `step` (from 0) costs, or the pass that it belongs to; `None` past the last step.
+    /// What the pass of logical step `step` (from 0) costs; `None` past the last step and on public text.
     #[must_use]
-    pub fn step_event(&self, step: u64) -> Option<DpEvent> {
-        self.phase(step).map(Phase::step_event)
+    pub fn pass_event(&self, step: u64) -> Option<DpEvent> {
+        self.phase(step).filter(|phase| !phase.is_public).map(|phase| phase.mechanism.event())
+    }
+
+    /// Whether every step is a pass of its own, and so is charged by itself.
+    #[must_use]
+    pub fn charges_every_step(&self) -> bool {
+        self.phases.iter().all(|phase| phase.mechanism.steps_per_pass() == 1)
     }
 
     /// How the vocabulary is released; `None` where it costs nothing.

@@ -6,6 +6,9 @@ use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
 use crate::tokenizer::COUNT_SHARE;
 use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
 
+/// The noise multiplier of the mechanisms that draw batches of public text; no noise is added there.
+const UNUSED_NOISE: f64 = 1.0;
+
 impl Plan {
     /// Computes what the whole pipeline costs and holds the plan to its promise.
     ///
@@ -22,7 +25,7 @@ impl Plan {
     /// [`PlanError::Accountant`] when the accountant has no certified answer.
     pub fn certify(self) -> Result<CertifiedPlan, PlanError> {
         if self.is_public() {
-            return Ok(self.certified_public());
+            return self.certified_public();
         }
         let noise = match self.privacy().noise_multipliers {
             Some(noise) => noise,
@@ -30,10 +33,10 @@ impl Plan {
         };
         self.check_count_noise(noise.training)?;
         let tokenizer_release = self.release(noise.tokenizer);
-        let event = self.pipeline(tokenizer_release.as_ref(), noise.training);
+        let phases = self.phases(noise.training)?;
+        let event = self.pipeline(tokenizer_release.as_ref(), &phases);
         let epsilon = accountant::epsilon(&event, self.delta(), self.privacy().relation)?;
         self.hold_to_promise(epsilon)?;
-        let phases = self.phases(noise.training);
         Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
     }
 
@@ -55,16 +58,12 @@ impl Plan {
         })
     }
 
-    /// Public text is used without noise, and without a charge.
-    fn certified_public(self) -> CertifiedPlan {
-        let phases = self.phases(0.0);
-        CertifiedPlan {
-            plan: self,
-            phases,
-            tokenizer_release: None,
-            event: DpEvent::Composed { events: Vec::new() },
-            epsilon: Bounds { lower: 0.0, upper: 0.0 },
-        }
+    /// Public text is used without noise, and without a charge. Its batches are drawn as those of private text.
+    fn certified_public(self) -> Result<CertifiedPlan, PlanError> {
+        let phases = self.phases(UNUSED_NOISE)?;
+        let event = DpEvent::Composed { events: Vec::new() };
+        let epsilon = Bounds { lower: 0.0, upper: 0.0 };
+        Ok(CertifiedPlan { plan: self, phases, tokenizer_release: None, event, epsilon })
     }
 
     fn calibrated(&self) -> Result<NoiseMultipliers, PlanError> {
@@ -80,7 +79,7 @@ impl Plan {
             Tokenizer::Public(_) | Tokenizer::Bytes => None,
         };
         let release = self.release(tokenizer);
-        let event_for = |training| self.pipeline(release.as_ref(), training);
+        let event_for = |training| self.pipeline_with(release.as_ref(), training);
         let training = calibrate::noise_multiplier(target, delta, relation, event_for)?;
         Ok(NoiseMultipliers { tokenizer, training })
     }
@@ -108,31 +107,40 @@ impl Plan {
         })
     }
 
-    fn phases(&self, noise_multiplier: f64) -> Vec<Phase> {
-        let phase = |BatchPhase { steps, expected_batch_size }: BatchPhase| Phase {
-            steps,
-            expected_batch_size,
-            sampling_probability: expected_batch_size as f64 / self.data().units as f64,
-            noise_multiplier,
-            sampling: self.privacy().sampling,
-            units: self.data().units,
+    fn phases(&self, noise_multiplier: f64) -> Result<Vec<Phase>, PlanError> {
+        let units = self.data().units;
+        let phase = |BatchPhase { steps, expected_batch_size }: BatchPhase| {
+            let sampling = self.privacy().sampling;
+            Ok(Phase {
+                steps,
+                expected_batch_size,
+                sampling_probability: expected_batch_size as f64 / units as f64,
+                mechanism: sampling.mechanism(units, expected_batch_size, noise_multiplier)?,
+                is_public: self.is_public(),
+            })
         };
         self.training().phases().into_iter().map(phase).collect()
     }
 
-    /// Everything that touches private text: the release, every step or pass, and every spare one at the price of the
-    /// dearest, since no one knows which will be repeated.
-    pub(crate) fn pipeline(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
-        let phases = self.phases(noise_multiplier);
+    /// [`Self::pipeline`] with a noise multiplier that is being tried. One that no mechanism takes gives an event that
+    /// the accountant refuses.
+    pub(crate) fn pipeline_with(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
+        match self.phases(noise_multiplier) {
+            Ok(phases) => self.pipeline(release, &phases),
+            Err(_) => DpEvent::Gaussian { noise_multiplier: f64::NAN },
+        }
+    }
+
+    /// Everything that touches private text: the release, every pass of training, and the passes of the spare steps.
+    /// These are charged at the most expensive phase's rate, since any step may have to be repeated.
+    fn pipeline(&self, release: Option<&TokenizerRelease>, phases: &[Phase]) -> DpEvent {
+        let planned = phases.iter().map(|phase| (phase, phase.steps));
         let dearest = phases.iter().max_by_key(|phase| phase.expected_batch_size);
-        let spare = dearest.map(|phase| Phase { steps: self.privacy().spare_steps, ..*phase });
-        let steps =
-            phases.iter().chain(&spare).filter(|phase| phase.steps > 0).map(|phase| DpEvent::SelfComposed {
-                event: Box::new(phase.step_event()),
-                count: phase.charges_of(phase.steps),
-            });
-        let events = release.map(|release| release.event.clone()).into_iter().chain(steps).collect();
-        DpEvent::Composed { events }
+        let spare = dearest.map(|phase| (phase, self.privacy().spare_steps));
+        let training = planned.chain(spare).filter(|(_, steps)| *steps > 0);
+        let training = training.map(|(phase, steps)| phase.event_of(steps));
+        let release = release.map(|release| release.event.clone());
+        DpEvent::Composed { events: release.into_iter().chain(training).collect() }
     }
 
     fn hold_to_promise(&self, Bounds { lower, upper }: Bounds) -> Result<(), PlanError> {

@@ -1,6 +1,7 @@
 //! Why a plan is refused: one line that says what was given, where, what is allowed, and what to do.
 
 use accountant::AccountantError;
+use mechanisms::MechanismError;
 
 /// Why a plan is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -59,4 +60,7 @@ pub enum PlanError {
     /// The accountant has no certified answer.
     #[error("privacy: {0}")]
     Accountant(#[from] AccountantError),
+    /// A mechanism refuses a figure that validation let through.
+    #[error("privacy: {0}")]
+    Mechanism(#[from] MechanismError),
 }

@@ -1,6 +1,12 @@
 //! The privacy guarantee: unit, relation, budget and sampling.
 
+use std::sync::Arc;
+
 use accountant::NeighboringRelation;
+use mechanisms::{
+    BallsInBinsGaussian, FixedSizeSampledGaussian, MechanismError, PoissonSampledGaussian, ShuffledGaussian,
+    TrainingMechanism, TruncatedPoissonSampledGaussian,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,13 +78,6 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// Whether every unit takes part in one batch of each pass, so that privacy is charged per pass instead of per
-    /// step.
-    #[must_use]
-    pub fn is_by_pass(self) -> bool {
-        matches!(self, Self::Shuffle | Self::BallsInBins)
-    }
-
     /// Whether the sample depends on the number of units, so that this number must be public and exact.
     #[must_use]
     pub fn needs_exact_units(self) -> bool {
@@ -86,6 +85,28 @@ impl Sampling {
             Self::Poisson | Self::BallsInBins => false,
             Self::TruncatedPoisson(_) | Self::Shuffle | Self::FixedSize => true,
         }
+    }
+
+    /// The mechanism that draws batches of `expected_batch_size` of `units` units in this way.
+    pub(crate) fn mechanism(
+        self,
+        units: u64,
+        expected_batch_size: u64,
+        noise_multiplier: f64,
+    ) -> Result<Arc<dyn TrainingMechanism>, MechanismError> {
+        let probability = expected_batch_size as f64 / units as f64;
+        let batches = units.div_ceil(expected_batch_size.max(1)).max(1);
+        Ok(match self {
+            Self::Poisson => Arc::new(PoissonSampledGaussian::new(probability, noise_multiplier)?),
+            Self::TruncatedPoisson(TruncatedPoisson { largest_batch }) => Arc::new(
+                TruncatedPoissonSampledGaussian::new(probability, units, largest_batch, noise_multiplier)?,
+            ),
+            Self::Shuffle => Arc::new(ShuffledGaussian::new(batches, noise_multiplier)?),
+            Self::FixedSize => {
+                Arc::new(FixedSizeSampledGaussian::new(expected_batch_size, units, noise_multiplier)?)
+            }
+            Self::BallsInBins => Arc::new(BallsInBinsGaussian::new(batches, noise_multiplier)?),
+        })
     }
 
     /// Its name in a plan.

@@ -60,7 +60,7 @@ impl PlanFile {
         let found = calibrate::steps(target, plan.delta(), plan.privacy().relation, most, |count| {
             let mut tried = plan.clone();
             set(&mut tried.file, unknown, count);
-            tried.pipeline(release.as_ref(), noise.training)
+            tried.pipeline_with(release.as_ref(), noise.training)
         })?;
         if found == 0 {
             let given = format!("ε = {target}, which this noise exceeds with a single step of a single unit");

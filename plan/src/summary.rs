@@ -47,9 +47,9 @@ impl fmt::Display for CertifiedPlan {
                 "{} steps of {} expected units ({} sampling, q = {:.6}) with noise multiplier {}, ",
                 phase.steps,
                 phase.expected_batch_size,
-                phase.sampling.name(),
+                privacy.sampling.name(),
                 phase.sampling_probability,
-                phase.noise_multiplier
+                phase.noise_multiplier()
             )?;
         }
         write!(f, "{} spare steps charged", privacy.spare_steps)

@@ -203,7 +203,7 @@ fn a_public_plan_that_promises_something_is_refused() {
     assert!(certified.to_string().starts_with("NOT PRIVATE"), "{certified}");
     assert_eq!(certified.event(), &accountant::DpEvent::Composed { events: Vec::new() });
     assert!(certified.tokenizer_release().is_none());
-    assert_eq!(certified.phases()[0].noise_multiplier, 0.0);
+    assert_eq!(certified.phases()[0].noise_multiplier(), 0.0);
 }
 
 /// Its loss would be published without noise.

@@ -40,7 +40,7 @@ fn figures(certified: &CertifiedPlan) -> Certified {
             steps: phase.steps,
             expected_batch_size: phase.expected_batch_size,
             sampling_probability: phase.sampling_probability,
-            noise_multiplier: phase.noise_multiplier,
+            noise_multiplier: phase.noise_multiplier(),
             noise_batch_ratio: phase.noise_batch_ratio(),
         })
         .collect();
@@ -62,7 +62,7 @@ fn figures(certified: &CertifiedPlan) -> Certified {
 /// The plan with the noise it was found to need and no promise, so that a variation states its own ε.
 fn fixed(certified: &CertifiedPlan) -> String {
     let mut file = certified.plan().file().clone();
-    let training = certified.phases().first().map_or(f64::NAN, |phase| phase.noise_multiplier);
+    let training = certified.phases().first().map_or(f64::NAN, |phase| phase.noise_multiplier());
     let tokenizer = certified.tokenizer_release().map(|release| release.noise_multiplier);
     file.privacy.epsilon = None;
     file.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer, training });
@@ -91,7 +91,7 @@ fn needed_noise(mut file: PlanFile) -> Result<Answer, PlanError> {
     file.privacy.noise_multipliers = None;
     let certified = Plan::try_from(file)?.certify()?;
     let figures = certified.phases().first().map(|phase| NoiseFigures {
-        noise_multiplier: phase.noise_multiplier,
+        noise_multiplier: phase.noise_multiplier(),
         noise_batch_ratio: phase.noise_batch_ratio(),
     });
     Ok(figures.map_or(Answer::Nothing, Answer::Noise))

@@ -48,7 +48,7 @@ pub fn explain(explanation: &Explanation) -> Result<Answer, PlanError> {
             proven(upper)?.map_or(Answer::Nothing, |upper| Answer::Epsilon(Bounds { lower: 0.0, upper }))
         }
         What::Method(Method::Shuffled) => {
-            epsilon(&certified.shuffled_event())?.map_or(Answer::Nothing, Answer::Epsilon)
+            epsilon(&certified.shuffled_event()?)?.map_or(Answer::Nothing, Answer::Epsilon)
         }
         What::Rate(stage, false_positive_rate) => match event(&certified, stage) {
             Some(event) => {

@@ -63,7 +63,7 @@ fn noise_to_batch(plan: &CertifiedPlan) -> Chart {
     let mut points = Vec::new();
     let mut begun = 0;
     for phase in plan.phases() {
-        let ratio = phase.noise_multiplier / phase.expected_batch_size as f64;
+        let ratio = phase.noise_batch_ratio();
         points.extend([(begun as f64, ratio), ((begun + phase.steps) as f64, ratio)]);
         begun += phase.steps;
     }

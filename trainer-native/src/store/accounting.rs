@@ -66,7 +66,7 @@ pub(super) fn affordable_end(
     let total = plan.total_steps();
     // Without a crash no step was burned, except the rest of a pass that a stop interrupted.
     let nothing_burned =
-        ledger.reservations() == steps_done && (ledger.resumes() == 0 || plan.pass(0).is_none());
+        ledger.reservations() == steps_done && (ledger.resumes() == 0 || plan.charges_every_step());
     if !ledger.header().protected || nothing_burned {
         return Ok(total);
     }

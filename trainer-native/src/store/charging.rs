@@ -31,8 +31,8 @@ impl Charging {
     /// The event that the next line must carry if it reserves `step`; `None` past the plan's last step.
     pub fn due(&self, plan: &CertifiedPlan, step: u64) -> Option<DpEvent> {
         match plan.pass(step) {
-            Some(place) if self.paid == Some(place.pass) => Some(nothing()),
-            _ => plan.step_event(step),
+            Some(place) if place.batch > 0 && self.paid == Some(place.pass) => Some(nothing()),
+            _ => plan.pass_event(step),
         }
     }
 

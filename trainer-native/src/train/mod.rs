@@ -109,7 +109,7 @@ impl<B: Kernels> Trainer<B> {
         if !protected {
             return self.plain_step(examples, PlainStep { expected_batch_size, learning_rate });
         }
-        let (noise_multiplier, l2_clip_norm) = (phase.noise_multiplier, training.l2_clip_norm);
+        let (noise_multiplier, l2_clip_norm) = (phase.noise_multiplier(), training.l2_clip_norm);
         let figures = DpStep { noise_multiplier, l2_clip_norm, expected_batch_size, learning_rate, step };
         self.dp_step(examples, figures, rng)
     }

@@ -230,7 +230,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
             .map(|phase| PhaseSummary {
                 steps: phase.steps,
                 sampling_probability: phase.sampling_probability,
-                noise_multiplier: phase.noise_multiplier,
+                noise_multiplier: phase.noise_multiplier(),
                 divisor: phase.expected_batch_size,
             })
             .collect(),

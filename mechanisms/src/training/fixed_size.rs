@@ -1,8 +1,58 @@
-//! Samples of bounded or fixed size.
+//! Batches of a fixed size, drawn without replacement.
 
 use std::collections::HashSet;
 
-use crate::{Stream, poisson_sample};
+use accountant::DpEvent;
+
+use super::{OneStep, Pass, TrainingMechanism};
+use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
+
+/// Gaussian noise on a sum over a batch of a fixed number of units, drawn without replacement.
+///
+/// ```
+/// use mechanisms::{FixedSizeSampledGaussian, TestRng, TrainingMechanism};
+/// let mechanism = FixedSizeSampledGaussian::new(8192, 5_000_000_000, 1.1)?;
+/// let mut pass = mechanism.sample(0, 5_000_000_000, &TestRng::from_seed(1));
+/// assert_eq!(pass.batch(0).len(), 8192);
+/// # Ok::<(), mechanisms::MechanismError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FixedSizeSampledGaussian {
+    sample_size: u64,
+    population: u64,
+    noise: GaussianMechanism,
+}
+
+impl FixedSizeSampledGaussian {
+    /// Batches of `sample_size` of `population` units.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] if one of them is 0, or for a wrong noise multiplier.
+    pub fn new(sample_size: u64, population: u64, noise_multiplier: f64) -> Result<Self, MechanismError> {
+        let sample_size = super::at_least_one("sample size", sample_size)?;
+        let population = super::at_least_one("population", population)?;
+        Ok(Self { sample_size, population, noise: GaussianMechanism::new(noise_multiplier)? })
+    }
+}
+
+impl TrainingMechanism for FixedSizeSampledGaussian {
+    fn event(&self) -> DpEvent {
+        DpEvent::FixedSizeSampledGaussian {
+            sample_size: self.sample_size,
+            population: self.population,
+            noise_multiplier: self.noise.noise_multiplier(),
+        }
+    }
+
+    fn noise(&self) -> GaussianMechanism {
+        self.noise
+    }
+
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+        let mut stream = rng.stream(Purpose::Sampling, pass, 0);
+        Box::new(OneStep(fixed_size_sample(self.sample_size, population, &mut stream)))
+    }
+}
 
 /// A uniformly random set of `size` numbers below `population`, ascending; all of them if there are no more.
 ///
@@ -10,15 +60,7 @@ use crate::{Stream, poisson_sample};
 ///
 /// # References
 /// Floyd's algorithm: Bentley & Floyd 1987, doi:10.1145/30401.315746.
-///
-/// ```
-/// use mechanisms::{PrivacyRng, Purpose, TestRng, fixed_size_sample};
-/// let mut stream = TestRng::from_seed(1).stream(Purpose::Sampling, 0, 0);
-/// assert_eq!(fixed_size_sample(8192, 5_000_000_000, &mut stream).len(), 8192);
-/// assert_eq!(fixed_size_sample(9, 3, &mut stream), vec![0, 1, 2]);
-/// ```
-#[must_use]
-pub fn fixed_size_sample(size: u64, population: u64, stream: &mut Stream) -> Vec<u64> {
+pub(crate) fn fixed_size_sample(size: u64, population: u64, stream: &mut Stream) -> Vec<u64> {
     if size >= population {
         return (0..population).collect();
     }
@@ -34,32 +76,11 @@ pub fn fixed_size_sample(size: u64, population: u64, stream: &mut Stream) -> Vec
     taken
 }
 
-/// A Poisson sample of which, where it is larger than `largest`, a uniformly random part of that size is kept.
-///
-/// ```
-/// use mechanisms::{PrivacyRng, Purpose, TestRng, truncated_poisson_sample};
-/// let mut stream = TestRng::from_seed(1).stream(Purpose::Sampling, 0, 0);
-/// assert_eq!(truncated_poisson_sample(0.5, 1000, 100, &mut stream).len(), 100);
-/// ```
-#[must_use]
-pub fn truncated_poisson_sample(
-    probability: f64,
-    population: u64,
-    largest: u64,
-    stream: &mut Stream,
-) -> Vec<u64> {
-    let drawn = poisson_sample(probability, population, stream);
-    if drawn.len() as u64 <= largest {
-        return drawn;
-    }
-    let kept = fixed_size_sample(largest, drawn.len() as u64, stream);
-    kept.into_iter().map(|at| drawn[at as usize]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PrivacyRng, Purpose, TestRng};
+    use crate::TestRng;
+    use crate::training::poisson::poisson_sample;
 
     fn stream(step: u64) -> Stream {
         TestRng::from_seed(9).stream(Purpose::Sampling, step, 0)
@@ -93,30 +114,10 @@ mod tests {
         assert!(ring > CHI2_19, "{ring}");
     }
 
-    /// Oracle: sizes are min(Binomial(6, ½), 3), and all sets of a size are equally likely: 1, 6, 15 sets at 1/64 each and
-    /// 20 sets at (20 + 15 + 6 + 1)/(64·20) each.
-    #[test]
-    fn a_cut_sample_has_the_law_of_a_random_part_and_an_uncut_one_is_rejected() {
-        let draws = 40_000_u64;
-        let statistic = |largest| {
-            let mut counts = std::collections::HashMap::<Vec<u64>, f64>::new();
-            for step in 0..draws {
-                *counts.entry(truncated_poisson_sample(0.5, 6, largest, &mut stream(step))).or_default() +=
-                    1.0;
-            }
-            let want = |set: &Vec<u64>| draws as f64 * if set.len() < 3 { 1.0 / 64.0 } else { 42.0 / 1280.0 };
-            counts.iter().map(|(set, hits)| (hits - want(set)).powi(2) / want(set)).sum::<f64>()
-        };
-        // 41 degrees of freedom exceed 99.2 with probability 1e-6 (scipy 1.17, chi2.isf).
-        assert!(statistic(3) < 99.2, "{}", statistic(3));
-        assert!(statistic(6) > 99.2);
-    }
-
     #[test]
     fn extremes_are_handled() {
         assert!(fixed_size_sample(0, 5, &mut stream(0)).is_empty());
         assert!(fixed_size_sample(5, 0, &mut stream(0)).is_empty());
         assert_eq!(fixed_size_sample(5, 5, &mut stream(0)), [0, 1, 2, 3, 4]);
-        assert!(truncated_poisson_sample(0.5, 100, 0, &mut stream(0)).is_empty());
     }
 }

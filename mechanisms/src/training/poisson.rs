@@ -1,6 +1,57 @@
-//! Poisson sampling: each unit takes part with probability q, independently.
+//! Poisson sampling: each unit takes part in a step with probability q, independently of all others.
 
-use crate::Stream;
+use accountant::DpEvent;
+
+use super::{OneStep, Pass, TrainingMechanism};
+use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
+
+/// The mechanism of DP-SGD: Gaussian noise on a sum over a Poisson sample.
+///
+/// # References
+/// Abadi et al. 2016, <https://arxiv.org/abs/1607.00133>.
+///
+/// ```
+/// use mechanisms::{PoissonSampledGaussian, TestRng, TrainingMechanism};
+/// let mechanism = PoissonSampledGaussian::new(1e-6, 1.1)?;
+/// let batch = mechanism.sample(0, 5_000_000_000, &TestRng::from_seed(1)).batch(0);
+/// assert!((4500..5500).contains(&batch.len()));
+/// assert!(PoissonSampledGaussian::new(1.5, 1.1).is_err());
+/// # Ok::<(), mechanisms::MechanismError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PoissonSampledGaussian {
+    sampling_probability: f64,
+    noise: GaussianMechanism,
+}
+
+impl PoissonSampledGaussian {
+    /// Accepts 0 < `sampling_probability` ≤ 1 and a finite noise multiplier above 0.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] otherwise, NaN included.
+    pub fn new(sampling_probability: f64, noise_multiplier: f64) -> Result<Self, MechanismError> {
+        let sampling_probability = super::probability(sampling_probability)?;
+        Ok(Self { sampling_probability, noise: GaussianMechanism::new(noise_multiplier)? })
+    }
+}
+
+impl TrainingMechanism for PoissonSampledGaussian {
+    fn event(&self) -> DpEvent {
+        DpEvent::PoissonSampledGaussian {
+            sampling_probability: self.sampling_probability,
+            noise_multiplier: self.noise.noise_multiplier(),
+        }
+    }
+
+    fn noise(&self) -> GaussianMechanism {
+        self.noise
+    }
+
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+        let mut stream = rng.stream(Purpose::Sampling, pass, 0);
+        Box::new(OneStep(poisson_sample(self.sampling_probability, population, &mut stream)))
+    }
+}
 
 /// The indices below `population` that take part, ascending. `probability` ≥ 1 takes all, ≤ 0 or NaN none.
 ///
@@ -19,16 +70,7 @@ use crate::Stream;
 /// # References
 /// Opacus and jax-privacy draw one coin a unit, O(population); the digit property is the memorylessness of the
 /// geometric distribution applied to G mod 2ʲ.
-///
-/// ```
-/// use mechanisms::{PrivacyRng, Purpose, TestRng, poisson_sample};
-/// let mut stream = TestRng::from_seed(1).stream(Purpose::Sampling, 0, 0);
-/// let lot = poisson_sample(1e-6, 5_000_000_000, &mut stream);
-/// assert!((4500..5500).contains(&lot.len()));
-/// assert_eq!(poisson_sample(1.0, 3, &mut stream), vec![0, 1, 2]);
-/// ```
-#[must_use]
-pub fn poisson_sample(probability: f64, population: u64, stream: &mut Stream) -> Vec<u64> {
+pub(crate) fn poisson_sample(probability: f64, population: u64, stream: &mut Stream) -> Vec<u64> {
     if probability >= 1.0 {
         return (0..population).collect();
     }
@@ -93,7 +135,7 @@ fn to_threshold(probability: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PrivacyRng, Purpose, TestRng};
+    use crate::{PrivacyRng, TestRng};
 
     fn stream(step: u64) -> Stream {
         TestRng::from_seed(3).stream(Purpose::Sampling, step, 0)

@@ -1,0 +1,82 @@
+//! Training mechanisms: how a step draws its batch, the noise on the batch's sum, and what both cost.
+//!
+//! Each sampling scheme is one type in one file. `plan` certifies a [`TrainingMechanism`] and the trainer runs that same
+//! object, so the batches drawn and the event charged come from the same figures.
+
+mod balls_in_bins;
+mod fixed_size;
+mod poisson;
+mod shuffled;
+mod truncated_poisson;
+
+use std::fmt;
+
+use accountant::DpEvent;
+
+pub use balls_in_bins::BallsInBinsGaussian;
+pub use fixed_size::FixedSizeSampledGaussian;
+pub use poisson::PoissonSampledGaussian;
+pub use shuffled::ShuffledGaussian;
+pub use truncated_poisson::TruncatedPoissonSampledGaussian;
+
+use crate::{GaussianMechanism, MechanismError, PrivacyRng};
+
+/// A sampling scheme with Gaussian noise on each batch's sum, and the event of both.
+///
+/// Steps come in passes. A scheme that draws every step by itself has passes of one step. A scheme that deals all units
+/// out to batches has as many steps in a pass as batches.
+pub trait TrainingMechanism: fmt::Debug + Send + Sync {
+    /// What one pass costs, however many of its steps are taken.
+    fn event(&self) -> DpEvent;
+
+    /// The noise on a batch's sum.
+    fn noise(&self) -> GaussianMechanism;
+
+    /// Number of steps in a pass.
+    fn steps_per_pass(&self) -> u64 {
+        1
+    }
+
+    /// Draws pass number `pass` over `population` units.
+    ///
+    /// An event that names the number of units holds for that population alone.
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass>;
+}
+
+/// The batches of one pass.
+///
+/// A batch takes time and memory in proportion to its size; the order of a dealt pass takes at most 4 MiB more.
+pub trait Pass: Send {
+    /// The units of a batch, by their numbers below the population. Empty past the last batch.
+    ///
+    /// Batches may be asked for in any order, and more than once.
+    fn batch(&mut self, batch: u64) -> Vec<u64>;
+}
+
+/// The pass of a scheme that draws every step by itself.
+struct OneStep(Vec<u64>);
+
+impl Pass for OneStep {
+    fn batch(&mut self, batch: u64) -> Vec<u64> {
+        if batch == 0 { self.0.clone() } else { Vec::new() }
+    }
+}
+
+fn probability(value: f64) -> Result<f64, MechanismError> {
+    if value > 0.0 && value <= 1.0 {
+        Ok(value)
+    } else {
+        Err(MechanismError::OutOfRange { name: "sampling probability", value, allowed: "0 < q <= 1" })
+    }
+}
+
+fn at_least_one(name: &'static str, value: u64) -> Result<u64, MechanismError> {
+    if value >= 1 {
+        Ok(value)
+    } else {
+        Err(MechanismError::OutOfRange { name, value: value as f64, allowed: "at least 1" })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Properties that every scheme has, and those that tell the schemes apart.
+
+use super::*;
+use crate::TestRng;
+
+fn rng() -> TestRng {
+    TestRng::from_seed(5)
+}
+
+fn shuffled(population: u64, batches: u64, pass: u64) -> Box<dyn Pass> {
+    ShuffledGaussian::new(batches, 1.0).unwrap().sample(pass, population, &rng())
+}
+
+fn balls(population: u64, batches: u64, pass: u64) -> Box<dyn Pass> {
+    BallsInBinsGaussian::new(batches, 1.0).unwrap().sample(pass, population, &rng())
+}
+
+#[test]
+fn every_unit_is_in_exactly_one_batch_in_whatever_order_they_are_asked_for() {
+    for (population, batches) in [(1, 1), (1, 3), (10, 3), (10, 10), (7, 9), (1000, 13)] {
+        for make in [shuffled, balls] {
+            let mut pass = make(population, batches, 4);
+            let forward: Vec<Vec<u64>> = (0..batches).map(|batch| pass.batch(batch)).collect();
+            let mut all: Vec<u64> = forward.concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..population).collect::<Vec<_>>());
+            for batch in (0..batches).rev() {
+                assert_eq!(pass.batch(batch), forward[batch as usize]);
+            }
+            assert!(pass.batch(batches).is_empty());
+        }
+    }
+    let sizes: Vec<usize> = (0..3).map(|batch| shuffled(10, 3, 0).batch(batch).len()).collect();
+    assert_eq!(sizes, [3, 3, 4]);
+}
+
+/// Of 5·10⁹ units: what took time or memory in proportion to them would not end here.
+#[test]
+fn a_batch_of_a_huge_population_costs_no_more_than_its_size() {
+    let (population, batches) = (5_240_387_307_u64, 639_696);
+    let mut pass = shuffled(population, batches, 0);
+    let distinct: std::collections::HashSet<u64> =
+        [0, 1, batches - 1].into_iter().flat_map(|batch| pass.batch(batch)).collect();
+    assert!((3 * 8191..=3 * 8193).contains(&distinct.len()), "{}", distinct.len());
+    assert!(distinct.iter().all(|&unit| unit < population));
+    let sizes: Vec<usize> = (0..3).map(|batch| balls(population, batches, 0).batch(batch).len()).collect();
+    // Binomial(n, 1/b) of mean 8192 and standard deviation 90.5; 4.9 of them are α = 1e-6.
+    assert!(sizes.iter().all(|&size| (size as f64 - 8192.0).abs() < 4.9 * 90.5), "{sizes:?}");
+}
+
+/// χ² over all 81 assignments of four units to three batches; 80 degrees of freedom exceed 155.1 with
+/// probability 1e-6 (scipy 1.17, chi2.isf).
+fn chi2_of_assignments(assign: impl Fn(u64) -> [u64; 4]) -> f64 {
+    let passes = 24_300;
+    let mut counts = [0.0; 81];
+    for pass in 0..passes {
+        let code = assign(pass).iter().fold(0, |code, batch| 3 * code + batch);
+        counts[code as usize] += 1.0;
+    }
+    let want = passes as f64 / 81.0;
+    counts.iter().map(|hits: &f64| (hits - want).powi(2) / want).sum()
+}
+
+const CHI2_80: f64 = 155.1;
+
+fn assignment(mut pass: Box<dyn Pass>) -> [u64; 4] {
+    let mut of = [u64::MAX; 4];
+    for batch in 0..3 {
+        pass.batch(batch).into_iter().for_each(|unit| of[unit as usize] = batch);
+    }
+    of
+}
+
+#[test]
+fn balls_choose_their_bins_independently_and_a_shuffle_is_rejected() {
+    let balls_in_bins = chi2_of_assignments(|pass| assignment(balls(4, 3, pass)));
+    assert!(balls_in_bins < CHI2_80, "{balls_in_bins}");
+    let shuffle = chi2_of_assignments(|pass| assignment(shuffled(4, 3, pass)));
+    assert!(shuffle > CHI2_80, "{shuffle}");
+}
+
+/// PITFALLS 1. Two steps of Poisson sampling share a unit with probability q²; two batches of a pass never do.
+#[test]
+fn neither_kind_of_pass_can_be_mistaken_for_poisson_sampling() {
+    let (q, trials) = (0.25, 4_000_u64);
+    let both = |draw: &dyn Fn(u64) -> [Vec<u64>; 2]| {
+        let hits = (0..trials).filter(|&trial| draw(trial).iter().all(|lot| lot.contains(&3))).count();
+        (hits as f64 - trials as f64 * q * q) / (trials as f64 * q * q * (1.0 - q * q)).sqrt()
+    };
+    let two = |mut pass: Box<dyn Pass>| [pass.batch(0), pass.batch(1)];
+    // Two steps of Poisson sampling; the second is drawn as a pass far from all first ones.
+    let poisson = |trial| {
+        let mechanism = PoissonSampledGaussian::new(q, 1.0).unwrap();
+        [trial, trials + trial].map(|pass| mechanism.sample(pass, 12, &rng()).batch(0))
+    };
+    assert!(both(&poisson).abs() < 4.9, "{}", both(&poisson));
+    assert!(both(&|trial| two(shuffled(12, 4, trial))).abs() > 4.9);
+    assert!(both(&|trial| two(balls(12, 4, trial))).abs() > 4.9);
+}
+
+#[test]
+fn a_scheme_without_passes_has_one_batch() {
+    let mut pass = FixedSizeSampledGaussian::new(3, 10, 1.0).unwrap().sample(0, 10, &rng());
+    assert_eq!((pass.batch(0).len(), pass.batch(0).len(), pass.batch(1).len()), (3, 3, 0));
+}
+
+#[test]
+fn wrong_parameters_are_refused() {
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(PoissonSampledGaussian::new(0.5, bad).is_err());
+        assert!(PoissonSampledGaussian::new(bad, 1.0).is_err());
+        assert!(TruncatedPoissonSampledGaussian::new(0.5, 10, 5, bad).is_err());
+        assert!(TruncatedPoissonSampledGaussian::new(bad, 10, 5, 1.0).is_err());
+        assert!(ShuffledGaussian::new(5, bad).is_err());
+        assert!(FixedSizeSampledGaussian::new(5, 10, bad).is_err());
+        assert!(BallsInBinsGaussian::new(5, bad).is_err());
+    }
+    assert!(TruncatedPoissonSampledGaussian::new(0.5, 0, 5, 1.0).is_err());
+    assert!(TruncatedPoissonSampledGaussian::new(0.5, 10, 0, 1.0).is_err());
+    assert!(ShuffledGaussian::new(0, 1.0).is_err());
+    assert!(FixedSizeSampledGaussian::new(0, 5, 1.0).is_err());
+    assert!(FixedSizeSampledGaussian::new(10, 0, 1.0).is_err());
+    assert!(BallsInBinsGaussian::new(0, 1.0).is_err());
+    let error = PoissonSampledGaussian::new(1.5, 1.0).unwrap_err().to_string();
+    assert_eq!(error, "sampling probability = 1.5 is out of range; allowed: 0 < q <= 1");
+}
+
+/// PITFALLS 1: no sampler but Poisson's has Poisson's event.
+#[test]
+fn every_sampler_emits_its_own_event() {
+    let events = [
+        PoissonSampledGaussian::new(0.1, 1.0).unwrap().event(),
+        TruncatedPoissonSampledGaussian::new(0.1, 100, 12, 1.0).unwrap().event(),
+        ShuffledGaussian::new(10, 1.0).unwrap().event(),
+        FixedSizeSampledGaussian::new(10, 100, 1.0).unwrap().event(),
+        BallsInBinsGaussian::new(10, 1.0).unwrap().event(),
+    ];
+    let (sampling_probability, noise_multiplier) = (0.1, 1.0);
+    let own = [
+        DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier },
+        DpEvent::TruncatedPoissonSampledGaussian {
+            sampling_probability,
+            noise_multiplier,
+            units: 100,
+            largest_batch: 12,
+        },
+        DpEvent::ShuffledGaussian { noise_multiplier, batches: 10, epochs: 1 },
+        DpEvent::FixedSizeSampledGaussian { sample_size: 10, population: 100, noise_multiplier },
+        DpEvent::BallsInBinsGaussian { noise_multiplier, batches: 10, epochs: 1 },
+    ];
+    assert_eq!(events, own);
+}
