@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use accountant::NeighboringRelation::AddOrRemoveOne;
 use accountant::{Delta, budget, calibrate, vocabulary_release_event};
 use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::release::{COUNT_SHARE, Formula, Method, ReleaseConfig, release};
+use dp_tokenizer::release::{Paper, PaperHistogram, ReleaseConfig, release};
 use dp_tokenizer::unit::Piece;
-use mechanisms::TestRng;
+use mechanisms::{COUNT_SHARE, ReleaseMethod, TestRng};
 
 const WORDS: usize = 5_750_000;
 const DELTA: f64 = 1e-6;
@@ -122,27 +122,29 @@ fn noise(epsilon: f64, rounds: &[f64], counts: f64) -> Result<(f64, f64), Box<dy
 
 /// A row of the table: its name and its configuration for (ε, N).
 fn row(name: &str, epsilon: f64, size: u32) -> Result<ReleaseConfig, Box<dyn Error>> {
-    let all_of = |method: Method| -> Result<ReleaseConfig, Box<dyn Error>> {
+    let all_of = |method: ReleaseMethod| -> Result<ReleaseConfig, Box<dyn Error>> {
         let sum: f64 = method.round_shares().iter().sum();
         let shares: Vec<f64> = match method {
-            Method::Sips => vec![1.0 / 13.0, 3.0 / 13.0, 9.0 / 13.0],
+            ReleaseMethod::Sips => vec![1.0 / 13.0, 3.0 / 13.0, 9.0 / 13.0],
             _ => method.round_shares().iter().map(|share| share / sum).collect(),
         };
         let (noise, threshold) = noise(epsilon, &shares, 0.0)?;
         Ok(ReleaseConfig::with_shares(noise, threshold, &shares, 0.0)?.by(method).max_items_per_unit(size))
     };
     let (one, threshold) = noise(epsilon, &[1.0], 0.0)?;
+    let of_paper = |paper| ReleaseConfig::new(PaperHistogram { paper, words: size }, one, threshold);
     Ok(match name {
-        "ponomareva-2022" => ReleaseConfig::ponomareva_2022(one, threshold, size, Formula::Corrected)?,
-        "hoory-2021" => ReleaseConfig::hoory_2021(one, threshold, size, Formula::Corrected)?,
+        "ponomareva-2022" => of_paper(Paper::Ponomareva2022)?,
+        "hoory-2021" => of_paper(Paper::Hoory2021)?,
         "weighted" => ReleaseConfig::with_shares(one, threshold, &[1.0], 0.0)?.max_items_per_unit(size),
-        "policy" => all_of(Method::Policy)?,
-        "mad2r" => all_of(Method::Mad2r)?,
-        "sips 1:3:9" => all_of(Method::Sips)?,
-        "pooled" => all_of(Method::Pooled)?,
+        "policy" => all_of(ReleaseMethod::Policy)?,
+        "mad2r" => all_of(ReleaseMethod::Mad2r)?,
+        "sips 1:3:9" => all_of(ReleaseMethod::Sips)?,
+        "pooled" => all_of(ReleaseMethod::Pooled)?,
         _ => {
-            let (noise, threshold) = noise(epsilon, Method::Pooled.round_shares(), COUNT_SHARE)?;
-            ReleaseConfig::of_method(Method::Pooled, noise, threshold)?.max_items_per_unit(size)
+            let method = ReleaseMethod::Pooled;
+            let (noise, threshold) = noise(epsilon, method.round_shares(), COUNT_SHARE)?;
+            ReleaseConfig::new(method, noise, threshold)?.max_items_per_unit(size)
         }
     })
 }

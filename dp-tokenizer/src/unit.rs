@@ -1,20 +1,11 @@
-//! Whose presence is protected: the privacy unit, and the cutting of records into units.
+//! How records are cut into privacy units.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use crate::corpus::{CorpusError, Record};
+pub use mechanisms::PrivacyUnit;
 
-/// What one unit of the data set is. The guarantee hides the presence of one such unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrivacyUnit {
-    /// A record of the corpus.
-    Record,
-    /// Everything that one user wrote.
-    User,
-    /// A piece of this many words. Records are cut into disjoint pieces; the last one may be shorter.
-    Words(u32),
-}
+use crate::corpus::{CorpusError, Record};
 
 /// A part of a unit's text. No two units share text.
 #[derive(Clone, Debug, PartialEq, Eq)]

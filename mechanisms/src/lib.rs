@@ -7,24 +7,29 @@
 //!   [`BallsInBinsGaussian`], [`ShuffledGaussian`].
 //! * [`Stream::fill_gaussian_f32`], [`Stream::fill_gaussian_f64`]: Gaussian noise for sums of floats.
 //! * [`DiscreteGaussian`]: exact noise for counts.
+//! * [`PrivacyUnit`], [`ReleaseMethod`]: what a unit is and how words are released, for plan and tokenizer alike.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
 mod bernoulli;
 mod discrete_gaussian;
 mod gaussian;
 mod permutation;
+mod release;
 mod rng;
 mod sensitivity;
 mod training;
+mod unit;
 
 pub use discrete_gaussian::DiscreteGaussian;
 pub use permutation::Permutation;
+pub use release::{COUNT_SHARE, ReleaseMethod};
 pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng};
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};
 pub use training::{
     BallsInBinsGaussian, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,
     TrainingMechanism, TruncatedPoissonSampledGaussian,
 };
+pub use unit::{PrivacyUnit, UnknownUnit};
 
 /// Why a mechanism refuses to run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -3,7 +3,6 @@
 use accountant::{Bounds, DpEvent, budget, calibrate};
 
 use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
-use crate::tokenizer::COUNT_SHARE;
 use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
 
 /// The noise multiplier of the mechanisms that draw batches of public text; no noise is added there.
@@ -90,20 +89,13 @@ impl Plan {
         };
         let method = trained.release;
         let threshold_delta = budget::threshold_delta(self.delta());
-        let event = accountant::vocabulary_release_event(
-            noise_multiplier,
-            threshold_delta,
-            method.round_shares(),
-            COUNT_SHARE,
-        );
-        let round_shares = method.round_shares().to_vec();
         Some(TokenizerRelease {
             method,
             noise_multiplier,
             threshold_delta,
-            round_shares,
-            count_share: COUNT_SHARE,
-            event,
+            round_shares: method.round_shares().to_vec(),
+            count_share: mechanisms::COUNT_SHARE,
+            event: method.event(noise_multiplier, threshold_delta),
         })
     }
 

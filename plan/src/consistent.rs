@@ -6,8 +6,8 @@ use accountant::{Delta, NeighboringRelation};
 
 use crate::memory::least_training_bytes;
 use crate::{
-    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, Sampling, Source, Tokenizer,
-    TruncatedPoisson, Unit, Visibility,
+    Data, Family, Format, Objective, PlanError, PlanFile, Privacy, PrivacyUnit, Sampling, Source, Tokenizer,
+    TruncatedPoisson, Visibility,
 };
 
 /// More than any one machine this version runs on.
@@ -143,17 +143,17 @@ fn check_unit(file: &PlanFile) -> Checked {
         );
     }
     match (file.privacy.unit, source) {
-        (Unit::Record, Source::Embedded { records, .. }) if records != units => {
+        (PrivacyUnit::Record, Source::Embedded { records, .. }) if records != units => {
             let given = format!("{units}, though the embedded source has {records} records");
             refuse("data.units", given, "the number of records", &format!("set it to {records}"))
         }
-        (Unit::User, Source::Path(_) | Source::Paths(_)) if *format == Format::Text => refuse(
+        (PrivacyUnit::User, Source::Path(_) | Source::Paths(_)) if *format == Format::Text => refuse(
             "privacy.unit",
             "\"user\" with data.format \"text\", which names no users".into(),
             "\"record\" or {\"words\": 128}",
             "choose one of these, or give the text as JSON lines with a data.user_field",
         ),
-        (Unit::User, Source::Path(_) | Source::Paths(_))
+        (PrivacyUnit::User, Source::Path(_) | Source::Paths(_))
             if user_field.is_none() && file.data.token_file().is_none() =>
         {
             refuse(

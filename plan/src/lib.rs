@@ -48,12 +48,13 @@ pub use cost::{Cost, MACHINES, Machine};
 pub use data::{Data, Evaluation, Format, Source, Visibility};
 pub use error::PlanError;
 pub use file::{PlanFile, VERSION};
+pub use mechanisms::{PrivacyUnit, ReleaseMethod};
 pub use model::{Family, Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
-pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson, Unit};
+pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
 pub use reference::reference;
 pub use solve::Unknown;
-pub use tokenizer::{PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
+pub use tokenizer::{PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, BatchPhase, Decay, DpBiasCorrection, Lamb, LearningRate, Objective, Optimizer, Sgd,
     Training,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use accountant::NeighboringRelation;
 use mechanisms::{
-    BallsInBinsGaussian, FixedSizeSampledGaussian, MechanismError, PoissonSampledGaussian, ShuffledGaussian,
-    TrainingMechanism, TruncatedPoissonSampledGaussian,
+    BallsInBinsGaussian, FixedSizeSampledGaussian, MechanismError, PoissonSampledGaussian, PrivacyUnit,
+    ShuffledGaussian, TrainingMechanism, TruncatedPoissonSampledGaussian,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Privacy {
     /// The privacy unit: the piece of data that the guarantee hides.
-    pub unit: Unit,
+    pub unit: PrivacyUnit,
     /// The neighboring relation: the pairs of data sets that the guarantee compares.
     #[schemars(with = "Relation")]
     pub relation: NeighboringRelation,
@@ -45,18 +45,6 @@ pub struct Privacy {
 
 fn tokenizer_share() -> f64 {
     0.1
-}
-
-/// The piece of data that the guarantee hides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// One record.
-    Record,
-    /// All records of one user.
-    User,
-    /// A run of at most this many words. Each record is divided into disjoint runs.
-    Words(#[schemars(range(min = 1, max = 1_000_000))] u32),
 }
 
 /// How batches are sampled.

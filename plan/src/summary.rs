@@ -4,7 +4,7 @@ use std::fmt;
 
 use accountant::NeighboringRelation;
 
-use crate::{CertifiedPlan, Unit};
+use crate::{CertifiedPlan, PrivacyUnit};
 
 impl fmt::Display for CertifiedPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,9 +18,9 @@ impl fmt::Display for CertifiedPlan {
         }
         let bounds = self.epsilon();
         let unit = match privacy.unit {
-            Unit::Record => "one record".to_owned(),
-            Unit::User => "one user's records".to_owned(),
-            Unit::Words(words) => format!("{words} words of one record"),
+            PrivacyUnit::Record => "one record".to_owned(),
+            PrivacyUnit::User => "one user's records".to_owned(),
+            PrivacyUnit::Words(words) => format!("{words} words of one record"),
         };
         let change = match privacy.relation {
             NeighboringRelation::AddOrRemoveOne => "adding or removing",

@@ -1,5 +1,6 @@
 //! Where the vocabulary comes from: private text, which is charged, or a public file, which is not.
 
+use mechanisms::ReleaseMethod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,36 +43,6 @@ pub enum TokenizerModel {
     /// Unigram language model: the most probable segmentation into pieces.
     Unigram,
 }
-
-/// The method that releases words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReleaseMethod {
-    /// DP-SIPS: three rounds of thresholded partition selection, then noisy counts of the words found.
-    Sips,
-    /// DP-SIPS in five rounds that pool their evidence.
-    Pooled,
-    /// The policy Gaussian mechanism in one round: each unit adds weight only to words that still need it.
-    Policy,
-    /// A variant of MaxAdaptiveDegree in two rounds: surplus weight of frequent words moves to rarer ones.
-    Mad2r,
-}
-
-impl ReleaseMethod {
-    /// How a release divides its squared μ among its rounds; [`COUNT_SHARE`] is left for the count. More each round: few
-    /// words pass the first, and those leave before the last, which can then look at rarer ones.
-    pub(crate) fn round_shares(self) -> &'static [f64] {
-        match self {
-            Self::Sips => &[0.0625, 0.1875, 0.5],
-            Self::Pooled => &[0.07, 0.07, 0.14, 0.2, 0.27],
-            Self::Policy => &[0.75],
-            Self::Mad2r => &[0.15, 0.6],
-        }
-    }
-}
-
-/// The share of a release's squared μ for the count of what was found.
-pub(crate) const COUNT_SHARE: f64 = 0.25;
 
 /// A vocabulary made without the private text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::count::items;
-use dp_tokenizer::release::{Method, ReleaseConfig, release};
+use dp_tokenizer::release::{ReleaseConfig, release};
 use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
 use mechanisms::PrivacyRng;
-use plan::{CertifiedPlan, ReleaseMethod};
+use plan::CertifiedPlan;
 
 use crate::RunError;
 use crate::data::Units;
@@ -107,19 +107,8 @@ fn release_words(
     rng: &impl PrivacyRng,
 ) -> Result<Vec<(String, f64)>, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
-    let config = ReleaseConfig::with_shares(
-        planned.noise_multiplier,
-        planned.threshold_delta,
-        &planned.round_shares,
-        planned.count_share,
-    )
-    .map_err(|error| failed(&error))?
-    .by(match planned.method {
-        ReleaseMethod::Sips => Method::Sips,
-        ReleaseMethod::Pooled => Method::Pooled,
-        ReleaseMethod::Policy => Method::Policy,
-        ReleaseMethod::Mad2r => Method::Mad2r,
-    });
+    let config = ReleaseConfig::new(planned.method, planned.noise_multiplier, planned.threshold_delta)
+        .map_err(|error| failed(&error))?;
     if config.event() != planned.event {
         return Err(failed(&"its event is not the one the plan certifies"));
     }

@@ -23,11 +23,7 @@ fn plan(unit: PrivacyUnit, units: u64, file: &str) -> Value {
     if file.ends_with("jsonl") {
         plan["data"]["user_field"] = json!("user");
     }
-    plan["privacy"]["unit"] = match unit {
-        PrivacyUnit::Record => json!("record"),
-        PrivacyUnit::User => json!("user"),
-        PrivacyUnit::Words(words) => json!({ "words": words }),
-    };
+    plan["privacy"]["unit"] = json!(unit);
     plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
     plan["training"]["steps"] = json!(12);
     plan

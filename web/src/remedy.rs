@@ -1,6 +1,6 @@
 //! A refusal's fix as a change to the plan, so that the page can offer it as a button.
 
-use plan::{PlanFile, Source, Unit, Visibility};
+use plan::{PlanFile, PrivacyUnit, Source, Visibility};
 
 use crate::ask::Refusal;
 use crate::numbers::grouped;
@@ -55,7 +55,7 @@ fn for_privacy(refusal: &Refusal, plan: &PlanFile) -> Vec<Remedy> {
 
 fn for_data(path: &str, plan: &PlanFile) -> Vec<Remedy> {
     let only = match (path, &plan.data.source, plan.privacy.unit) {
-        ("data.units", Source::Embedded { records, .. }, Unit::Record) => {
+        ("data.units", Source::Embedded { records, .. }, PrivacyUnit::Record) => {
             remedy(format!("Set units to {}", grouped(*records)), plan, |p| p.data.units = *records)
         }
         ("data.visibility", ..) => {

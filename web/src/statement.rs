@@ -1,7 +1,7 @@
 //! What a plan promises, in plain words.
 
 use accountant::NeighboringRelation;
-use plan::{Clipping, PlanFile, Sampling, Tokenizer, Unit, Visibility};
+use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Tokenizer, Visibility};
 
 use crate::ask::{Certified, PhaseFigures};
 use crate::numbers::{grouped, rounded_down, rounded_up};
@@ -80,11 +80,11 @@ pub fn is_public(plan: &PlanFile) -> bool {
 
 /// One unit, as the object of a sentence.
 #[must_use]
-pub fn unit(unit: Unit) -> String {
+pub fn unit(unit: PrivacyUnit) -> String {
     match unit {
-        Unit::Record => "any one record".to_owned(),
-        Unit::User => "all records of any one user".to_owned(),
-        Unit::Words(count) => format!("any one run of {count} words"),
+        PrivacyUnit::Record => "any one record".to_owned(),
+        PrivacyUnit::User => "all records of any one user".to_owned(),
+        PrivacyUnit::Words(count) => format!("any one run of {count} words"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the page asks the worker that looks at text, and what comes back. The text goes to that worker alone.
 
-use dp_tokenizer::preview::{Method, Preview, PreviewError, Settings, UnitName};
-use plan::{PlanFile, ReleaseMethod, Tokenizer, Unit};
+use dp_tokenizer::preview::{Preview, PreviewError, Settings};
+use dp_tokenizer::release::Method;
+use plan::{PlanFile, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Certified;
@@ -56,22 +57,11 @@ pub fn settings(
     let (Tokenizer::Train(trained), Some(release)) = (&plan.tokenizer, certified.release) else {
         return None;
     };
-    let unit = match plan.privacy.unit {
-        Unit::Record => UnitName::Record,
-        Unit::User => UnitName::User,
-        Unit::Words(words) => UnitName::Words(words),
-    };
-    let method = other.unwrap_or(match trained.release {
-        ReleaseMethod::Sips => Method::Sips,
-        ReleaseMethod::Pooled => Method::Pooled,
-        ReleaseMethod::Policy => Method::Policy,
-        ReleaseMethod::Mad2r => Method::Mad2r,
-    });
     Some(Settings {
         text_field: json.then(|| plan.data.text_field.clone()),
         user_field: plan.data.user_field.clone().filter(|_| json),
-        unit,
-        method,
+        unit: plan.privacy.unit,
+        method: other.unwrap_or(trained.release.into()),
         noise_multiplier: release.noise_multiplier,
         threshold_delta: release.threshold_delta,
         vocab_size: trained.vocab_size as usize,

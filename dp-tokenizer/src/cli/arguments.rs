@@ -1,11 +1,12 @@
 //! The command line.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use accountant::NeighboringRelation;
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dp_tokenizer::unit::PrivacyUnit;
+use dp_tokenizer::release::Paper;
+use mechanisms::{PrivacyUnit, ReleaseMethod};
 
 use super::corpus::{Corpus, Machine};
 
@@ -41,7 +42,7 @@ pub(super) struct Train {
     pub(super) counts: Vec<PathBuf>,
     /// Whose presence is hidden: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT")]
-    pub(super) unit: Unit,
+    pub(super) unit: PrivacyUnit,
     /// How words are released.
     #[arg(long, value_enum, default_value = "pooled")]
     pub(super) method: Method,
@@ -95,7 +96,7 @@ pub(super) struct Encode {
     pub(super) out: Option<PathBuf>,
     /// What the units of the token file are: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
-    pub(super) unit: Unit,
+    pub(super) unit: PrivacyUnit,
     /// Write each id with the place of its token in the line, as id:from:to.
     #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
     pub(super) offsets: Option<Offsets>,
@@ -186,24 +187,58 @@ pub(super) struct Convert {
     pub(super) out: PathBuf,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+/// How words are released: by a method that a plan can name, or by a simpler one for comparison.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
-    /// Five rounds: earlier noisy weights steer later ones and count towards the thresholds.
-    Pooled,
-    /// DP-SIPS: three rounds, what is released leaves before the next.
-    Sips,
-    /// The policy Gaussian: units one after the other fill what is missing.
-    Policy,
-    /// MaxAdaptiveDegree in two rounds: weight beyond need goes to rarer words.
-    Mad2r,
-    /// One round of even weights with Gaussian noise.
+    Planned(ReleaseMethod),
     Weighted,
-    /// The paper's word histogram, each word once a unit; needs --unit words:N.
-    #[value(name = "hoory-2021")]
-    Hoory2021,
-    /// The paper's word histogram with counts; needs --unit words:N.
-    #[value(name = "ponomareva-2022")]
-    Ponomareva2022,
+    Paper(Paper),
+}
+
+impl Method {
+    const ALL: [Self; ReleaseMethod::ALL.len() + 3] = {
+        let mut all = [Self::Weighted; ReleaseMethod::ALL.len() + 3];
+        let mut at = 0;
+        while at < ReleaseMethod::ALL.len() {
+            all[at] = Self::Planned(ReleaseMethod::ALL[at]);
+            at += 1;
+        }
+        all[at + 1] = Self::Paper(Paper::Hoory2021);
+        all[at + 2] = Self::Paper(Paper::Ponomareva2022);
+        all
+    };
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Planned(method) => method.name(),
+            Self::Weighted => "weighted",
+            Self::Paper(Paper::Hoory2021) => "hoory-2021",
+            Self::Paper(Paper::Ponomareva2022) => "ponomareva-2022",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Planned(method) => method.summary(),
+            Self::Weighted => "One round of even weights with Gaussian noise.",
+            Self::Paper(Paper::Hoory2021) => {
+                "The paper's word histogram, each word once per unit; needs --unit words:N."
+            }
+            Self::Paper(Paper::Ponomareva2022) => {
+                "The paper's word histogram with counts; needs --unit words:N."
+            }
+        }
+    }
+}
+
+impl ValueEnum for Method {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()).help(self.help()))
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -234,25 +269,5 @@ impl From<Relation> for NeighboringRelation {
             Relation::AddOrRemoveOne => Self::AddOrRemoveOne,
             Relation::ReplaceOne => Self::ReplaceOne,
         }
-    }
-}
-
-/// A privacy unit as typed.
-#[derive(Clone)]
-pub(super) struct Unit {
-    pub(super) name: String,
-    pub(super) unit: PrivacyUnit,
-}
-
-impl FromStr for Unit {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let unit = match (text, text.strip_prefix("words:").and_then(|n| n.parse().ok())) {
-            ("record", _) => PrivacyUnit::Record,
-            ("user", _) => PrivacyUnit::User,
-            (_, Some(n)) if n > 0 => PrivacyUnit::Words(n),
-            _ => return Err("allowed: record, user, words:N with N from 1 to 4294967295".to_owned()),
-        };
-        Ok(Self { name: text.to_owned(), unit })
     }
 }

@@ -1,21 +1,20 @@
 //! A release within the ε and δ that the user stated.
 
-use accountant::{Delta, DpEvent, NeighboringRelation, budget, calibrate};
+use accountant::{Delta, DpEvent, NeighboringRelation, budget, calibrate, vocabulary_release_event};
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::UnitItems;
-use dp_tokenizer::release::{self as released, COUNT_SHARE, Formula, ReleaseConfig, Released, release_items};
-use dp_tokenizer::unit::PrivacyUnit;
-use mechanisms::{OsRng, TestRng};
+use dp_tokenizer::release::{
+    self, Paper, PaperHistogram, ReleaseConfig, Released, first_threshold, release_items,
+};
+use mechanisms::{COUNT_SHARE, OsRng, PrivacyUnit, TestRng};
 use serde_json::{Value, json};
 
 use super::arguments::{Method, Train};
 use super::failure::refuse;
 use super::progress::Progress;
 
-/// Shares of μ² for the rounds and for the counts.
-type Shares = (&'static [f64], f64);
-const WEIGHTED: Shares = (&[0.75], COUNT_SHARE);
-const ONE_ROUND: Shares = (&[1.0], 0.0);
+/// The rounds of method `weighted`.
+const WEIGHTED_SHARES: [f64; 1] = [0.75];
 
 /// Beyond this, δ means fewer than a hundred units.
 const MOST_DELTA: f64 = 0.01;
@@ -48,7 +47,7 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
         calibrated(arguments, &promise)?
     };
     let shown = Progress::of("counting", source);
-    let items = UnitItems::read(source, arguments.unit.unit, &arguments.machine.options()).map_err(refuse)?;
+    let items = UnitItems::read(source, arguments.unit, &arguments.machine.options()).map_err(refuse)?;
     drop(shown);
     let released = match arguments.test_key {
         Some(key) => release_items(&items, &config, &TestRng::from_seed(key)),
@@ -62,61 +61,43 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
 /// The least noise whose certified ε meets the promise.
 fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
     let threshold_delta = budget::threshold_delta(promise.delta);
-    let rounds_of = |method: released::Method| (method.round_shares(), COUNT_SHARE);
-    let by = method(arguments.method);
-    let (rounds, count) = match arguments.method {
-        Method::Pooled | Method::Sips | Method::Policy | Method::Mad2r => rounds_of(by),
-        Method::Weighted => WEIGHTED,
-        Method::Hoory2021 | Method::Ponomareva2022 => ONE_ROUND,
+    let calibrate = |event: &dyn Fn(f64) -> DpEvent| {
+        calibrate::noise_multiplier(promise.epsilon, promise.delta, promise.relation, event).map_err(refuse)
     };
-    let event_for = |noise| accountant::vocabulary_release_event(noise, threshold_delta, rounds, count);
-    let noise = calibrate::noise_multiplier(promise.epsilon, promise.delta, promise.relation, event_for)
-        .map_err(refuse)?;
-    let corrected = Formula::Corrected;
-    match arguments.method {
-        Method::Pooled | Method::Sips | Method::Policy | Method::Mad2r | Method::Weighted => {
-            ReleaseConfig::with_shares(noise, threshold_delta, rounds, count).map(|config| config.by(by))
+    let method: release::Method = match arguments.method {
+        Method::Planned(method) => method.into(),
+        Method::Paper(paper) => histogram(arguments, paper)?.into(),
+        Method::Weighted => {
+            let shares = &WEIGHTED_SHARES;
+            let event = |noise| vocabulary_release_event(noise, threshold_delta, shares, COUNT_SHARE);
+            let noise = calibrate(&event)?;
+            return ReleaseConfig::with_shares(noise, threshold_delta, shares, COUNT_SHARE).map_err(refuse);
         }
-        Method::Hoory2021 => ReleaseConfig::hoory_2021(noise, threshold_delta, words(arguments)?, corrected),
-        Method::Ponomareva2022 => {
-            ReleaseConfig::ponomareva_2022(noise, threshold_delta, words(arguments)?, corrected)
-        }
-    }
-    .map_err(refuse)
-}
-
-/// How items are found; the papers' histograms and the weighted one are single rounds of even weights.
-fn method(method: Method) -> released::Method {
-    match method {
-        Method::Pooled => released::Method::Pooled,
-        Method::Policy => released::Method::Policy,
-        Method::Mad2r => released::Method::Mad2r,
-        Method::Sips | Method::Weighted | Method::Hoory2021 | Method::Ponomareva2022 => {
-            released::Method::Sips
-        }
-    }
+    };
+    let noise = calibrate(&|noise| method.event(noise, threshold_delta))?;
+    ReleaseConfig::new(method, noise, threshold_delta).map_err(refuse)
 }
 
 /// The papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise multiplier.
 fn as_published(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
+    let Method::Paper(paper) = arguments.method else {
+        return Err(refuse("--as-published goes with --method hoory-2021 or ponomareva-2022"));
+    };
     let delta = promise.delta.get();
-    let noise = |c: f64| (2.0 * (c / delta).ln()).sqrt() / promise.epsilon;
-    match arguments.method {
-        Method::Hoory2021 => {
-            ReleaseConfig::hoory_2021(noise(1.25), delta, words(arguments)?, Formula::AsPublished)
-        }
-        Method::Ponomareva2022 => {
-            ReleaseConfig::ponomareva_2022(noise(2.5), delta, words(arguments)?, Formula::AsPublished)
-        }
-        Method::Pooled | Method::Sips | Method::Policy | Method::Mad2r | Method::Weighted => {
-            return Err(refuse("--as-published goes with --method hoory-2021 or ponomareva-2022"));
-        }
-    }
-    .map_err(refuse)
+    let c = match paper {
+        Paper::Hoory2021 => 1.25,
+        Paper::Ponomareva2022 => 2.5,
+    };
+    let noise = (2.0 * (c / delta).ln()).sqrt() / promise.epsilon;
+    ReleaseConfig::as_published(histogram(arguments, paper)?, noise, delta).map_err(refuse)
+}
+
+fn histogram(arguments: &Train, paper: Paper) -> anyhow::Result<PaperHistogram> {
+    Ok(PaperHistogram { paper, words: words(arguments)? })
 }
 
 fn words(arguments: &Train) -> anyhow::Result<u32> {
-    match arguments.unit.unit {
+    match arguments.unit {
         PrivacyUnit::Words(n) => Ok(n),
         _ => Err(refuse("this method counts units of N words: add --unit words:N (the papers use 256)")),
     }
@@ -135,18 +116,10 @@ fn statement(
         "reason": if private { "noise under a key from the operating system" } else { "a test key: the noise can be repeated" },
         "delta": promise.delta,
         "relation": promise.relation,
-        "unit": arguments.unit.name,
-        "method": match arguments.method {
-            Method::Pooled => "pooled",
-            Method::Sips => "sips",
-            Method::Policy => "policy",
-            Method::Mad2r => "mad2r",
-            Method::Weighted => "weighted",
-            Method::Hoory2021 => "hoory-2021",
-            Method::Ponomareva2022 => "ponomareva-2022",
-        },
+        "unit": arguments.unit.to_string(),
+        "method": arguments.method.name(),
         "event": event,
-        "first_threshold": config.threshold().map_err(refuse)?,
+        "first_threshold": first_threshold(config).map_err(refuse)?,
         "released_words": released.words.len(),
         "accountant": {"version": accountant::VERSION, "method": accountant::METHOD},
         "assumptions": ["delta lies below one over the number of units"],

@@ -68,7 +68,7 @@ fn encode_to_file(arguments: &Encode, tokenizer: &Tokenizer, out: &Path) -> anyh
     let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
     let shown = Progress::of("encoding", &source);
     let with = (tokenizer, Sha256::digest(&file).into());
-    let done = encode_corpus(&source, arguments.unit.unit, with, out, threads);
+    let done = encode_corpus(&source, arguments.unit, with, out, threads);
     drop(shown);
     done.map_err(refuse)?;
     // Neither records nor tokens are counted here: their number is private if the text is.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mechanisms::{PrivacyRng, Purpose, TestRng};
+use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng};
 
 use super::{CountOptions, UnitItems, items};
 use crate::corpus::{Files, Format, Meter, Source, open};
@@ -119,7 +119,7 @@ fn threads_and_memory_change_nothing_of_what_is_released() {
     let folder = tempfile::tempdir().unwrap();
     let source = corpus(folder.path());
     // A cap that many units exceed, so that their random choices are compared too.
-    let config = ReleaseConfig::new(0.5, 1e-3).unwrap().max_items_per_unit(8);
+    let config = ReleaseConfig::new(ReleaseMethod::Sips, 0.5, 1e-3).unwrap().max_items_per_unit(8);
     let rng = TestRng::from_seed(11);
     for unit in UNITS {
         let mut first = None;

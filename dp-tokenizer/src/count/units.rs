@@ -77,7 +77,7 @@ impl UnitItems {
     /// use dp_tokenizer::unit::PrivacyUnit;
     /// let notes = Source::Embedded { records: 2000, seed: 7 };
     /// let items = UnitItems::read(&notes, PrivacyUnit::Record, &CountOptions::default()).map_err(|e| e.to_string())?;
-    /// let config = ReleaseConfig::new(1.0, 1e-7).map_err(|e| e.to_string())?;
+    /// let config = ReleaseConfig::new(mechanisms::ReleaseMethod::Sips, 1.0, 1e-7).map_err(|e| e.to_string())?;
     /// let released = release_items(&items, &config, &mechanisms::TestRng::from_seed(1)).map_err(|e| e.to_string())?;
     /// assert!(released.words.iter().any(|w| w.0 == "▁daily"));
     /// # Ok::<(), String>(())

@@ -9,13 +9,16 @@ mod records;
 use std::io::BufRead;
 
 use accountant::{DpEvent, normal};
-use mechanisms::{MechanismError, OsRng, PrivacyRng};
+use mechanisms::{MechanismError, OsRng, PrivacyRng, PrivacyUnit, ReleaseMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::CorpusError;
-use crate::release::{self, Formula, ReleaseConfig, ReleaseError, threshold_in_sensitivities};
+use crate::release::{
+    self, Method, Paper, PaperHistogram, ReleaseConfig, ReleaseError, first_threshold,
+    threshold_in_sensitivities,
+};
 use crate::train::{TrainError, UnigramConfig, unigram};
-use crate::unit::{PrivacyUnit, UnitError, pieces};
+use crate::unit::{UnitError, pieces};
 use crate::{FormatError, Tokenizer};
 use counts::Counts;
 use records::Lines;
@@ -35,7 +38,7 @@ pub struct Settings {
     /// The JSON field that names the user.
     pub user_field: Option<String>,
     /// What one unit is.
-    pub unit: UnitName,
+    pub unit: PrivacyUnit,
     /// How words are released.
     pub method: Method,
     /// Of the whole release, seen as one Gaussian mechanism.
@@ -46,36 +49,6 @@ pub struct Settings {
     pub vocab_size: usize,
     /// Shown in tokens before and after; without one, the beginning of the text is.
     pub sentence: Option<String>,
-}
-
-/// A privacy unit by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UnitName {
-    /// A record.
-    Record,
-    /// All records of a user.
-    User,
-    /// A run of so many words.
-    Words(u32),
-}
-
-/// How words are released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// [`release::Method::Sips`].
-    Sips,
-    /// [`release::Method::Pooled`].
-    Pooled,
-    /// [`release::Method::Policy`].
-    Policy,
-    /// [`release::Method::Mad2r`].
-    Mad2r,
-    /// [`ReleaseConfig::hoory_2021`] with the corrected threshold: this many distinct words of a unit count.
-    Hoory2021(u32),
-    /// [`ReleaseConfig::ponomareva_2022`] with the corrected threshold: this many words of a unit count.
-    Ponomareva2022(u32),
 }
 
 /// What the vocabulary would be.
@@ -155,13 +128,14 @@ pub enum PreviewError {
 /// Memory: the release's, about eight bytes for each distinct word of each unit, and the distinct words once more.
 ///
 /// ```
-/// use dp_tokenizer::preview::{Method, Settings, UnitName, preview};
+/// use dp_tokenizer::preview::{Settings, preview};
+/// use mechanisms::{PrivacyUnit, ReleaseMethod};
 /// let text = "the fever rises\n".repeat(500) + "a secret\n";
 /// let settings = Settings {
 ///     text_field: None,
 ///     user_field: None,
-///     unit: UnitName::Record,
-///     method: Method::Sips,
+///     unit: PrivacyUnit::Record,
+///     method: ReleaseMethod::Sips.into(),
 ///     noise_multiplier: 1.0,
 ///     threshold_delta: 1e-6,
 ///     vocab_size: 400,
@@ -186,15 +160,10 @@ fn preview_with(
     rng: &impl PrivacyRng,
 ) -> Result<Preview, PreviewError> {
     let config = config(settings)?;
-    let unit = match settings.unit {
-        UnitName::Record => PrivacyUnit::Record,
-        UnitName::User => PrivacyUnit::User,
-        UnitName::Words(words) => PrivacyUnit::Words(words),
-    };
     let lines = Lines::new(reader, settings.text_field.clone(), settings.user_field.clone());
     let seen = lines.seen();
     let mut counts = Counts::default();
-    let tapped = pieces(lines, unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
+    let tapped = pieces(lines, settings.unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
     let released = match release::release(tapped, &config, rng) {
         Err(_) if seen.binary() => return Err(PreviewError::Binary),
         other => other?,
@@ -230,17 +199,7 @@ fn preview_with(
 }
 
 fn config(settings: &Settings) -> Result<ReleaseConfig, ReleaseError> {
-    let (noise, delta) = (settings.noise_multiplier, settings.threshold_delta);
-    match settings.method {
-        Method::Sips => ReleaseConfig::of_method(release::Method::Sips, noise, delta),
-        Method::Pooled => ReleaseConfig::of_method(release::Method::Pooled, noise, delta),
-        Method::Policy => ReleaseConfig::of_method(release::Method::Policy, noise, delta),
-        Method::Mad2r => ReleaseConfig::of_method(release::Method::Mad2r, noise, delta),
-        Method::Hoory2021(words) => ReleaseConfig::hoory_2021(noise, delta, words, Formula::Corrected),
-        Method::Ponomareva2022(words) => {
-            ReleaseConfig::ponomareva_2022(noise, delta, words, Formula::Corrected)
-        }
-    }
+    ReleaseConfig::new(settings.method, settings.noise_multiplier, settings.threshold_delta)
 }
 
 /// P(some round releases a word of `units` units), each giving it the weight of one of `items`.
@@ -255,15 +214,18 @@ fn probability(
     for event in events {
         let DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } = event else { continue };
         let (weight, sigma, threshold) = match settings.method {
-            Method::Sips => {
+            Method::Planned(ReleaseMethod::Sips) => {
                 let threshold = threshold_in_sensitivities(noise_multiplier, threshold_delta, CAP)?;
                 (1.0 / libm::sqrt(f64::from(items.clamp(1, CAP))), noise_multiplier, threshold)
             }
-            Method::Pooled | Method::Policy | Method::Mad2r => return Ok(None),
-            Method::Hoory2021(words) => {
-                (1.0, noise_multiplier * libm::sqrt(f64::from(words)), config.threshold()?)
+            Method::Planned(_) => return Ok(None),
+            Method::Paper(PaperHistogram { paper, words }) => {
+                let norm = match paper {
+                    Paper::Hoory2021 => libm::sqrt(f64::from(words)),
+                    Paper::Ponomareva2022 => f64::from(words),
+                };
+                (1.0, noise_multiplier * norm, first_threshold(config)?)
             }
-            Method::Ponomareva2022(words) => (1.0, noise_multiplier * f64::from(words), config.threshold()?),
         };
         hidden *= normal::sf((units * weight - threshold) / sigma);
     }

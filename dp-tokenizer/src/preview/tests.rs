@@ -5,8 +5,8 @@ fn settings() -> Settings {
     Settings {
         text_field: None,
         user_field: None,
-        unit: UnitName::Record,
-        method: Method::Sips,
+        unit: PrivacyUnit::Record,
+        method: ReleaseMethod::Sips.into(),
         noise_multiplier: 2.0,
         threshold_delta: 1e-6,
         vocab_size: 500,
@@ -27,14 +27,9 @@ fn text() -> String {
 
 #[test]
 fn what_survives_is_what_the_release_gives_and_everything_else_is_lost() {
-    for method in [
-        Method::Sips,
-        Method::Pooled,
-        Method::Policy,
-        Method::Mad2r,
-        Method::Hoory2021(8),
-        Method::Ponomareva2022(8),
-    ] {
+    let papers = [Paper::Hoory2021, Paper::Ponomareva2022];
+    let papers = papers.map(|paper| Method::Paper(PaperHistogram { paper, words: 8 }));
+    for method in ReleaseMethod::ALL.map(Method::Planned).into_iter().chain(papers) {
         let settings = Settings { method, noise_multiplier: 8.0, ..settings() };
         let rng = TestRng::from_seed(3);
         let seen = preview_with(text().as_bytes(), &settings, &rng).unwrap();
@@ -84,7 +79,7 @@ fn lines_of_json_give_texts_and_users() {
     let settings = Settings {
         text_field: Some("text".into()),
         user_field: Some("user".into()),
-        unit: UnitName::User,
+        unit: PrivacyUnit::User,
         ..settings()
     };
     let seen = preview_with(text.as_bytes(), &settings, &TestRng::from_seed(1)).unwrap();

@@ -1,22 +1,25 @@
-//! What a unit gives to a histogram, scaled so that its L2 norm is at most ONE.
+//! What a unit adds to a histogram, scaled to an L2 norm of at most ONE.
 
 use mechanisms::Stream;
 
-use super::histogram::{ONE, even_weight};
+use super::fixed_point::{ONE, even_weight};
+use super::selection::{Selection, sample_items, shuffle};
+use crate::count::UnitItems;
+use crate::unit::UnitError;
 
 /// How a unit's items are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contribution {
-    /// The same weight for each of its items, of norm 1 whatever their number (Gopi et al. 2020; DP-SIPS).
+    /// The same weight for each item, with norm 1 for any number of them (Gopi et al. 2020; DP-SIPS).
     Even,
-    /// 1 for each of its items, of norm at most √cap (Hoory et al. 2021).
+    /// 1 for each item, with norm at most √cap (Hoory et al. 2021).
     Presence,
-    /// Its counts, cap in all, so of norm at most cap (Ponomareva et al. 2022).
+    /// The counts of its items, at most cap in total, with norm at most cap (Ponomareva et al. 2022).
     Counts,
 }
 
 impl Contribution {
-    /// The largest weight that each of `k` items of one unit can get.
+    /// The largest weight that a unit can give to each of `k` items at once.
     pub(super) fn largest_weight(self, k: u32, cap: u32) -> u64 {
         match self {
             Self::Even => even_weight(k as usize),
@@ -25,7 +28,7 @@ impl Contribution {
         }
     }
 
-    /// The norm that ONE stands for, in the counts of the method's paper.
+    /// The norm that ONE stands for, in the counts of the paper.
     pub(super) fn norm(self, cap: u32) -> f64 {
         match self {
             Self::Even => 1.0,
@@ -34,7 +37,7 @@ impl Contribution {
         }
     }
 
-    /// Turns a unit's (item, count) list into (item, weight), with a random choice where it exceeds the cap.
+    /// Turns a unit's (item, count) list into (item, weight) and samples items where they exceed the cap.
     pub(super) fn weigh(self, items: &mut Vec<(u32, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
         let total: u64 = match self {
             Self::Counts => items.iter().map(|i| i.1).sum(),
@@ -46,7 +49,7 @@ impl Contribution {
                 keep_counts(items, u64::from(cap));
             }
             Self::Counts => {}
-            Self::Even | Self::Presence => keep_some(items, cap, stream),
+            Self::Even | Self::Presence => sample_items(items, cap, stream),
         }
         let weight = match self {
             Self::Even => even_weight(items.len()),
@@ -59,19 +62,22 @@ impl Contribution {
     }
 }
 
-/// A random choice of `cap` items where there are more.
-pub(super) fn keep_some(items: &mut Vec<(u32, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
-    if items.len() > cap as usize {
-        shuffle(items, &mut stream());
-        items.truncate(cap as usize);
-    }
-}
-
-fn shuffle(items: &mut [(u32, u64)], stream: &mut Stream) {
-    for at in 0..items.len() {
-        let other = at + stream.below((items.len() - at) as u64) as usize;
-        items.swap(at, other);
-    }
+/// The histogram of one round over the items that are still hidden. A unit adds an L2 norm of at most ONE.
+pub(super) fn histogram(
+    items: &UnitItems,
+    selection: &Selection,
+    contribution: Contribution,
+    cap: u32,
+    stream: impl Fn(u64) -> Stream,
+) -> Result<Vec<u64>, UnitError> {
+    let mut histogram = vec![0_u64; items.distinct()];
+    let mut open: Vec<(u32, u64)> = Vec::new();
+    items.each_unit(|unit, held| {
+        selection.open_items(held, &mut open);
+        contribution.weigh(&mut open, cap, || stream(unit));
+        open.iter().for_each(|&(n, weight)| histogram[n as usize] += weight);
+    })?;
+    Ok(histogram)
 }
 
 /// Keeps the first items up to a total count of `room`.

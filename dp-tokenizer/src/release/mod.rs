@@ -5,17 +5,18 @@
 
 mod config;
 mod contribution;
-mod counting;
-mod degree;
-mod descent;
-mod histogram;
+mod error;
+mod fixed_point;
 mod method;
-mod pooled;
-mod sips;
+mod noisy_counts;
+mod paper;
+mod rounds;
+mod selection;
 mod threshold;
 
-pub use config::{COUNT_SHARE, Formula, ReleaseConfig, ReleaseError};
-pub use method::Method;
+pub use config::{Method, ReleaseConfig};
+pub use error::ReleaseError;
+pub use paper::{Paper, PaperHistogram};
 pub use threshold::threshold_in_sensitivities;
 
 use accountant::DpEvent;
@@ -25,15 +26,11 @@ use crate::corpus::Source;
 use crate::count::{CountOptions, UnitItems};
 use crate::unit::{Piece, UnitError};
 
-/// Units up to which the roundings of `descent` and `degree` are proven harmless.
-const MOST_UNITS: u64 = 1 << 24;
-
 /// Items that may be shown to anyone, and what showing them cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Released {
-    /// Items with their noisy counts (in the counts of the method; for DP-SIPS a unit's whole contribution has norm 1),
-    /// all above 0, by falling
-    /// count. The order says nothing about the order of the data.
+    /// Items with their noisy counts, all above 0, by falling count. The counts are those of the method; for DP-SIPS a
+    /// unit's whole contribution has norm 1. The order reveals nothing about the order of the data.
     pub words: Vec<(String, f64)>,
     /// What the release spent.
     pub event: DpEvent,
@@ -43,29 +40,30 @@ pub struct Released {
 
 /// Releases the items that enough units share, with noisy counts.
 ///
-/// In each round every unit gives its items not yet released weights of L2 norm at most 1, as the [`Method`] says; items
-/// whose noisy total passes a threshold are released and leave. A last share of the budget counts the released items and
-/// the public ones ([`crate::count::is_public_item`]).
+/// In each round every unit gives weights of L2 norm at most 1 to its items that are not yet released, as the [`Method`]
+/// says. Items whose noisy total passes a threshold are released and leave. The last share of the budget pays for counts of
+/// the released items and of the public ones ([`crate::count::is_public_item`]).
 ///
 /// # Guarantee
-/// [`Released::event`], which equals [`ReleaseConfig::event`]. A unit more or less moves each round's histogram by an L2
+/// [`Released::event`], which equals [`ReleaseConfig::event`]. One unit more or less moves each round's histogram by an L2
 /// norm of at most 1 in integer arithmetic, and the noise is an exact discrete Gaussian.
 ///
 /// ```
 /// use dp_tokenizer::corpus::{Source, open};
 /// use dp_tokenizer::release::{ReleaseConfig, release};
 /// use dp_tokenizer::unit::{PrivacyUnit, pieces};
+/// use mechanisms::ReleaseMethod;
 /// let notes = open(&Source::Embedded { records: 2000, seed: 7 }).map_err(|e| e.to_string())?;
 /// let units = pieces(notes, PrivacyUnit::Record).map_err(|e| e.to_string())?;
-/// let config = ReleaseConfig::new(1.0, 1e-7).map_err(|e| e.to_string())?;
+/// let config = ReleaseConfig::new(ReleaseMethod::Sips, 1.0, 1e-7).map_err(|e| e.to_string())?;
 /// let released = release(units, &config, &mechanisms::TestRng::from_seed(1)).map_err(|e| e.to_string())?;
 /// assert!(released.words.iter().any(|w| w.0 == "▁daily"));
-/// assert_eq!(released.event, accountant::vocabulary_release_event(1.0, 1e-7, &[0.0625, 0.1875, 0.5], 0.25));
+/// assert_eq!(released.event, ReleaseMethod::Sips.event(1.0, 1e-7));
 /// # Ok::<(), String>(())
 /// ```
 ///
 /// # Errors
-/// [`ReleaseError::Units`] where the units cannot be read; the others are settled when the configuration is made.
+/// [`ReleaseError::Units`] where the units cannot be read. The configuration excludes the other errors.
 pub fn release(
     units: impl IntoIterator<Item = Result<Piece, UnitError>>,
     config: &ReleaseConfig,
@@ -74,8 +72,7 @@ pub fn release(
     release_items(&UnitItems::collect(units)?, config, rng)
 }
 
-/// The same of items already counted by unit, on several threads and within a bound on the memory: see
-/// [`UnitItems::read`].
+/// As [`release`], for items that [`UnitItems::read`] has already counted by unit.
 ///
 /// # Errors
 /// As [`release`].
@@ -84,14 +81,23 @@ pub fn release_items(
     config: &ReleaseConfig,
     rng: &impl PrivacyRng,
 ) -> Result<Released, ReleaseError> {
-    let found = sips::rounds(items, config, rng)?;
+    let selection = rounds::run(items, config, rng)?;
     let mut words = match config.count_noise_multiplier() {
-        Some(noise_multiplier) => counting::count(items, &found, noise_multiplier, rng)?,
-        None => found.words(items)?,
+        Some(noise_multiplier) => noisy_counts::count(items, &selection, noise_multiplier, rng)?,
+        None => selection.words(items)?,
     };
     // The numbering follows the data's order; the list must not.
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(Released { words, event: config.event(), randomness: rng.source() })
+}
+
+/// The least noisy count that the first round releases, in the counts of the method. For DP-SIPS it is in contributions of
+/// norm 1.
+///
+/// # Errors
+/// [`ReleaseError::Mechanism`] if the noise is too large to draw.
+pub fn first_threshold(config: &ReleaseConfig) -> Result<f64, ReleaseError> {
+    method::of(config).first_threshold(config)
 }
 
 /// Counts of all items without noise, for text that is public.
@@ -104,7 +110,7 @@ pub fn public_counts(
     all_counts(&UnitItems::collect(pieces)?)
 }
 
-/// The same of a whole corpus, on several threads. The counts are held in memory, whatever the options say.
+/// As [`public_counts`], for a whole corpus and on several threads. The result is held in memory, whatever the options say.
 ///
 /// ```
 /// use dp_tokenizer::{corpus::Source, count::CountOptions, release::public_corpus_counts};
@@ -133,12 +139,9 @@ fn all_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, ReleaseError> {
 }
 
 #[cfg(test)]
-mod sensitivity;
-
-#[cfg(test)]
 mod tests {
     use super::*;
-    use mechanisms::TestRng;
+    use mechanisms::{ReleaseMethod, TestRng};
 
     #[test]
     fn released_weights_carry_the_noise_of_the_round_and_a_wrong_sigma_is_rejected() {
@@ -166,12 +169,10 @@ mod tests {
                 Ok(Piece { unit, text })
             })
         };
-        let sips = ReleaseConfig::new(3.0, 1e-9).unwrap();
-        let hoory = ReleaseConfig::hoory_2021(3.0, 1e-9, 4, Formula::Corrected).unwrap();
-        let ponomareva = ReleaseConfig::ponomareva_2022(3.0, 1e-9, 4, Formula::Corrected).unwrap();
-        let method = |method| ReleaseConfig::of_method(method, 3.0, 1e-9).unwrap();
-        let others = [Method::Pooled, Method::Policy, Method::Mad2r].map(method);
-        for config in [sips, hoory, ponomareva].into_iter().chain(others) {
+        let papers = [Paper::Hoory2021, Paper::Ponomareva2022];
+        let papers = papers.map(|paper| Method::Paper(PaperHistogram { paper, words: 4 }));
+        for method in ReleaseMethod::ALL.map(Method::Planned).into_iter().chain(papers) {
+            let config = ReleaseConfig::new(method, 3.0, 1e-9).unwrap();
             let released = release(units(), &config, &TestRng::from_seed(1)).unwrap();
             let names: Vec<&str> = released.words.iter().map(|w| w.0.as_str()).collect();
             assert!(names.contains(&"▁fever") && names.contains(&"▁cough"), "{names:?}");
@@ -193,14 +194,14 @@ mod tests {
             passed.count() as f64 / draws as f64
         };
         let tolerance = 4.9 * (delta * (1.0 - delta) / draws as f64).sqrt();
-        for method in [Method::Pooled, Method::Mad2r] {
+        for method in [ReleaseMethod::Pooled, ReleaseMethod::Mad2r] {
             let config = |delta| {
                 let config = ReleaseConfig::with_shares(0.8, delta, method.round_shares(), 0.0).unwrap();
                 config.by(method).max_items_per_unit(9)
             };
-            let found = rate(&config(delta));
-            assert!(found <= delta + tolerance, "{method:?}: {found}");
-            // The bounds give each item more weight than nine can share: only much lower thresholds are told from them.
+            let passed = rate(&config(delta));
+            assert!(passed <= delta + tolerance, "{method:?}: {passed}");
+            // The bounds give each item more weight than nine can share, so the test rejects only much lower thresholds.
             assert!(rate(&config(0.95)) > delta + tolerance, "{method:?}");
         }
     }
@@ -222,6 +223,9 @@ mod tests {
                 "{noise} {delta} {shares:?}"
             );
         }
-        assert!(ReleaseConfig::hoory_2021(1.0, 1e-6, 0, Formula::Corrected).is_err());
+        for words in [0, 4097] {
+            let hoory = PaperHistogram { paper: Paper::Hoory2021, words };
+            assert!(ReleaseConfig::new(hoory, 1.0, 1e-6).is_err());
+        }
     }
 }

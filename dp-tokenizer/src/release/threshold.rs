@@ -1,10 +1,10 @@
-//! Thresholds under which the items of one unit alone stay hidden.
+//! Thresholds that hide the items which only one unit holds.
 
 use accountant::normal;
 
-use super::ReleaseError;
 use super::contribution::Contribution;
-use super::histogram::{ONE, noise};
+use super::error::ReleaseError;
+use super::fixed_point::{ONE, noise};
 
 /// The parameters that decide a threshold.
 #[derive(Clone, Copy, Debug)]
@@ -13,17 +13,17 @@ pub(super) struct Threshold {
     /// Most items (or counts) a unit may contribute.
     pub(super) cap: u32,
     pub(super) contribution: Contribution,
-    /// How often the contribution's weight one item may get, where weights are biased; no item gets more than 1.
-    pub(super) raised: f64,
+    /// The factor by which a bias may raise a weight; no item gets more than 1.
+    pub(super) max_bias: f64,
     pub(super) rule: Rule,
 }
 
 /// How far above a unit's own weight the threshold lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
-    /// So far that no item of a unit alone passes, with this failure probability.
+    /// Items that only one unit holds pass with at most this probability.
     Tail(f64),
-    /// This many σ above the largest weight, by a published formula.
+    /// By a published formula: this many σ above the largest weight.
     Sigmas(f64),
 }
 
@@ -44,7 +44,7 @@ impl Threshold {
         Ok(highest as i64)
     }
 
-    /// The probability that any item of a unit alone passes: the stated one, or what a published formula really gives.
+    /// The probability that any item which only one unit holds passes: as stated, or as a published formula implies.
     pub(super) fn delta(self) -> Result<f64, ReleaseError> {
         if let Rule::Tail(delta) = self.rule {
             return Ok(delta);
@@ -58,7 +58,7 @@ impl Threshold {
     }
 
     fn weight(self, k: u32) -> f64 {
-        (self.contribution.largest_weight(k, self.cap) as f64 * self.raised).ceil().min(ONE as f64)
+        (self.contribution.largest_weight(k, self.cap) as f64 * self.max_bias).ceil().min(ONE as f64)
     }
 }
 
@@ -100,14 +100,19 @@ pub fn threshold_in_sensitivities(noise_multiplier: f64, delta: f64, cap: u32) -
         });
     }
     let rule = Rule::Tail(delta);
-    let threshold =
-        Threshold { noise_multiplier, cap: cap.max(1), contribution: Contribution::Even, raised: 1.0, rule };
+    let threshold = Threshold {
+        noise_multiplier,
+        cap: cap.max(1),
+        contribution: Contribution::Even,
+        max_bias: 1.0,
+        rule,
+    };
     Ok(threshold.fixed_point()? as f64 / ONE as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::histogram::even_weight;
+    use super::super::fixed_point::even_weight;
     use super::*;
     use mechanisms::{PrivacyRng, Purpose, TestRng};
 
@@ -132,7 +137,7 @@ mod tests {
     fn simulated_units_alone_pass_no_more_often_than_delta() {
         let (sigma, delta, cap, rounds) = (2.0, 0.2, 9, 40_000);
         let (rule, contribution) = (Rule::Tail(delta), Contribution::Even);
-        let threshold = Threshold { noise_multiplier: sigma, rule, contribution, raised: 1.0, cap }
+        let threshold = Threshold { noise_multiplier: sigma, rule, contribution, max_bias: 1.0, cap }
             .fixed_point()
             .unwrap();
         let noise = noise(sigma).unwrap();

@@ -42,11 +42,7 @@ const TOLERATED_DIFFERENCE: f64 = 0.1;
 /// depends on the number of units). This message is the only one that shows a true count. It says that the count is not
 /// private, and nothing has been written or released by then.
 pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
-    let unit = match plan.privacy().unit {
-        plan::Unit::Record => PrivacyUnit::Record,
-        plan::Unit::User => PrivacyUnit::User,
-        plan::Unit::Words(words) => PrivacyUnit::Words(words),
-    };
+    let unit = plan.privacy().unit;
     let (texts, tokens, count) = match plan.data().token_file() {
         Some(path) => {
             let data = open_tokens(plan, unit, path, base)?;
@@ -90,10 +86,9 @@ fn open_tokens(
         return Err(refused("a token file needs tokenizer {\"public\": …}".to_owned()));
     };
     let path = &public.path;
-    let fix =
-        format!("fix: dp-tokenizer encode --tokenizer {path} --unit {} --out {name}", unit_argument(unit));
+    let fix = format!("fix: dp-tokenizer encode --tokenizer {path} --unit {unit} --out {name}");
     if data.unit() != unit {
-        let found = unit_argument(data.unit());
+        let found = data.unit();
         return Err(refused(format!("{name} holds units of {found}; allowed: those of privacy.unit; {fix}")));
     }
     let encoded_with = hex(data.tokenizer_sha256());
@@ -106,15 +101,6 @@ fn open_tokens(
         &encoded_with[..12],
         &named[..12]
     )))
-}
-
-/// A unit as `dp-tokenizer --unit` takes it.
-fn unit_argument(unit: PrivacyUnit) -> String {
-    match unit {
-        PrivacyUnit::Record => "record".to_owned(),
-        PrivacyUnit::User => "user".to_owned(),
-        PrivacyUnit::Words(words) => format!("words:{words}"),
-    }
 }
 
 /// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit.

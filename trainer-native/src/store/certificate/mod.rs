@@ -8,7 +8,7 @@ mod statements;
 pub(crate) use statements::mark;
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
-use plan::{CertifiedPlan, Unit};
+use plan::{CertifiedPlan, PrivacyUnit};
 use serde::Serialize;
 
 use super::accounting::{check_same_plan, spent};
@@ -54,7 +54,7 @@ pub(crate) struct Guarantee {
     /// Failure probability.
     pub delta: f64,
     /// What one person's data is.
-    pub unit: Unit,
+    pub unit: PrivacyUnit,
     /// Which data sets must be hard to tell apart.
     pub relation: NeighboringRelation,
     /// The same in a sentence.

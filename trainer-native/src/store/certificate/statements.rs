@@ -1,7 +1,7 @@
 //! The certificate's sentences.
 
 use accountant::{Bounds, NeighboringRelation};
-use plan::{CertifiedPlan, Unit};
+use plan::{CertifiedPlan, PrivacyUnit};
 
 use crate::store::ledger::{Header, LedgerState, Randomness};
 
@@ -61,11 +61,11 @@ pub(super) fn guarantee(plan: &CertifiedPlan, epsilon: Option<Bounds>, private: 
 }
 
 /// The unit in words.
-pub(super) fn unit(unit: Unit) -> String {
+pub(super) fn unit(unit: PrivacyUnit) -> String {
     match unit {
-        Unit::Record => "one record".to_owned(),
-        Unit::User => "one user with all their records".to_owned(),
-        Unit::Words(words) => format!("one run of {words} words"),
+        PrivacyUnit::Record => "one record".to_owned(),
+        PrivacyUnit::User => "one user with all their records".to_owned(),
+        PrivacyUnit::Words(words) => format!("one run of {words} words"),
     }
 }
 
@@ -117,11 +117,11 @@ pub(super) fn not_protected(plan: &CertifiedPlan) -> Vec<String> {
         return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
     }
     let unit_limit = match plan.plan().privacy().unit {
-        Unit::Record => {
+        PrivacyUnit::Record => {
             "A person with several records: each record is protected by itself, all together by less."
         }
-        Unit::User => "What users write about each other: each user's own records are protected.",
-        Unit::Words(_) => {
+        PrivacyUnit::User => "What users write about each other: each user's own records are protected.",
+        PrivacyUnit::Words(_) => {
             "A person with several runs of words, and a record longer than one run: each run is protected by itself, all \
              together by less."
         }

@@ -2,7 +2,7 @@
 
 use accountant::NeighboringRelation;
 use leptos::prelude::*;
-use plan::{PlanFile, Sampling, Source, TruncatedPoisson, Unit};
+use plan::{PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
 
 use super::{fields, hint};
 use crate::page::desk::Desk;
@@ -59,7 +59,9 @@ const UNITS: Number = Number {
     read: |plan| Some(plan.data.units as f64),
     write: |plan, units| {
         plan.data.units = units as u64;
-        if let (Source::Embedded { records, .. }, Unit::Record) = (&mut plan.data.source, plan.privacy.unit) {
+        if let (Source::Embedded { records, .. }, PrivacyUnit::Record) =
+            (&mut plan.data.source, plan.privacy.unit)
+        {
             *records = units as u64;
         }
     },
@@ -72,17 +74,17 @@ const UNIT: Choice = Choice {
     path: "privacy.unit",
     options: &[("record", "One record"), ("user", "All records of one user"), ("words", "A run of words")],
     read: |plan| match plan.privacy.unit {
-        Unit::Record => "record",
-        Unit::User => "user",
-        Unit::Words(_) => "words",
+        PrivacyUnit::Record => "record",
+        PrivacyUnit::User => "user",
+        PrivacyUnit::Words(_) => "words",
     },
     write: |plan, name| {
         plan.privacy.unit = match name {
-            "user" => Unit::User,
-            "words" => Unit::Words(128),
-            _ => Unit::Record,
+            "user" => PrivacyUnit::User,
+            "words" => PrivacyUnit::Words(128),
+            _ => PrivacyUnit::Record,
         };
-        if plan.privacy.unit == Unit::User && !matches!(plan.data.source, Source::Embedded { .. }) {
+        if plan.privacy.unit == PrivacyUnit::User && !matches!(plan.data.source, Source::Embedded { .. }) {
             plan.data.user_field.get_or_insert_with(|| "user".to_owned());
         }
     },
@@ -96,10 +98,10 @@ const WORDS: Number = Number {
     whole: true,
     scale: None,
     read: |plan| match plan.privacy.unit {
-        Unit::Words(count) => Some(f64::from(count)),
-        Unit::Record | Unit::User => None,
+        PrivacyUnit::Words(count) => Some(f64::from(count)),
+        PrivacyUnit::Record | PrivacyUnit::User => None,
     },
-    write: |plan, count| plan.privacy.unit = Unit::Words(count as u32),
+    write: |plan, count| plan.privacy.unit = PrivacyUnit::Words(count as u32),
 };
 
 const RELATION: Choice = Choice {
@@ -201,7 +203,7 @@ fn set_source(plan: &mut PlanFile, name: &str) {
 /// Data and unit.
 pub fn data(desk: Desk) -> El {
     let from_file = move || desk.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
-    let in_words = move || desk.plan.with(|plan| matches!(plan.privacy.unit, Unit::Words(_)));
+    let in_words = move || desk.plan.with(|plan| matches!(plan.privacy.unit, PrivacyUnit::Words(_)));
     let load = move |name: String| {
         let preset = PRESETS.iter().find(|preset| preset.name == name);
         if let Some(plan) = preset.and_then(|preset| preset.plan()) {

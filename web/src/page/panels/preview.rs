@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use chart::{Chart, Scale, Series};
-use dp_tokenizer::preview::{Method, Preview};
+use dp_tokenizer::preview::Preview;
+use dp_tokenizer::release::{Method, Paper, PaperHistogram};
 use js_sys::{Array, Uint8Array};
 use leptos::prelude::*;
 use wasm_bindgen::closure::Closure;
@@ -197,11 +198,12 @@ fn given(look: Look) -> El {
     let pasted = RwSignal::new(String::new());
     let busy = move || look.progress.with(Option::is_some);
     let method = move |name: String| {
-        look.method.set(match name.as_str() {
-            "hoory" => Some(Method::Hoory2021(PAPER_WORDS)),
-            "ponomareva" => Some(Method::Ponomareva2022(PAPER_WORDS)),
+        let paper = match name.as_str() {
+            "hoory" => Some(Paper::Hoory2021),
+            "ponomareva" => Some(Paper::Ponomareva2022),
             _ => None,
-        });
+        };
+        look.method.set(paper.map(|paper| Method::Paper(PaperHistogram { paper, words: PAPER_WORDS })));
     };
     let methods = [
         ("plan", "The plan’s method"),

@@ -41,34 +41,30 @@ const SIZE: Number = Number {
     },
 };
 
+/// Names and labels.
+const RELEASE_METHODS: [(&str, &str); ReleaseMethod::ALL.len()] = {
+    let mut options = [("", ""); ReleaseMethod::ALL.len()];
+    let mut at = 0;
+    while at < options.len() {
+        options[at] = (ReleaseMethod::ALL[at].name(), ReleaseMethod::ALL[at].label());
+        at += 1;
+    }
+    options
+};
+
 const RELEASE: Choice = Choice {
     id: "release",
     label: "Words are released by",
     hint: "All cost the same; they differ in how many words the same budget finds.",
     path: "tokenizer.train.release",
-    options: &[
-        ("sips", "DP-SIPS: three rounds"),
-        ("pooled", "Pooled: five rounds, their evidence together"),
-        ("policy", "Policy Gaussian: one round"),
-        ("mad2r", "MAD2R: two rounds"),
-    ],
+    options: &RELEASE_METHODS,
     read: |plan| match &plan.tokenizer {
-        Tokenizer::Train(trained) => match trained.release {
-            ReleaseMethod::Sips => "sips",
-            ReleaseMethod::Pooled => "pooled",
-            ReleaseMethod::Policy => "policy",
-            ReleaseMethod::Mad2r => "mad2r",
-        },
+        Tokenizer::Train(trained) => trained.release.name(),
         Tokenizer::Public(_) | Tokenizer::Bytes => "",
     },
     write: |plan, name| {
         if let Tokenizer::Train(trained) = &mut plan.tokenizer {
-            trained.release = match name {
-                "pooled" => ReleaseMethod::Pooled,
-                "policy" => ReleaseMethod::Policy,
-                "mad2r" => ReleaseMethod::Mad2r,
-                _ => ReleaseMethod::Sips,
-            };
+            trained.release = ReleaseMethod::from_name(name).unwrap_or(ReleaseMethod::Sips);
         }
     },
 };

@@ -1,40 +1,39 @@
-//! Counting items that are known already: a plain Gaussian mechanism, no threshold.
+//! Noisy counts of items that are already known: a plain Gaussian mechanism without a threshold.
 
 use std::collections::HashMap;
 
 use mechanisms::{PrivacyRng, Purpose};
 
-use super::ReleaseError;
-use super::histogram::{ONE, noise, unit_norm};
-use super::sips::Found;
+use super::error::ReleaseError;
+use super::fixed_point::{ONE, noise, scale_to_unit_norm};
+use super::selection::Selection;
 use crate::count::{UnitItems, public_items};
 use crate::unit::UnitError;
 
-/// Index of the count's noise stream, apart from those of the rounds.
+/// Index of the noise stream of the counts; the rounds use index 0.
 const COUNT_STREAM: u32 = 1;
 
-/// A public item counts only above this many σ; below, its count would be noise.
+/// A public item is kept only above this many σ; a smaller count could be noise alone.
 const PUBLIC_SIGMAS: i64 = 4;
 
-/// Noisy counts of the released and the public items; each unit's counts are scaled to L2 norm 1.
+/// Noisy counts of the released and the public items. Each unit's counts are scaled to an L2 norm of 1.
 ///
-/// Every item of that known list gets noise, whether or not a unit holds it. What follows is post-processing: a
-/// released item keeps a count of at least σ, for it is known to be frequent whatever the noise says, and a public
-/// item is kept only if it stands out.
+/// Every item of this known list gets noise, whether or not a unit holds it. The rest is post-processing: a released
+/// item is known to be frequent, so its count is at least σ; a public item is kept only if it stands out.
 pub(super) fn count(
     items: &UnitItems,
-    found: &Found,
+    selection: &Selection,
     noise_multiplier: f64,
     rng: &impl PrivacyRng,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
     let noise = noise(noise_multiplier)?;
     let mut stream = rng.stream(Purpose::HistogramNoise, 0, COUNT_STREAM);
-    let histogram = sum(items, found)?;
+    let histogram = sum(items, selection)?;
     let (mut public, mut released) = (HashMap::new(), Vec::new());
     items.each_name(|number, name| {
-        if found.weights[number as usize].is_some() {
+        if selection.released[number as usize].is_some() {
             released.push((name.to_owned(), histogram[number as usize]));
-        } else if found.public[number as usize] {
+        } else if selection.public[number as usize] {
             public.insert(name.to_owned(), histogram[number as usize]);
         }
     })?;
@@ -52,14 +51,14 @@ pub(super) fn count(
 }
 
 /// The sum of the units' scaled counts.
-fn sum(items: &UnitItems, found: &Found) -> Result<Vec<u64>, UnitError> {
+fn sum(items: &UnitItems, selection: &Selection) -> Result<Vec<u64>, UnitError> {
     let mut histogram = vec![0_u64; items.distinct()];
     let mut counts: Vec<(u32, u64)> = Vec::new();
     items.each_unit(|_, held| {
         counts.clear();
-        let known = |n: u32| found.weights[n as usize].is_some() || found.public[n as usize];
+        let known = |n: u32| selection.released[n as usize].is_some() || selection.public[n as usize];
         counts.extend(held.iter().filter(|h| known(h.0)).map(|&(n, c)| (n, u64::from(c))));
-        unit_norm(&mut counts);
+        scale_to_unit_norm(&mut counts);
         counts.iter().for_each(|&(n, c)| histogram[n as usize] += c);
     })?;
     Ok(histogram)
@@ -82,9 +81,9 @@ mod tests {
         items.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
         let public = names.iter().map(|n| is_public_item(n)).collect();
-        let found = Found { weights, public, passed_over: vec![false; names.len()], ..Found::default() };
-        let exact = names.into_iter().zip(sum(&items, &found).unwrap()).collect();
-        (exact, count(&items, &found, 2.0, rng).unwrap())
+        let selection = Selection { released: weights, public, passed_over: vec![false; names.len()] };
+        let exact = names.into_iter().zip(sum(&items, &selection).unwrap()).collect();
+        (exact, count(&items, &selection, 2.0, rng).unwrap())
     }
 
     #[test]

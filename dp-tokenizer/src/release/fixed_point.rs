@@ -1,13 +1,16 @@
-//! Fixed-point weights: the arithmetic in which sensitivity holds exactly.
+//! Fixed-point weights: integer arithmetic in which the sensitivity holds exactly.
 
 use mechanisms::DiscreteGaussian;
 
-use super::ReleaseError;
+use super::error::ReleaseError;
 
-/// One unit's whole contribution, an L2 norm of 1, as an integer.
+/// A unit's whole contribution, an L2 norm of 1, as an integer.
 pub(super) const ONE: u64 = 1 << 24;
 
-/// The weight that each of `k` items gets: the largest integer whose square, taken k times, is at most ONE².
+/// The number of units up to which the rounding errors of the policy and MAD2R methods are proven harmless.
+pub(super) const MAX_UNITS: u64 = 1 << 24;
+
+/// The weight of each of `k` items: the largest integer w with k·w² ≤ ONE².
 pub(super) fn even_weight(k: usize) -> u64 {
     let k = k.max(1) as u128;
     let square = u128::from(ONE) * u128::from(ONE);
@@ -18,8 +21,8 @@ pub(super) fn even_weight(k: usize) -> u64 {
     weight
 }
 
-/// Counts scaled to L2 norm at most ONE, rounded down.
-pub(super) fn unit_norm(counts: &mut Vec<(u32, u64)>) {
+/// Scales counts to an L2 norm of at most ONE and rounds down.
+pub(super) fn scale_to_unit_norm(counts: &mut Vec<(u32, u64)>) {
     let square: u128 = counts.iter().map(|c| u128::from(c.1) * u128::from(c.1)).sum();
     // The factor outweighs the rounding of root and quotient (relative 2⁻⁵² each).
     let scale = ONE as f64 / (square as f64).sqrt() * (1.0 - 1e-12);
@@ -29,7 +32,7 @@ pub(super) fn unit_norm(counts: &mut Vec<(u32, u64)>) {
     counts.retain(|c| c.1 > 0);
 }
 
-/// The noise for a sensitivity of ONE, its σ rounded up.
+/// The noise for a sensitivity of ONE, with σ rounded up.
 pub(super) fn noise(noise_multiplier: f64) -> Result<DiscreteGaussian, ReleaseError> {
     Ok(DiscreteGaussian::new((noise_multiplier * ONE as f64).ceil() as u64)?)
 }
@@ -51,7 +54,7 @@ mod tests {
         #[test]
         fn scaled_counts_have_norm_at_most_one(counts in prop::collection::vec(1_u64..100_000, 1..200)) {
             let mut scaled = counts.into_iter().enumerate().map(|(i, c)| (i as u32, c)).collect();
-            unit_norm(&mut scaled);
+            scale_to_unit_norm(&mut scaled);
             let square: u128 = scaled.iter().map(|c| u128::from(c.1) * u128::from(c.1)).sum();
             prop_assert!(square <= u128::from(ONE) * u128::from(ONE));
         }

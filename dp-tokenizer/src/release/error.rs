@@ -1,0 +1,40 @@
+//! Why a release is refused.
+
+use mechanisms::MechanismError;
+
+use crate::unit::UnitError;
+
+/// Why a release is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// A parameter outside its domain.
+    #[error("{name} = {value} is out of range; allowed: {allowed}")]
+    OutOfRange {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The noise cannot be drawn.
+    #[error(transparent)]
+    Mechanism(#[from] MechanismError),
+    /// The units cannot be read.
+    #[error(transparent)]
+    Units(#[from] UnitError),
+    /// More units than the proof of a method covers.
+    #[error(
+        "the text has more than {most} units; methods policy and mad2r are proven for at most that many; use pooled or sips"
+    )]
+    TooManyUnits {
+        /// How many are allowed.
+        most: u64,
+    },
+    /// Two units share a place in the order, because the names of two users have the same hash.
+    #[error(
+        "method policy needs units in one fixed order, and two units share a place in it; use pooled or sips"
+    )]
+    NotInOrder,
+}

@@ -1,0 +1,151 @@
+//! The methods that release the words of private text, and how each divides its budget.
+
+use accountant::{DpEvent, vocabulary_release_event};
+use serde::{Deserialize, Serialize};
+
+/// Share of a release's μ² that pays for the noisy counts of the released words. The rounds share the rest.
+pub const COUNT_SHARE: f64 = 0.25;
+
+/// How the words of private text are found.
+///
+/// Every method runs rounds of a thresholded histogram and ends with noisy counts, so all have events of the same form.
+/// They differ in how many words the same budget finds. `dp-tokenizer` implements them, one file each.
+///
+/// ```
+/// use mechanisms::ReleaseMethod;
+/// let shares = ReleaseMethod::Mad2r.round_shares();
+/// assert_eq!(shares, [0.15, 0.6]);
+/// assert_eq!(ReleaseMethod::from_name("mad2r"), Some(ReleaseMethod::Mad2r));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseMethod {
+    /// DP-SIPS: what a round releases leaves before the next (Swanberg et al. 2023,
+    /// <https://arxiv.org/abs/2301.01998>).
+    Sips,
+    /// Our extension of DP-SIPS: units skip items that the noisy weights so far speak against, and a threshold applies
+    /// to the evidence of all rounds together.
+    Pooled,
+    /// The policy Gaussian: units, one after the other, move the items they hold towards a common target (Gopi et al.
+    /// 2020, <https://arxiv.org/abs/2002.09745>, ℓ2-descent).
+    Policy,
+    /// Our variant of MAD2R: units with few items move weight from items that have more than enough to their others,
+    /// and the first round biases the weights of the second (after Chen, Cohen-Addad, Epasto, Zadimoghaddam 2025,
+    /// <https://arxiv.org/abs/2502.08878>).
+    Mad2r,
+}
+
+/// What is stated once about a method.
+struct Row {
+    name: &'static str,
+    label: &'static str,
+    summary: &'static str,
+    round_shares: &'static [f64],
+}
+
+impl ReleaseMethod {
+    /// Every method.
+    pub const ALL: [Self; 4] = [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r];
+
+    /// The only table of names, texts and shares. With [`COUNT_SHARE`] the shares of a row sum to 1. They grow from
+    /// round to round: few words pass the first, and those leave before the last, which can then look for rarer ones.
+    const fn row(self) -> Row {
+        match self {
+            Self::Sips => Row {
+                name: "sips",
+                label: "DP-SIPS: three rounds",
+                summary: "DP-SIPS: three rounds of thresholded partition selection, then noisy counts of the words found.",
+                round_shares: &[0.0625, 0.1875, 0.5],
+            },
+            Self::Pooled => Row {
+                name: "pooled",
+                label: "Pooled: five rounds, their evidence together",
+                summary: "DP-SIPS in five rounds that pool their evidence.",
+                round_shares: &[0.07, 0.07, 0.14, 0.2, 0.27],
+            },
+            Self::Policy => Row {
+                name: "policy",
+                label: "Policy Gaussian: one round",
+                summary: "The policy Gaussian mechanism in one round: each unit adds weight only to words that still need it.",
+                round_shares: &[0.75],
+            },
+            Self::Mad2r => Row {
+                name: "mad2r",
+                label: "Our variant of MAD2R: two rounds",
+                summary: "Our variant of MAD2R (MaxAdaptiveDegree): two rounds; surplus weight of frequent words moves to rarer ones.",
+                round_shares: &[0.15, 0.6],
+            },
+        }
+    }
+
+    /// Its name in a plan and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The method of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+
+    /// A few words for a list to choose from.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.row().label
+    }
+
+    /// One sentence for help texts and the schema of a plan.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        self.row().summary
+    }
+
+    /// The share of μ² that each round gets; [`COUNT_SHARE`] is left for the counts.
+    #[must_use]
+    pub const fn round_shares(self) -> &'static [f64] {
+        self.row().round_shares
+    }
+
+    /// The event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
+    #[must_use]
+    pub fn event(self, noise_multiplier: f64, threshold_delta: f64) -> DpEvent {
+        vocabulary_release_event(noise_multiplier, threshold_delta, self.round_shares(), COUNT_SHARE)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ReleaseMethod {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ReleaseMethod".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let choices = Self::ALL.map(|method| {
+            schemars::json_schema!({"type": "string", "const": method.name(), "description": method.summary()})
+        });
+        schemars::json_schema!({"description": "The method that releases words.", "oneOf": choices})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_counts_use_the_whole_budget() {
+        for method in ReleaseMethod::ALL {
+            let total = method.round_shares().iter().sum::<f64>() + COUNT_SHARE;
+            assert!((total - 1.0).abs() < 1e-12, "{method:?}: {total}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_serde_reads() {
+        for method in ReleaseMethod::ALL {
+            let read = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(method.name());
+            assert_eq!(ReleaseMethod::deserialize(read), Ok(method));
+        }
+    }
+}
