@@ -1,4 +1,4 @@
-//! What the user typed.
+//! The command line.
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::run::{self, Request};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
 
-/// Trains a language model under differential privacy from a plan, and certifies what that cost.
+/// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
 #[command(
     name = "trainer-native",
@@ -31,22 +31,22 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The plan to carry out
+    /// The plan file
     #[arg(long, value_name = "PLAN.json", required = true)]
     plan: Option<PathBuf>,
     /// The run folder [default: runs/<plan name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the run in the folder, if there is one
+    /// Resume the run in the folder, if there is one
     #[arg(long)]
     resume: bool,
-    /// Where to compute [default: the plan's]
+    /// The device [default: the plan's]
     #[arg(long)]
     device: Option<DeviceName>,
-    /// NOT PRIVATE: make all random figures from this known key, so that the run can be repeated
+    /// NOT PRIVATE: derive all randomness from this known key, so that the run can be repeated
     #[arg(long, value_name = "N")]
     test_key: Option<u64>,
-    /// NOT PRIVATE: neither clip nor add noise, as a baseline
+    /// NOT PRIVATE: train a baseline without clipping and noise
     #[arg(long)]
     non_private: bool,
     /// Print the result as JSON
@@ -65,7 +65,7 @@ impl RunArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Recompute all that a run folder claims, or the ε that a plan file promises
+    /// Verify a run folder, or compute the ε that a plan file promises
     Verify {
         /// A run folder or a plan file
         #[arg(value_name = "RUN|PLAN.json")]
@@ -74,29 +74,29 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Carry a plan out with canaries planted, and try to tell from the model which: the ε that this refutes
+    /// Train with planted canaries, guess from the model which were planted, and report the ε this rules out
     Audit {
         #[command(flatten)]
         run: RunArgs,
-        /// Canaries, of which about half are planted, each as one more unit
+        /// Number of canaries; about half are planted, each as an additional unit
         #[arg(long, default_value_t = 200)]
         canaries: u32,
-        /// Coins to guess, the clearest ones [default: half of the canaries]
+        /// Number of canaries to guess, the clearest ones [default: half of them]
         #[arg(long)]
         guesses: Option<u32>,
-        /// Probability with which the lower bound on ε holds
+        /// Confidence of the lower bound on ε
         #[arg(long, default_value_t = 0.95)]
         confidence: f64,
     },
-    /// Verify a finished run and write it up as one HTML page
+    /// Verify a finished run and write a report as one HTML page
     Report {
         /// The run folder
         run: PathBuf,
-        /// Where to write it [default: report.html in the run folder]
+        /// The report's file [default: report.html in the run folder]
         #[arg(long, value_name = "FILE.html")]
         out: Option<PathBuf>,
     },
-    /// Verify a finished run and write its model, certificate and model card to a folder to publish
+    /// Verify a finished run and write its model, certificate and model card to a new folder
     Export {
         /// The run folder
         run: PathBuf,
@@ -107,36 +107,36 @@ enum Command {
         #[arg(long, default_value = "f32")]
         dtype: DtypeName,
     },
-    /// List the devices built into this program, and what a device lacks that cannot be used here
+    /// List the devices built into this program, and why one cannot be used here
     Devices,
-    /// Continue a prompt with a finished run's model
+    /// Continue a prompt with the model of a finished run
     Generate {
         /// The run folder
         run: PathBuf,
-        /// How the text begins
+        /// The beginning of the text
         #[arg(long, default_value = "")]
         prompt: String,
-        /// Tokens to draw at most
+        /// Maximum number of tokens to generate
         #[arg(long, default_value_t = 64)]
         tokens: usize,
-        /// Below 1 safer, above 1 wilder; 0 takes the likeliest
+        /// Sampling temperature; 0 always takes the most likely token
         #[arg(long, default_value_t = 0.8)]
         temperature: f64,
-        /// Makes the text repeatable
+        /// Seed that makes the text repeatable
         #[arg(long)]
         seed: Option<u64>,
-        /// Where to compute
+        /// The device
         #[arg(long, default_value = "cpu")]
         device: DeviceName,
     },
-    /// How well a finished run's model predicts a public text: by token, by word, without unknown words
+    /// Measure how well the model of a finished run predicts a public text
     Eval {
         /// The run folder
         run: PathBuf,
-        /// The text, declared public by naming it here
+        /// The text, which you declare public by naming it here
         #[arg(long, value_name = "FILE")]
         text: PathBuf,
-        /// Where to compute
+        /// The device
         #[arg(long, default_value = "cpu")]
         device: DeviceName,
         /// Print the result as JSON
@@ -179,31 +179,31 @@ impl From<DeviceName> for plan::Device {
     }
 }
 
-/// Does what the command line says; results on stdout, everything else on stderr.
+/// Runs the command line. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
     match Cli::try_parse().map_err(Box::new) {
-        Ok(cli) => end(carry_out(cli)),
-        Err(error) => match no_command(&error) {
-            Some(what) => end(Err(RunError::Refused(what))),
+        Ok(cli) => exit_code(dispatch(cli)),
+        Err(error) => match plan_as_command(&error) {
+            Some(message) => exit_code(Err(RunError::Refused(message))),
             None => error.exit(),
         },
     }
 }
 
-/// What to say where a plan's file stands in place of a command.
-fn no_command(error: &clap::Error) -> Option<String> {
+/// The refusal for a plan file in place of a command.
+fn plan_as_command(error: &clap::Error) -> Option<String> {
     let given = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(given)) => given,
         _ => return None,
     };
     let is_plan = given.ends_with(".json");
     is_plan.then(|| {
-        format!("\"{given}\" is no command; to carry out a plan type: trainer-native --plan {given}")
+        format!("\"{given}\" is not a command; to carry out a plan, run: trainer-native --plan {given}")
     })
 }
 
-fn end(outcome: Result<(), RunError>) -> ExitCode {
+fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -213,54 +213,54 @@ fn end(outcome: Result<(), RunError>) -> ExitCode {
     }
 }
 
-fn carry_out(cli: Cli) -> Result<(), RunError> {
+fn dispatch(cli: Cli) -> Result<(), RunError> {
     match cli.command {
         None => {
             let json = cli.run.json;
             let summary = run::run(&cli.run.request()?)?;
-            answer(&summary, summary.to_string(), json)
+            print_result(&summary, &summary.to_string(), json)
         }
         Some(Command::Audit { run, canaries, guesses, confidence }) => {
             let json = run.json;
             let findings = audit::audit(&run.request()?, &Settings { canaries, guesses, confidence })?;
-            answer(&findings, findings.to_string(), json)
+            print_result(&findings, &findings.to_string(), json)
         }
         Some(Command::Verify { path, json }) if path.is_dir() => {
             let summary = verify::verify_run(&path)?;
-            answer(&summary, format!("verified: {summary}"), json)
+            print_result(&summary, &format!("verified: {summary}"), json)
         }
         Some(Command::Verify { path, json }) => {
             let summary = verify::verify_plan(&path)?;
-            answer(&summary, summary.to_string(), json)
+            print_result(&summary, &summary.to_string(), json)
         }
         Some(Command::Report { run, out }) => {
-            say(&report::write(&run, out.as_deref())?.display().to_string())
+            print(&report::write(&run, out.as_deref())?.display().to_string())
         }
         Some(Command::Export { run, out, dtype }) => {
             export::export(&run, &out, dtype.into())?;
-            say(&out.display().to_string())
+            print(&out.display().to_string())
         }
-        Some(Command::Devices) => say(&device::listing()),
+        Some(Command::Devices) => print(&device::listing()),
         Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
-            say(&generate::generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
+            print(&generate::generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
         }
         Some(Command::Eval { run, text, device, json }) => {
             let figures = generate::evaluate(&run, device.into(), &text)?;
-            answer(&figures, figures.to_string(), json)
+            print_result(&figures, &figures.to_string(), json)
         }
     }
 }
 
-fn answer(figures: &impl Serialize, words: String, json: bool) -> Result<(), RunError> {
+fn print_result(figures: &impl Serialize, text: &str, json: bool) -> Result<(), RunError> {
     if json {
-        say(&serde_json::to_string(figures).map_err(|error| RunError::Failed(error.to_string()))?)
+        print(&serde_json::to_string(figures).map_err(|error| RunError::Failed(error.to_string()))?)
     } else {
-        say(&words)
+        print(text)
     }
 }
 
-/// A closed stdout is the reader's choice, not a failure.
-fn say(text: &str) -> Result<(), RunError> {
+/// Prints a result. A closed stdout is the reader's choice, not a failure.
+fn print(text: &str) -> Result<(), RunError> {
     match writeln!(stdout(), "{text}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(RunError::Failed(format!("cannot write the result: {error}")))

@@ -1,4 +1,4 @@
-//! Files that survive a crash whole or not at all.
+//! Files that a crash leaves whole or absent.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,11 +8,11 @@ use sha2::{Digest, Sha256};
 
 use crate::RunError;
 
-/// Puts `bytes` at `path`: a reader sees the old file or the whole new one, also after a power cut.
+/// Replaces the file at `path`: a reader sees the old file or the whole new one, even after a power failure.
 ///
 /// # Errors
 /// [`RunError::Storage`]; the old file, if any, is then untouched and nothing half-written stays.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let temporary = path.with_file_name(format!(".{name}.tmp"));
     let written = (|| {
@@ -22,23 +22,23 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
         fs::rename(&temporary, path)
     })();
     if let Err(error) = written {
-        // The error that matters is the first one; a leftover is overwritten by the next attempt anyway.
+        // Report the first error. The next attempt overwrites a leftover.
         let _ = fs::remove_file(&temporary);
         return Err(RunError::storage("write", path, &error));
     }
     sync_parent(path)
 }
 
-/// Makes the name of a file just created or renamed as durable as its contents.
+/// Makes the name of a created or renamed file as durable as its contents.
 ///
 /// # Errors
 /// [`RunError::Storage`] if the folder cannot be synchronised.
-pub fn sync_parent(path: &Path) -> Result<(), RunError> {
+pub(crate) fn sync_parent(path: &Path) -> Result<(), RunError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Only Unix opens a folder as a file; elsewhere the rename itself is the best there is.
+    // Only Unix opens a folder as a file. Elsewhere the rename has to suffice.
     if cfg!(unix) {
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|error| RunError::storage("synchronise", folder, &error))?;
@@ -50,13 +50,13 @@ pub fn sync_parent(path: &Path) -> Result<(), RunError> {
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be read.
-pub fn read(path: &Path) -> Result<Vec<u8>, RunError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, RunError> {
     fs::read(path).map_err(|error| RunError::storage("read", path, &error))
 }
 
 /// SHA-256 as lower-case hexadecimal digits.
 #[must_use]
-pub fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
@@ -69,11 +69,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Keeps a second process out of a run folder for as long as it lives.
+/// Keeps other processes out of a run folder until it is dropped.
 ///
-/// The lock is the kernel's, on an open file, so a killed process leaves none behind.
+/// The kernel holds the lock on an open file, so a killed process leaves no lock behind.
 #[derive(Debug)]
-pub struct FolderLock {
+pub(crate) struct FolderLock {
     _file: File,
 }
 
@@ -82,7 +82,7 @@ impl FolderLock {
     ///
     /// # Errors
     /// [`RunError::Refused`] if another process holds it, [`RunError::Storage`] if the folder cannot be written.
-    pub fn take(folder: &Path) -> Result<Self, RunError> {
+    pub(crate) fn take(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(".lock");
         let file = OpenOptions::new()
             .create(true)
@@ -93,7 +93,7 @@ impl FolderLock {
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(fs::TryLockError::WouldBlock) => Err(RunError::Refused(format!(
-                "another process is using the run folder {}; wait for it to end, or choose another folder with --out",
+                "another process uses the run folder {}; wait until it ends, or choose another folder with --out",
                 folder.display()
             ))),
             Err(fs::TryLockError::Error(error)) => Err(RunError::storage("lock", &path, &error)),

@@ -1,9 +1,9 @@
-//! Why a run stops, in one line: what, where, what is allowed, how to go on.
+//! Errors in one line: what, where, what is allowed, how to fix it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why the trainer refuses, fails or stops.
+/// Why the trainer refused, failed or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -13,23 +13,23 @@ pub enum RunError {
     /// A file or folder could not be read or written.
     #[error("cannot {action} {}: {reason}; {fix}", path.display())]
     Storage {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// Where.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: String,
-        /// How to go on.
+        /// The fix.
         fix: &'static str,
     },
-    /// A run's file is not what was written, or a figure does not follow from the others.
+    /// A file of a run was altered, or a figure does not follow from the others.
     #[error("verification failed: {0}")]
     Verification(String),
     /// The engine, the device or an arithmetic bound failed.
     #[error("{0}")]
     Failed(String),
-    /// The user asked to stop; the run can go on from its checkpoint, or from its vocabulary.
-    #[error("interrupted, with all that is done saved; continue with: {resume}")]
+    /// The user asked to stop. The run can resume from its checkpoint, or from its vocabulary.
+    #[error("interrupted; everything done so far is saved; continue with: {resume}")]
     Interrupted {
         /// The command that continues.
         resume: String,
@@ -47,14 +47,14 @@ impl RunError {
         }
     }
 
-    /// A storage failure, with the way out that fits its kind.
+    /// A storage failure, with the fix for its kind.
     pub(crate) fn storage(action: &'static str, path: &Path, error: &io::Error) -> Self {
         let fix = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
                 "free some space, then run the same command with --resume"
             }
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "choose a folder you may write with --out, or change its permissions"
+                "choose a folder that you can write with --out, or change its permissions"
             }
             ErrorKind::NotFound => "check the path",
             _ => "check the disk, then run again (with --resume if the run had begun)",
@@ -69,7 +69,7 @@ impl From<mechanisms::MechanismError> for RunError {
     }
 }
 
-/// The system's words without the "(os error N)" that means nothing to a reader.
+/// The system's message without its "(os error N)".
 fn plain_reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()

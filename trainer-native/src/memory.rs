@@ -1,11 +1,11 @@
-//! What this machine's free memory allows: whether a plan fits at all, and how many windows are computed at once.
+//! Free memory: whether a plan fits, and how many windows are computed at once.
 
 use plan::{CertifiedPlan, Device, Plan};
 
 use crate::RunError;
 
-/// Refuses a plan that this machine's free memory cannot hold. Where the system does not say how much is free, or where
-/// another device computes, nothing is refused.
+/// Refuses a plan that needs more memory than this machine has free. Nothing is refused on other devices, or where the
+/// system does not report free memory.
 ///
 /// # Errors
 /// [`RunError::Refused`] with both figures.
@@ -16,10 +16,10 @@ pub(crate) fn check(plan: &CertifiedPlan, device: Device) -> Result<(), RunError
     free().map_or(Ok(()), |free| check_against(plan.plan().least_training_bytes(), free))
 }
 
-/// Free memory that is reckoned with where the system does not say: on graphics processors, too.
+/// Assumed free memory where the system does not report it, as on graphics processors.
 const ASSUMED_FREE: u64 = 4 << 30;
 
-/// Windows that each of `workers` computes at once: the plan's number, or as many as the free memory holds.
+/// Number of windows that each of `workers` computes at once: the plan's, or as many as fit into free memory.
 pub(crate) fn windows_at_once(plan: &Plan, device: Device, workers: usize) -> usize {
     let free = if device == Device::Cpu { free() } else { None };
     plan.windows_at_once(free.unwrap_or(ASSUMED_FREE), workers as u32) as usize
@@ -35,13 +35,13 @@ fn check_against(needed: u128, free: u64) -> Result<(), RunError> {
     }
     Err(RunError::Refused(format!(
         "model: training needs at least {} MiB of memory, and this machine has {} MiB free; make \
-         performance.physical_batch, model or vocabulary smaller, or run it on a larger machine",
+         performance.physical_batch, the model or the vocabulary smaller, or use a machine with more memory",
         needed >> 20,
         free >> 20
     )))
 }
 
-/// Bytes that Linux calls available, in the text of `/proc/meminfo`.
+/// Available memory in bytes, from the text of `/proc/meminfo`.
 fn available(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;

@@ -1,6 +1,6 @@
-//! What the user sees while a run goes on, on stderr: public figures only.
+//! Progress on stderr: public figures only.
 //!
-//! Speed is counted in the plan's expected batch, never in the drawn one.
+//! Speed is computed from the plan's expected batch size, never from the sampled one.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::disclosure::Released;
 
-/// Time between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// A bar on a terminal, a line every few seconds elsewhere. It has no colour, so NO_COLOR has nothing to switch off.
+/// A bar on a terminal, elsewhere a line every few seconds. It has no colour, so NO_COLOR has no effect.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
@@ -22,8 +22,8 @@ pub(crate) struct Progress {
     last_line: Option<Instant>,
 }
 
-/// What a step adds to the picture.
-pub(crate) struct Tick {
+/// Figures after a step.
+pub(crate) struct Status {
     /// Logical steps done.
     pub steps_done: u64,
     /// Tokens that a step processes on average.
@@ -33,7 +33,7 @@ pub(crate) struct Tick {
 }
 
 impl Progress {
-    /// Begins at `first` of `end` steps.
+    /// Starts at step `first` of `end`.
     pub fn start(first: u64, end: u64) -> Self {
         let bar = stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(end), ProgressDrawTarget::stderr());
@@ -45,36 +45,36 @@ impl Progress {
         Self { bar, started: Instant::now(), first, end, last_line: None }
     }
 
-    /// Whether the next tick is worth its ε: computing it takes a moment.
-    pub fn due(&self) -> bool {
+    /// Whether it is time for new figures. Most steps have none, since computing ε takes a moment.
+    pub fn is_due(&self) -> bool {
         self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY)
     }
 
     /// Moves the bar without new figures.
-    pub fn moved(&self, steps_done: u64) {
+    pub fn advance(&self, steps_done: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(steps_done);
         }
     }
 
-    /// Shows where the run stands.
-    pub fn show(&mut self, tick: &Tick) {
+    /// Shows new figures.
+    pub fn show(&mut self, status: &Status) {
         self.last_line = Some(Instant::now());
-        let done = tick.steps_done.saturating_sub(self.first).max(1) as f64;
+        let done = status.steps_done.saturating_sub(self.first).max(1) as f64;
         let each = self.started.elapsed().as_secs_f64() / done;
-        let left = Duration::from_secs_f64(each * self.end.saturating_sub(tick.steps_done) as f64);
-        let epsilon = match tick.epsilon.get() {
+        let left = Duration::from_secs_f64(each * self.end.saturating_sub(status.steps_done) as f64);
+        let epsilon = match status.epsilon.get() {
             Some(bounds) => format!("ε ≤ {:.4} spent", bounds.upper),
             None => "NOT PRIVATE".to_owned(),
         };
-        let rate = *tick.expected_tokens.get() as f64 / each;
-        let figures = format!("{epsilon}, {rate:.0} tokens/s expected, {} left", clock(left));
+        let rate = *status.expected_tokens.get() as f64 / each;
+        let figures = format!("{epsilon}, {rate:.0} tokens/s expected, {} left", duration_text(left));
         match &self.bar {
             Some(bar) => {
-                bar.set_position(tick.steps_done);
+                bar.set_position(status.steps_done);
                 bar.set_message(figures);
             }
-            None => note(&format!("step {}/{}: {figures}", tick.steps_done, self.end)),
+            None => note(&format!("step {}/{}: {figures}", status.steps_done, self.end)),
         }
     }
 
@@ -86,7 +86,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -94,12 +94,12 @@ impl Progress {
     }
 }
 
-/// Writes a line to stderr. A closed stderr is no reason to stop a run.
+/// Writes a line to stderr. A closed stderr does not stop a run.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-fn clock(time: Duration) -> String {
+fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s} s"),
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_for_people() {
-        let written = |seconds| clock(Duration::from_secs(seconds));
+    fn durations_have_two_units() {
+        let written = |seconds| duration_text(Duration::from_secs(seconds));
         assert_eq!([written(7), written(61), written(3_720)], ["7 s", "1 min 01 s", "1 h 02 min"]);
     }
 }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks for a checkpoint, the second ends the process.
+//! SIGINT and SIGTERM: the first requests a checkpoint, the second ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,19 +7,19 @@ use crate::progress::note;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the first signal a request that [`requested`] tells of, and the second an end.
+/// Installs the handler: after the first signal [`requested`] is true, the second ends the process.
 ///
 /// # Errors
-/// [`RunError::Failed`] if the system takes no handler.
+/// [`RunError::Failed`] if the system refuses the handler.
 pub(crate) fn listen() -> Result<(), RunError> {
     let on_signal = || {
         if REQUESTED.swap(true, Ordering::SeqCst) {
-            // What is under way was charged in the ledger, so ending here only burns it.
+            // The step in progress was charged in the ledger, so ending here only burns it.
             std::process::exit(130);
         }
         note(
-            "stopping where nothing is lost: after this step, with a checkpoint, or once the vocabulary is saved; \
-             once more ends at once, and what is under way stays charged",
+            "stopping after this step, with a checkpoint, or once the vocabulary is saved; a second signal ends at once, and \
+             the step in progress stays charged",
         );
     };
     match ctrlc::set_handler(on_signal) {
@@ -28,7 +28,7 @@ pub(crate) fn listen() -> Result<(), RunError> {
     }
 }
 
-/// Whether a signal has come.
+/// Whether a signal was received.
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

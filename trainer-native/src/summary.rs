@@ -56,7 +56,7 @@ impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { run, delta, steps_done, steps_planned, .. } = self;
         if !self.private {
-            writeln!(f, "NOT PRIVATE: this run protects nobody")?;
+            writeln!(f, "NOT PRIVATE: this run has no privacy guarantee")?;
         }
         write!(f, "{}: {steps_done} of {steps_planned} steps", run.display())?;
         match self.epsilon {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::plan_file::PlanText;
-use crate::store::certificate::Certificate;
+use crate::store::certificate::{self, Certificate};
 use crate::store::files;
 use crate::store::ledger::{Header, LedgerState};
 use crate::summary::Summary;
@@ -67,7 +67,7 @@ impl VerifiedRun {
         }
         let PlanText { plan, .. } = PlanText::read(&plan_path)?;
         check_accountant(ledger.header())?;
-        let certificate = Certificate::derive(&plan, &ledger)?;
+        let certificate = check_certificate(folder, &plan, &ledger)?;
         check_budget(&certificate)?;
         check_tokenizer(&ledger, &certificate)?;
         for file in &certificate.hashes.files {
@@ -75,17 +75,30 @@ impl VerifiedRun {
                 return altered(&file.name);
             }
         }
-        let written = [
-            (files::CERTIFICATE_JSON, certificate.to_json()?),
-            (files::CERTIFICATE_MARKDOWN, certificate.to_markdown()),
-        ];
-        for (name, text) in written {
-            if durable::read(&folder.join(name))? != text.as_bytes() {
-                return altered(name);
-            }
-        }
         Ok(Self { plan, ledger, certificate })
     }
+}
+
+/// The certificate that follows from plan and ledger. The folder must hold it byte for byte, in one of the wordings that
+/// this program has written.
+fn check_certificate(
+    folder: &Path,
+    plan: &CertifiedPlan,
+    ledger: &LedgerState,
+) -> Result<Certificate, RunError> {
+    let json = durable::read(&folder.join(files::CERTIFICATE_JSON))?;
+    let markdown = durable::read(&folder.join(files::CERTIFICATE_MARKDOWN))?;
+    for wording in [&certificate::CURRENT, &certificate::FIRST] {
+        let certificate = Certificate::derive(plan, ledger, wording)?;
+        if json != certificate.to_json()?.as_bytes() {
+            continue;
+        }
+        if markdown != certificate.to_markdown().as_bytes() {
+            return altered(files::CERTIFICATE_MARKDOWN);
+        }
+        return Ok(certificate);
+    }
+    altered(files::CERTIFICATE_JSON)
 }
 
 fn altered<T>(name: &str) -> Result<T, RunError> {

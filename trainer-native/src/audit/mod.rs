@@ -1,11 +1,11 @@
-//! An empirical audit: what can be told of canaries from the released model, and the ε that this refutes.
+//! An empirical audit: a lower bound on ε from guesses about canaries.
 //!
-//! A canary is a window of random tokens in a unit of its own. Each is planted or left out by a fair coin; the run then
-//! trains as any run does and releases its model; the auditor guesses the coins from the model alone. Canaries are
-//! public and each is one more unit, so planting them costs the real units nothing, and the guesses are
-//! post-processing. They begin after the vocabulary's release: what is audited is the training.
+//! A canary is a window of random tokens in a unit of its own. A fair coin decides whether it is planted. The run trains
+//! as usual, and the auditor guesses the coins from the released model alone. Canaries are public and additional units,
+//! so planting them costs the real units nothing, and the guesses are post-processing. Canaries do not take part in the
+//! vocabulary release: the audit covers the training.
 //!
-//! An audit cannot prove a guarantee. It can refute one, which is how noise that was lost on the way shows.
+//! An audit cannot prove a guarantee, but it can refute one. This shows noise that was lost.
 
 mod score;
 
@@ -19,33 +19,33 @@ use crate::RunError;
 use crate::run::{Request, run};
 use crate::store::{add_to_finished, files};
 
-/// How to audit.
+/// Settings of an audit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Number of canaries, of which about half are planted.
     pub canaries: u32,
-    /// Coins to guess, the clearest ones; half of the canaries by default.
+    /// Number of coins to guess, the clearest ones; half of the canaries by default.
     pub guesses: Option<u32>,
-    /// Probability with which the lower bound on ε holds.
+    /// Confidence of the lower bound on ε.
     pub confidence: f64,
 }
 
-/// What an audit found.
+/// The findings of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// Number of canaries.
     pub canaries: u32,
     /// Coins guessed.
     pub guesses: u32,
-    /// Coins guessed rightly.
+    /// Coins guessed correctly.
     pub correct: u32,
-    /// Probability with which the lower bound holds.
+    /// Confidence of the lower bound.
     pub confidence: f64,
-    /// ε is at least this; 0 where the guesses were no better than chance.
+    /// Lower bound on ε; 0 if the guesses were no better than chance.
     pub epsilon_at_least: f64,
-    /// What the run's certificate says; absent for a run without noise.
+    /// Bounds of the run's certificate; absent for a run without noise.
     pub certified_epsilon: Option<Bounds>,
-    /// Failure probability of both.
+    /// Failure probability of both bounds.
     pub delta: f64,
     /// Mean exposure of the planted canaries, in bits (Carlini et al. 2019, <https://arxiv.org/abs/1802.08232>); about 1.44 for
     /// a model that never saw them.
@@ -54,17 +54,17 @@ pub struct Findings {
     pub largest_exposure: f64,
 }
 
-/// Carries out a plan with canaries and says what the released model gives away of them.
+/// Carries out a plan with canaries and reports what the released model reveals about them.
 ///
 /// # Errors
 /// [`RunError::Refused`] for settings out of range; [`RunError::Verification`] if the guesses refute the certificate;
 /// otherwise as [`run`].
-pub fn audit(request: &Request, settings: &Settings) -> Result<Findings, RunError> {
+pub(crate) fn audit(request: &Request, settings: &Settings) -> Result<Findings, RunError> {
     let guesses = check(settings)?;
     let summary = run(&Request { canaries: Some(settings.canaries), ..request.clone() })?;
     let device = request.device.unwrap_or(Device::Cpu);
     let scored = score::score(&summary.run, device)?;
-    let correct = score::right_guesses(&scored, guesses as usize) as u32;
+    let correct = score::correct_guesses(&scored, guesses as usize) as u32;
     let delta = accountant::Delta::new(summary.delta).map_err(|error| RunError::Failed(error.to_string()))?;
     let epsilon_at_least = accountant::audit::epsilon_lower_bound(
         u64::from(settings.canaries),
@@ -87,7 +87,7 @@ pub fn audit(request: &Request, settings: &Settings) -> Result<Findings, RunErro
         largest_exposure,
     };
     write(&summary.run, &findings)?;
-    findings.judge()
+    findings.check_against_certificate()
 }
 
 fn check(settings: &Settings) -> Result<u32, RunError> {
@@ -117,12 +117,12 @@ fn write(run: &Path, findings: &Findings) -> Result<(), RunError> {
 
 impl Findings {
     /// Itself, unless it refutes the certificate.
-    fn judge(self) -> Result<Self, RunError> {
+    fn check_against_certificate(self) -> Result<Self, RunError> {
         match self.certified_epsilon {
             Some(certified) if self.epsilon_at_least > certified.upper => {
                 Err(RunError::Verification(format!(
-                    "the audit refutes the certificate: {} of {} guesses were right, so ε is at least {:.3} with confidence {}, \
-                 but {:.3} is certified; do not release this model, and report the fault",
+                    "the audit refutes the certificate: {} of {} guesses were correct, so ε is at least {:.3} with confidence {}, \
+                 but {:.3} is certified; do not release this model, and report the bug",
                     self.correct, self.guesses, self.epsilon_at_least, self.confidence, certified.upper
                 )))
             }
@@ -134,17 +134,17 @@ impl Findings {
 impl std::fmt::Display for Findings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { canaries, guesses, correct, confidence, epsilon_at_least, delta, .. } = self;
-        writeln!(f, "{correct} of {guesses} guesses about {canaries} canaries were right")?;
+        writeln!(f, "{correct} of {guesses} guesses about {canaries} canaries were correct")?;
         writeln!(f, "ε is at least {epsilon_at_least:.3} at δ = {delta}, with confidence {confidence}")?;
         match self.certified_epsilon {
             Some(certified) => {
                 writeln!(f, "certified: ε between {} and {}", certified.lower, certified.upper)?
             }
-            None => writeln!(f, "certified: nothing, the run added no noise")?,
+            None => writeln!(f, "certified: no bound, since the run added no noise")?,
         }
         write!(
             f,
-            "exposure of the planted canaries in bits: {:.2} on average, {:.2} at most",
+            "exposure of the planted canaries: {:.2} bits on average, {:.2} at most",
             self.mean_exposure, self.largest_exposure
         )
     }
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn findings_above_the_certificate_refute_it_and_others_do_not() {
-        assert!(matches!(findings(1.02).judge(), Err(RunError::Verification(_))));
-        assert!(findings(1.005).judge().is_ok());
+        assert!(matches!(findings(1.02).check_against_certificate(), Err(RunError::Verification(_))));
+        assert!(findings(1.005).check_against_certificate().is_ok());
     }
 
     #[test]

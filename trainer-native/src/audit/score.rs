@@ -1,4 +1,4 @@
-//! How much a released model looks as if it had seen each canary.
+//! Scores: how much more likely each canary is to the released model than shuffled copies of it.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use crate::objective::Objective;
 use crate::store::read_canaries;
 use crate::train::Trainer;
 
-/// Shuffled copies that a canary is compared with.
+/// Number of shuffled copies that each canary is compared with.
 const COPIES: u64 = 4;
 
 /// A canary's score and whether it was planted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
-    /// Nats by which the canary is likelier than shuffled copies of itself: the same tokens, so what the model thinks of
-    /// single tokens cancels.
+    /// Nats by which the canary is more likely than its shuffled copies. These have the same tokens, so the probabilities
+    /// of single tokens cancel.
     pub score: f64,
-    /// The coin.
+    /// Whether it was planted.
     pub planted: bool,
 }
 
-/// Scores the canaries of a finished run by its released model.
+/// Scores the canaries of a finished run with its released model.
 pub(super) fn score(run: &Path, device: Device) -> Result<Vec<Scored>, RunError> {
     let canaries = read_canaries(run)?
         .ok_or_else(|| RunError::Refused(format!("{} was run without canaries", run.display())))?;
@@ -61,7 +61,7 @@ impl Ask for Score {
     }
 }
 
-/// Copy 0 is the window itself, the others are in an order of their own.
+/// Copy 0 is the window itself, the others are permutations of it.
 fn shuffled(window: &[u32], index: usize, copy: u64) -> Vec<u32> {
     let mut tokens = window.to_vec();
     if copy > 0 {
@@ -73,8 +73,9 @@ fn shuffled(window: &[u32], index: usize, copy: u64) -> Vec<u32> {
     tokens
 }
 
-/// Guesses "planted" for the highest and "left out" for the lowest scores, `guesses` in all; how many are right.
-pub(super) fn right_guesses(scored: &[Scored], guesses: usize) -> usize {
+/// The number of correct guesses among `guesses`, half of them "planted" for the highest scores and half of them "not
+/// planted" for the lowest.
+pub(super) fn correct_guesses(scored: &[Scored], guesses: usize) -> usize {
     let mut order: Vec<&Scored> = scored.iter().collect();
     order.sort_by(|one, other| other.score.total_cmp(&one.score));
     let high = guesses.div_ceil(2);
@@ -107,9 +108,9 @@ mod tests {
     #[test]
     fn the_clearest_canaries_are_guessed_from_both_ends() {
         let canaries = scored(&[(5.0, true), (4.0, false), (0.0, true), (-4.0, true), (-5.0, false)]);
-        assert_eq!(right_guesses(&canaries, 2), 2);
-        assert_eq!(right_guesses(&canaries, 4), 2);
-        assert_eq!(right_guesses(&canaries, 5), 3);
+        assert_eq!(correct_guesses(&canaries, 2), 2);
+        assert_eq!(correct_guesses(&canaries, 4), 2);
+        assert_eq!(correct_guesses(&canaries, 5), 3);
     }
 
     /// Oracle: ranks by hand. Three are left out; the first planted one is above all, the second below one.

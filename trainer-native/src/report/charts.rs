@@ -1,4 +1,4 @@
-//! The curves of a report.
+//! The charts of a report.
 
 use chart::{Chart, Scale, Series};
 use plan::CertifiedPlan;
@@ -7,10 +7,10 @@ use crate::eval::Evaluation;
 use crate::optim::learning_rate;
 use crate::store::metrics::Metric;
 
-/// Places along a curve that the plan fixes.
+/// Number of points of a curve that the plan determines.
 const POINTS: u64 = 200;
 
-/// The curves that this run has points for.
+/// The charts that this run has points for.
 pub(super) fn of(plan: &CertifiedPlan, metrics: &[Metric], evaluation: Option<&Evaluation>) -> Vec<Chart> {
     [spent(metrics), perplexity(metrics, evaluation), rate(plan), noise_to_batch(plan)]
         .into_iter()
@@ -58,7 +58,7 @@ fn rate(plan: &CertifiedPlan) -> Chart {
     by_step("Learning rate", "learning rate", Scale::Linear, vec![series("learning rate", points)])
 }
 
-/// σ/B, which decides what DP training can learn (McKenna et al. 2025, <https://arxiv.org/abs/2501.18914>).
+/// σ/B, which determines what DP training can learn (McKenna et al. 2025, <https://arxiv.org/abs/2501.18914>).
 fn noise_to_batch(plan: &CertifiedPlan) -> Chart {
     let mut points = Vec::new();
     let mut begun = 0;

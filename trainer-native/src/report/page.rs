@@ -1,4 +1,4 @@
-//! The report's HTML: one file, no scripts, no network; light, dark and on paper.
+//! The report's HTML: one file without scripts and network access, for light and dark screens and for print.
 
 use std::fmt::{self, Display, Write};
 
@@ -84,7 +84,10 @@ fn verdict(out: &mut String, c: &Certificate) -> fmt::Result {
             c.guarantee.delta
         )?,
         _ => {
-            writeln!(out, "<p class=\"verdict exposed\">NOT PRIVATE: this run protects nobody</p>\n<ul>")?;
+            writeln!(
+                out,
+                "<p class=\"verdict exposed\">NOT PRIVATE: this run has no privacy guarantee</p>\n<ul>"
+            )?;
             for reason in &c.not_private_because {
                 writeln!(out, "<li>{}</li>", Text(reason))?;
             }
@@ -181,7 +184,7 @@ fn list(out: &mut String, title: &str, items: &[String]) -> fmt::Result {
     writeln!(out, "</ul>")
 }
 
-/// A chart and, for those who do not see it, its values.
+/// A chart, with its values as a table for screen readers.
 fn figure(out: &mut String, chart: &Chart) -> fmt::Result {
     let Some(scene) = Scene::new(chart) else { return Ok(()) };
     writeln!(out, "<figure>{}<details><summary>Values</summary><table>", scene.svg(chart))?;
@@ -210,7 +213,7 @@ impl Display for Digits {
     }
 }
 
-/// Text as HTML may hold it.
+/// Text with HTML's special characters escaped.
 struct Text<'a>(&'a str);
 
 impl Display for Text<'_> {
@@ -233,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_plan_is_called_cannot_become_markup() {
+    fn a_plans_name_cannot_become_markup() {
         assert_eq!(Text("<b>\"&").to_string(), "&lt;b&gt;&quot;&amp;");
     }
 

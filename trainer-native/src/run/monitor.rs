@@ -1,4 +1,4 @@
-//! Public figures while training goes on: on the screen, in the metrics files, and on held-out text.
+//! Public figures during training: on the screen, in the metrics files, and on held-out text.
 
 use plan::CertifiedPlan;
 
@@ -8,11 +8,11 @@ use crate::disclosure::Released;
 use crate::eval::Evaluation;
 use crate::nn::Kernels;
 use crate::optim::learning_rate;
-use crate::progress::{Progress, Tick};
+use crate::progress::{Progress, Status};
 use crate::store::RunStore;
 use crate::store::metrics::Metric;
 
-/// Shows and writes released figures after each step.
+/// Evaluates, shows and records released figures.
 pub(super) struct Monitor<'a> {
     plan: &'a CertifiedPlan,
     progress: Progress,
@@ -26,8 +26,7 @@ impl<'a> Monitor<'a> {
         Self { plan, progress: Progress::start(first, end), end, evaluation: None }
     }
 
-    /// Evaluates where the plan says so and shows where the run stands. Most steps only move the bar, since ε takes a
-    /// moment to compute.
+    /// Evaluates after the steps that the plan names, and shows progress every few seconds.
     pub fn after_step<B: Kernels>(
         &mut self,
         steps_done: u64,
@@ -37,9 +36,9 @@ impl<'a> Monitor<'a> {
         let plan = self.plan.plan();
         let every = plan.evaluation().map(|evaluation| evaluation.every);
         let evaluates = steps_done == self.end || every.is_some_and(|every| steps_done.is_multiple_of(every));
-        self.progress.moved(steps_done);
+        self.progress.advance(steps_done);
         self.evaluation = None;
-        if !evaluates && !self.progress.due() {
+        if !evaluates && !self.progress.is_due() {
             return Ok(());
         }
         let epsilon = store.spent()?;
@@ -61,7 +60,7 @@ impl<'a> Monitor<'a> {
         }
         let batch = self.plan.phase(steps_done - 1).map_or(0, |phase| phase.expected_batch_size);
         let expected_tokens = Released::from_plan(batch * u64::from(plan.model().context));
-        self.progress.show(&Tick { steps_done, expected_tokens, epsilon: Released::from_plan(epsilon) });
+        self.progress.show(&Status { steps_done, expected_tokens, epsilon: Released::from_plan(epsilon) });
         Ok(())
     }
 

@@ -222,7 +222,7 @@ impl RunStore<'_> {
 
     /// Writes the certificate of a completed run and removes its checkpoint.
     pub fn certify(&mut self) -> Result<Certificate, RunError> {
-        let certificate = Certificate::derive(self.plan, self.ledger())?;
+        let certificate = Certificate::derive(self.plan, self.ledger(), &certificate::CURRENT)?;
         let write = |name: &str, text: String| durable::write_atomic(&self.path.join(name), text.as_bytes());
         write(files::CERTIFICATE_JSON, certificate.to_json()?)?;
         write(files::CERTIFICATE_MARKDOWN, certificate.to_markdown())?;

@@ -1,5 +1,6 @@
 //! Invariants of the tree that a program can check.
 
+mod cycles;
 mod dependency_rules;
 mod layout;
 mod names;
@@ -38,6 +39,7 @@ pub fn run(root: &Path) -> Result<bool> {
     let files = read_files(root)?;
     let mut findings = dependency_rules::check(root)?;
     findings.extend(privacy_index::check(&files));
+    findings.extend(cycles::check(files.iter().map(|file| (file.path.as_path(), file.text.as_str()))));
     for announced in announced(&files) {
         note(&format!("soon an error: {announced}"));
     }

@@ -1,11 +1,13 @@
 //! What a run promises, to whom, and on what conditions: a function of the plan and the ledger alone.
 //!
-//! No clock and no machine enters, so [`crate::verify`] can rebuild it byte for byte.
+//! It depends on no clock and no machine, so [`crate::verify`] can rebuild it byte for byte.
 
 mod markdown;
 mod statements;
+mod wording;
 
 pub(crate) use statements::mark;
+pub(crate) use wording::{CURRENT, FIRST, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, PrivacyUnit};
@@ -18,25 +20,25 @@ use crate::RunError;
 /// The certificate of a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Certificate {
-    /// Version of this shape.
+    /// Version of this format.
     pub certificate_version: u32,
     /// Name of the plan.
     pub name: String,
-    /// Whether the run protects anybody at all.
+    /// Whether the run is private.
     pub private: bool,
-    /// Whether the plan declares the training text public, so that nothing private was used.
+    /// Whether the plan declares the training text public.
     pub public_data: bool,
-    /// Why not, if it does not.
+    /// The reasons if it is not.
     pub not_private_because: Vec<String>,
     /// What is guaranteed.
     pub guarantee: Guarantee,
-    /// By what mechanisms.
+    /// The mechanisms that give it.
     pub mechanisms: Mechanisms,
     /// What the ledger says was spent.
     pub ledger: LedgerSummary,
-    /// Who computed ε.
+    /// The accountant that computed ε.
     pub accountant: Accountant,
-    /// What was run and what came out of it.
+    /// Digests of the plan and of the files.
     pub hashes: Hashes,
     /// Conditions of the guarantee that this program cannot check or does not meet.
     pub assumptions: Vec<String>,
@@ -55,30 +57,30 @@ pub(crate) struct Guarantee {
     pub delta: f64,
     /// What one person's data is.
     pub unit: PrivacyUnit,
-    /// Which data sets must be hard to tell apart.
+    /// Which data sets are neighbours.
     pub relation: NeighboringRelation,
-    /// The same in a sentence.
+    /// The guarantee in a sentence.
     pub statement: String,
 }
 
 /// The mechanisms in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Mechanisms {
-    /// How batches were drawn.
+    /// How units were sampled.
     pub sampling: plan::Sampling,
     /// Units declared public: N.
     pub declared_units: u64,
-    /// C, the L2 norm to which a unit's gradient was clipped; where it followed the data, its start.
+    /// C, the L2 norm to which a unit's gradient was clipped; its initial value where clipping was adaptive.
     pub l2_clip_norm: f64,
-    /// How a gradient was brought within it.
+    /// How gradients were clipped.
     pub clipping: plan::Clipping,
     /// Phases of training.
     pub phases: Vec<PhaseSummary>,
     /// Steps that crashes may burn, charged in the plan.
     pub spare_steps: u64,
-    /// What the vocabulary's release spends, where it is private.
+    /// The event of the vocabulary release, if it is private.
     pub vocabulary_release: Option<DpEvent>,
-    /// Where the random figures came from.
+    /// The source of randomness.
     pub randomness: Randomness,
 }
 
@@ -110,13 +112,13 @@ pub(crate) struct LedgerSummary {
     pub reservations: u64,
     /// Reservations whose output was lost in a crash.
     pub burned: u64,
-    /// Times the run was taken up again.
+    /// How often the run was resumed.
     pub resumes: u64,
     /// What was spent, by kind.
     pub charges: Charges,
 }
 
-/// Who computed ε and how.
+/// The accountant that computed ε.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Accountant {
     /// Version of the accountant.
@@ -140,12 +142,12 @@ impl Certificate {
     /// The certificate that follows from a certified plan and a completed ledger.
     ///
     /// # Errors
-    /// [`RunError::Verification`] if the two do not belong together, or the run is not over.
-    pub fn derive(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Self, RunError> {
+    /// [`RunError::Verification`] if the ledger is not this plan's, or the run is not finished.
+    pub fn derive(plan: &CertifiedPlan, ledger: &LedgerState, wording: &Wording) -> Result<Self, RunError> {
         check_same_plan(plan, ledger)?;
         let Some((steps_done, files)) = ledger.completed() else {
             return Err(RunError::Verification(
-                "the ledger has no completion line: the run is not over; continue it with --resume"
+                "the ledger has no completion line, so the run is not finished; continue it with --resume"
                     .to_owned(),
             ));
         };
@@ -159,7 +161,7 @@ impl Certificate {
             private: reasons.is_empty(),
             public_data: plan.plan().is_public(),
             guarantee: Guarantee {
-                statement: statements::guarantee(plan, epsilon, reasons.is_empty()),
+                statement: statements::guarantee(wording, plan, epsilon, reasons.is_empty()),
                 epsilon,
                 planned_epsilon,
                 delta: plan.delta().get(),
@@ -178,8 +180,8 @@ impl Certificate {
                 plan_file: header.plan_file_sha256.clone(),
                 files: files.to_vec(),
             },
-            assumptions: statements::assumptions(plan, ledger),
-            not_protected: statements::not_protected(plan),
+            assumptions: statements::assumptions(wording, plan, ledger),
+            not_protected: statements::not_protected(wording, plan),
         })
     }
 
@@ -200,7 +202,7 @@ impl Certificate {
         statements::unit(self.guarantee.unit)
     }
 
-    /// What makes two texts neighbours, in words.
+    /// The neighbouring relation in words.
     #[must_use]
     pub fn relation_in_words(&self) -> &'static str {
         match self.guarantee.relation {

@@ -1,11 +1,12 @@
-//! The certificate's sentences.
+//! Which sentences a certificate has, and the figures in them.
 
 use accountant::{Bounds, NeighboringRelation};
 use plan::{CertifiedPlan, PrivacyUnit};
 
+use super::wording::Wording;
 use crate::store::ledger::{Header, LedgerState, Randomness};
 
-/// Every reason for which a run protects nobody.
+/// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Randomness::TestKey { .. } = header.randomness {
@@ -21,7 +22,7 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<
     reasons
 }
 
-/// What stands beside the weights themselves, so that a model taken out of its folder still says what it is.
+/// The mark beside the weights, so that a model without its folder still says what it promises.
 pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
     match not_private_because(plan, header).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
@@ -30,29 +31,29 @@ pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
 }
 
 /// The guarantee in a sentence.
-pub(super) fn guarantee(plan: &CertifiedPlan, epsilon: Option<Bounds>, private: bool) -> String {
+pub(super) fn guarantee(
+    wording: &Wording,
+    plan: &CertifiedPlan,
+    epsilon: Option<Bounds>,
+    private: bool,
+) -> String {
     if plan.plan().is_public() {
-        return "NOT PRIVATE. Nothing private was used: the plan declares the training text public, so no noise was added \
-                and no privacy was spent. Nothing is promised to anybody whose text it is."
-            .to_owned();
+        return wording.guarantee_of_public_text.to_owned();
     }
     let Some(epsilon) = epsilon else {
         return "NOT PRIVATE: no guarantee of any kind.".to_owned();
     };
-    let (unit, delta) = (unit(plan.plan().privacy().unit), plan.delta().get());
     let neighbors = match plan.plan().privacy().relation {
-        NeighboringRelation::AddOrRemoveOne => format!("that differ by the presence of {unit}"),
-        NeighboringRelation::ReplaceOne => format!("of equal size that differ in {unit}"),
-        NeighboringRelation::ZeroOut => {
-            format!("that differ in {unit}, which contributes nothing in one of them")
-        }
+        NeighboringRelation::AddOrRemoveOne => wording.add_or_remove_one,
+        NeighboringRelation::ReplaceOne => wording.replace_one,
+        NeighboringRelation::ZeroOut => wording.zero_out,
     };
-    let sentence = format!(
-        "For any two training texts {neighbors}, the probability of any property of everything this run released \
-         (vocabulary, every intermediate and the final weights) differs by at most a factor e^ε with ε = {}, plus \
-         δ = {delta}.",
-        epsilon.upper
-    );
+    let sentence = wording
+        .guarantee
+        .replace("{neighbors}", neighbors)
+        .replace("{unit}", &unit(plan.plan().privacy().unit))
+        .replace("{epsilon}", &epsilon.upper.to_string())
+        .replace("{delta}", &plan.delta().get().to_string());
     if private {
         sentence
     } else {
@@ -70,17 +71,14 @@ pub(super) fn unit(unit: PrivacyUnit) -> String {
 }
 
 /// Conditions that the guarantee rests on and the program cannot check, or does not meet.
-pub(super) fn assumptions(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let mut list = if plan.plan().is_public() {
-        vec!["The training text is public, as the plan declares: this program cannot check it.".to_owned()]
+        vec![wording.public_text.to_owned()]
     } else {
-        conditions_of_privacy(plan)
+        conditions_of_privacy(wording, plan)
     };
     if let Some(sha256) = ledger.initial_weights() {
-        list.push(format!(
-            "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made without \
-             the private text, as the plan declares; ε says nothing about the text that checkpoint was made from."
-        ));
+        list.push(wording.public_checkpoint.replace("{sha256}", sha256));
     }
     if plan.plan().evaluation().is_some() {
         list.push("The evaluation text is public, as the plan declares.".to_owned());
@@ -91,7 +89,7 @@ pub(super) fn assumptions(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<Str
     list
 }
 
-fn conditions_of_privacy(plan: &CertifiedPlan) -> Vec<String> {
+fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
     vec![
         "NOT MET: Gradient noise is a floating-point Gaussian (Box-Muller in f64 on 52 random bits, added and rounded to \
          f32), not an exact one: the gap to the ideal mechanism is not part of ε (Mironov 2012, doi:10.1145/2382196.2382264)."
@@ -99,41 +97,28 @@ fn conditions_of_privacy(plan: &CertifiedPlan) -> Vec<String> {
         "NOT MET: Norms and clipped sums are computed in f32: a clipped gradient can exceed the clip norm by a relative \
          rounding error of the order of 1e-6, which is not part of ε."
             .to_owned(),
-        format!(
-            "The number of units, {}, is declared public and fixes the sampling probability; it was not to be taken from \
-             the private text more finely than anyone may know.",
-            plan.plan().data().units
-        ),
-        "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking at this \
-         private text; trials on it are charged nowhere."
-            .to_owned(),
-        "The operating system's random generator and ChaCha20 are as good as true randomness to an attacker.".to_owned(),
+        wording.units.replace("{units}", &plan.plan().data().units.to_string()),
+        wording.hyperparameters.to_owned(),
+        wording.randomness.to_owned(),
     ]
 }
 
-/// What the guarantee leaves open.
-pub(super) fn not_protected(plan: &CertifiedPlan) -> Vec<String> {
+/// What the guarantee does not cover.
+pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
     if plan.plan().is_public() {
         return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
     }
     let unit_limit = match plan.plan().privacy().unit {
-        PrivacyUnit::Record => {
-            "A person with several records: each record is protected by itself, all together by less."
-        }
-        PrivacyUnit::User => "What users write about each other: each user's own records are protected.",
-        PrivacyUnit::Words(_) => {
-            "A person with several runs of words, and a record longer than one run: each run is protected by itself, all \
-             together by less."
-        }
+        PrivacyUnit::Record => wording.records,
+        PrivacyUnit::User => wording.users,
+        PrivacyUnit::Words(_) => wording.words,
     };
     [
         unit_limit,
-        "What is true of the population: the model is meant to learn it, and it may say something about people whose text \
-         was not used.",
+        wording.population,
         "The evaluation text and the plan itself.",
-        "Running time, memory, power and other physical traces of the computation, and whoever can read this machine's \
-         memory or the training text on its disk.",
-        "Other releases made from the same text: their ε adds to this one.",
+        wording.side_channels,
+        wording.other_releases,
     ]
     .map(str::to_owned)
     .to_vec()

@@ -1,0 +1,80 @@
+//! The sentences of a certificate.
+
+/// Sentences with places for figures in braces.
+pub(crate) struct Wording {
+    pub guarantee: &'static str,
+    /// Neighbouring texts, by relation.
+    pub add_or_remove_one: &'static str,
+    pub replace_one: &'static str,
+    pub zero_out: &'static str,
+    pub guarantee_of_public_text: &'static str,
+    pub public_text: &'static str,
+    pub public_checkpoint: &'static str,
+    pub units: &'static str,
+    pub hyperparameters: &'static str,
+    pub randomness: &'static str,
+    /// Limits of the privacy unit.
+    pub records: &'static str,
+    pub users: &'static str,
+    pub words: &'static str,
+    pub population: &'static str,
+    pub side_channels: &'static str,
+    pub other_releases: &'static str,
+}
+
+/// The sentences that new certificates have.
+pub(crate) const CURRENT: Wording = Wording {
+    guarantee: "For any two training texts {neighbors}, and for any set of outcomes (vocabulary, every intermediate and the \
+                final weights), the probability under one text is at most e^ε times the probability under the other, plus \
+                δ, with ε = {epsilon} and δ = {delta}.",
+    add_or_remove_one: "that differ by the presence of {unit}",
+    replace_one: "of equal size that differ in {unit}",
+    zero_out: "that differ in {unit}, which contributes nothing in one of them",
+    guarantee_of_public_text: "NOT PRIVATE. Nothing private was used: the plan declares the training text public, so no \
+                               noise was added and no privacy was spent. The authors of that text have no guarantee.",
+    public_text: "The training text is public, as the plan declares. This program cannot check that.",
+    public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made \
+                        without the private text, as the plan declares. ε does not cover the text that the checkpoint was \
+                        made from.",
+    units: "The number of units, {units}, is declared public and determines the sampling. It must say no more about the \
+            private text than anyone may know.",
+    hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
+                      at this private text. Trials on it are not charged.",
+    randomness: "To an attacker, the operating system's random generator and ChaCha20 are as good as true randomness.",
+    records: "People with several records: each record is protected, but a person's records together have a weaker guarantee.",
+    users: "What users write about one another: only a user's own records are protected.",
+    words: "People with several runs of words, and records longer than one run: each run is protected, but several runs \
+            together have a weaker guarantee.",
+    population: "Facts about the population: the model is meant to learn them, and they may say something about people whose \
+                 text was not used.",
+    side_channels: "Side channels such as running time, memory use and power, and anyone who can read this machine's memory or \
+                    the training text on its disk.",
+    other_releases: "Other releases made from the same text: their ε adds to this one.",
+};
+
+/// The sentences of certificates up to November 2026, so that their run folders still verify.
+pub(crate) const FIRST: Wording = Wording {
+    guarantee: "For any two training texts {neighbors}, the probability of any property of everything this run released \
+                (vocabulary, every intermediate and the final weights) differs by at most a factor e^ε with ε = {epsilon}, \
+                plus δ = {delta}.",
+    guarantee_of_public_text: "NOT PRIVATE. Nothing private was used: the plan declares the training text public, so no \
+                               noise was added and no privacy was spent. Nothing is promised to anybody whose text it is.",
+    public_text: "The training text is public, as the plan declares: this program cannot check it.",
+    public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made \
+                        without the private text, as the plan declares; ε says nothing about the text that checkpoint was \
+                        made from.",
+    units: "The number of units, {units}, is declared public and fixes the sampling probability; it was not to be taken from \
+            the private text more finely than anyone may know.",
+    hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
+                      at this private text; trials on it are charged nowhere.",
+    randomness: "The operating system's random generator and ChaCha20 are as good as true randomness to an attacker.",
+    records: "A person with several records: each record is protected by itself, all together by less.",
+    users: "What users write about each other: each user's own records are protected.",
+    words: "A person with several runs of words, and a record longer than one run: each run is protected by itself, all \
+            together by less.",
+    population: "What is true of the population: the model is meant to learn it, and it may say something about people whose \
+                 text was not used.",
+    side_channels: "Running time, memory, power and other physical traces of the computation, and whoever can read this \
+                    machine's memory or the training text on its disk.",
+    ..CURRENT
+};
