@@ -1,4 +1,4 @@
-//! A disk that fills up leaves a run that goes on, and never half a file.
+//! A full disk leaves a run that can resume, and no partial file.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
@@ -10,7 +10,7 @@ use std::process::Command;
 use common::{Bench, stderr, tiny};
 use trainer_native::verify::verify_run;
 
-/// A limit on the size of files stands in for a full disk: the write fails in the middle with an error of its own.
+/// A limit on file sizes simulates a full disk: a write fails in the middle, with its own error.
 #[test]
 fn a_full_disk_is_one_clear_line_and_the_run_goes_on_to_the_same_weights() {
     let bench = Bench::new(&tiny());

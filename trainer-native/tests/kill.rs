@@ -1,4 +1,4 @@
-//! A run that is stopped at any moment goes on to the same weights, and no step goes uncharged.
+//! A run that is stopped at any moment resumes to the same weights, and every step is charged.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -51,7 +51,7 @@ fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() 
     assert_kills_change_nothing(&plan, kills(10));
 }
 
-/// A process that goes on with a run, where no file may grow beyond `blocks` of 512 bytes.
+/// A process that resumes a run, where no file may grow beyond `blocks` of 512 bytes.
 fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
     let mut command = bench.command(out, &["--test-key", "5", "--resume"]);
     if let Some(blocks) = blocks {
@@ -63,7 +63,7 @@ fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Balls in bins draw their sizes one after another: a process that goes on draws those before again.
+/// Balls in bins draw their sizes one after another: a process that resumes draws the earlier ones again.
 #[test]
 fn kills_in_the_middle_of_balls_in_bins_change_no_weight_and_lose_no_charge() {
     let mut plan = tiny();
@@ -168,7 +168,7 @@ fn assert_every_attempt_is_charged(run: &std::path::Path, steps: u64) {
     }
 }
 
-/// A known key gives the same vocabulary again, so that a run killed during its release can go on.
+/// A known key gives the same vocabulary again, so a run killed during its release can resume.
 #[test]
 fn kills_during_the_vocabulary_release_change_nothing_under_a_test_key() {
     let bench = Bench::new(&tiny_with_vocabulary());
@@ -209,7 +209,7 @@ fn a_private_run_killed_between_charge_and_release_is_refused() {
 fn an_interrupt_checkpoints_exits_130_and_the_run_goes_on_to_the_same_weights() {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(150);
-    // No checkpoint of its own accord: only the interrupt's.
+    // No regular checkpoint, only the interrupt's.
     plan["performance"]["checkpoint_every"] = json!(100_000);
     let bench = Bench::new(&plan);
     let whole = bench.model("whole", &["--test-key", "9"]);

@@ -1,8 +1,8 @@
-//! BERT's objectives: masked tokens, and how two halves of a text belong together.
+//! BERT's objectives: masked tokens, and the order of two sentences.
 //!
 //! # References
 //! Devlin et al. 2019, <https://arxiv.org/abs/1810.04805>, sections 3.1 and A.1. There the second sentence of a
-//! wrong pair comes from another document; here it is the same window's other half, in exchanged order (as Lan et
+//! wrong pair comes from another document; here it is the same window's other half, swapped (as in Lan et
 //! al. 2020, <https://arxiv.org/abs/1909.11942>), since an example must belong to one privacy unit.
 
 use mechanisms::Stream;
@@ -10,37 +10,37 @@ use mechanisms::Stream;
 use super::choose;
 use crate::data::Example;
 
-/// Share of tokens that are predicted.
+/// Share of the tokens that is predicted.
 const MASKED_SHARE: f64 = 0.15;
 
 /// Masked LM with its special tokens.
 #[derive(Clone, Debug)]
 pub(super) struct MaskedLm {
-    /// Comes first.
+    /// `[CLS]`, the first token.
     pub classify: u32,
-    /// Ends each sentence.
+    /// `[SEP]`, after each sentence.
     pub separate: u32,
-    /// Stands for what is hidden.
+    /// `[MASK]`, in place of a hidden token.
     pub mask: u32,
-    /// Number of tokens, of which some are exchanged for others.
+    /// Size of the vocabulary that random replacements come from.
     pub vocab_size: u64,
     /// Whether the window is a pair of sentences.
     pub next_sentence: bool,
 }
 
-/// Most masked places of an example.
+/// Maximum number of predicted tokens of an example.
 #[must_use]
 pub fn predictions(context: usize) -> usize {
     (context as f64 * MASKED_SHARE).ceil() as usize
 }
 
 impl MaskedLm {
-    /// How many tokens of the input are not the window's.
+    /// Number of special tokens in the input.
     pub fn special_tokens(&self) -> usize {
         if self.next_sentence { 3 } else { 2 }
     }
 
-    /// The window between its special tokens, with 15 % of its own tokens to be predicted.
+    /// The window with its special tokens. 15 % of the window's own tokens are predicted.
     pub fn example(&self, text: &[u32], stream: &mut Stream) -> Example {
         if text.is_empty() {
             return Example::default();
@@ -48,11 +48,11 @@ impl MaskedLm {
         let mut example = Example { input: vec![self.classify], ..Example::default() };
         if self.next_sentence && text.len() > 1 {
             let (mut first, mut second) = text.split_at(1 + stream.below(text.len() as u64 - 1) as usize);
-            let exchanged = stream.below(2) == 1;
-            if exchanged {
+            let swapped = stream.below(2) == 1;
+            if swapped {
                 (first, second) = (second, first);
             }
-            example.sentence = Some(u32::from(exchanged));
+            example.sentence = Some(u32::from(swapped));
             self.push(first, 0, &mut example);
             self.push(second, 1, &mut example);
         } else {
@@ -68,7 +68,7 @@ impl MaskedLm {
         example.segments.resize(example.input.len(), segment);
     }
 
-    /// Hides, exchanges or leaves the tokens that are to be predicted.
+    /// Masks, replaces or keeps the tokens to predict.
     fn mask(&self, example: &mut Example, stream: &mut Stream) {
         let special = |token: u32| token == self.classify || token == self.separate;
         let own: Vec<usize> =

@@ -93,7 +93,7 @@ impl Objective {
     /// The example of a window. Random choices come from `stream` alone.
     #[must_use]
     pub fn example(&self, window: &[u32], stream: &mut Stream) -> Example {
-        // The end of a record that fills no window is not there to be predicted twice.
+        // The end-of-text token after a record is not predicted: the objectives below add their own.
         let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
         match &self.kind {
             Kind::CausalLm => Example::causal(window),

@@ -1,4 +1,4 @@
-//! T5's objectives: runs of tokens cut out, and the rest of a text after a cut.
+//! T5's objectives: span corruption and prefix language modelling.
 //!
 //! # References
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, sections 3.1.4 and 3.3; lengths as the authors' code.
@@ -8,15 +8,15 @@ use mechanisms::Stream;
 use super::choose;
 use crate::data::Example;
 
-/// Share of tokens that is cut out.
+/// Share of the tokens that is cut out.
 const NOISE_DENSITY: f64 = 0.15;
 /// Mean length of a run.
 const MEAN_SPAN: f64 = 3.0;
 
-/// Span corruption with its special tokens.
+/// Span corruption and its special tokens.
 #[derive(Clone, Debug)]
 pub(super) struct SpanCorruption {
-    /// One for each run, in order.
+    /// One for each run, in this order.
     pub sentinels: Vec<u32>,
     /// The token that the decoder starts from.
     pub start: u32,
@@ -35,7 +35,7 @@ pub struct CorruptionLengths {
     pub spans: usize,
 }
 
-/// The longest window whose corrupted form fits into `context`, and what becomes of it.
+/// The longest window whose corrupted form fits into `context`, with its lengths.
 ///
 /// ```
 /// let lengths = trainer_native::objective::corruption_lengths(512);
@@ -59,7 +59,7 @@ pub fn decoder_context(objective: plan::Objective, context: usize) -> usize {
     }
 }
 
-/// Lengths for a window of so many tokens, at least 2.
+/// The lengths for a window of `window` tokens, at least 2.
 fn corrupted(window: usize) -> CorruptionLengths {
     let noise = ((window as f64 * NOISE_DENSITY).round() as usize).clamp(1, window - 1);
     let spans = ((noise as f64 / MEAN_SPAN).round() as usize).clamp(1, window - noise);
@@ -100,14 +100,14 @@ pub(super) fn prefix(text: &[u32], eos: u32, start: u32, stream: &mut Stream) ->
     answer([read, &[eos]].concat(), [written, &[eos]].concat(), start)
 }
 
-/// An example whose decoder reads each target after it was to predict it.
+/// An example whose decoder input is its targets, shifted by the start token.
 fn answer(input: Vec<u32>, targets: Vec<u32>, start: u32) -> Example {
     let read = &targets[..targets.len() - 1];
     let decoder_input = std::iter::once(&start).chain(read).copied().collect();
     Example { input, decoder_input, targets, ..Example::default() }
 }
 
-/// Lengths ≥ 1 of `count` segments of `n` tokens; each such division with the same probability.
+/// Lengths ≥ 1 of `count` segments of `n` tokens, uniformly among all such divisions.
 fn segments(n: usize, count: usize, stream: &mut Stream) -> Vec<usize> {
     let mut edges = choose(count - 1, n - 1, stream);
     edges.push(n - 1);

@@ -1,9 +1,9 @@
-//! A ledger held against its plan: whether each charge is the plan's, and what all charges add up to.
+//! Compares a ledger with its plan, and adds up what it charged.
 
 use accountant::Bounds;
 use plan::CertifiedPlan;
 
-use super::charging::Charging;
+use super::charging::ChargeSchedule;
 use super::ledger::{Charges, Entry, LedgerState};
 use crate::RunError;
 
@@ -38,13 +38,13 @@ pub(super) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
     if header.relation != plan.plan().privacy().relation {
         return differs("the neighbouring relation differs");
     }
-    let mut charging = Charging::default();
+    let mut schedule = ChargeSchedule::default();
     for entry in ledger.entries() {
         let fits = match entry {
             Entry::Release { event } => {
                 plan.tokenizer_release().is_some_and(|release| release.event == *event)
             }
-            Entry::Step { step, event, .. } => charging.due(plan, *step).as_ref() == Some(event),
+            Entry::Step { step, event, .. } => schedule.due(plan, *step).as_ref() == Some(event),
             Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
             Entry::InitialWeights { .. } => plan.plan().model().initial != plan::Initial::Random,
             _ => true,
@@ -52,7 +52,7 @@ pub(super) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
         if !fits {
             return differs("an event is not one of the plan's");
         }
-        charging.note(plan, entry);
+        schedule.note(plan, entry);
     }
     Ok(())
 }
@@ -71,12 +71,12 @@ pub(super) fn affordable_end(
         return Ok(total);
     }
     let fits = |end: u64| {
-        let (mut charges, mut charging) = (ledger.charges(), Charging::after(plan, ledger));
+        let (mut charges, mut schedule) = (ledger.charges(), ChargeSchedule::after(plan, ledger));
         for step in steps_done..end {
-            if let Some(event) = charging.due(plan, step) {
+            if let Some(event) = schedule.due(plan, step) {
                 charges.add(&event, 1);
             }
-            charging.note_step(plan, step);
+            schedule.note_step(plan, step);
         }
         Ok::<bool, RunError>(epsilon_of(plan, &charges)?.upper <= plan.epsilon().upper)
     };

@@ -121,7 +121,7 @@ mod tests {
                 flipped[index] ^= 1 << bit;
                 std::fs::write(&path, &flipped).unwrap();
                 let read = Checkpoint::read(folder.path());
-                // The file's own name of its format and blanks of its padding say nothing about the run.
+                // The name of the format and the padding do not affect the state.
                 assert!(
                     read.is_err() || read.unwrap() == Some(checkpoint()),
                     "byte {index} bit {bit} changed the state unseen"

@@ -1,4 +1,4 @@
-//! The run folder. [`RunStore`] is its only writer while a run goes on, and one process at a time owns it.
+//! The run folder. During a run [`RunStore`] is its only writer, and one process at a time owns it.
 //!
 //! | file | written by | when |
 //! |---|---|---|
@@ -32,7 +32,7 @@ pub(crate) use canaries::read_canaries;
 pub(crate) use open::{OpenRun, RunMode};
 
 use self::certificate::Certificate;
-use self::charging::Charging;
+use self::charging::ChargeSchedule;
 use self::checkpoint::Checkpoint;
 use self::ledger::{Entry, FileDigest, Ledger, LedgerState};
 use self::metrics::{Metric, Metrics};
@@ -45,7 +45,7 @@ pub(crate) struct RunStore<'a> {
     plan: &'a CertifiedPlan,
     path: PathBuf,
     ledger: Ledger,
-    charging: Charging,
+    schedule: ChargeSchedule,
     steps_done: u64,
     saved_state: Option<Vec<NamedTensor>>,
     metrics: Option<Metrics>,
@@ -183,10 +183,10 @@ impl RunStore<'_> {
         if !self.is_protected() {
             return self.ledger.append(Entry::UnprotectedStep { step, attempt });
         }
-        let event = self.charging.due(self.plan, step);
+        let event = self.schedule.due(self.plan, step);
         let event = event.ok_or_else(|| RunError::Failed(format!("the plan has no step {step}")))?;
         self.ledger.append(Entry::Step { step, attempt, event })?;
-        self.charging.note_step(self.plan, step);
+        self.schedule.note_step(self.plan, step);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plan::CertifiedPlan;
 
-use super::charging::Charging;
+use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
 use super::ledger::{Entry, Header, Ledger, Randomness};
 use super::{RunStore, accounting, files};
@@ -58,7 +58,7 @@ impl<'a> RunStore<'a> {
         Ok(Self {
             plan: run.plan,
             path: folder.to_owned(),
-            charging: Charging::after(run.plan, ledger.state()),
+            schedule: ChargeSchedule::after(run.plan, ledger.state()),
             ledger,
             steps_done,
             saved_state,
@@ -151,7 +151,7 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     if !state.header().protected {
         return ledger.append(Entry::UnprotectedStep { step, attempt });
     }
-    let Some(event) = Charging::after(plan, state).due(plan, step) else { return Ok(()) };
+    let Some(event) = ChargeSchedule::after(plan, state).due(plan, step) else { return Ok(()) };
     let mut charges = state.charges();
     charges.add(&event, 1);
     // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the

@@ -57,7 +57,7 @@ pub enum TrainError {
 }
 
 impl From<TrainError> for RunError {
-    /// Of a step under way; while a model is built its errors are [`RunError::Refused`].
+    /// For errors during training. Errors while a model is built are [`RunError::Refused`].
     fn from(error: TrainError) -> Self {
         Self::Failed(error.to_string())
     }
