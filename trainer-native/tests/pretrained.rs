@@ -153,7 +153,7 @@ fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
     std::fs::write(&weights, other).unwrap();
     let output = bench.run("stopped", &["--test-key", "6", "--resume"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("not the one the run began with"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the checkpoint changed since the run began"), "{}", stderr(&output));
 
     std::fs::write(&weights, original).unwrap();
     assert_eq!(bench.model("stopped", &["--test-key", "6", "--resume"]), whole);
