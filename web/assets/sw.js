@@ -1,4 +1,4 @@
-// Keeps the page's own files, so that it works without a network. The build writes their names and their checksum here.
+// Caches the page's files, so that it works offline. The build fills in their names and their checksum.
 const FIRST = [/*FIRST*/]
 const REST = [/*REST*/]
 const CACHE = 'planner-/*STAMP*/'
@@ -11,7 +11,7 @@ self.addEventListener('activate', (event) => {
   const old = caches.keys().then((names) => Promise.all(names.filter((name) => name !== CACHE).map((name) => caches.delete(name))))
   event.waitUntil(old.then(() => self.clients.claim()))
 })
-// What the first sight of the page does not need is fetched once the page is idle and says so.
+// Files that the first load does not need are fetched once the page is idle and sends a message.
 self.addEventListener('message', (event) => {
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(REST)))
 })

@@ -1,4 +1,5 @@
-// The page's module again, in a worker: what both need is downloaded once. Its name tells the module and its WASM.
+// Starts the page's module in a worker, so that shared code is downloaded once. The worker's name has the addresses of the
+// module and of its WASM file.
 const [script, wasm] = self.name.split('|')
 const { default: start } = await import(script)
 await start({ module_or_path: wasm })

@@ -1,4 +1,4 @@
-// What the script of steps is made of: a server, a browser, pages that record what goes wrong, and the certified figures.
+// The harness of the end-to-end script: a server, a browser, and pages that record errors and requests to other servers.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,11 +13,11 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export const server = await serve(PAGE)
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 const faults = []
-/** What was measured, told together at the end. */
+/** Measurements, printed at the end. */
 export const figures = {}
 let passed = 0
 
-/** One thing a person does; all of them run, and each failure is named. */
+/** Runs one step. A failed step is reported, and the next one runs. */
 export async function step(name, action) {
   try {
     const figure = await action()
@@ -29,7 +29,7 @@ export async function step(name, action) {
   }
 }
 
-/** A page of its own that records what it asks of the network and what it complains about. */
+/** Opens a page in a context of its own. It records requests to other servers and logged errors. */
 export async function open(address = server.address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, acceptDownloads: true, ...options })
   const page = await context.newPage()
@@ -40,7 +40,7 @@ export async function open(address = server.address, options = {}) {
   })
   page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
   page.on('pageerror', (error) => page.complaints.push(String(error)))
-  // The clock of the page itself at its first certified figure.
+  // Time of the first certified figure, on the clock of the page.
   await page.addInitScript((certified) => {
     new MutationObserver((_, observer) => {
       if (document.querySelector(certified)) {
@@ -55,25 +55,25 @@ export async function open(address = server.address, options = {}) {
   return page
 }
 
-// The figures are of the plan as it stands: it says so before it dims what is not.
-const CERTIFIED = '.verdict[aria-busy="false"] #state.certified'
+// `aria-busy` says whether the figures belong to the current plan, before they are dimmed.
+const CERTIFIED = '.headline[aria-busy="false"] #status.certified'
 export const certified = (page) => page.locator(CERTIFIED).waitFor({ timeout: 60_000 })
-/** Until what is told beside the figures is about the plan as it stands, odds and μ at the least. */
+/** Waits until odds and μ belong to the current plan. */
 export const rested = async (page) => {
   await page.waitForFunction(() => document.querySelector('.mu:not(.stale)')?.textContent && document.getElementById('mu'), undefined, { timeout: 60_000 })
 }
-/** Until nothing is awaited any more: the papers' plans are asked about last. */
+/** Waits until nothing is being computed any more. The papers' plans come last. */
 export const settled = (page) => page.waitForFunction(() => {
   const verified = [...document.querySelectorAll('#papers .verified')]
   return verified.every((cell) => cell.textContent !== '…') && !document.querySelector('.stale')
 }, undefined, { timeout: 120_000 })
-export const refused = (page) => page.locator('#state.refused').waitFor({ timeout: 60_000 })
+export const refused = (page) => page.locator('#status.refused').waitFor({ timeout: 60_000 })
 export const epsilon = async (page) => Number(await page.locator('#epsilon').getAttribute('data-exact'))
-/** Both ends of the certified interval, to the last bit. */
+/** The certified lower and upper ε, to the last bit. */
 export const bounds = async (page) => ({ lower: Number(await page.locator('#epsilon').getAttribute('data-lower')), upper: await epsilon(page) })
-/** What a program of the project answers in JSON. */
+/** The JSON output of one of the project's programs. */
 export const told = (program, ...words) => JSON.parse(execFileSync(program, [...words.map(String), '--json'], { encoding: 'utf8' }))
-/** An upper bound with `digits` digits, on the safe side, made from decimal digits as the page does. */
+/** `value` with `digits` significant digits, rounded up, from decimal digits as the page does. */
 export function roundedUp(value, digits) {
   const nearest = Number(value.toPrecision(digits))
   const place = 10 ** (digits - 1 - Math.floor(Math.log10(value)))
@@ -84,7 +84,7 @@ export const type = async (page, id, text) => {
   await page.locator(`#${id}`).blur()
 }
 
-/** Saves the plan and answers with the file and its text. */
+/** Saves the plan. Returns the file and its text. */
 export async function save(page) {
   const [download] = await Promise.all([page.waitForEvent('download'), page.locator('#export').click()])
   assert.equal(download.suggestedFilename(), 'plan.json')
@@ -94,7 +94,7 @@ export async function save(page) {
 }
 
 export async function accessible(page, where) {
-  // What is folded away is part of the page.
+  // Folded details are part of the page.
   const folded = (open) => page.evaluate((open) => document.querySelectorAll('details').forEach((part) => { part.open = open }), open)
   await folded(true)
   await page.evaluate(AXE)
@@ -104,7 +104,7 @@ export async function accessible(page, where) {
   assert.deepEqual(told, [], where)
 }
 
-/** Ends the browser and the server, and tells what was seen. */
+/** Closes the browser and the server, and prints the result. */
 export async function finish() {
   await browser.close()
   server.stop()
@@ -113,3 +113,6 @@ export async function finish() {
   console.log(`${passed} passed, ${faults.length} failed`)
   process.exit(faults.length === 0 ? 0 : 1)
 }
+
+/** The page that most steps share. */
+export const page = await open()

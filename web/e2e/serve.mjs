@@ -11,7 +11,7 @@ const KINDS = {
   '.wasm': 'application/wasm',
 }
 
-/** Serves `folder` and answers with the address and a function that stops it. */
+/** Serves `folder`. Returns the address and a function that stops the server. */
 export function serve(folder) {
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname))
@@ -30,10 +30,10 @@ export function serve(folder) {
   })
 }
 
-/** Bytes of the folder's files after brotli: those that the first sight of the page asks for, and all. */
+/** Bytes of the files after brotli: of the first load, and of all files. */
 export function brotliBytes(folder) {
   const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => entry.name)
   const size = (names) => names.reduce((sum, name) => sum + brotliCompressSync(readFileSync(join(folder, name))).length, 0)
-  // The worker that looks at text is asked for when a person first chooses one, or when the page is idle.
+  // The worker for previews is loaded when it is first used, or when the page is idle.
   return { first: size(files.filter((name) => !name.startsWith('vocabulary'))), all: size(files) }
 }

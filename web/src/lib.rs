@@ -1,28 +1,27 @@
-//! The browser planner: a thin binding over [`plan`] and [`accountant`].
+//! The planner page in the browser: a thin layer over [`plan`] and [`accountant`].
 //!
-//! The page keeps one `plan.json` and nothing else. Every figure on ε, δ and σ is an [`answer`] of the very code
-//! that the trainer runs, computed in a worker so that the page stays responsive. What needs no browser is here
-//! and tested natively; what does is behind the feature `page`.
+//! The page's only state is one `plan.json`. Every ε, δ and σ comes from the code that the trainer runs. [`handler`]
+//! calls it in a worker, so that the page stays responsive. Code that needs no browser is tested natively; the rest is
+//! behind the feature `page`.
 
-pub mod answer;
-pub mod ask;
-pub mod explain;
-pub mod numbers;
+#![cfg_attr(
+    not(feature = "page"),
+    allow(dead_code, reason = "without the page, only tests use some of this")
+)]
+
+pub mod handler;
+mod log_scale;
+mod numbers;
 #[cfg(feature = "page")]
 pub mod page;
 pub mod presets;
-pub mod remedy;
-pub mod report;
-pub mod scale;
-pub mod statement;
-pub mod vocabulary;
+mod preview;
+pub mod protocol;
+mod quick_fix;
+mod report;
+mod statement;
 #[cfg(feature = "page")]
-pub mod vocabulary_worker;
-#[cfg(feature = "page")]
-pub mod worker;
+mod worker;
 
-/// A plan as the text that is certified and exported.
-#[must_use]
-pub fn text(file: &plan::PlanFile) -> String {
-    file.text()
-}
+#[cfg(feature = "page")]
+pub use preview::worker::serve as serve_previews;

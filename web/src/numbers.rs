@@ -1,55 +1,52 @@
-//! Numbers as people type and read them.
+//! Parses and formats numbers. Bounds are rounded to their safe side.
 
 use accountant::Bounds;
 
-/// Reads `4000`, `4k`, `1.5M`, `2B`, `1e-6`, `12 000` and `12,000`.
+/// Parses `4000`, `4k`, `1.5M`, `2B`, `1e-6`, `12 000` and `12,000`.
 ///
 /// # Errors
-/// What is wrong with the text, in words for the person who typed it.
-pub fn typed(text: &str) -> Result<f64, String> {
+/// A message for the person who typed the text.
+pub(crate) fn parse_number(text: &str) -> Result<f64, String> {
     let plain: String = text.trim().chars().filter(|c| !matches!(c, '_' | ',' | ' ' | '\u{202f}')).collect();
-    let (digits, times) = match plain.chars().last() {
+    let (digits, factor) = match plain.chars().last() {
         Some('k' | 'K') => (&plain[..plain.len() - 1], 1e3),
         Some('m' | 'M') => (&plain[..plain.len() - 1], 1e6),
         Some('g' | 'G' | 'b' | 'B') => (&plain[..plain.len() - 1], 1e9),
         _ => (plain.as_str(), 1.0),
     };
     match digits.parse::<f64>() {
-        Ok(number) if (number * times).is_finite() => Ok(number * times),
-        _ if plain.is_empty() => Err("empty; type a number such as 256, 4k or 1e-6".to_owned()),
-        _ => Err(format!("“{}” is no number; type one such as 256, 4k or 1e-6", text.trim())),
+        Ok(number) if (number * factor).is_finite() => Ok(number * factor),
+        _ if plain.is_empty() => Err("Enter a number such as 256, 4k or 1e-6.".to_owned()),
+        _ => Err(format!("“{}” is not a number. Enter a number such as 256, 4k or 1e-6.", text.trim())),
     }
 }
 
-/// Reads a whole number that a plan can hold.
+/// Parses a non-negative integer that JSON can hold exactly.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn typed_whole(text: &str) -> Result<u64, String> {
-    const MOST: f64 = 9_007_199_254_740_991.0;
-    let number = typed(text)?;
-    if (0.0..=MOST).contains(&number) && number.fract() == 0.0 {
+/// A message for the person who typed the text.
+pub(crate) fn parse_integer(text: &str) -> Result<u64, String> {
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    let number = parse_number(text)?;
+    if (0.0..=MAX).contains(&number) && number.fract() == 0.0 {
         Ok(number as u64)
     } else {
-        Err(format!("{number} is no whole number from 0 to {MOST}"))
+        Err(format!("{number} is not a whole number between 0 and {MAX}."))
     }
 }
 
-/// `value` with `digits` significant digits, never below it: for what must not be understated.
-#[must_use]
-pub fn rounded_up(value: f64, digits: usize) -> String {
+/// `value` with `digits` significant digits, rounded up. For upper bounds and noise.
+pub(crate) fn rounded_up(value: f64, digits: usize) -> String {
     rounded(value, digits, true)
 }
 
-/// `value` with `digits` significant digits, never above it.
-#[must_use]
-pub fn rounded_down(value: f64, digits: usize) -> String {
+/// `value` with `digits` significant digits, rounded down. For lower bounds.
+pub(crate) fn rounded_down(value: f64, digits: usize) -> String {
     rounded(value, digits, false)
 }
 
-/// Both ends with four decimals, each on its safe side, as the accountant's table of papers writes them.
-#[must_use]
-pub fn interval(bounds: Bounds) -> String {
+/// Both ends with four decimals, the lower one rounded down and the upper one up, as in `accountant/PAPERS.md`.
+pub(crate) fn interval(bounds: Bounds) -> String {
     let [lower, upper] = [(bounds.lower, false), (bounds.upper, true)].map(|(value, up)| {
         let exponent = if value > 0.0 { value.log10().floor() } else { 0.0 };
         rounded(value, (exponent + 5.0).max(1.0) as usize, up)
@@ -57,18 +54,17 @@ pub fn interval(bounds: Bounds) -> String {
     format!("{lower} to {upper}")
 }
 
-/// A probability as times in a hundred, with one decimal, never below it.
-#[must_use]
-pub fn odds(probability: f64) -> String {
-    // The last place of the decimal text carries the rounding of the product.
-    let times = format!("{:.9}", probability * 100.0);
-    let times: f64 = times.parse().unwrap_or(100.0);
-    format!("{:.1}", (times * 10.0).ceil() / 10.0)
+/// A probability in percent with one decimal, rounded up.
+pub(crate) fn percent(probability: f64) -> String {
+    // Nine decimals drop the rounding error of the product.
+    let percent = format!("{:.9}", probability * 100.0);
+    let percent: f64 = percent.parse().unwrap_or(100.0);
+    format!("{:.1}", (percent * 10.0).ceil() / 10.0)
 }
 
-/// Bytes, seconds and operations as people say them: two digits and a unit.
-#[must_use]
-pub fn roughly(value: f64, units: &[(f64, &str)]) -> String {
+/// `value` with two significant digits in the largest fitting unit. Each unit is its size and its name, in increasing
+/// order.
+pub(crate) fn approximate(value: f64, units: &[(f64, &str)]) -> String {
     let fitting = units.iter().rev().find(|(size, _)| value >= *size).or(units.first());
     fitting.map_or_else(String::new, |(size, name)| {
         let count = value / size;
@@ -77,16 +73,16 @@ pub fn roughly(value: f64, units: &[(f64, &str)]) -> String {
 }
 
 /// Units of bytes.
-pub const BYTES: [(f64, &str); 5] = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")];
-/// Units of time, from seconds on.
-pub const TIMES: [(f64, &str); 5] =
+pub(crate) const BYTES: [(f64, &str); 5] = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")];
+/// Units of time, in seconds.
+pub(crate) const TIMES: [(f64, &str); 5] =
     [(1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "days"), (31_557_600.0, "years")];
 /// Units of counts.
-pub const COUNTS: [(f64, &str); 4] = [(1.0, ""), (1e3, "thousand"), (1e6, "million"), (1e9, "billion")];
+pub(crate) const COUNTS: [(f64, &str); 4] =
+    [(1.0, ""), (1e3, "thousand"), (1e6, "million"), (1e9, "billion")];
 
-/// A whole number in groups of three.
-#[must_use]
-pub fn grouped(number: u64) -> String {
+/// An integer with its digits in groups of three.
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -98,7 +94,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Works on the shortest decimal digits that give `value` back, so no rounding of binary floats enters.
+/// Rounds the shortest decimal digits that parse back to `value`. Binary arithmetic would add an error of its own.
 fn rounded(value: f64, digits: usize, up: bool) -> String {
     if !value.is_finite() || value < 0.0 {
         return if value == f64::INFINITY { "∞".to_owned() } else { value.to_string() };
@@ -114,10 +110,10 @@ fn rounded(value: f64, digits: usize, up: bool) -> String {
         exponent += 1;
     }
     kept.resize(digits, 0);
-    laid_out(&kept, exponent)
+    layout(&kept, exponent)
 }
 
-/// Adds one in the last place; false when all digits overflowed to zero.
+/// Adds one in the last place. False if every digit was 9; all are 0 then.
 fn increment(digits: &mut [u8]) -> bool {
     for digit in digits.iter_mut().rev() {
         if *digit < 9 {
@@ -129,7 +125,7 @@ fn increment(digits: &mut [u8]) -> bool {
     false
 }
 
-fn laid_out(digits: &[u8], exponent: i32) -> String {
+fn layout(digits: &[u8], exponent: i32) -> String {
     let text: String = digits.iter().map(|&digit| char::from(b'0' + digit)).collect();
     let whole = exponent + 1;
     match whole {
@@ -151,23 +147,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typed_units_are_understood_and_nonsense_is_named() {
+    fn numbers_with_units_are_parsed_and_others_rejected() {
         for (text, number) in
             [("256", 256.0), ("4k", 4e3), (" 1.5B ", 1.5e9), ("12 000", 12e3), ("1e-6", 1e-6)]
         {
-            assert_eq!(typed(text), Ok(number), "{text}");
+            assert_eq!(parse_number(text), Ok(number), "{text}");
         }
         for text in ["", "four", "1e999", "k", "NaN", "inf"] {
-            assert!(typed(text).is_err(), "{text}");
+            assert!(parse_number(text).is_err(), "{text}");
         }
-        assert_eq!(typed_whole("4k"), Ok(4000));
+        assert_eq!(parse_integer("4k"), Ok(4000));
         for text in ["1.5", "-1", "1e18"] {
-            assert!(typed_whole(text).is_err(), "{text}");
+            assert!(parse_integer(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn what_is_shown_lies_on_the_safe_side_of_the_value() {
+    fn rounded_up_is_never_below_and_rounded_down_never_above() {
         for value in [7.999_999_9, 8.0, 0.123_456, 1e-6, 1.000_000_1e-9, 999.999, 123_456.0, 9.999_9e-5, 0.0]
         {
             for digits in 1..8 {
@@ -183,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_four_decimals_whatever_its_size() {
+    fn an_interval_has_four_decimals_at_any_size() {
         let shown = |lower, upper| interval(Bounds { lower, upper });
         assert_eq!(shown(11.573_91, 11.578_31), "11.5739 to 11.5784");
         assert_eq!(shown(0.527_911, 0.527_912), "0.5279 to 0.5280");
@@ -192,18 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn odds_and_rough_sizes_read_well_and_odds_never_understate() {
-        assert_eq!(odds(0.691_462_461), "69.2");
-        assert_eq!(odds(0.5), "50.0");
-        assert_eq!(odds(0.690_000_001), "69.1");
-        assert_eq!(roughly(1_500.0, &BYTES), "1.5 kB");
-        assert_eq!(roughly(90.0, &TIMES), "1.5 min");
-        assert_eq!(roughly(0.2, &TIMES), "0.2 s");
-        assert_eq!(roughly(2.5e15, &BYTES), "2500 TB");
+    fn percentages_are_rounded_up_and_sizes_have_a_unit() {
+        assert_eq!(percent(0.691_462_461), "69.2");
+        assert_eq!(percent(0.5), "50.0");
+        assert_eq!(percent(0.690_000_001), "69.1");
+        assert_eq!(approximate(1_500.0, &BYTES), "1.5 kB");
+        assert_eq!(approximate(90.0, &TIMES), "1.5 min");
+        assert_eq!(approximate(0.2, &TIMES), "0.2 s");
+        assert_eq!(approximate(2.5e15, &BYTES), "2500 TB");
     }
 
     #[test]
-    fn layout_is_short_for_people() {
+    fn large_and_small_numbers_are_short() {
         assert_eq!(rounded_up(8.0, 4), "8.000");
         assert_eq!(rounded_up(7.999_999, 4), "8.000");
         assert_eq!(rounded_up(0.012_341, 3), "0.0124");

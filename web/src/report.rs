@@ -1,34 +1,33 @@
-//! The plan, its figures and its charts as one HTML file that needs nothing else; a plan can be read back from it.
+//! The report: the plan, its figures and its charts as one self-contained HTML file. The page can open it again.
 
 use chart::{Chart, Scene};
 use plan::PlanFile;
 
-use crate::ask::{AttackerFigures, Certified};
-use crate::numbers::{odds, rounded_up};
-use crate::statement::{figures, paragraphs};
+use crate::numbers::{percent, rounded_up};
+use crate::protocol::{AttackerFigures, Certified};
+use crate::statement::{figures, sections};
 
-/// Encloses the plan in a report.
+/// Markup around the plan in a report.
 const PLAN_BEGINS: &str = "<script type=\"application/json\" id=\"plan\">";
 const PLAN_ENDS: &str = "</script>";
 
 /// The report of a certified plan.
-#[must_use]
-pub fn html(
+pub(crate) fn html(
     plan: &PlanFile,
     certified: &Certified,
     attacker: Option<AttackerFigures>,
     charts: &[Chart],
 ) -> String {
-    let text = crate::text(plan);
+    let text = plan.text();
     let mut body = format!("<h1>Privacy plan {}</h1>", escaped(&plan.name));
-    for paragraph in paragraphs(plan, certified) {
-        body += &format!("<h2>{}</h2><p>{}</p>", paragraph.heading, escaped(&paragraph.text));
+    for section in sections(plan, certified) {
+        body += &format!("<h2>{}</h2><p>{}</p>", section.heading, escaped(&section.text));
     }
     if let Some(attacker) = attacker {
-        let (times, mu) = (odds(attacker.odds.upper), rounded_up(attacker.mu.upper, 4));
+        let (chance, mu) = (percent(attacker.odds.upper), rounded_up(attacker.mu.upper, 4));
         body += &format!(
-            "<p>An attacker who starts from fifty to fifty is right at most {times} times in 100. As strong as one \
-             Gaussian mechanism with μ ≤ {mu} at this δ.</p>"
+            "<p>An attacker who starts from even odds guesses right with a probability of at most {chance} %. The protection \
+             equals that of one Gaussian mechanism with μ ≤ {mu} at this δ.</p>"
         );
     }
     body += "<h2>Figures</h2><table>";
@@ -42,13 +41,13 @@ pub fn html(
         }
     }
     body += &format!(
-        "<h2>Run it</h2><pre>{COMMANDS}</pre><h2>plan.json</h2><pre>{}</pre><p>SHA-256 of the canonical plan: {}; \
+        "<h2>Run this plan</h2><pre>{COMMANDS}</pre><h2>plan.json</h2><pre>{}</pre><p>SHA-256 of the canonical plan: {}; \
          accountant {}.</p>",
         escaped(&text),
         escaped(&certified.hash),
         accountant::VERSION,
     );
-    // A string in JSON may hold the end of the element; < has another spelling there.
+    // A string in the JSON may contain “</script>”. JSON has another spelling for “<”.
     let data = text.replace('<', "\\u003c");
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light\">\
@@ -60,13 +59,12 @@ pub fn html(
     )
 }
 
-/// What runs a saved plan, and what checks its figures.
-pub const COMMANDS: &str = "cargo run --release -p trainer-native -- --plan plan.json\n\
+/// Runs a saved plan, then recomputes its figures.
+pub(crate) const COMMANDS: &str = "cargo run --release -p trainer-native -- --plan plan.json\n\
                             cargo run --release -p trainer-native -- verify plan.json";
 
-/// The text of the plan in a file: that of a report, else the whole file.
-#[must_use]
-pub fn plan_in(file: &str) -> &str {
+/// The plan in the text of a report, or the whole text if it is not a report.
+pub(crate) fn plan_in(file: &str) -> &str {
     let inside = file.split_once(PLAN_BEGINS).and_then(|(_, rest)| rest.split_once(PLAN_ENDS));
     inside.map_or(file, |(plan, _)| plan)
 }
@@ -78,11 +76,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::certify;
+    use crate::handler::certify;
     use crate::presets::PRESETS;
 
     #[test]
-    fn a_report_states_the_certified_figure_and_gives_its_plan_back() {
+    fn a_report_states_the_certified_epsilon_and_contains_its_plan() {
         for preset in PRESETS {
             let (plan, certified) = (preset.plan().unwrap(), certify(preset.text).unwrap());
             let text = html(&plan, &certified, None, &[]);
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_is_called_cannot_break_out_of_the_report() {
+    fn text_of_the_plan_cannot_inject_markup() {
         let (mut plan, certified) = (PRESETS[0].plan().unwrap(), certify(PRESETS[0].text).unwrap());
         plan.data.source = plan::Source::Path("</script><b>".to_owned());
         let text = html(&plan, &certified, None, &[]);

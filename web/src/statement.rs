@@ -1,106 +1,114 @@
-//! What a plan promises, in plain words.
+//! The privacy statement of a plan, and the table of its figures.
 
 use accountant::NeighboringRelation;
 use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Tokenizer, Visibility};
 
-use crate::ask::{Certified, PhaseFigures};
 use crate::numbers::{grouped, rounded_down, rounded_up};
 use crate::presets::published;
+use crate::protocol::{Certified, PhaseFigures};
 
-/// A paragraph of the statement.
+/// A section of the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paragraph {
-    /// What it is about.
-    pub heading: &'static str,
-    /// The sentences.
-    pub text: String,
+pub(crate) struct Section {
+    /// Heading.
+    pub(crate) heading: &'static str,
+    /// Text.
+    pub(crate) text: String,
 }
 
 /// The statement of a certified plan.
-#[must_use]
-pub fn paragraphs(plan: &PlanFile, certified: &Certified) -> Vec<Paragraph> {
+pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
     if is_public(plan) {
-        let text = "NOT PRIVATE: the text is declared public, training adds no noise, and nothing is promised to anyone in it."
+        let text = "NOT PRIVATE: this plan declares its text public. Training adds no noise, and nobody in the text is \
+                    protected."
             .to_owned();
-        return vec![Paragraph { heading: "What is promised", text }];
+        return vec![Section { heading: "What is guaranteed", text }];
     }
-    let unit = unit(plan.privacy.unit);
-    let released = match plan.tokenizer {
-        Tokenizer::Train(_) => "the trained model and its vocabulary, at every step of training,",
-        Tokenizer::Public(_) | Tokenizer::Bytes => "the trained model, at every step of training,",
-    };
-    let promise = format!(
-        "Whoever sees {released} can tell from them only within ε = {} and δ = {:e} whether {unit} was {}.",
-        rounded_up(certified.epsilon.upper, 4),
-        certified.delta,
-        neighbour(plan.privacy.relation),
-    );
-    let how = format!(
-        "Batches are drawn {}; each unit’s gradient is brought within an L2 norm {} {}, which Gaussian noise hides; the sum \
-         is divided by the planned batch size, never by the drawn one.{}",
-        drawn(plan.privacy.sampling),
-        if matches!(plan.training.clipping, Clipping::Adaptive(_)) { "that starts at" } else { "of" },
-        plan.training.l2_clip_norm,
-        match certified.release {
-            Some(_) => " The vocabulary is chosen from noisy word counts above a threshold.",
-            None => " The vocabulary uses no private text.",
-        }
-    );
-    let limits = format!(
-        "Several units of one person together are protected less than one. The number of units ({}), every setting of \
-         this plan and the evaluation text are public. Facts that many records share can be learnt: that is the \
-         purpose. Settings tried before on the same text cost extra and are not counted here.",
-        plan.data.units
-    );
     vec![
-        Paragraph { heading: "What is promised", text: promise },
-        Paragraph { heading: "How it is kept", text: how },
-        Paragraph { heading: "What is not protected", text: limits },
+        Section { heading: "What is guaranteed", text: guarantee(plan, certified) },
+        Section { heading: "How it works", text: mechanism(plan, certified) },
+        Section { heading: "What is not protected", text: limits(plan) },
     ]
 }
 
-/// How batches come about.
-fn drawn(sampling: Sampling) -> &'static str {
+fn guarantee(plan: &PlanFile, certified: &Certified) -> String {
+    let released = match plan.tokenizer {
+        Tokenizer::Train(_) => "The vocabulary and the model, including every intermediate checkpoint, are",
+        Tokenizer::Public(_) | Tokenizer::Bytes => "The model, including every intermediate checkpoint, is",
+    };
+    format!(
+        "{released} differentially private with ε = {} and δ = {:e}. This limits how well anyone who sees them can tell \
+         whether {}.",
+        rounded_up(certified.epsilon.upper, 4),
+        certified.delta,
+        hidden_change(plan.privacy.unit, plan.privacy.relation),
+    )
+}
+
+fn mechanism(plan: &PlanFile, certified: &Certified) -> String {
+    let initially =
+        if matches!(plan.training.clipping, Clipping::Adaptive(_)) { ", which then adapts" } else { "" };
+    let vocabulary = match certified.release {
+        Some(_) => "The vocabulary is chosen from noisy word counts above a threshold.",
+        None => "The vocabulary uses no private text.",
+    };
+    format!(
+        "{} The gradient of each unit is clipped to an L2 norm of {}{initially}. Gaussian noise is added to the sum of the \
+         clipped gradients. The sum is divided by the planned batch size, not by the actual one. {vocabulary}",
+        sampling(plan.privacy.sampling),
+        plan.training.l2_clip_norm,
+    )
+}
+
+fn limits(plan: &PlanFile) -> String {
+    format!(
+        "Several units of one person together have less protection than one unit. The number of units ({}), all settings \
+         of this plan and the evaluation text are public. The model may learn facts that many records share; that is its \
+         purpose. Earlier experiments on the same text cost extra and are not counted here.",
+        plan.data.units
+    )
+}
+
+/// How batches are drawn, as a sentence.
+fn sampling(sampling: Sampling) -> &'static str {
     match sampling {
-        Sampling::Poisson => "by taking every unit independently at each step",
+        Sampling::Poisson => "Each training step draws every unit independently with the same probability.",
         Sampling::TruncatedPoisson(_) => {
-            "by taking every unit independently, and cut at random where they are too large"
+            "Each training step draws every unit independently with the same probability. A batch above the maximum size \
+             loses random units."
         }
-        Sampling::FixedSize => "without replacement, of the same size at each step",
-        Sampling::BallsInBins => "by letting every unit fall into one batch of each pass at random",
-        Sampling::Shuffle => "from passes over the shuffled units, charged without amplification",
+        Sampling::FixedSize => "Each training step draws a batch of fixed size without replacement.",
+        Sampling::BallsInBins => "In each pass over the data, every unit falls into one random batch.",
+        Sampling::Shuffle => {
+            "Each pass cuts the shuffled units into batches. No privacy amplification is assumed for it."
+        }
     }
 }
 
-/// Whether the plan promises nothing, because its text is declared public.
-#[must_use]
-pub fn is_public(plan: &PlanFile) -> bool {
+/// Whether the plan declares its text public, so that nothing is guaranteed.
+pub(crate) fn is_public(plan: &PlanFile) -> bool {
     plan.data.visibility == Visibility::Public
 }
 
-/// One unit, as the object of a sentence.
-#[must_use]
-pub fn unit(unit: PrivacyUnit) -> String {
-    match unit {
-        PrivacyUnit::Record => "any one record".to_owned(),
-        PrivacyUnit::User => "all records of any one user".to_owned(),
-        PrivacyUnit::Words(count) => format!("any one run of {count} words"),
-    }
+/// What nobody can tell, after “whether”.
+fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
+    let (subject, verb) = match unit {
+        PrivacyUnit::Record => ("any one record".to_owned(), "was"),
+        PrivacyUnit::User => ("the records of any one user".to_owned(), "were"),
+        PrivacyUnit::Words(count) => (format!("any one sequence of {count} words"), "was"),
+    };
+    let change = match relation {
+        NeighboringRelation::AddOrRemoveOne => "in the training data",
+        NeighboringRelation::ReplaceOne => "replaced by other text",
+        NeighboringRelation::ZeroOut => "blanked out",
+    };
+    format!("{subject} {verb} {change}")
 }
 
-fn neighbour(relation: NeighboringRelation) -> &'static str {
-    match relation {
-        NeighboringRelation::AddOrRemoveOne => "there at all",
-        NeighboringRelation::ReplaceOne => "itself or something else",
-        NeighboringRelation::ZeroOut => "used or left blank",
-    }
-}
-
-/// Everything the certificate will say, named.
-#[must_use]
-pub fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, String)> {
-    let noises = |name: fn(&PhaseFigures) -> String| {
-        let mut all: Vec<String> = certified.phases.iter().map(name).collect();
+/// Name and value of every figure in the certificate.
+pub(crate) fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, String)> {
+    let by_phase = |value: fn(&PhaseFigures) -> String| {
+        let mut all: Vec<String> = certified.phases.iter().map(value).collect();
         all.dedup();
         all.join(", ")
     };
@@ -112,42 +120,41 @@ pub fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, Str
         [rounded_up(certified.epsilon.upper, 6), rounded_down(certified.epsilon.lower, 6)]
     };
     vec![
-        ("ε, certified upper bound", upper),
-        ("ε, certified lower bound", lower),
-        ("ε, as published", published(plan).unwrap_or("–").to_owned()),
-        ("δ", format!("{:e}", certified.delta)),
-        ("Noise multiplier of training, σ", noises(|phase| rounded_up(phase.noise_multiplier, 5))),
-        ("Noise multiplier of the vocabulary", release),
-        ("Sampling probability, q", noises(|phase| rounded_up(phase.sampling_probability, 4))),
-        ("Expected batch", noises(|phase| grouped(phase.expected_batch_size))),
-        ("Steps, and spare ones", {
+        ("Certified ε, upper bound", upper),
+        ("Certified ε, lower bound", lower),
+        ("Published ε", published(plan).unwrap_or("–").to_owned()),
+        ("Failure probability δ", format!("{:e}", certified.delta)),
+        ("Training noise multiplier σ", by_phase(|phase| rounded_up(phase.noise_multiplier, 5))),
+        ("Vocabulary noise multiplier", release),
+        ("Sampling probability q", by_phase(|phase| rounded_up(phase.sampling_probability, 4))),
+        ("Expected batch size B", by_phase(|phase| grouped(phase.expected_batch_size))),
+        ("Steps T + spare steps", {
             format!("{} + {}", grouped(plan.training.total_steps()), grouped(plan.privacy.spare_steps))
         }),
-        ("Units", grouped(plan.data.units)),
-        ("Plan", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
+        ("Number of units N", grouped(plan.data.units)),
+        ("Plan SHA-256", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::certify;
+    use crate::handler::certify;
     use crate::presets::PRESETS;
 
     #[test]
-    fn a_public_plan_promises_nothing_and_says_so() {
+    fn a_public_plan_has_no_guarantee_and_says_so() {
         let mut plan = PRESETS[0].plan().unwrap();
         plan.data.visibility = Visibility::Public;
         plan.privacy.epsilon = None;
         plan.privacy.noise_multipliers = None;
-        let certified = certify(&crate::text(&plan)).unwrap();
-        assert!(
-            paragraphs(&plan, &certified).iter().all(|paragraph| paragraph.text.starts_with("NOT PRIVATE"))
-        );
-        assert!(
-            figures(&plan, &certified)
-                .iter()
-                .all(|(name, value)| !name.starts_with("ε, cert") || value == "NOT PRIVATE")
-        );
+        let certified = certify(&plan.text()).unwrap();
+        assert!(sections(&plan, &certified).iter().all(|section| section.text.starts_with("NOT PRIVATE")));
+        let epsilons: Vec<String> = figures(&plan, &certified)
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("Certified ε"))
+            .map(|(_, value)| value)
+            .collect();
+        assert_eq!(epsilons, ["NOT PRIVATE"; 2]);
     }
 }

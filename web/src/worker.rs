@@ -1,32 +1,49 @@
-//! The worker's side: requests in, replies out, one after the other.
+//! A worker that serves the page's requests one by one, and what every worker of the page shares.
 
 use js_sys::Uint8Array;
+use serde::Serialize;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
-use crate::answer::reply;
-use crate::ask::{Request, packed, unpacked};
+use crate::handler::handle;
+use crate::protocol::{Request, decode, encode};
 
-/// What the worker says once it can be asked; what was sent earlier is lost.
-pub const READY: &str = "ready";
+/// Sent by a worker once it listens. Earlier messages to it are lost.
+pub(crate) const READY: &str = "ready";
 
 /// Serves requests for as long as the page lives.
-pub fn serve() {
-    crate::page::tell_of_faults();
-    let scope: DedicatedWorkerGlobalScope = js_sys::global().unchecked_into();
-    let port = scope.clone();
-    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        // Page and worker are built together: only they speak here.
-        let Some(request) = unpacked::<Request>(&Uint8Array::new(&event.data()).to_vec()) else { return };
-        post(&port, &Uint8Array::from(packed(&reply(&request)).as_slice()));
+pub(crate) fn serve() {
+    listen(|scope, message| {
+        // Page and worker are built together, so every message is a request.
+        if let Some(request) = decode::<Request>(&Uint8Array::new(&message).to_vec()) {
+            post(scope, &handle(&request));
+        }
     });
-    scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-    on_message.forget();
-    post(&scope, &READY.into());
 }
 
-fn post(scope: &DedicatedWorkerGlobalScope, message: &JsValue) {
-    // Texts and bytes can always be posted; a page that is gone needs no reply.
-    let _ = scope.post_message(message);
+/// Calls `on_message` with every message to this worker, and tells the page that it listens.
+pub(crate) fn listen(on_message: fn(&DedicatedWorkerGlobalScope, JsValue)) {
+    log_panics();
+    let scope: DedicatedWorkerGlobalScope = js_sys::global().unchecked_into();
+    let own = scope.clone();
+    let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        on_message(&own, event.data());
+    });
+    scope.set_onmessage(Some(listener.as_ref().unchecked_ref()));
+    listener.forget();
+    // Strings can always be posted.
+    let _ = scope.post_message(&READY.into());
+}
+
+/// Posts a message to the page.
+pub(crate) fn post(scope: &DedicatedWorkerGlobalScope, message: &impl Serialize) {
+    // Bytes can always be posted. A page that is gone needs no message.
+    let _ = scope.post_message(&Uint8Array::from(encode(message).as_slice()));
+}
+
+/// Logs panics to the console in a development build. A release build has no panic messages.
+pub(crate) fn log_panics() {
+    #[cfg(debug_assertions)]
+    console_error_panic_hook::set_once();
 }

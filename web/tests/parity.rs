@@ -1,16 +1,16 @@
 //! Native and WASM figures are equal to the last bit.
 //!
-//! `vectors.json` holds what the native build answers; `cargo xtask web vectors` writes it. Natively this test finds
-//! drift; in a browser it compares WASM with native. Floats are written as the shortest digits that give the same
-//! bits back, and compared as bits.
+//! `vectors.json` holds the answers of the native build; `cargo xtask web vectors` writes it. The native test finds
+//! changed figures; the browser test compares WASM with native. Floats are written with the shortest digits that parse
+//! back to the same bits, and compared as bits.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use accountant::{Bounds, Delta, DpEvent, NeighboringRelation};
 use serde::{Deserialize, Serialize};
-use web::answer::reply;
-use web::ask::{Reply, Request};
+use web::handler::handle;
 use web::presets::PRESETS;
+use web::protocol::{Request, Response};
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -22,7 +22,7 @@ const VECTORS: &str = include_str!("vectors.json");
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Vectors {
     events: Vec<Setting>,
-    replies: Vec<Exchange>,
+    exchanges: Vec<Exchange>,
 }
 
 /// ε of one event, its ends as bits.
@@ -35,18 +35,18 @@ struct Setting {
     upper_bits: String,
 }
 
-/// What the page's worker is asked and answers.
+/// A request to the worker, and its response.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Exchange {
     request: Request,
-    reply: Reply,
+    response: Response,
 }
 
 #[cfg_attr(not(target_arch = "wasm32"), test)]
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen_test)]
 fn bounds_on_epsilon_have_the_bits_of_the_native_build() {
     let vectors: Vectors = serde_json::from_str(VECTORS).unwrap();
-    assert!(vectors.events.len() >= 12, "a dozen settings at least");
+    assert!(vectors.events.len() >= 12, "at least a dozen settings");
     for wanted in vectors.events {
         let found = setting(wanted.event.clone(), wanted.delta, wanted.relation);
         assert_eq!(found, wanted);
@@ -57,10 +57,10 @@ fn bounds_on_epsilon_have_the_bits_of_the_native_build() {
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen_test)]
 fn the_worker_answers_as_the_native_build_does() {
     let vectors: Vectors = serde_json::from_str(VECTORS).unwrap();
-    assert!(vectors.replies.len() > PRESETS.len(), "every preset, and what can go wrong");
-    for wanted in vectors.replies {
-        let found = reply(&wanted.request);
-        assert_eq!(serde_json::to_string(&found).unwrap(), serde_json::to_string(&wanted.reply).unwrap());
+    assert!(vectors.exchanges.len() > PRESETS.len(), "every preset, and refusals");
+    for wanted in vectors.exchanges {
+        let found = handle(&wanted.request);
+        assert_eq!(serde_json::to_string(&found).unwrap(), serde_json::to_string(&wanted.response).unwrap());
     }
 }
 
@@ -70,28 +70,33 @@ fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> Setting
     Setting { event, delta, relation, lower_bits: bits(lower), upper_bits: bits(upper) }
 }
 
-/// What is asked: decided here, answered by the native build, compared in the browser.
+/// Writes the vectors: the requests are chosen here, and the native build answers them.
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
     use accountant::DpEvent;
     use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
     use plan::{NoiseMultipliers, PlanFile};
-    use web::answer::reply;
-    use web::ask::{Aim, Axis, Explanation, Method, Promise, Request, Sought, Stage, Task, Variation, What};
+    use web::handler::handle;
     use web::presets::PRESETS;
+    use web::protocol::{
+        Analysis, AnalysisRequest, ConversionRequest, Method, Parameter, PrivacyTarget, Request,
+        SolveRequest, Stage, Task, Variation,
+    };
 
     use super::{Exchange, Setting, VECTORS, Vectors, setting};
 
-    /// The file follows the code: what is asked is decided here, what is answered by the accountant.
     #[test]
     fn the_vectors_are_those_this_build_would_write() {
-        let vectors = Vectors { events: settings(), replies: exchanges() };
+        let vectors = Vectors { events: settings(), exchanges: exchanges() };
         let text = format!("{}\n", serde_json::to_string_pretty(&vectors).unwrap());
         if std::env::var_os("WRITE_VECTORS").is_some() {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.json");
             std::fs::write(path, text).unwrap();
         } else {
-            assert!(text == VECTORS, "the figures moved; if they should, run `cargo xtask web vectors`");
+            assert!(
+                text == VECTORS,
+                "the figures changed; if that is intended, run `cargo xtask web vectors`"
+            );
         }
     }
 
@@ -131,16 +136,17 @@ mod native {
             plan.privacy.epsilon = None;
             plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
         });
-        let vary = |axis, value| Task::Vary(Variation { text: fixed.clone(), axis, value });
-        let promised = changed(|_| {});
-        let vary_promised =
-            |value| Task::Vary(Variation { text: promised.clone(), axis: Axis::Batch, value });
+        let vary = |parameter, value| Task::Vary(Variation { plan: fixed.clone(), parameter, value });
+        let with_target = changed(|_| {});
+        let vary_with_target = |value| {
+            Task::Vary(Variation { plan: with_target.clone(), parameter: Parameter::BatchSize, value })
+        };
         tasks.extend([
             Task::Certify(fixed.clone()),
-            vary(Axis::Noise, 0.9),
-            vary(Axis::Noise, 3.3),
-            vary(Axis::Steps, 10.0),
-            vary_promised(300.0),
+            vary(Parameter::NoiseMultiplier, 0.9),
+            vary(Parameter::NoiseMultiplier, 3.3),
+            vary(Parameter::Steps, 10.0),
+            vary_with_target(300.0),
             Task::Certify(changed(|plan| plan.training.expected_batch_size = Some(10_000))),
             Task::Certify(changed(|plan| plan.privacy.delta = 0.1)),
             Task::Certify(changed(|plan| {
@@ -149,49 +155,51 @@ mod native {
                     Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
             })),
             Task::Certify(String::new()),
-            Task::Read(PRESETS[0].text.to_owned()),
-            Task::Read("{\"version\": 2}".to_owned()),
+            Task::Parse(PRESETS[0].text.to_owned()),
+            Task::Parse("{\"version\": 2}".to_owned()),
         ]);
-        tasks.extend(beside(&fixed));
+        tasks.extend(followups(&fixed));
         let exchange = |(id, task)| {
             let request = Request { id, task };
-            let reply = reply(&request);
-            Exchange { request, reply }
+            let response = handle(&request);
+            Exchange { request, response }
         };
         (0..).zip(tasks).map(exchange).collect()
     }
 
-    /// Everything the page asks beside certification.
-    fn beside(fixed: &str) -> Vec<Task> {
+    /// Everything that the page requests besides certification.
+    fn followups(fixed: &str) -> Vec<Task> {
         let both = changed(|plan| {
             plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer: Some(5.0), training: 1.1 });
         });
-        let solve = |unknown| Task::Solve(Sought { text: both.clone(), unknown });
-        let promise = |aim| Task::Promise(Promise { delta: 1e-6, aim });
-        let rates =
-            |false_positive_rate, true_positive_rate| Aim::Rates { false_positive_rate, true_positive_rate };
-        let explain = |what| Task::Explain(Explanation { text: fixed.to_owned(), what });
+        let solve = |unknown| Task::Solve(SolveRequest { plan: both.clone(), unknown });
+        let convert = |target| Task::Convert(ConversionRequest { delta: 1e-6, target });
+        let rates = |false_positive_rate, true_positive_rate| PrivacyTarget::Rates {
+            false_positive_rate,
+            true_positive_rate,
+        };
+        let analyze = |analysis| Task::Analyze(AnalysisRequest { plan: fixed.to_owned(), analysis });
         vec![
             solve(plan::Unknown::Steps),
             solve(plan::Unknown::ExpectedBatchSize),
-            promise(Aim::Mu(0.7)),
-            promise(rates(0.01, 0.1)),
-            promise(rates(0.1, 0.01)),
-            explain(What::Attacker),
-            explain(What::Stage(Stage::Vocabulary)),
-            explain(What::Stage(Stage::Training)),
-            explain(What::Group(2)),
-            explain(What::Runs(3)),
-            explain(What::Runs(30)),
-            explain(What::Method(Method::Renyi)),
-            explain(What::Method(Method::Shuffled)),
-            explain(What::Rate(Stage::Whole, 0.05)),
+            convert(PrivacyTarget::Mu(0.7)),
+            convert(rates(0.01, 0.1)),
+            convert(rates(0.1, 0.01)),
+            analyze(Analysis::Attacker),
+            analyze(Analysis::Stage(Stage::Vocabulary)),
+            analyze(Analysis::Stage(Stage::Training)),
+            analyze(Analysis::Group(2)),
+            analyze(Analysis::Runs(3)),
+            analyze(Analysis::Runs(30)),
+            analyze(Analysis::Method(Method::Renyi)),
+            analyze(Analysis::Method(Method::Shuffled)),
+            analyze(Analysis::FalseNegativeRate(Stage::Whole, 0.05)),
         ]
     }
 
     fn changed(change: impl FnOnce(&mut PlanFile)) -> String {
         let mut plan = PRESETS[0].plan().unwrap();
         change(&mut plan);
-        web::text(&plan)
+        plan.text()
     }
 }

@@ -1,4 +1,4 @@
-//! The page, and its workers for figures and curves: one module, so that what they share is loaded once.
+//! The page and its workers for figures and curves. They are one module, so that the browser downloads shared code once.
 
 fn main() {
     web::page::start();

@@ -1,5 +1,5 @@
-//! The page's worker that looks at text; loaded when it is first asked.
+//! The worker for vocabulary previews. The page loads it when it is first used.
 
 fn main() {
-    web::vocabulary_worker::serve();
+    web::serve_previews();
 }

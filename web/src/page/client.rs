@@ -1,5 +1,5 @@
-//! The page's ends of the lines to its workers: one question at a time on each. The figures have a line of their own, so
-//! that they never wait for a point of a curve.
+//! Connections to the workers. Each worker handles one request at a time. Figures have a worker of their own, so that they
+//! never wait for a point of a chart.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,71 +11,77 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
-use super::desk::{Desk, Unknown};
-use super::inquiry;
-use crate::ask::{Answer, Promise, Reply, Request, Sought, Task, packed, unpacked};
+use super::state::{PlannerState, SolveFor};
+use crate::protocol::{Answer, ConversionRequest, Request, Response, SolveRequest, Task, decode, encode};
 use crate::worker::READY;
 
-/// Beside the page; it starts the page's own module in a worker.
+/// Starts the page's own module in a worker.
 const SCRIPT: &str = "./worker.js";
 
+/// Called with each answer to a follow-up task.
+pub(crate) type OnFollowup = fn(PlannerState, &Task, Answer);
+
 thread_local! {
-    static LINES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static CONNECTIONS: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The line for plans and files.
-const FIGURES: usize = 0;
-/// The line for everything beside them.
-const ASIDE: usize = 1;
+/// A worker and what it is used for.
+#[derive(Clone, Copy)]
+enum Channel {
+    /// Plans and files.
+    Figures,
+    /// Everything else.
+    Followups,
+}
 
-struct Line {
+struct Connection {
     worker: Worker,
     ready: bool,
-    number: u64,
-    asked: Option<(u64, Question)>,
+    last_id: u64,
+    pending: Option<(u64, Pending)>,
+    /// Files and conversions.
+    queue: VecDeque<Task>,
+    /// The newest plan that is not certified yet.
     plan: Option<Task>,
-    next: VecDeque<Task>,
-    aside: VecDeque<Task>,
+    followups: VecDeque<Task>,
 }
 
-/// What the open request is about.
-enum Question {
+/// What to do with the response to the open request.
+enum Pending {
     Plan,
-    Text,
-    Promise,
-    Aside(Task),
-    /// Of a plan that has changed since.
+    Parse,
+    Convert,
+    Followup(Task),
+    /// The plan has changed since: drop the response.
     Outdated,
 }
 
-/// Starts the workers and delivers what they answer to `desk`.
-pub fn open(desk: Desk) {
-    for line in [FIGURES, ASIDE] {
-        let Some(worker) = start(SCRIPT, &own_module().unwrap_or_default()) else {
-            desk.announce("This browser cannot start a worker; nothing can be computed.".to_owned());
+/// Starts the workers. Their answers go to `state`, and to `on_followup`.
+pub(crate) fn connect(state: PlannerState, on_followup: OnFollowup) {
+    for channel in [Channel::Figures, Channel::Followups] {
+        let Some(worker) = start_worker(SCRIPT, &own_module().unwrap_or_default()) else {
+            state.announce("This browser cannot start a web worker, so the page cannot compute anything.");
             return;
         };
-        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            receive(desk, line, &event.data());
+        let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+            receive(state, channel, &event.data(), on_followup);
         });
-        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        on_message.forget();
-        let (next, aside) = (VecDeque::new(), VecDeque::new());
-        let line = Line { worker, ready: false, number: 0, asked: None, plan: None, next, aside };
-        LINES.with_borrow_mut(|lines| lines.push(line));
+        worker.set_onmessage(Some(listener.as_ref().unchecked_ref()));
+        listener.forget();
+        CONNECTIONS.with_borrow_mut(|all| all.push(Connection::new(worker)));
     }
 }
 
-/// A worker, told something by its name: its address may be that of a file kept for use without a network, which
-/// holds no more than the file's own.
-pub fn start(script: &str, told: &str) -> Option<Worker> {
+/// Starts a worker. `name` passes it data: the script's address cannot, since the service worker keeps one file per
+/// address.
+pub(crate) fn start_worker(script: &str, name: &str) -> Option<Worker> {
     let options = WorkerOptions::new();
     options.set_type(WorkerType::Module);
-    options.set_name(told);
+    options.set_name(name);
     Worker::new_with_options(script, &options).ok()
 }
 
-/// Addresses of the module this code is in, script and WASM, as the document names them.
+/// Addresses of this module's script and WASM file, from the document.
 fn own_module() -> Option<String> {
     let address = |selector| {
         let link = document().query_selector(selector).ok()??;
@@ -86,102 +92,109 @@ fn own_module() -> Option<String> {
     Some(format!("{}|{}", address("link[rel=modulepreload]")?, address("link[rel=preload][as=fetch]")?))
 }
 
-/// Asks what the plan on the desk costs; an earlier plan not yet asked about is forgotten.
-pub fn certify(desk: Desk) {
-    for number in [ASIDE, FIGURES] {
-        with_line(number, |line| {
-            line.aside.clear();
-            if let Some((_, question @ (Question::Aside(_) | Question::Plan))) = &mut line.asked {
-                *question = Question::Outdated;
+/// Requests the figures of the current plan. Requests about earlier plans are dropped.
+pub(crate) fn certify(state: PlannerState) {
+    for channel in [Channel::Followups, Channel::Figures] {
+        with_connection(channel, |connection| {
+            connection.followups.clear();
+            if let Some((_, pending @ (Pending::Followup(_) | Pending::Plan))) = &mut connection.pending {
+                *pending = Pending::Outdated;
             }
         });
     }
-    let text = desk.plan.with_untracked(crate::text);
-    let task = match desk.unknown.get_untracked() {
-        Unknown::Noise | Unknown::Epsilon => Task::Certify(text),
-        Unknown::Steps => Task::Solve(Sought { text, unknown: plan::Unknown::Steps }),
-        Unknown::Batch => Task::Solve(Sought { text, unknown: plan::Unknown::ExpectedBatchSize }),
+    let plan = state.plan.with_untracked(PlanFile::text);
+    let solve = |plan, unknown| Task::Solve(SolveRequest { plan, unknown });
+    let task = match state.solve_for.get_untracked() {
+        SolveFor::Noise | SolveFor::Epsilon => Task::Certify(plan),
+        SolveFor::Steps => solve(plan, plan::Unknown::Steps),
+        SolveFor::BatchSize => solve(plan, plan::Unknown::ExpectedBatchSize),
     };
-    with_line(FIGURES, |line| line.plan = Some(task));
+    with_connection(Channel::Figures, |connection| connection.plan = Some(task));
 }
 
-/// Asks what else can be said, in this order.
-pub fn inquire(tasks: impl IntoIterator<Item = Task>) {
-    with_line(ASIDE, |line| line.aside.extend(tasks));
+/// Requests follow-up tasks, in this order.
+pub(crate) fn request_followups(tasks: impl IntoIterator<Item = Task>) {
+    with_connection(Channel::Followups, |connection| connection.followups.extend(tasks));
 }
 
-/// Asks whether `text` is a plan; if so it is put on the desk.
-pub fn read(text: String) {
-    with_line(FIGURES, |line| line.next.push_back(Task::Read(text)));
+/// Parses `text`. If it is a plan, it replaces the current one.
+pub(crate) fn open(text: String) {
+    with_connection(Channel::Figures, |connection| connection.queue.push_back(Task::Parse(text)));
 }
 
-/// Asks which ε a promise is; it becomes the plan's.
-pub fn promise(promise: Promise) {
-    with_line(FIGURES, |line| line.next.push_back(Task::Promise(promise)));
+/// Converts a privacy target to ε, which becomes the plan's target.
+pub(crate) fn set_target(conversion: ConversionRequest) {
+    with_connection(Channel::Figures, |connection| connection.queue.push_back(Task::Convert(conversion)));
 }
 
-fn with_line(number: usize, change: impl FnOnce(&mut Line)) {
-    LINES.with_borrow_mut(|lines| {
-        if let Some(line) = lines.get_mut(number) {
-            change(line);
-            line.send_next();
+fn with_connection(channel: Channel, change: impl FnOnce(&mut Connection)) {
+    CONNECTIONS.with_borrow_mut(|all| {
+        if let Some(connection) = all.get_mut(channel as usize) {
+            change(connection);
+            connection.send_next();
         }
     });
 }
 
-fn receive(desk: Desk, number: usize, message: &JsValue) {
+fn receive(state: PlannerState, channel: Channel, message: &JsValue, on_followup: OnFollowup) {
     if *message == *READY {
-        with_line(number, |line| line.ready = true);
+        with_connection(channel, |connection| connection.ready = true);
         return;
     }
-    let Some(reply) = unpacked::<Reply>(&Uint8Array::new(message).to_vec()) else { return };
-    let question = LINES.with_borrow_mut(|lines| {
-        let asked = lines.get_mut(number)?.asked.take_if(|(id, _)| *id == reply.id);
-        asked.map(|(_, question)| question)
+    let Some(response) = decode::<Response>(&Uint8Array::new(message).to_vec()) else { return };
+    let pending = CONNECTIONS.with_borrow_mut(|all| {
+        let pending = all.get_mut(channel as usize)?.pending.take_if(|(id, _)| *id == response.id);
+        pending.map(|(_, pending)| pending)
     });
-    deliver(desk, question, reply);
-    with_line(number, |_| {});
+    deliver(state, pending, response, on_followup);
+    with_connection(channel, |_| {});
 }
 
-fn deliver(desk: Desk, question: Option<Question>, reply: Reply) {
-    match (question, reply.outcome) {
-        (Some(Question::Plan), outcome) => desk.judge(outcome),
-        (Some(Question::Text), Ok(Answer::Plan(text))) => {
-            // The worker has just written it.
+fn deliver(state: PlannerState, pending: Option<Pending>, response: Response, on_followup: OnFollowup) {
+    match (pending, response.outcome) {
+        (Some(Pending::Plan), outcome) => state.receive(outcome),
+        (Some(Pending::Parse), Ok(Answer::Plan(text))) => {
+            // The worker has just written this text.
             let Some(plan) = PlanFile::unchecked(&text) else { return };
-            desk.announce(format!("Plan {} is open", plan.name));
-            desk.rejected.set(None);
-            desk.replace(plan);
+            state.announce(format!("Opened plan {}", plan.name));
+            state.rejected.set(None);
+            state.replace(plan);
         }
-        (Some(Question::Promise), Ok(Answer::Promised(epsilon))) => desk.promise(epsilon),
-        (Some(Question::Text | Question::Promise), Err(refusal)) => {
-            desk.announce(format!("Not taken: {}", refusal.given));
-            desk.rejected.set(Some(refusal));
+        (Some(Pending::Convert), Ok(Answer::Converted(epsilon))) => state.set_target_epsilon(epsilon),
+        (Some(Pending::Parse | Pending::Convert), Err(refusal)) => {
+            state.announce(format!("Not accepted: {}", refusal.given));
+            state.rejected.set(Some(refusal));
         }
-        (Some(Question::Aside(task)), Ok(answer)) => inquiry::note(desk, &task, answer),
+        (Some(Pending::Followup(task)), Ok(answer)) => on_followup(state, &task, answer),
         _ => {}
     }
 }
 
-impl Line {
+impl Connection {
+    fn new(worker: Worker) -> Self {
+        let (queue, followups) = (VecDeque::new(), VecDeque::new());
+        Self { worker, ready: false, last_id: 0, pending: None, queue, plan: None, followups }
+    }
+
+    /// Sends the next request if the worker is free: files first, then the plan, then follow-ups.
     fn send_next(&mut self) {
-        if !self.ready || self.asked.is_some() {
+        if !self.ready || self.pending.is_some() {
             return;
         }
-        let (question, task) = if let Some(task) = self.next.pop_front() {
-            (if matches!(task, Task::Promise(_)) { Question::Promise } else { Question::Text }, task)
+        let (pending, task) = if let Some(task) = self.queue.pop_front() {
+            (if matches!(task, Task::Convert(_)) { Pending::Convert } else { Pending::Parse }, task)
         } else if let Some(task) = self.plan.take() {
-            (Question::Plan, task)
-        } else if let Some(task) = self.aside.pop_front() {
-            (Question::Aside(task.clone()), task)
+            (Pending::Plan, task)
+        } else if let Some(task) = self.followups.pop_front() {
+            (Pending::Followup(task.clone()), task)
         } else {
             return;
         };
-        self.number += 1;
-        let request = Request { id: self.number, task };
-        let message = Uint8Array::from(packed(&request).as_slice());
+        self.last_id += 1;
+        let request = Request { id: self.last_id, task };
+        let message = Uint8Array::from(encode(&request).as_slice());
         if self.worker.post_message(&message).is_ok() {
-            self.asked = Some((self.number, question));
+            self.pending = Some((self.last_id, pending));
         }
     }
 }

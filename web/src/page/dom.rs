@@ -1,5 +1,7 @@
-//! Elements of the page. Each is made by the same few functions, whatever its shape: a view whose type is its markup
-//! has code of its own for every place of the page, and that code was most of what a visitor downloaded.
+//! Builds DOM elements that follow Leptos's signals.
+//!
+//! A Leptos view has its markup as its type, and so its own machine code at every place of the page. That code was most of
+//! the download. Here a few functions build every element.
 
 use std::borrow::Cow;
 
@@ -8,112 +10,113 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, EventTarget, HtmlInputElement, Node};
 
-/// An element under construction.
+/// An element.
 #[derive(Clone)]
-pub struct El(pub Element);
+pub(crate) struct El(pub(crate) Element);
 
-/// What goes into an element.
-pub enum Content {
+/// Children of an element.
+pub(crate) enum Content {
     /// Nothing.
     Nothing,
-    /// A text.
+    /// A text node.
     Text(Cow<'static, str>),
     /// An element.
     One(El),
-    /// Several, in order.
+    /// Several children, in order.
     Many(Vec<Content>),
 }
 
-/// A new element of HTML.
-pub fn el(tag: &str) -> El {
+/// A new HTML element.
+pub(crate) fn el(tag: &str) -> El {
     #[expect(clippy::expect_used, reason = "the tags are literals of this crate")]
-    let element = document().create_element(tag).expect("a tag of HTML");
+    let element = document().create_element(tag).expect("an HTML tag");
     El(element)
 }
 
-/// A new element of SVG.
-pub fn svg(tag: &str) -> El {
+/// A new SVG element.
+pub(crate) fn svg(tag: &str) -> El {
     #[expect(clippy::expect_used, reason = "the tags are literals of this crate")]
-    let element =
-        document().create_element_ns(Some("http://www.w3.org/2000/svg"), tag).expect("a tag of SVG");
+    let element = document().create_element_ns(Some("http://www.w3.org/2000/svg"), tag).expect("an SVG tag");
     El(element)
 }
 
-/// A table's row: its head, then its cells.
-pub fn row(head: impl Into<Content>, cells: impl IntoIterator<Item = Content>) -> El {
-    let row = el("tr").add(el("th").attr("scope", "row").add(head));
-    cells.into_iter().fold(row, |row, cell| row.add(el("td").add(cell)))
+/// A row of a table: its header, then its cells.
+pub(crate) fn table_row(head: impl Into<Content>, cells: impl IntoIterator<Item = Content>) -> El {
+    let row = el("tr").child(el("th").attr("scope", "row").child(head));
+    cells.into_iter().fold(row, |row, cell| row.child(el("td").child(cell)))
 }
 
-/// The names over a table's columns; an empty one has no name.
-pub fn heads(names: &[&'static str]) -> El {
+/// The header row of a table. An empty name gives a cell that is no header.
+pub(crate) fn table_head(names: &[&'static str]) -> El {
     let head = |name: &&'static str| match *name {
         "" => el("td"),
-        name => el("th").attr("scope", "col").add(name),
+        name => el("th").attr("scope", "col").child(name),
     };
-    el("thead").add(names.iter().map(head).fold(el("tr"), El::add))
+    el("thead").child(names.iter().map(head).fold(el("tr"), El::child))
 }
 
-/// A button that acts.
-pub fn button(label: impl Into<Content>, act: impl FnMut(Event) + 'static) -> El {
-    el("button").attr("type", "button").add(label).on("click", act)
+/// A button that calls `on_click`.
+pub(crate) fn button(label: impl Into<Content>, on_click: impl FnMut(Event) + 'static) -> El {
+    el("button").attr("type", "button").child(label).on("click", on_click)
 }
 
-/// A panel of results under its title.
-pub fn section(class: &str, title_id: &'static str, title: &'static str) -> El {
+/// A section with a heading.
+pub(crate) fn section(class: &str, title_id: &'static str, title: &'static str) -> El {
     let named = el("section").class(class).attr("aria-labelledby", title_id);
-    named.add(el("h2").id(title_id).add(title))
+    named.child(el("h2").id(title_id).child(title))
 }
 
-/// What may be wider than the page, reached by keyboard.
-pub fn scroll(label: &str, content: El) -> El {
+/// A region that scrolls when its content is wider than the page. The keyboard reaches it.
+pub(crate) fn scrollable(label: &str, content: El) -> El {
     let region = el("div").class("scroll").attr("tabindex", "0").attr("role", "region");
-    region.attr("aria-label", label).add(content)
+    region.attr("aria-label", label).child(content)
 }
 
-/// Calls `act` on every `event` of `target`, for as long as that lives.
-pub fn listen(target: &EventTarget, event: &str, act: Box<dyn FnMut(Event)>) {
-    let act = Closure::wrap(act).into_js_value();
-    // The events are literals; adding a listener cannot fail.
-    let _ = target.add_event_listener_with_callback(event, act.unchecked_ref());
+/// Calls `handler` on every `event` of `target`, for as long as `target` lives.
+pub(crate) fn listen(target: &EventTarget, event: &str, handler: Box<dyn FnMut(Event)>) {
+    let handler = Closure::wrap(handler).into_js_value();
+    // Event names are literals of this crate, so this cannot fail.
+    let _ = target.add_event_listener_with_callback(event, handler.unchecked_ref());
 }
 
-/// Runs `change` now, and again whenever a signal that it read changes; it ends with the part of the page that made it.
-fn follow(mut change: Box<dyn FnMut()>) {
-    StoredValue::new_local(RenderEffect::new(move |_: Option<()>| change()));
+/// Runs `update` now, and again whenever a signal that it read changes, until its owner on the page is removed.
+fn run_on_change(mut update: Box<dyn FnMut()>) {
+    StoredValue::new_local(RenderEffect::new(move |_: Option<()>| update()));
 }
 
 impl El {
-    /// With an attribute.
-    pub fn attr(self, name: &str, value: &str) -> Self {
-        // The names are literals of this crate.
+    /// Sets an attribute.
+    pub(crate) fn attr(self, name: &str, value: &str) -> Self {
+        // Attribute names are literals of this crate, so this cannot fail.
         let _ = self.0.set_attribute(name, value);
         self
     }
 
-    /// With a number as an attribute.
-    pub fn size(self, name: &str, value: f64) -> Self {
+    /// Sets a numeric attribute.
+    pub(crate) fn attr_f64(self, name: &str, value: f64) -> Self {
         self.attr(name, &value.to_string())
     }
 
-    /// With a name that is unique in the page.
-    pub fn id(self, id: &str) -> Self {
+    pub(crate) fn id(self, id: &str) -> Self {
         self.attr("id", id)
     }
 
-    /// With classes.
-    pub fn class(self, class: &str) -> Self {
+    pub(crate) fn class(self, class: &str) -> Self {
         self.attr("class", class)
     }
 
-    /// With an attribute that follows signals; absent where there is no value.
-    pub fn attr_of(self, name: &'static str, value: impl Fn() -> Option<String> + 'static) -> Self {
-        self.follow_attr(name, Box::new(value))
+    /// Keeps an attribute equal to `value()`; `None` removes it.
+    pub(crate) fn dynamic_attr(
+        self,
+        name: &'static str,
+        value: impl Fn() -> Option<String> + 'static,
+    ) -> Self {
+        self.attr_on_change(name, Box::new(value))
     }
 
-    fn follow_attr(self, name: &'static str, value: Box<dyn Fn() -> Option<String>>) -> Self {
+    fn attr_on_change(self, name: &'static str, value: Box<dyn Fn() -> Option<String>>) -> Self {
         let (element, mut shown) = (self.0.clone(), None);
-        follow(Box::new(move || {
+        run_on_change(Box::new(move || {
             let value = value();
             if value != shown {
                 let _ = match &value {
@@ -126,64 +129,64 @@ impl El {
         self
     }
 
-    /// With an attribute that is there or not.
-    pub fn flag(self, name: &'static str, on: impl Fn() -> bool + 'static) -> Self {
-        self.follow_attr(name, Box::new(move || on().then(String::new)))
+    /// Keeps a boolean attribute equal to `on()`.
+    pub(crate) fn dynamic_flag(self, name: &'static str, on: impl Fn() -> bool + 'static) -> Self {
+        self.attr_on_change(name, Box::new(move || on().then(String::new)))
     }
 
-    /// With a class that is there or not.
-    pub fn marked(self, class: &'static str, on: impl Fn() -> bool + 'static) -> Self {
+    /// Has `class` while `on()` holds.
+    pub(crate) fn toggle_class(self, class: &'static str, on: impl Fn() -> bool + 'static) -> Self {
         let list = self.0.class_list();
         let on: Box<dyn Fn() -> bool> = Box::new(on);
-        follow(Box::new(move || {
+        run_on_change(Box::new(move || {
             let _ = list.toggle_with_force(class, on());
         }));
         self
     }
 
-    /// With a property that follows signals, such as the value of an input.
-    pub fn prop(self, name: &'static str, value: impl Fn() -> JsValue + 'static) -> Self {
+    /// Keeps a property, such as the value of an input, equal to `value()`.
+    pub(crate) fn prop(self, name: &'static str, value: impl Fn() -> JsValue + 'static) -> Self {
         let element = self.0.clone();
         let value: Box<dyn Fn() -> JsValue> = Box::new(value);
-        follow(Box::new(move || {
+        run_on_change(Box::new(move || {
             let _ = js_sys::Reflect::set(&element, &name.into(), &value());
         }));
         self
     }
 
-    /// That acts on an event.
-    pub fn on(self, event: &str, act: impl FnMut(Event) + 'static) -> Self {
-        listen(&self.0, event, Box::new(act));
+    /// Calls `handler` on every `event`.
+    pub(crate) fn on(self, event: &str, handler: impl FnMut(Event) + 'static) -> Self {
+        listen(&self.0, event, Box::new(handler));
         self
     }
 
-    /// That acts on a text put into it.
-    pub fn on_value(self, event: &str, mut act: impl FnMut(String) + 'static) -> Self {
+    /// Calls `handler` with the value of the input on every `event`.
+    pub(crate) fn on_value(self, event: &str, mut handler: impl FnMut(String) + 'static) -> Self {
         self.on(event, move |event| {
             let target = event.target().map(JsValue::from).unwrap_or_default();
             let value = js_sys::Reflect::get(&target, &"value".into());
-            act(value.ok().and_then(|value| value.as_string()).unwrap_or_default());
+            handler(value.ok().and_then(|value| value.as_string()).unwrap_or_default());
         })
     }
 
-    /// With something in it.
-    pub fn add(self, content: impl Into<Content>) -> Self {
-        self.put(content.into());
+    /// Appends children.
+    pub(crate) fn child(self, content: impl Into<Content>) -> Self {
+        self.append(content.into());
         self
     }
 
-    fn put(&self, content: Content) {
+    fn append(&self, content: Content) {
         content.insert(&self.0, None, &mut Vec::new());
     }
 
-    /// With a text that follows signals.
-    pub fn text(self, text: impl Fn() -> String + 'static) -> Self {
+    /// Appends a text node that stays equal to `text()`.
+    pub(crate) fn dynamic_text(self, text: impl Fn() -> String + 'static) -> Self {
         let node = document().create_text_node("");
         let _ = self.0.append_child(&node);
         let (text, mut shown): (Box<dyn Fn() -> String>, _) = (Box::new(text), String::new());
-        follow(Box::new(move || {
+        run_on_change(Box::new(move || {
             let text = text();
-            // A text put in place again would be laid out again.
+            // Setting the same text would trigger a new layout.
             if text != shown {
                 node.set_data(&text);
                 shown = text;
@@ -192,13 +195,13 @@ impl El {
         self
     }
 
-    /// With content that is made anew whenever a signal changes that making it read.
-    pub fn live<C: Into<Content>>(self, make: impl Fn() -> C + 'static) -> Self {
+    /// Appends children that are rebuilt whenever a signal that `make` read changes.
+    pub(crate) fn dynamic<C: Into<Content>>(self, make: impl Fn() -> C + 'static) -> Self {
         self.region(Box::new(move || make().into()))
     }
 
-    /// With content that is there while `condition` holds. What making it reads does not make it anew.
-    pub fn when<C: Into<Content>>(
+    /// Appends children that exist while `condition` holds. Signals that `make` reads do not rebuild them.
+    pub(crate) fn show_when<C: Into<Content>>(
         self,
         condition: impl Fn() -> bool + Send + Sync + 'static,
         make: impl Fn() -> C + 'static,
@@ -214,7 +217,7 @@ impl El {
         let end: Node = document().create_text_node("").into();
         let _ = parent.append_child(&end);
         let mut shown = Vec::new();
-        follow(Box::new(move || {
+        run_on_change(Box::new(move || {
             let content = make();
             for node in shown.drain(..) {
                 let _ = parent.remove_child(&node);
@@ -226,7 +229,7 @@ impl El {
 }
 
 impl Content {
-    /// Puts it into `parent` before `end`, and every piece of it on `shown`.
+    /// Inserts itself into `parent` before `end`, and adds every inserted node to `shown`.
     fn insert(self, parent: &Element, end: Option<&Node>, shown: &mut Vec<Node>) {
         let node: Node = match self {
             Self::Nothing => return,
@@ -234,7 +237,7 @@ impl Content {
             Self::One(element) => element.0.into(),
             Self::Many(all) => return all.into_iter().for_each(|one| one.insert(parent, end, shown)),
         };
-        // `end` is a child of `parent`, and a new node can always be put before it.
+        // `end` is a child of `parent`, so this cannot fail.
         let _ = parent.insert_before(&node, end);
         shown.push(node);
     }
@@ -270,7 +273,7 @@ impl<C: Into<Content>> From<Vec<C>> for Content {
     }
 }
 
-/// The input that an event happened to.
-pub fn input_of(event: &Event) -> Option<HtmlInputElement> {
+/// The input that an event was fired on.
+pub(crate) fn input_of(event: &Event) -> Option<HtmlInputElement> {
     event.target()?.dyn_into().ok()
 }

@@ -1,119 +1,119 @@
-//! Input fields over one place of the plan each, with what is wrong there and how to fix it.
+//! Input fields. Each edits one setting of the plan, and shows what is wrong with it and how to fix it.
 
 use leptos::prelude::*;
 use plan::PlanFile;
 use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
 
-use super::desk::Desk;
 use super::dom::{Content, El, button, el};
-use crate::ask::Refusal;
-use crate::numbers::{typed, typed_whole};
-use crate::remedy::remedies;
-use crate::scale::{Nudge, POSITIONS, Scale};
+use super::state::PlannerState;
+use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
+use crate::numbers::{parse_integer, parse_number};
+use crate::protocol::Refusal;
+use crate::quick_fix::quick_fixes;
 
-/// A number in the plan.
+/// A numeric setting.
 #[derive(Clone, Copy)]
-pub struct Number {
-    /// Unique in the page.
-    pub id: &'static str,
-    /// What it is.
-    pub label: &'static str,
-    /// What a person should know about it.
-    pub hint: &'static str,
-    /// Its place in the plan, as refusals name it.
-    pub path: &'static str,
-    /// Whether it is a whole number.
-    pub whole: bool,
-    /// The range of its slider, where it has one.
-    pub scale: Option<Scale>,
-    /// Reads it; `None` where the plan has none.
-    pub read: fn(&PlanFile) -> Option<f64>,
+pub(crate) struct Number {
+    /// Unique on the page.
+    pub(crate) id: &'static str,
+    pub(crate) label: &'static str,
+    /// Explanation below the field.
+    pub(crate) hint: &'static str,
+    /// JSON path in the plan, as refusals name it.
+    pub(crate) path: &'static str,
+    /// Whether it is an integer.
+    pub(crate) integer: bool,
+    /// Range of its slider, if it has one.
+    pub(crate) slider: Option<LogScale>,
+    /// Reads it. `None` if the plan does not have it.
+    pub(crate) read: fn(&PlanFile) -> Option<f64>,
     /// Writes it.
-    pub write: fn(&mut PlanFile, f64),
+    pub(crate) write: fn(&mut PlanFile, f64),
 }
 
-/// A [`Number`] that every plan has: id, label, hint, whether it is whole, its slider, and its place, which is also its path.
+/// A [`Number`] that every plan has: id, label, hint, whether it is an integer, slider, and place in the plan.
 macro_rules! number {
-    ($id:literal, $label:literal, $hint:literal, true, $scale:expr, $($place:tt)+) => {
-        number!(@ $id, $label, $hint, true, $scale, $($place)+,
+    ($id:literal, $label:literal, $hint:literal, true, $slider:expr, $($place:tt)+) => {
+        number!(@ $id, $label, $hint, true, $slider, $($place)+,
             |plan| Some(plan.$($place)+ as f64), |plan, value| plan.$($place)+ = value as _)
     };
-    ($id:literal, $label:literal, $hint:literal, false, $scale:expr, $($place:tt)+) => {
-        number!(@ $id, $label, $hint, false, $scale, $($place)+,
+    ($id:literal, $label:literal, $hint:literal, false, $slider:expr, $($place:tt)+) => {
+        number!(@ $id, $label, $hint, false, $slider, $($place)+,
             |plan| Some(plan.$($place)+), |plan, value| plan.$($place)+ = value)
     };
-    (@ $id:literal, $label:literal, $hint:literal, $whole:literal, $scale:expr, $part:ident $(. $deeper:ident)+,
+    (@ $id:literal, $label:literal, $hint:literal, $integer:literal, $slider:expr, $part:ident $(. $deeper:ident)+,
         $read:expr, $write:expr) => {
         Number {
             id: $id,
             label: $label,
             hint: $hint,
             path: concat!(stringify!($part) $(, ".", stringify!($deeper))+),
-            whole: $whole,
-            scale: $scale,
+            integer: $integer,
+            slider: $slider,
             read: $read,
             write: $write,
         }
     };
 }
-pub(super) use number;
+pub(crate) use number;
 
-/// A field for a number, typed or moved.
-pub fn number_field(desk: Desk, of: Number) -> El {
-    // What was typed, until it is the plan's own number.
+/// A text input for a number, with a slider if the number has one.
+pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
+    // The text while it is being typed; `None` shows the plan's number.
     let draft = RwSignal::new(None::<String>);
     Effect::new(move |_| {
-        desk.replaced.track();
+        state.replacements.track();
         draft.set(None);
     });
-    let value = Memo::new(move |_| desk.plan.with(of.read));
-    let shown = move || draft.get().unwrap_or_else(|| value.get().map(written).unwrap_or_default());
-    let slip = move || draft.get().and_then(|text| of.parsed(&text).err());
-    let wrong = move || slip().is_some() || desk.refusal_at(of.path).is_some();
-    let found = Memo::new(move |_| desk.finds() == of.id);
-    let label = el("label").attr("for", of.id).add(of.label);
-    let label = label.live(move || found.get().then_some(" (found from the rest)"));
-    let input = text_input(of.id)
+    let value = Memo::new(move |_| state.plan.with(number.read));
+    let shown = move || draft.get().unwrap_or_else(|| value.get().map(json_number).unwrap_or_default());
+    let input_error = move || draft.get().and_then(|text| number.parse(&text).err());
+    let invalid = move || input_error().is_some() || state.refusal_at(number.path).is_some();
+    let solved = Memo::new(move |_| state.solved_field() == number.id);
+    let label = el("label").attr("for", number.id).child(number.label);
+    let label = label.dynamic(move || solved.get().then_some(" (computed)"));
+    let input = text_input(number.id)
         .attr("inputmode", "decimal")
-        .attr("aria-describedby", &format!("{0}-hint {0}-wrong", of.id))
-        .attr_of("aria-invalid", move || wrong().then(|| "true".to_owned()))
+        .attr("aria-describedby", &format!("{0}-hint {0}-errors", number.id))
+        .dynamic_attr("aria-invalid", move || invalid().then(|| "true".to_owned()))
         .prop("value", move || shown().into())
-        .flag("readonly", move || found.get())
+        .dynamic_flag("readonly", move || solved.get())
         .on_value("input", move |text| {
-            if let Ok(number) = of.parsed(&text) {
-                desk.change(of.id, |plan| (of.write)(plan, number));
+            if let Ok(value) = number.parse(&text) {
+                state.edit(number.id, |plan| (number.write)(plan, value));
             }
             draft.set(Some(text));
         })
         .on("blur", move |_| {
-            desk.settle();
-            if untrack(slip).is_none() {
+            state.end_edit();
+            if untrack(input_error).is_none() {
                 draft.set(None);
             }
         });
-    let move_to = move |number: f64| {
+    let set = move |value: f64| {
         draft.set(None);
-        desk.change(of.id, |plan| (of.write)(plan, number));
+        state.edit(number.id, |plan| (number.write)(plan, value));
     };
-    let complaints = el("div")
-        .id(&format!("{}-wrong", of.id))
-        .live(move || slip().map(|slip| el("p").class("slip").add(slip)))
-        .live(move || complaint(desk, of.path));
+    let slider = Slider { id: number.id, label: number.label, value, disabled: solved };
+    let errors = el("div")
+        .id(&format!("{}-errors", number.id))
+        .dynamic(move || input_error().map(|text| el("p").class("input-error").child(text)))
+        .dynamic(move || error_at(state, number.path));
     el("div")
         .class("field")
-        .marked("wrong", wrong)
-        .marked("found", move || found.get())
-        .add(label)
-        .add(input)
-        .add(of.scale.map(|scale| slider(desk, of, scale, value, found, Box::new(move_to))))
-        .add(hint(of.id, of.hint))
-        .add(complaints)
+        .toggle_class("invalid", invalid)
+        .toggle_class("computed", move || solved.get())
+        .child(label)
+        .child(input)
+        .child(number.slider.map(|scale| slider.build(scale, state, Box::new(set))))
+        .child(hint(number.id, number.hint))
+        .child(errors)
 }
 
 impl Number {
-    fn parsed(&self, text: &str) -> Result<f64, String> {
-        if self.whole { typed_whole(text).map(|number| number as f64) } else { typed(text) }
+    fn parse(&self, text: &str) -> Result<f64, String> {
+        if self.integer { parse_integer(text).map(|number| number as f64) } else { parse_number(text) }
     }
 }
 
@@ -122,162 +122,170 @@ fn text_input(id: &str) -> El {
 }
 
 fn hint(id: &str, text: &'static str) -> El {
-    el("p").class("hint").id(&format!("{id}-hint")).add(text)
+    el("p").class("hint").id(&format!("{id}-hint")).child(text)
 }
 
-fn slider(
-    desk: Desk,
-    of: Number,
-    scale: Scale,
-    value: Memo<Option<f64>>,
-    found: Memo<bool>,
-    move_to: Box<dyn Fn(f64)>,
-) -> El {
-    let number = move || value.get().unwrap_or(scale.least);
-    let move_to: std::rc::Rc<dyn Fn(f64)> = move_to.into();
-    let by_hand = move_to.clone();
-    let on_key = move |event: web_sys::Event| {
-        let event: KeyboardEvent = event.unchecked_into();
-        let upward = match event.key().as_str() {
-            "ArrowUp" | "ArrowRight" | "PageUp" => true,
-            "ArrowDown" | "ArrowLeft" | "PageDown" => false,
-            _ => return,
-        };
-        event.prevent_default();
-        let nudge = match (event.key().starts_with("Page"), event.shift_key()) {
-            (true, _) => Nudge::Decade,
-            (false, true) => Nudge::Coarse,
-            (false, false) => Nudge::Fine,
-        };
-        move_to(scale.nudged(untrack(number), nudge, upward));
-    };
-    el("input")
-        .attr("type", "range")
-        .id(&format!("{}-slider", of.id))
-        .attr("min", "0")
-        .size("max", POSITIONS)
-        .attr("step", "1")
-        .flag("disabled", move || found.get())
-        .attr("aria-label", &format!("{}, slider", of.label))
-        .attr_of("aria-valuetext", move || Some(written(number())))
-        .prop("value", move || scale.position(number()).into())
-        .on("keydown", on_key)
-        .on_value("input", move |text| {
-            if let Ok(position) = text.parse() {
-                by_hand(scale.value(position));
-            }
-        })
-        .on("change", move |_| desk.settle())
-        .on("blur", move |_| desk.settle())
-}
-
-/// What is wrong at `path` of the plan and what would help.
-pub fn complaint(desk: Desk, path: &str) -> Content {
-    desk.refusal_at(path).map(|refusal| refused(desk, refusal)).into()
-}
-
-/// A refusal: cause, limit, and the fixes as buttons.
-pub fn refused(desk: Desk, refusal: Refusal) -> El {
-    let offered = desk.plan.with_untracked(|plan| remedies(&refusal, plan));
-    let advice = if offered.is_empty() { refusal.fix } else { String::new() };
-    let allowed =
-        if refusal.allowed.is_empty() { String::new() } else { format!("Allowed: {}.", refusal.allowed) };
-    let told = el("p").add(el("strong").add(refusal.given)).add(format!(" {allowed} {advice}"));
-    offered.into_iter().fold(el("div").class("refused").add(told), |told, remedy| {
-        let plan = remedy.plan;
-        told.add(button(remedy.label, move |_| desk.replace(plan.clone())).class("remedy"))
-    })
-}
-
-/// A list of names with their labels, of which one is chosen.
-pub fn select(
-    id: &str,
-    options: impl Iterator<Item = (&'static str, &'static str)>,
-    chosen: impl Fn() -> &'static str + Copy + 'static,
-    choose: impl FnMut(String) + 'static,
-) -> El {
-    options.fold(el("select").id(id).on_value("change", choose), |list, (name, label)| {
-        let option = el("option").attr("value", name).add(label);
-        list.add(option.prop("selected", move || (chosen() == name).into()))
-    })
-}
-
-/// A choice among a few names.
-#[derive(Clone, Copy)]
-pub struct Choice {
-    /// Unique in the page.
-    pub id: &'static str,
-    /// What it is.
-    pub label: &'static str,
-    /// What a person should know about it.
-    pub hint: &'static str,
-    /// Its place in the plan.
-    pub path: &'static str,
-    /// Names and their labels.
-    pub options: &'static [(&'static str, &'static str)],
-    /// Reads the name.
-    pub read: fn(&PlanFile) -> &'static str,
-    /// Writes the name.
-    pub write: fn(&mut PlanFile, &str),
-}
-
-/// A text in the plan.
-#[derive(Clone, Copy)]
-pub struct Words {
-    /// Unique in the page.
-    pub id: &'static str,
-    /// What it is.
-    pub label: &'static str,
-    /// What a person should know about it.
-    pub hint: &'static str,
-    /// Its place in the plan.
-    pub path: &'static str,
-    /// Reads it.
-    pub read: fn(&PlanFile) -> String,
-    /// Writes it.
-    pub write: fn(&mut PlanFile, String),
-}
-
-/// A field for a choice.
-pub fn choice_field(desk: Desk, of: Choice) -> El {
-    let chosen = Memo::new(move |_| desk.plan.with(of.read));
-    let choose = move |name: String| {
-        desk.settle();
-        desk.change(of.id, |plan| (of.write)(plan, &name));
-    };
-    let list = select(of.id, of.options.iter().copied(), move || chosen.get(), choose);
-    labelled(desk, of.id, of.label, of.hint, of.path, list)
-}
-
-/// A field for a text.
-pub fn words_field(desk: Desk, of: Words) -> El {
-    let shown = Memo::new(move |_| desk.plan.with(of.read));
-    let input = text_input(of.id)
-        .prop("value", move || shown.get().into())
-        .on_value("input", move |text| desk.change(of.id, |plan| (of.write)(plan, text)))
-        .on("blur", move |_| desk.settle());
-    labelled(desk, of.id, of.label, of.hint, of.path, input)
-}
-
-fn labelled(
-    desk: Desk,
+/// A slider on a logarithmic scale.
+struct Slider {
     id: &'static str,
     label: &'static str,
-    told: &'static str,
-    path: &'static str,
-    input: El,
-) -> El {
-    el("div")
-        .class("field")
-        .marked("wrong", move || desk.refusal_at(path).is_some())
-        .add(el("label").attr("for", id).add(label))
-        .add(input.attr("aria-describedby", &format!("{id}-hint")))
-        .add(hint(id, told))
-        .live(move || complaint(desk, path))
+    value: Memo<Option<f64>>,
+    disabled: Memo<bool>,
 }
 
-/// A number as the plan would hold it.
-pub fn written(number: f64) -> String {
+impl Slider {
+    fn build(self, scale: LogScale, state: PlannerState, set: Box<dyn Fn(f64)>) -> El {
+        let Self { id, label, value, disabled } = self;
+        let number = move || value.get().unwrap_or(scale.min);
+        let set: std::rc::Rc<dyn Fn(f64)> = set.into();
+        let set_by_key = set.clone();
+        let on_key = move |event: web_sys::Event| {
+            let event: KeyboardEvent = event.unchecked_into();
+            let up = match event.key().as_str() {
+                "ArrowUp" | "ArrowRight" | "PageUp" => true,
+                "ArrowDown" | "ArrowLeft" | "PageDown" => false,
+                _ => return,
+            };
+            event.prevent_default();
+            let step = match (event.key().starts_with("Page"), event.shift_key()) {
+                (true, _) => KeyStep::Decade,
+                (false, true) => KeyStep::Coarse,
+                (false, false) => KeyStep::Fine,
+            };
+            set_by_key(scale.after_key(untrack(number), step, up));
+        };
+        el("input")
+            .attr("type", "range")
+            .id(&format!("{id}-slider"))
+            .attr("min", "0")
+            .attr_f64("max", LAST_POSITION)
+            .attr("step", "1")
+            .dynamic_flag("disabled", move || disabled.get())
+            .attr("aria-label", &format!("{label}, slider"))
+            .dynamic_attr("aria-valuetext", move || Some(json_number(number())))
+            .prop("value", move || scale.position(number()).into())
+            .on("keydown", on_key)
+            .on_value("input", move |text| {
+                if let Ok(position) = text.parse() {
+                    set(scale.value(position));
+                }
+            })
+            .on("change", move |_| state.end_edit())
+            .on("blur", move |_| state.end_edit())
+    }
+}
+
+/// The refusal of the setting at `path`, if there is one.
+pub(crate) fn error_at(state: PlannerState, path: &str) -> Content {
+    state.refusal_at(path).map(|refusal| error_box(state, refusal)).into()
+}
+
+/// A refusal: what is wrong, what is allowed, and quick fixes as buttons.
+pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
+    let fixes = state.plan.with_untracked(|plan| quick_fixes(&refusal, plan));
+    let advice = if fixes.is_empty() { refusal.fix } else { String::new() };
+    let allowed =
+        if refusal.allowed.is_empty() { String::new() } else { format!("Allowed: {}.", refusal.allowed) };
+    let text = el("p").child(el("strong").child(refusal.given)).child(format!(" {allowed} {advice}"));
+    fixes.into_iter().fold(el("div").class("error").child(text), |error, fix| {
+        let plan = fix.plan;
+        error.child(button(fix.label, move |_| state.replace(plan.clone())).class("quick-fix"))
+    })
+}
+
+/// A drop-down list of values with their labels.
+pub(crate) fn select(
+    id: &str,
+    options: impl Iterator<Item = (&'static str, &'static str)>,
+    selected: impl Fn() -> &'static str + Copy + 'static,
+    on_select: impl FnMut(String) + 'static,
+) -> El {
+    options.fold(el("select").id(id).on_value("change", on_select), |list, (value, label)| {
+        let option = el("option").attr("value", value).child(label);
+        list.child(option.prop("selected", move || (selected() == value).into()))
+    })
+}
+
+/// A setting with a few values.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice {
+    /// Unique on the page.
+    pub(crate) id: &'static str,
+    pub(crate) label: &'static str,
+    /// Explanation below the field.
+    pub(crate) hint: &'static str,
+    /// JSON path in the plan.
+    pub(crate) path: &'static str,
+    /// Values and their labels.
+    pub(crate) options: &'static [(&'static str, &'static str)],
+    /// Reads the value.
+    pub(crate) read: fn(&PlanFile) -> &'static str,
+    /// Writes the value.
+    pub(crate) write: fn(&mut PlanFile, &str),
+}
+
+/// A text setting.
+#[derive(Clone, Copy)]
+pub(crate) struct Text {
+    /// Unique on the page.
+    pub(crate) id: &'static str,
+    pub(crate) label: &'static str,
+    /// Explanation below the field.
+    pub(crate) hint: &'static str,
+    /// JSON path in the plan.
+    pub(crate) path: &'static str,
+    /// Reads it.
+    pub(crate) read: fn(&PlanFile) -> String,
+    /// Writes it.
+    pub(crate) write: fn(&mut PlanFile, String),
+}
+
+/// A drop-down list for a [`Choice`].
+pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
+    let Choice { id, label, hint, path, options, read, write } = choice;
+    let selected = Memo::new(move |_| state.plan.with(read));
+    let on_select = move |value: String| {
+        state.end_edit();
+        state.edit(id, |plan| write(plan, &value));
+    };
+    let list = select(id, options.iter().copied(), move || selected.get(), on_select);
+    Labels { id, label, hint, path }.field(state, list)
+}
+
+/// A text input for a [`Text`].
+pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
+    let Text { id, label, hint, path, read, write } = text;
+    let shown = Memo::new(move |_| state.plan.with(read));
+    let input = text_input(id)
+        .prop("value", move || shown.get().into())
+        .on_value("input", move |value| state.edit(id, |plan| write(plan, value)))
+        .on("blur", move |_| state.end_edit());
+    Labels { id, label, hint, path }.field(state, input)
+}
+
+/// What surrounds the input of a setting.
+struct Labels {
+    id: &'static str,
+    label: &'static str,
+    hint: &'static str,
+    path: &'static str,
+}
+
+impl Labels {
+    fn field(self, state: PlannerState, input: El) -> El {
+        let Self { id, path, .. } = self;
+        el("div")
+            .class("field")
+            .toggle_class("invalid", move || state.refusal_at(path).is_some())
+            .child(el("label").attr("for", id).child(self.label))
+            .child(input.attr("aria-describedby", &format!("{id}-hint")))
+            .child(hint(id, self.hint))
+            .dynamic(move || error_at(state, path))
+    }
+}
+
+/// A number as JSON would have it.
+fn json_number(number: f64) -> String {
     let size = number.abs();
     if number != 0.0 && !(1e-3..1e15).contains(&size) { format!("{number:e}") } else { number.to_string() }
 }

@@ -1,18 +1,29 @@
-//! The page itself: panels over one plan, and a worker that answers.
+//! The page: input panels on the left, results on the right, and workers that compute.
+//!
+//! Modules use only those above them in this list:
+//!
+//! ```text
+//! dom, signals, downloads, offline     the browser
+//! secondary_results, state             signals: the plan, its figures, the undo history
+//! client, followups, plan_io           workers, files and links
+//! field, widgets, chart_view           inputs, shared parts, charts
+//! panels, header                       the page itself
+//! ```
 
-mod aside;
+mod chart_view;
 mod client;
-mod curve;
-mod desk;
 mod dom;
-mod exchange;
+mod downloads;
 mod field;
-mod files;
-mod inquiry;
+mod followups;
+mod header;
 mod offline;
 mod panels;
-mod plot;
-mod verdict;
+mod plan_io;
+mod secondary_results;
+mod signals;
+mod state;
+mod widgets;
 
 use std::time::Duration;
 
@@ -21,90 +32,84 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, Window};
 
-use desk::Desk;
 use dom::{El, el, listen};
-use verdict::{figures_panel, header};
+use state::PlannerState;
 
-/// How long a certified plan stays as it is before more is asked about it than its figures: a slider that moves has both
-/// cores for them.
-const REST: Duration = Duration::from_millis(150);
-/// How long nothing happens before a screen reader is told.
-const PAUSE: Duration = Duration::from_millis(500);
+/// How long a certified plan must stay unchanged before follow-ups are requested. While a slider moves, only ε is
+/// recomputed.
+const FOLLOWUP_DELAY: Duration = Duration::from_millis(150);
+/// How long no announcement must come before screen readers get the last one.
+const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
-/// Puts the page into the document; in a worker, serves it.
+/// Starts the page, or, in a worker, serves its requests.
 pub fn start() {
     if js_sys::global().dyn_into::<Window>().is_err() {
         crate::worker::serve();
         return;
     }
-    tell_of_faults();
+    crate::worker::log_panics();
     leptos::mount::mount_to_body(planner);
-    offline::keep();
-}
-
-/// Panics of a development build go to the console. A release build has no texts for them.
-pub fn tell_of_faults() {
-    #[cfg(debug_assertions)]
-    console_error_panic_hook::set_once();
+    offline::register();
 }
 
 fn planner() {
-    let desk = Desk::open();
-    client::open(desk);
-    exchange::read_link();
+    let state = PlannerState::new();
+    client::connect(state, followups::record);
+    plan_io::open_link();
     Effect::new(move |_| {
-        desk.plan.track();
-        if !desk.is_found() {
-            client::certify(desk);
+        state.plan.track();
+        if !state.take_solved() {
+            client::certify(state);
         }
     });
-    let mut inquire = debounce(REST, move |()| inquiry::begin(desk));
+    let mut request_followups = debounce(FOLLOWUP_DELAY, move |()| followups::request(state));
     Effect::new(move |_| {
-        desk.certified.track();
-        inquire(());
+        state.certified.track();
+        request_followups(());
     });
-    listen(&window(), "keydown", Box::new(move |event| undo_by_key(desk, event.unchecked_ref())));
-    let said = spoken(desk.notice.into());
+    listen(&window(), "keydown", Box::new(move |event| undo_by_key(state, event.unchecked_ref())));
+    let announced = last_announcement(state.announcement.into());
     let inputs =
         el("form").class("inputs").attr("aria-label", "Plan").on("submit", |event| event.prevent_default());
     let inputs = inputs
-        .add(panels::data(desk))
-        .add(panels::budget(desk))
-        .add(panels::vocabulary(desk))
-        .add(panels::training(desk))
-        .add(panels::model(desk));
+        .child(panels::data(state))
+        .child(panels::budget(state))
+        .child(panels::vocabulary(state))
+        .child(panels::training(state))
+        .child(panels::model(state));
     let results = el("div")
         .class("results")
         .id("results")
         .attr("tabindex", "-1")
-        .add(figures_panel(desk))
-        .add(panels::attack(desk))
-        .add(curve::curves(desk))
-        .add(panels::ledger(desk))
-        .add(panels::preview(desk))
-        .add(panels::papers(desk))
-        .add(panels::statement(desk));
+        .child(panels::result(state))
+        .child(panels::meaning(state))
+        .child(panels::charts(state))
+        .child(panels::charges(state))
+        .child(panels::preview(state))
+        .child(panels::papers(state))
+        .child(panels::statement(state));
+    let live_region = el("p").class("visually-hidden").attr("role", "status").attr("aria-live", "polite");
     El(leptos::tachys::dom::body().into())
-        .add(el("a").class("skip").attr("href", "#results").add("Skip to the results"))
-        .add(header(desk))
-        .add(el("main").add(inputs).add(results))
-        .add(el("footer").add(el("p").add(
-            "Everything on this page is computed in it, by the code that trains. Nothing is sent anywhere: its security \
-             policy forbids it. Once loaded it works without a network.",
+        .child(el("a").class("skip").attr("href", "#results").child("Skip to the results"))
+        .child(header::header(state))
+        .child(el("main").child(inputs).child(results))
+        .child(el("footer").child(el("p").child(
+            "Everything is computed in your browser, by the same code that the trainer uses. Nothing is sent anywhere: the \
+             page’s security policy blocks it. Once loaded, the page works offline.",
         )))
-        .add(el("p").class("aside").attr("role", "status").attr("aria-live", "polite").text(move || said.get()));
+        .child(live_region.dynamic_text(move || announced.get()));
 }
 
-/// What a screen reader is told: the last notice, once nothing else has happened for a while.
-fn spoken(notice: Signal<String>) -> ReadSignal<String> {
-    let (said, say) = signal(String::new());
-    let mut say_later = debounce(PAUSE, move |text| say.set(text));
-    Effect::new(move |_| say_later(notice.get()));
-    said
+/// The last announcement, once there has been no other for a while.
+fn last_announcement(announcement: Signal<String>) -> ReadSignal<String> {
+    let (announced, set) = signal(String::new());
+    let mut set_later = debounce(ANNOUNCEMENT_DELAY, move |text| set.set(text));
+    Effect::new(move |_| set_later(announcement.get()));
+    announced
 }
 
-/// Undo and redo of the plan; text fields keep their own.
-fn undo_by_key(desk: Desk, event: &KeyboardEvent) {
+/// Ctrl+Z and Ctrl+Shift+Z undo and redo changes of the plan. Text fields keep the browser's own undo.
+fn undo_by_key(state: PlannerState, event: &KeyboardEvent) {
     let typing = event.target().is_some_and(|target| {
         target.dyn_into::<web_sys::HtmlInputElement>().is_ok_and(|input| input.type_() != "range")
     });
@@ -112,5 +117,5 @@ fn undo_by_key(desk: Desk, event: &KeyboardEvent) {
         return;
     }
     event.prevent_default();
-    if event.shift_key() { desk.redo() } else { desk.undo() }
+    if event.shift_key() { state.redo() } else { state.undo() }
 }

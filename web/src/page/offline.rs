@@ -1,4 +1,4 @@
-//! Once loaded the page needs no network: its service worker keeps the page's own files.
+//! Registers the service worker, which keeps the page's files so that it works offline.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ServiceWorkerRegistration;
 
-/// Beside the page; the build writes the names of its files into it.
+/// The service worker. The build writes the names of the page's files into it.
 const SCRIPT: &str = "./sw.js";
 
-/// Asks the browser to keep the page. A browser that does not is none the worse: the page works as long as it is open.
-pub fn keep() {
-    // A development build changes its files at every keystroke.
+/// Registers the service worker. Without it, the page still works while it is open.
+pub(crate) fn register() {
+    // The files of a development build change too often to be kept.
     if cfg!(debug_assertions) {
         return;
     }

@@ -1,20 +1,20 @@
-//! Whose data it is and what is hidden.
+//! Training text, privacy unit, and batch sampling.
 
 use accountant::NeighboringRelation;
 use leptos::prelude::*;
 use plan::{PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
 
-use super::{fields, hint};
-use crate::page::desk::Desk;
+use crate::log_scale::LogScale;
 use crate::page::dom::{El, el};
-use crate::page::field::{Choice, Number, Words, choice_field, number_field, select, words_field};
+use crate::page::field::{Choice, Number, Text, choice_field, number_field, select, text_field};
+use crate::page::state::PlannerState;
+use crate::page::widgets::{fieldset, hint};
 use crate::presets::PRESETS;
-use crate::scale::Scale;
 
-const NAME: Words = Words {
+const NAME: Text = Text {
     id: "name",
-    label: "Name",
-    hint: "Becomes the folder of the run.",
+    label: "Plan name",
+    hint: "Also the name of the run’s folder.",
     path: "name",
     read: |plan| plan.name.clone(),
     write: |plan, name| plan.name = name,
@@ -22,18 +22,18 @@ const NAME: Words = Words {
 
 const SOURCE: Choice = Choice {
     id: "source",
-    label: "Text",
-    hint: "The trainer reads the file; this page does so only in a preview that you start.",
+    label: "Training text",
+    hint: "The trainer reads the text. This page does so only if you start a vocabulary preview.",
     path: "data.source",
-    options: &[("embedded", "Built-in invented notes"), ("path", "A file of yours")],
+    options: &[("embedded", "Built-in synthetic notes"), ("path", "Your own file")],
     read: |plan| if matches!(plan.data.source, Source::Embedded { .. }) { "embedded" } else { "path" },
     write: set_source,
 };
 
-const PATH: Words = Words {
+const PATH: Text = Text {
     id: "path",
-    label: "File",
-    hint: ".txt or .jsonl, also .gz or .zst; relative to the plan.",
+    label: "File path",
+    hint: ".txt or .jsonl, optionally .gz or .zst, relative to plan.json. Separate several paths with commas.",
     path: "data.source.path",
     read: |plan| match &plan.data.source {
         Source::Path(path) => path.clone(),
@@ -51,11 +51,11 @@ const PATH: Words = Words {
 
 const UNITS: Number = Number {
     id: "units",
-    label: "Units, N",
-    hint: "How many there are. This number is made public.",
+    label: "Number of units, N",
+    hint: "How many units the text contains. This number becomes public.",
     path: "data.units",
-    whole: true,
-    scale: Some(Scale { least: 100.0, most: 1e9, whole: true }),
+    integer: true,
+    slider: Some(LogScale { min: 100.0, max: 1e9, integer: true }),
     read: |plan| Some(plan.data.units as f64),
     write: |plan, units| {
         plan.data.units = units as u64;
@@ -69,10 +69,14 @@ const UNITS: Number = Number {
 
 const UNIT: Choice = Choice {
     id: "unit",
-    label: "What is hidden",
-    hint: "The promise covers the presence of one such unit.",
+    label: "Privacy unit",
+    hint: "What the guarantee protects as a whole.",
     path: "privacy.unit",
-    options: &[("record", "One record"), ("user", "All records of one user"), ("words", "A run of words")],
+    options: &[
+        ("record", "One record"),
+        ("user", "All records of one user"),
+        ("words", "A sequence of words"),
+    ],
     read: |plan| match plan.privacy.unit {
         PrivacyUnit::Record => "record",
         PrivacyUnit::User => "user",
@@ -92,11 +96,11 @@ const UNIT: Choice = Choice {
 
 const WORDS: Number = Number {
     id: "unit-words",
-    label: "Words a run",
-    hint: "A record is cut into disjoint runs of at most this length.",
+    label: "Words per sequence",
+    hint: "Each record is split into disjoint sequences of at most this many words.",
     path: "privacy.unit.words",
-    whole: true,
-    scale: None,
+    integer: true,
+    slider: None,
     read: |plan| match plan.privacy.unit {
         PrivacyUnit::Words(count) => Some(f64::from(count)),
         PrivacyUnit::Record | PrivacyUnit::User => None,
@@ -106,10 +110,14 @@ const WORDS: Number = Number {
 
 const RELATION: Choice = Choice {
     id: "relation",
-    label: "Neighbouring data sets",
-    hint: "Which two data sets must look alike. Adding or removing is the usual one.",
+    label: "Neighbouring datasets",
+    hint: "Which change to one unit the guarantee hides. “Add or remove” is the usual choice.",
     path: "privacy.relation",
-    options: &[("add", "Add or remove one"), ("replace", "Replace one"), ("zero", "Blank one out")],
+    options: &[
+        ("add", "Add or remove one unit"),
+        ("replace", "Replace one unit"),
+        ("zero", "Blank out one unit"),
+    ],
     read: |plan| match plan.privacy.relation {
         NeighboringRelation::AddOrRemoveOne => "add",
         NeighboringRelation::ReplaceOne => "replace",
@@ -126,25 +134,25 @@ const RELATION: Choice = Choice {
 
 const SAMPLING: Choice = Choice {
     id: "sampling",
-    label: "Batches are drawn",
-    hint: "Each way has its own ε; “Other accounting” shows what shuffling would cost.",
+    label: "Batch sampling",
+    hint: "Affects ε. “Other accounting methods” shows ε for shuffled batches.",
     path: "privacy.sampling",
     options: &[
-        ("poisson", "By Poisson sampling"),
-        ("truncated_poisson", "By Poisson, cut where too large"),
-        ("fixed_size", "So many, without replacement"),
-        ("balls_in_bins", "Each unit once a pass, in a random batch"),
-        ("shuffle", "From a shuffled pass"),
+        ("poisson", "Poisson"),
+        ("truncated_poisson", "Truncated Poisson"),
+        ("fixed_size", "Fixed size"),
+        ("balls_in_bins", "Balls in bins"),
+        ("shuffle", "Shuffled passes"),
     ],
     read: |plan| plan.privacy.sampling.name(),
     write: |plan, name| {
         plan.privacy.sampling = match name {
             "truncated_poisson" => {
-                // Eight standard deviations above the expected batch: a cut that hardly ever happens costs little.
+                // Eight standard deviations above the expected batch: truncation is rare and hardly raises ε.
                 let expected = plan.training.phases().iter().map(|phase| phase.expected_batch_size).max();
                 let expected = expected.unwrap_or(1) as f64;
-                let most = (expected + 8.0 * expected.sqrt()).ceil() as u64;
-                Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch: most.min(plan.data.units) })
+                let largest = (expected + 8.0 * expected.sqrt()).ceil() as u64;
+                Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch: largest.min(plan.data.units) })
             }
             "fixed_size" => Sampling::FixedSize,
             "balls_in_bins" => Sampling::BallsInBins,
@@ -154,41 +162,42 @@ const SAMPLING: Choice = Choice {
     },
 };
 
-/// How a scheme draws, and what that asks for.
-fn drawing(sampling: Sampling) -> &'static str {
+/// How a sampling scheme draws batches, and what it requires.
+fn explain_sampling(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Poisson => {
-            "Poisson: each unit joins each step by a coin of its own, with probability B/N. Batches vary in size; the sum is \
-             always divided by B."
+            "Poisson: each unit joins each step independently, with probability B/N. Batch sizes vary; the sum is always \
+             divided by B."
         }
         Sampling::TruncatedPoisson(_) => {
-            "Cut Poisson: as Poisson, and from a batch that is too large units are left out at random. Needs a public N."
+            "Truncated Poisson: like Poisson, but a batch above the maximum size loses random units. N must be public."
         }
         Sampling::FixedSize => {
-            "Fixed size: exactly B units each step, without replacement. Needs a public N."
+            "Fixed size: each step draws exactly B units without replacement. N must be public."
         }
         Sampling::BallsInBins => {
-            "Balls in bins: in each pass every unit falls into one batch, independently of the others. Charged a pass."
+            "Balls in bins: in each pass, every unit joins one batch, independently of the others. Privacy is charged per pass."
         }
         Sampling::Shuffle => {
-            "Shuffle: passes over the shuffled units, cut into equal batches. Charged a pass at the price of full \
-             participation: no amplification is proven. Needs a public N."
+            "Shuffled passes: each pass shuffles the units and cuts them into equal batches. Every pass is charged in full, \
+             because no amplification is proven. N must be public."
         }
     }
 }
 
-/// What a relation promises, and what it asks to be public.
-fn meaning(relation: NeighboringRelation) -> &'static str {
+/// What a relation hides, and what it requires.
+fn explain_relation(relation: NeighboringRelation) -> &'static str {
     match relation {
         NeighboringRelation::AddOrRemoveOne => {
-            "Add or remove: nobody can tell whether a unit was there at all. N itself is then a published guess."
+            "Add or remove: the guarantee hides whether a unit is in the data at all. The published N is then an estimate."
         }
         NeighboringRelation::ReplaceOne => {
-            "Replace: nobody can tell what a unit holds. N is public, and one unit moves a sum twice as far, so the same \
-             noise gives more ε."
+            "Replace: the guarantee hides what a unit contains. N is public. Replacing a unit changes a sum twice as much as \
+             removing it, so the same noise gives a larger ε."
         }
         NeighboringRelation::ZeroOut => {
-            "Blank out: nobody can tell a unit from an empty one in its place. N is public; costs as adding or removing."
+            "Blank out: the guarantee hides whether a unit was replaced by an empty one. N is public. ε is the same as for \
+             “Add or remove”."
         }
     }
 }
@@ -200,38 +209,40 @@ fn set_source(plan: &mut PlanFile, name: &str) {
     };
 }
 
-/// Data and unit.
-pub fn data(desk: Desk) -> El {
-    let from_file = move || desk.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
-    let in_words = move || desk.plan.with(|plan| matches!(plan.privacy.unit, PrivacyUnit::Words(_)));
+pub(crate) fn data(state: PlannerState) -> El {
+    let from_file = move || state.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
+    let in_words = move || state.plan.with(|plan| matches!(plan.privacy.unit, PrivacyUnit::Words(_)));
+    let relation = move || state.plan.with(|plan| explain_relation(plan.privacy.relation)).to_owned();
+    let sampling = move || state.plan.with(|plan| explain_sampling(plan.privacy.sampling)).to_owned();
+    fieldset("Data and privacy unit")
+        .child(preset_field(state))
+        .child(text_field(state, NAME))
+        .child(choice_field(state, SOURCE))
+        .show_when(from_file, move || text_field(state, PATH))
+        .child(number_field(state, UNITS))
+        .child(choice_field(state, UNIT))
+        .show_when(in_words, move || number_field(state, WORDS))
+        .child(choice_field(state, RELATION))
+        .child(choice_field(state, SAMPLING))
+        .child(el("p").class("hint wide").id("relation-means").dynamic_text(relation))
+        .child(el("p").class("hint wide").id("sampling-means").dynamic_text(sampling))
+}
+
+fn preset_field(state: PlannerState) -> El {
     let load = move |name: String| {
         let preset = PRESETS.iter().find(|preset| preset.name == name);
         if let Some(plan) = preset.and_then(|preset| preset.plan()) {
-            desk.replace(plan);
+            state.replace(plan);
         }
     };
-    let chosen = Memo::new(move |_| {
+    let selected = Memo::new(move |_| {
         let named = |plan: &PlanFile| PRESETS.iter().find(|preset| preset.name == plan.name);
-        desk.plan.with(named).map_or("", |preset| preset.name)
+        state.plan.with(named).map_or("", |preset| preset.name)
     });
-    let presets = PRESETS.iter().map(|preset| (preset.name, preset.title));
-    let preset = el("div")
+    let options = PRESETS.iter().map(|preset| (preset.name, preset.title));
+    el("div")
         .class("field")
-        .add(el("label").attr("for", "preset").add("Start from"))
-        .add(select("preset", presets, move || chosen.get(), load))
-        .add(hint("Replaces every field; Undo brings yours back."));
-    let means = move || desk.plan.with(|plan| meaning(plan.privacy.relation)).to_owned();
-    let draws = move || desk.plan.with(|plan| drawing(plan.privacy.sampling)).to_owned();
-    fields("Data and unit")
-        .add(preset)
-        .add(words_field(desk, NAME))
-        .add(choice_field(desk, SOURCE))
-        .when(from_file, move || words_field(desk, PATH))
-        .add(number_field(desk, UNITS))
-        .add(choice_field(desk, UNIT))
-        .when(in_words, move || number_field(desk, WORDS))
-        .add(choice_field(desk, RELATION))
-        .add(choice_field(desk, SAMPLING))
-        .add(el("p").class("hint wide").id("relation-means").text(means))
-        .add(el("p").class("hint wide").id("sampling-means").text(draws))
+        .child(el("label").attr("for", "preset").child("Start from"))
+        .child(select("preset", options, move || selected.get(), load))
+        .child(hint("Replaces all settings. Undo restores yours."))
 }

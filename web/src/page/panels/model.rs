@@ -1,34 +1,49 @@
-//! The network and the machine.
+//! The network, and the cost of training it.
 
 use leptos::prelude::*;
 use plan::{Cost, Device, Family, MACHINES, Model, Objective, PlanFile};
 
-use super::fields;
-use crate::numbers::{BYTES, COUNTS, TIMES, roughly};
-use crate::page::desk::Desk;
-use crate::page::dom::{El, el, heads, row};
+use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
+use crate::page::dom::{El, el, table_head, table_row};
 use crate::page::field::{Choice, Number, choice_field, number, number_field, select};
+use crate::page::state::PlannerState;
+use crate::page::widgets::fieldset;
 
-/// Width, blocks, heads, inner width and window of a named size.
-const SIZES: [(&str, &str, [u32; 5]); 5] = [
-    ("tiny", "Tiny: 2 blocks of 128", [128, 2, 4, 512, 64]),
-    ("small", "Small: 4 blocks of 256", [256, 4, 4, 1024, 128]),
-    ("medium", "Medium: 8 blocks of 512", [512, 8, 8, 2048, 256]),
-    ("gpt2", "GPT-2 small: 12 blocks of 768", [768, 12, 12, 3072, 1024]),
-    ("billion", "A billion: 20 blocks of 2048", [2048, 20, 16, 8192, 1024]),
+/// Dimensions of a model.
+#[derive(Clone, Copy, PartialEq)]
+struct Size {
+    d_model: u32,
+    layers: u32,
+    heads: u32,
+    d_ff: u32,
+    context: u32,
+}
+
+/// Named sizes: value, label and dimensions.
+const SIZES: [(&str, &str, Size); 5] = [
+    ("tiny", "Tiny: 2 layers, width 128", size(128, 2, 4, 64)),
+    ("small", "Small: 4 layers, width 256", size(256, 4, 4, 128)),
+    ("medium", "Medium: 8 layers, width 512", size(512, 8, 8, 256)),
+    ("gpt2", "GPT-2 small: 12 layers, width 768", size(768, 12, 12, 1024)),
+    ("billion", "1 billion parameters: 20 layers, width 2048", size(2048, 20, 16, 1024)),
 ];
+
+/// A size whose feed-forward part is four times as wide as the model.
+const fn size(d_model: u32, layers: u32, heads: u32, context: u32) -> Size {
+    Size { d_model, layers, heads, d_ff: 4 * d_model, context }
+}
 
 const FAMILY: Choice = Choice {
     id: "family",
     label: "Architecture",
-    hint: "Costs nothing. Another one brings an objective that it can learn.",
+    hint: "Does not affect ε. Some architectures change the training objective too.",
     path: "model.family",
     options: &[
-        ("gpt2", "GPT-2: decoder"),
-        ("decoder", "Gemma’s layout: decoder"),
-        ("t5", "T5 1.0: encoder and decoder"),
-        ("t5_v1_1", "T5 1.1: encoder and decoder"),
-        ("bert", "BERT: encoder"),
+        ("gpt2", "GPT-2 (decoder)"),
+        ("decoder", "Gemma-style (decoder)"),
+        ("t5", "T5 1.0 (encoder–decoder)"),
+        ("t5_v1_1", "T5 1.1 (encoder–decoder)"),
+        ("bert", "BERT (encoder)"),
         ("feed_forward", "Feed-forward"),
     ],
     read: |plan| match plan.model.family {
@@ -42,7 +57,7 @@ const FAMILY: Choice = Choice {
     write: set_family,
 };
 
-/// What only another architecture has goes, and an objective that this one cannot learn.
+/// Sets the architecture. Settings that it does not have are removed, and an objective that it cannot learn is replaced.
 fn set_family(plan: &mut PlanFile, name: &str) {
     let (family, fitting): (Family, &[Objective]) = match name {
         "decoder" => (Family::Decoder, &[Objective::CausalLm]),
@@ -58,7 +73,7 @@ fn set_family(plan: &mut PlanFile, name: &str) {
         (model.kv_heads, model.d_head, model.untied) = (None, None, false);
     }
     if family == Family::FeedForward {
-        // It has no attention; the plan says so by one head.
+        // Without attention, a plan has one head.
         (model.history, model.heads) = (model.history.or(Some(8)), 1);
     } else {
         (model.history, model.hidden) = (None, None);
@@ -70,15 +85,15 @@ fn set_family(plan: &mut PlanFile, name: &str) {
 
 const OBJECTIVE: Choice = Choice {
     id: "objective",
-    label: "Learns to predict",
-    hint: "Costs nothing; an architecture can learn some only.",
+    label: "Training objective",
+    hint: "Does not affect ε. Each architecture supports some of these.",
     path: "training.objective",
     options: &[
-        ("causal_lm", "The next token"),
-        ("span_corruption", "Spans cut out (T5)"),
-        ("prefix_lm", "The rest of a text (T5)"),
+        ("causal_lm", "Next token"),
+        ("span_corruption", "Corrupted spans (T5)"),
+        ("prefix_lm", "Text after a prefix (T5)"),
         ("masked_lm", "Masked tokens (BERT)"),
-        ("masked_lm_next_sentence", "Masked tokens, and the order of two halves (BERT)"),
+        ("masked_lm_next_sentence", "Masked + next sentence"),
     ],
     read: |plan| match plan.training.objective {
         Objective::CausalLm => "causal_lm",
@@ -101,13 +116,9 @@ const OBJECTIVE: Choice = Choice {
 const DEVICE: Choice = Choice {
     id: "device",
     label: "Device",
-    hint: "Speed only; it cannot change ε.",
+    hint: "Affects speed only.",
     path: "performance.device",
-    options: &[
-        ("cpu", "Processor"),
-        ("wgpu", "Graphics processor, WebGPU"),
-        ("cuda", "NVIDIA graphics processor"),
-    ],
+    options: &[("cpu", "CPU"), ("wgpu", "GPU (WebGPU)"), ("cuda", "NVIDIA GPU (CUDA)")],
     read: |plan| match plan.performance.device {
         Device::Cpu => "cpu",
         Device::Wgpu => "wgpu",
@@ -123,91 +134,93 @@ const DEVICE: Choice = Choice {
 };
 
 const NUMBERS: [Number; 6] = [
-    number!("width", "Width", "A multiple of the heads.", true, None, model.d_model),
-    number!("blocks", "Blocks", "Layers of attention.", true, None, model.layers),
-    number!("heads", "Heads", "Attention heads a block.", true, None, model.heads),
-    number!("inner", "Inner width", "Of the feed-forward part.", true, None, model.d_ff),
-    number!("context", "Window", "Tokens the model sees.", true, None, model.context),
+    number!("width", "Width", "A multiple of the number of heads.", true, None, model.d_model),
+    number!("blocks", "Layers", "Transformer blocks.", true, None, model.layers),
+    number!("heads", "Attention heads", "Per layer.", true, None, model.heads),
+    number!("inner", "Feed-forward width", "Inner width of the feed-forward part.", true, None, model.d_ff),
+    number!("context", "Context length", "Tokens that the model sees at once.", true, None, model.context),
     Number {
         id: "physical",
-        label: "Windows at once",
-        hint: "Speed and memory only.",
+        label: "Micro-batch size",
+        hint: "Affects speed and memory only.",
         path: "performance.physical_batch",
-        whole: true,
-        scale: None,
+        integer: true,
+        slider: None,
         read: |plan| plan.performance.physical_batch.map(f64::from),
         write: |plan, value| plan.performance.physical_batch = Some(value as u32),
     },
 ];
 
-/// Model and machine.
-pub fn model(desk: Desk) -> El {
+pub(crate) fn model(state: PlannerState) -> El {
     let load = move |name: String| {
-        if let Some((_, _, sizes)) = SIZES.iter().find(|(size, ..)| *size == name) {
-            let mut plan = desk.plan.get_untracked();
-            let [d_model, layers, heads, d_ff, context] = *sizes;
+        if let Some((_, _, size)) = SIZES.iter().find(|(value, ..)| *value == name) {
+            let mut plan = state.plan.get_untracked();
+            let Size { d_model, layers, heads, d_ff, context } = *size;
             plan.model = Model { d_model, layers, heads, d_ff, context, ..plan.model };
-            desk.replace(plan);
+            state.replace(plan);
         }
     };
-    let chosen = Memo::new(move |_| {
-        desk.plan.with(|plan| {
-            let Model { d_model, layers, heads, d_ff, context, .. } = &plan.model;
-            let own = [*d_model, *layers, *heads, *d_ff, *context];
-            SIZES.iter().find(|(_, _, sizes)| *sizes == own).map_or("own", |(name, ..)| name)
+    let selected = Memo::new(move |_| {
+        state.plan.with(|plan| {
+            let Model { d_model, layers, heads, d_ff, context, .. } = plan.model;
+            let own = Size { d_model, layers, heads, d_ff, context };
+            SIZES.iter().find(|(_, _, size)| *size == own).map_or("custom", |(value, ..)| value)
         })
     });
-    let sizes = SIZES.iter().map(|(name, label, _)| (*name, *label)).chain([("own", "Another")]);
-    let size = el("div").class("field wide").add(el("label").attr("for", "size").add("Size")).add(select(
-        "size",
-        sizes,
-        move || chosen.get(),
-        load,
-    ));
-    let panel = fields("Model and machine")
-        .add(choice_field(desk, FAMILY))
-        .add(choice_field(desk, OBJECTIVE))
-        .add(size);
-    let panel = NUMBERS.into_iter().fold(panel, |panel, of| panel.add(number_field(desk, of)));
-    panel.add(choice_field(desk, DEVICE)).add(machines(desk))
+    let sizes = SIZES.iter().map(|(name, label, _)| (*name, *label)).chain([("custom", "Custom")]);
+    let size = el("div")
+        .class("field wide")
+        .child(el("label").attr("for", "size").child("Size"))
+        .child(select("size", sizes, move || selected.get(), load));
+    let panel = fieldset("Model and hardware")
+        .child(choice_field(state, FAMILY))
+        .child(choice_field(state, OBJECTIVE))
+        .child(size);
+    let panel = NUMBERS.into_iter().fold(panel, |panel, of| panel.child(number_field(state, of)));
+    panel.child(choice_field(state, DEVICE)).child(machines(state))
 }
 
-/// What the plan takes, and how long that is on some machines.
-fn machines(desk: Desk) -> El {
-    let cost = Memo::new(move |_| desk.plan.with(PlanFile::cost));
+/// Size of the model, and estimated time and memory on some machines.
+fn machines(state: PlannerState) -> El {
+    let cost = Memo::new(move |_| state.plan.with(PlanFile::cost));
     let rows = MACHINES.into_iter().map(|machine| {
-        let time = move || roughly(cost.get().seconds_on(&machine), &TIMES);
+        let time = move || approximate(cost.get().seconds_on(&machine), &TIMES);
         let fits = move || {
-            let fits = if cost.get().fits(&machine) { "fits" } else { "too small" };
-            format!("{}, {fits}", roughly(machine.memory, &BYTES))
+            let fits = if cost.get().fits(&machine) { "enough" } else { "too small" };
+            format!("{}, {fits}", approximate(machine.memory, &BYTES))
         };
-        row(machine.name, [el("span").text(time), el("span").text(fits)].map(Into::into))
+        table_row(
+            machine.name,
+            [el("span").dynamic_text(time), el("span").dynamic_text(fits)].map(Into::into),
+        )
     });
-    let told = move || {
+    let summary = move || {
         let Cost { parameters, tokens, flops, bytes } = cost.get();
         format!(
-            "{} parameters, {} tokens, {flops:.1e} operations, at least {} of memory.",
-            roughly(parameters as f64, &COUNTS),
-            roughly(tokens as f64, &COUNTS),
-            roughly(bytes as f64, &BYTES)
+            "{} parameters, {} training tokens, {flops:.1e} operations, at least {} of memory.",
+            approximate(parameters as f64, &COUNTS),
+            approximate(tokens as f64, &COUNTS),
+            approximate(bytes as f64, &BYTES)
         )
     };
     let table = el("table")
         .class("machines")
-        .add(el("caption").add("About how long, by assumed rates, with a machine to itself"))
-        .add(heads(&["Machine", "Time", "Memory"]))
-        .add(rows.fold(el("tbody"), El::add));
+        .child(el("caption").child("Estimated training time"))
+        .child(table_head(&["Machine", "Time", "Memory"]))
+        .child(rows.fold(el("tbody"), El::child));
     let assumed = MACHINES.map(|machine| {
         let (peak, share) = (machine.peak_flops / 1e12, machine.utilization * 100.0);
         format!("{} {peak} × {share} %", machine.name)
     });
-    let formulas = el("p").class("hint").add(format!(
-        "Operations: tokens × (8·P + 12·layers·width·window): 2·P forward, 4·P backward, at most 2·P for the norm of each \
-         gradient, the rest for attention. Tokens: steps × batch × window. Time: operations over the rate in 32 bits. Memory: \
-         weights, gradient sum and two moments in 32 bits, and one physical batch. Assumed rates, 10¹² operations a second \
-         at the most × the part that training reaches: {}. To a factor of two; never part of the promise.",
+    let formulas = el("p").class("hint").child(format!(
+        "Tokens = steps × batch size × context length. Operations = tokens × (8·P + 12·layers·width·context), with P \
+         parameters: 2·P forward, 4·P backward, at most 2·P for gradient norms, the rest for attention. Time = operations / \
+         (peak rate × utilization). Memory = weights, gradient sum and two moments in 32 bits, and one micro-batch. Assumed \
+         peak rates in 10¹² operations per second, times utilization: {}. Expect errors up to a factor of two. ε does not \
+         depend on these estimates.",
         assumed.join("; ")
     ));
-    let formulas = el("details").class("words").add(el("summary").add("By which formulas")).add(formulas);
-    el("div").class("field wide").add(el("p").id("cost").text(told)).add(table).add(formulas)
+    let formulas =
+        el("details").class("more").child(el("summary").child("How this is estimated")).child(formulas);
+    el("div").class("field wide").child(el("p").id("cost").dynamic_text(summary)).child(table).child(formulas)
 }

@@ -1,35 +1,39 @@
-//! What papers state, beside what is certified here.
+//! Published figures beside the certified ones.
 
 use leptos::prelude::*;
 
 use crate::numbers::interval;
-use crate::page::desk::Desk;
-use crate::page::dom::{El, button, el, heads, scroll, section};
-use crate::presets;
+use crate::page::dom::{El, button, el, scrollable, section, table_head};
+use crate::page::state::PlannerState;
+use crate::presets::{self, Preset};
 
-/// Published and verified.
-pub fn papers(desk: Desk) -> El {
-    let found = desk.aside.papers;
-    let rows = presets::papers().enumerate().map(|(at, preset)| {
-        let verified = move || {
-            let bounds =
-                found.with(|all| all.iter().find(|(paper, _)| *paper == at).map(|(_, bounds)| *bounds));
-            bounds.map_or("…".to_owned(), interval)
-        };
-        let open = button("Open", move |_| {
-            if let Some(plan) = preset.plan() {
-                desk.replace(plan);
-            }
-        });
+pub(crate) fn papers(state: PlannerState) -> El {
+    let certified = move |index| {
+        let bounds = state
+            .secondary_results
+            .papers
+            .with(|all| all.iter().find(|(paper, _)| *paper == index).map(|(_, bounds)| *bounds));
+        bounds.map_or("…".to_owned(), interval)
+    };
+    let rows = presets::papers().enumerate().map(|(index, preset)| {
         el("tr")
-            .add(el("th").attr("scope", "row").add(preset.title))
-            .add(el("td").add(preset.published))
-            .add(el("td").class("verified").text(verified))
-            .add(el("td").class("why").add(preset.remark))
-            .add(el("td").add(open.attr("aria-label", &format!("Open {}", preset.title))))
+            .child(el("th").attr("scope", "row").child(preset.title))
+            .child(el("td").child(preset.published))
+            .child(el("td").class("verified").dynamic_text(move || certified(index)))
+            .child(el("td").class("why").child(preset.remark))
+            .child(el("td").child(open(state, preset)))
     });
-    let names = ["Run", "Published ε", "Certified ε", "Why they differ", ""];
-    let table = el("table").id("papers").add(heads(&names)).add(rows.fold(el("tbody"), El::add));
-    section("panel", "papers-title", "Published and verified")
-        .add(scroll("Published figures and certified ones", table))
+    let names = ["Paper", "Published ε", "Certified ε", "Why they differ", ""];
+    let table = el("table").id("papers").child(table_head(&names)).child(rows.fold(el("tbody"), El::child));
+    section("panel", "papers-title", "Published and certified ε")
+        .child(scrollable("Published and certified ε of five papers", table))
+}
+
+fn open(state: PlannerState, preset: &'static Preset) -> El {
+    let open = button("Open", move |_| {
+        if let Some(plan) = preset.plan() {
+            state.replace(plan);
+        }
+    });
+    open.attr("aria-label", &format!("Open {}", preset.title))
 }

@@ -1,72 +1,61 @@
-//! The promise in words, how to run it, and everything as files.
+//! The privacy statement, the commands that run the plan, and the report.
 
 use leptos::prelude::*;
 
-use super::dated;
-use crate::numbers::odds;
-use crate::page::curve::charts;
-use crate::page::desk::Desk;
-use crate::page::dom::{Content, El, button, el, scroll, section};
-use crate::page::files;
+use super::charts::signals;
+use crate::numbers::percent;
+use crate::page::dom::{Content, El, button, el, scrollable, section};
+use crate::page::downloads;
+use crate::page::state::PlannerState;
+use crate::page::widgets::{dimmable, with_outdated_note};
 use crate::report::{COMMANDS, html};
-use crate::statement::paragraphs;
+use crate::statement::{Section, sections};
 
-/// Statement, command and report.
-pub fn statement(desk: Desk) -> El {
+pub(crate) fn statement(state: PlannerState) -> El {
     let text = move || {
-        let paragraphs =
-            desk.certified.with(|it| it.as_ref().map(|(plan, certified)| paragraphs(plan, certified)));
-        let shown = |paragraph: crate::statement::Paragraph| {
-            [el("h3").add(paragraph.heading), el("p").add(paragraph.text)].map(Content::from)
+        let sections =
+            state.certified.with(|it| it.as_ref().map(|(plan, certified)| sections(plan, certified)));
+        let shown = |section: Section| {
+            [el("h3").child(section.heading), el("p").child(section.text)].map(Content::from)
         };
-        paragraphs.into_iter().flatten().flat_map(shown).collect::<Vec<_>>()
+        sections.into_iter().flatten().flat_map(shown).collect::<Vec<_>>()
     };
-    let guess = move || {
-        let times = desk.aside.attacker.get().map(|figures| odds(figures.odds.upper));
-        times.map(|times| {
-            el("p").add(format!(
-                "An attacker who knows everything else, and starts from fifty to fifty, is right at most {times} times in 100."
+    let odds = move || {
+        let chance = state.secondary_results.attacker.get().map(|figures| percent(figures.odds.upper));
+        chance.map(|chance| {
+            el("p").child(format!(
+                "An attacker who knows everything else and starts from even odds is right with a probability of at most \
+                 {chance} %."
             ))
         })
     };
-    let charts = charts(desk);
-    let report = move |_| {
-        let charts: Vec<chart::Chart> = charts.iter().map(Signal::get_untracked).collect();
-        let attacker = desk.aside.attacker.get_untracked();
-        let text = desk.certified.with_untracked(|it| {
-            it.as_ref().map(|(plan, certified)| html(plan, certified, attacker, &charts))
-        });
-        // A browser that refuses a download says so itself.
-        let _ = text.and_then(|text| files::save("report.html", "text/html", &text));
-    };
     let hash = move || {
-        let hash = desk.certified.with(|it| it.as_ref().map(|(_, certified)| certified.hash.clone()));
+        let hash = state.certified.with(|it| it.as_ref().map(|(_, certified)| certified.hash.clone()));
         hash.unwrap_or_default()
     };
-    let hash = el("p").class("hash").add("Plan ").add(el("code").text(hash));
-    outdated(desk, section("panel statement", "statement-title", "In words"))
-        .add(dated(desk.dim, "div", "").live(text))
-        .add(dated(desk.aside.dim, "div", "").live(guess))
-        .add(hash.add(", accountant ").add(accountant::VERSION))
-        .add(el("h3").add("Run it"))
-        .add(scroll("Commands", el("pre").add(el("code").add(COMMANDS))))
-        .add(
-            el("div")
-                .class("files")
-                .add(
-                    button("Save the report", report)
-                        .id("report")
-                        .flag("disabled", move || desk.aside.dim.get()),
-                )
-                .add(button("Print", move |_| drop(window().print())).id("print")),
-        )
+    let hash = el("p").class("hash").child("Plan SHA-256 ").child(el("code").dynamic_text(hash));
+    let save = button("Save report", save_report(state)).id("report");
+    let save = save.dynamic_flag("disabled", move || state.secondary_results.dimmed.get());
+    let print = button("Print", move |_| drop(window().print())).id("print");
+    with_outdated_note(state, section("panel statement", "statement-title", "Privacy statement"))
+        .child(dimmable(state.dimmed, "div", "").dynamic(text))
+        .child(dimmable(state.secondary_results.dimmed, "div", "").dynamic(odds))
+        .child(hash.child(" · accountant ").child(accountant::VERSION))
+        .child(el("h3").child("Run this plan"))
+        .child(scrollable("Commands", el("pre").child(el("code").child(COMMANDS))))
+        .child(el("div").class("files").child(save).child(print))
 }
 
-/// Says in `panel` that what follows belongs to an earlier plan, while the present one is refused.
-pub fn outdated(desk: Desk, panel: El) -> El {
-    let refused = move || desk.refusal.with(Option::is_some);
-    panel.when(refused, || {
-        let text = "The plan above is refused. What follows belongs to the last plan that was certified.";
-        el("p").class("outdated").add(text)
-    })
+/// Saves the report of the last certified plan, with its charts.
+fn save_report(state: PlannerState) -> impl Fn(web_sys::Event) {
+    let charts = signals(state);
+    move |_| {
+        let charts: Vec<chart::Chart> = charts.iter().map(Signal::get_untracked).collect();
+        let attacker = state.secondary_results.attacker.get_untracked();
+        let text = state.certified.with_untracked(|it| {
+            it.as_ref().map(|(plan, certified)| html(plan, certified, attacker, &charts))
+        });
+        // A browser that refuses a download reports it itself.
+        let _ = text.and_then(|text| downloads::save("report.html", "text/html", &text));
+    }
 }

@@ -1,24 +1,24 @@
-//! Batches, steps, clipping and the optimizer.
+//! Batches, steps, clipping, and the optimizer.
 
 use leptos::prelude::*;
 use plan::{
     Adafactor, AdamW, Adaptive, Automatic, BatchPhase, Clipping, Decay, Lamb, Optimizer, PlanFile, Sgd,
 };
 
-use super::fields;
-use crate::numbers::typed_whole;
-use crate::page::desk::Desk;
-use crate::page::dom::{El, button, el, heads, row};
-use crate::page::field::{Choice, Number, choice_field, complaint, number, number_field};
-use crate::scale::Scale;
+use crate::log_scale::LogScale;
+use crate::numbers::parse_integer;
+use crate::page::dom::{El, button, el, table_head, table_row};
+use crate::page::field::{Choice, Number, choice_field, error_at, number, number_field};
+use crate::page::state::PlannerState;
+use crate::page::widgets::fieldset;
 
 const BATCH: Number = Number {
     id: "batch",
-    label: "Expected batch, B",
-    hint: "Units a step draws on average, each with probability B/N. The sum is divided by B.",
+    label: "Expected batch size, B",
+    hint: "Average number of units per step. The gradient sum is divided by B.",
     path: "training.expected_batch_size",
-    whole: true,
-    scale: Some(Scale { least: 1.0, most: 1e6, whole: true }),
+    integer: true,
+    slider: Some(LogScale { min: 1.0, max: 1e6, integer: true }),
     read: |plan| plan.training.expected_batch_size.map(|value| value as f64),
     write: |plan, value| plan.training.expected_batch_size = Some(value as u64),
 };
@@ -26,10 +26,10 @@ const BATCH: Number = Number {
 const STEPS: Number = Number {
     id: "steps",
     label: "Steps, T",
-    hint: "Every step costs.",
+    hint: "Every step uses privacy budget.",
     path: "training.steps",
-    whole: true,
-    scale: Some(Scale { least: 1.0, most: 1e6, whole: true }),
+    integer: true,
+    slider: Some(LogScale { min: 1.0, max: 1e6, integer: true }),
     read: |plan| plan.training.steps.map(|value| value as f64),
     write: |plan, value| {
         plan.training.steps = Some(value as u64);
@@ -41,22 +41,22 @@ const STEPS: Number = Number {
 const CLIP: Number = number!(
     "clip",
     "Clip norm, C",
-    "Largest L2 norm of one unit's gradient. ε depends on σ alone, not on C.",
+    "Largest L2 norm of one unit’s gradient. Does not affect ε.",
     false,
-    Some(Scale { least: 1e-3, most: 100.0, whole: false }),
+    Some(LogScale { min: 1e-3, max: 100.0, integer: false }),
     training.l2_clip_norm
 );
 
 const CLIPPING: Choice = Choice {
     id: "clipping",
-    label: "Clipping",
-    hint: "How a gradient is brought within C. Costs nothing: each way has C as its sensitivity.",
+    label: "Clipping method",
+    hint: "How each gradient is limited to C. Does not affect ε: every method has sensitivity C.",
     path: "training.clipping",
     options: &[
-        ("flat", "Long ones scaled to C"),
-        ("per_layer", "Each layer by itself"),
-        ("automatic", "All scaled to nearly C"),
-        ("adaptive", "C follows a quantile"),
+        ("flat", "Flat (scale down to C)"),
+        ("per_layer", "Per layer"),
+        ("automatic", "Automatic (scale to ≈ C)"),
+        ("adaptive", "Adaptive C (quantile)"),
     ],
     read: |plan| match plan.training.clipping {
         Clipping::Flat => "flat",
@@ -78,11 +78,11 @@ const CLIPPING: Choice = Choice {
 
 const QUANTILE: Number = Number {
     id: "quantile",
-    label: "Quantile",
-    hint: "Share of gradients that are to stay unclipped. Their noisy count is paid by more noise on the gradient, not by ε.",
+    label: "Target quantile",
+    hint: "Share of gradients to leave unclipped. Their noisy count is paid for with more gradient noise, not with ε.",
     path: "training.clipping.adaptive.quantile",
-    whole: false,
-    scale: None,
+    integer: false,
+    slider: None,
     read: |plan| match plan.training.clipping {
         Clipping::Adaptive(adaptive) => Some(adaptive.quantile),
         _ => None,
@@ -97,7 +97,7 @@ const QUANTILE: Number = Number {
 const OPTIMIZER: Choice = Choice {
     id: "optimizer",
     label: "Optimizer",
-    hint: "Costs nothing: it sees the noisy gradient alone.",
+    hint: "Does not affect ε: it sees only the noisy gradient.",
     path: "training.optimizer",
     options: &[("adamw", "AdamW"), ("sgd", "SGD"), ("adafactor", "Adafactor"), ("lamb", "LAMB")],
     read: |plan| match plan.training.optimizer {
@@ -119,16 +119,16 @@ const OPTIMIZER: Choice = Choice {
 const PEAK: Number = number!(
     "rate",
     "Peak learning rate",
-    "Reached after the warm-up.",
+    "Reached at the end of warm-up.",
     false,
-    Some(Scale { least: 1e-6, most: 10.0, whole: false }),
+    Some(LogScale { min: 1e-6, max: 10.0, integer: false }),
     training.learning_rate.peak
 );
 
 const WARMUP: Number = number!(
     "warmup",
     "Warm-up steps",
-    "Linear growth to the peak.",
+    "The rate grows linearly to its peak.",
     true,
     None,
     training.learning_rate.warmup_steps
@@ -136,15 +136,15 @@ const WARMUP: Number = number!(
 
 const DECAY: Choice = Choice {
     id: "decay",
-    label: "Then",
-    hint: "How the learning rate falls to the last step.",
+    label: "Learning rate decay",
+    hint: "How the rate falls after warm-up.",
     path: "training.learning_rate.decay",
     options: &[
-        ("constant", "stay at the peak"),
-        ("cosine", "half a cosine"),
-        ("linear", "a straight line"),
-        ("quadratic", "a parabola"),
-        ("rsqrt", "one over the root of the step"),
+        ("constant", "Constant"),
+        ("cosine", "Cosine"),
+        ("linear", "Linear"),
+        ("quadratic", "Quadratic"),
+        ("rsqrt", "Inverse square root"),
     ],
     read: |plan| match plan.training.learning_rate.decay {
         Decay::Constant => "constant",
@@ -164,63 +164,67 @@ const DECAY: Choice = Choice {
     },
 };
 
-/// Training.
-pub fn training(desk: Desk) -> El {
-    let scheduled = move || desk.plan.with(|plan| plan.training.batch_schedule.is_some());
-    let adaptive = move || desk.plan.with(|plan| matches!(plan.training.clipping, Clipping::Adaptive(_)));
+pub(crate) fn training(state: PlannerState) -> El {
+    let scheduled = move || state.plan.with(|plan| plan.training.batch_schedule.is_some());
+    let adaptive = move || state.plan.with(|plan| matches!(plan.training.clipping, Clipping::Adaptive(_)));
     let single = move || {
-        let phases = button("Change the batch as training goes on", move |_| phased(desk));
-        vec![number_field(desk, BATCH), number_field(desk, STEPS), phases.id("phases").class("remedy")]
+        let phases = button("Use a batch schedule", move |_| start_schedule(state));
+        vec![number_field(state, BATCH), number_field(state, STEPS), phases.id("phases").class("quick-fix")]
     };
-    fields("Training")
-        .when(scheduled, move || schedule(desk))
-        .when(move || !scheduled(), single)
-        .add(number_field(desk, CLIP))
-        .add(choice_field(desk, CLIPPING))
-        .when(adaptive, move || number_field(desk, QUANTILE))
-        .add(choice_field(desk, OPTIMIZER))
-        .add(number_field(desk, PEAK))
-        .add(number_field(desk, WARMUP))
-        .add(choice_field(desk, DECAY))
+    fieldset("Training")
+        .show_when(scheduled, move || schedule(state))
+        .show_when(move || !scheduled(), single)
+        .child(number_field(state, CLIP))
+        .child(choice_field(state, CLIPPING))
+        .show_when(adaptive, move || number_field(state, QUANTILE))
+        .child(choice_field(state, OPTIMIZER))
+        .child(number_field(state, PEAK))
+        .child(number_field(state, WARMUP))
+        .child(choice_field(state, DECAY))
 }
 
-/// Phases, each of so many steps at its own batch size.
-fn schedule(desk: Desk) -> El {
-    let count = Memo::new(move |_| desk.plan.with(|plan| plan.training.phases().len()));
-    let rows = move || (0..count.get()).map(|at| phase(desk, at, count.get() == 1)).collect::<Vec<_>>();
-    let add = move |_| edit(desk, |phases| phases.extend(phases.last().copied()));
-    let level = move |_| {
-        let mut plan = desk.plan.get_untracked();
-        level(&mut plan);
-        desk.replace(plan);
+/// The phases of a batch schedule: steps, and the batch size during them.
+fn schedule(state: PlannerState) -> El {
+    let count = Memo::new(move |_| state.plan.with(|plan| plan.training.phases().len()));
+    let rows =
+        move || (0..count.get()).map(|index| phase_row(state, index, count.get() == 1)).collect::<Vec<_>>();
+    let add = move |_| edit_phases(state, |phases| phases.extend(phases.last().copied()));
+    let flatten = move |_| {
+        let mut plan = state.plan.get_untracked();
+        use_one_batch_size(&mut plan);
+        state.replace(plan);
     };
     let table = el("table")
         .class("phases")
-        .add(el("caption").add("Batch schedule"))
-        .add(heads(&["Phase", "Steps", "Expected batch", ""]))
-        .add(el("tbody").live(rows));
-    let buttons = el("div").class("files").add(button("Add a phase", add).id("add-phase"));
-    let level = button("Use one batch size for all steps", level).id("level").class("remedy");
+        .child(el("caption").child("Batch schedule"))
+        .child(table_head(&["Phase", "Steps", "Expected batch size", ""]))
+        .child(el("tbody").dynamic(rows));
+    let buttons = el("div").class("files").child(button("Add a phase", add).id("add-phase"));
+    let flatten = button("Use one batch size for all steps", flatten).id("one-batch-size").class("quick-fix");
     el("div")
         .class("field wide")
-        .add(table)
-        .live(move || complaint(desk, "training.batch_schedule"))
-        .add(buttons.add(level))
+        .child(table)
+        .dynamic(move || error_at(state, "training.batch_schedule"))
+        .child(buttons.child(flatten))
 }
 
-fn phase(desk: Desk, at: usize, alone: bool) -> El {
-    let number = at + 1;
+fn phase_row(state: PlannerState, index: usize, only: bool) -> El {
+    let number = index + 1;
     let input = move |what: &str, id: &str, read: fn(&BatchPhase) -> u64, set: fn(&mut BatchPhase, u64)| {
         let value = move || {
-            desk.plan.with(|plan| plan.training.phases().get(at).map(read)).unwrap_or_default().to_string()
+            state
+                .plan
+                .with(|plan| plan.training.phases().get(index).map(read))
+                .unwrap_or_default()
+                .to_string()
         };
-        let write = move |text: String| match typed_whole(&text) {
-            Ok(number) => edit(desk, |phases| {
-                if let Some(phase) = phases.get_mut(at) {
+        let write = move |text: String| match parse_integer(&text) {
+            Ok(number) => edit_phases(state, |phases| {
+                if let Some(phase) = phases.get_mut(index) {
                     set(phase, number);
                 }
             }),
-            Err(slip) => desk.announce(slip),
+            Err(message) => state.announce(message),
         };
         el("input")
             .attr("type", "text")
@@ -231,27 +235,27 @@ fn phase(desk: Desk, at: usize, alone: bool) -> El {
             .on_value("change", write)
     };
     let remove = move |_| {
-        edit(desk, |phases| {
-            phases.remove(at);
+        edit_phases(state, |phases| {
+            phases.remove(index);
         })
     };
     let remove = button("Remove", remove).attr("aria-label", &format!("Remove phase {number}"));
     let cells = [
         input("Steps", "steps", |phase| phase.steps, |phase, n| phase.steps = n),
         input(
-            "Expected batch",
+            "Expected batch size",
             "batch",
             |phase| phase.expected_batch_size,
             |phase, n| phase.expected_batch_size = n,
         ),
-        remove.flag("disabled", move || alone),
+        remove.dynamic_flag("disabled", move || only),
     ];
-    row(number.to_string(), cells.map(Into::into))
+    table_row(number.to_string(), cells.map(Into::into))
 }
 
-/// Changes the phases as one step of undo.
-fn edit(desk: Desk, change: impl FnOnce(&mut Vec<BatchPhase>)) {
-    let mut plan = desk.plan.get_untracked();
+/// Changes the phases as one undo step.
+fn edit_phases(state: PlannerState, change: impl FnOnce(&mut Vec<BatchPhase>)) {
+    let mut plan = state.plan.get_untracked();
     let mut phases = plan.training.phases();
     change(&mut phases);
     let training = &mut plan.training;
@@ -259,17 +263,17 @@ fn edit(desk: Desk, change: impl FnOnce(&mut Vec<BatchPhase>)) {
     training.batch_schedule = Some(phases);
     let warmup = plan.training.learning_rate.warmup_steps;
     plan.training.learning_rate.warmup_steps = warmup.min(plan.training.total_steps());
-    desk.replace(plan);
+    state.replace(plan);
 }
 
-/// Splits the run into two phases, the second at twice the batch as far as N allows.
-fn phased(desk: Desk) {
-    let most = desk.plan.with_untracked(|plan| plan.data.units);
-    edit(desk, |phases| {
+/// Splits the run into two phases. The second one has twice the batch size, or N.
+fn start_schedule(state: PlannerState) {
+    let max = state.plan.with_untracked(|plan| plan.data.units);
+    edit_phases(state, |phases| {
         if let [only] = phases.as_mut_slice() {
             let later = BatchPhase {
                 steps: (only.steps / 2).max(1),
-                expected_batch_size: only.expected_batch_size.saturating_mul(2).min(most),
+                expected_batch_size: only.expected_batch_size.saturating_mul(2).min(max),
             };
             only.steps = only.steps.saturating_sub(later.steps).max(1);
             phases.push(later);
@@ -277,8 +281,8 @@ fn phased(desk: Desk) {
     });
 }
 
-/// The same number of steps at the largest batch.
-fn level(plan: &mut PlanFile) {
+/// The same number of steps, all with the largest batch size.
+fn use_one_batch_size(plan: &mut PlanFile) {
     let phases = plan.training.phases();
     plan.training.steps = Some(plan.training.total_steps());
     plan.training.expected_batch_size = phases.iter().map(|phase| phase.expected_batch_size).max();

@@ -1,20 +1,20 @@
-//! Where the tokens come from.
+//! The tokenizer and its vocabulary.
 
 use leptos::prelude::*;
 use plan::{PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
 
-use super::fields;
-use crate::page::desk::Desk;
+use crate::log_scale::LogScale;
 use crate::page::dom::El;
-use crate::page::field::{Choice, Number, Words, choice_field, number_field, words_field};
-use crate::scale::Scale;
+use crate::page::field::{Choice, Number, Text, choice_field, number_field, text_field};
+use crate::page::state::PlannerState;
+use crate::page::widgets::fieldset;
 
 const KIND: Choice = Choice {
     id: "tokenizer",
-    label: "Tokens",
-    hint: "Learnt from the private text they cost privacy and fit it; the others cost nothing.",
+    label: "Tokenizer",
+    hint: "A vocabulary learned privately fits the text, but uses privacy budget. The other choices are free.",
     path: "tokenizer",
-    options: &[("train", "Learnt from the text"), ("public", "A public tokenizer.json"), ("bytes", "Bytes")],
+    options: &[("train", "Learned privately"), ("public", "A public tokenizer.json"), ("bytes", "Bytes")],
     read: |plan| match plan.tokenizer {
         Tokenizer::Train(_) => "train",
         Tokenizer::Public(_) => "public",
@@ -26,10 +26,10 @@ const KIND: Choice = Choice {
 const SIZE: Number = Number {
     id: "vocab-size",
     label: "Vocabulary size",
-    hint: "At most so many tokens, bytes and special ones included.",
+    hint: "Maximum number of tokens, including byte and special tokens.",
     path: "tokenizer.train.vocab_size",
-    whole: true,
-    scale: Some(Scale { least: 300.0, most: 65_536.0, whole: true }),
+    integer: true,
+    slider: Some(LogScale { min: 300.0, max: 65_536.0, integer: true }),
     read: |plan| match &plan.tokenizer {
         Tokenizer::Train(trained) => Some(f64::from(trained.vocab_size)),
         Tokenizer::Public(_) | Tokenizer::Bytes => None,
@@ -41,21 +41,21 @@ const SIZE: Number = Number {
     },
 };
 
-/// Names and labels.
+/// Names and labels of the release methods.
 const RELEASE_METHODS: [(&str, &str); ReleaseMethod::ALL.len()] = {
     let mut options = [("", ""); ReleaseMethod::ALL.len()];
-    let mut at = 0;
-    while at < options.len() {
-        options[at] = (ReleaseMethod::ALL[at].name(), ReleaseMethod::ALL[at].label());
-        at += 1;
+    let mut index = 0;
+    while index < options.len() {
+        options[index] = (ReleaseMethod::ALL[index].name(), ReleaseMethod::ALL[index].label());
+        index += 1;
     }
     options
 };
 
 const RELEASE: Choice = Choice {
     id: "release",
-    label: "Words are released by",
-    hint: "All cost the same; they differ in how many words the same budget finds.",
+    label: "Word release method",
+    hint: "All methods have the same ε. They differ in how many words they find.",
     path: "tokenizer.train.release",
     options: &RELEASE_METHODS,
     read: |plan| match &plan.tokenizer {
@@ -69,10 +69,10 @@ const RELEASE: Choice = Choice {
     },
 };
 
-const FILE: Words = Words {
+const FILE: Text = Text {
     id: "tokenizer-path",
-    label: "tokenizer.json",
-    hint: "Made without the private text; relative to the plan.",
+    label: "Path of tokenizer.json",
+    hint: "Must be made without the private text. Relative to plan.json.",
     path: "tokenizer.public.path",
     read: |plan| match &plan.tokenizer {
         Tokenizer::Public(public) => public.path.clone(),
@@ -97,12 +97,11 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
     }
 }
 
-/// Vocabulary.
-pub fn vocabulary(desk: Desk) -> El {
-    let trained = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
-    let public = move || desk.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Public(_)));
-    fields("Vocabulary")
-        .add(choice_field(desk, KIND))
-        .when(trained, move || vec![number_field(desk, SIZE), choice_field(desk, RELEASE)])
-        .when(public, move || words_field(desk, FILE))
+pub(crate) fn vocabulary(state: PlannerState) -> El {
+    let trained = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
+    let public = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Public(_)));
+    fieldset("Vocabulary")
+        .child(choice_field(state, KIND))
+        .show_when(trained, move || vec![number_field(state, SIZE), choice_field(state, RELEASE)])
+        .show_when(public, move || text_field(state, FILE))
 }

@@ -1,32 +1,33 @@
-//! Answers to the page's questions. Every figure comes from `plan` and `accountant`.
+//! Carries out the page's tasks. Every figure comes from `plan` and `accountant`.
+
+mod analysis;
 
 use accountant::budget;
 use plan::{CertifiedPlan, NoiseMultipliers, Plan, PlanError, PlanFile};
 
-use crate::ask::{
-    Answer, Axis, Certified, NoiseFigures, PhaseFigures, Refusal, ReleaseFigures, Reply, Request, Sought,
-    Task, Variation,
+use crate::protocol::{
+    Answer, Certified, NoiseFigures, Parameter, PhaseFigures, Refusal, ReleaseFigures, Request, Response,
+    SolveRequest, Task, Variation,
 };
-use crate::explain;
 
-/// Answers one request.
+/// Carries out one request.
 #[must_use]
-pub fn reply(request: &Request) -> Reply {
+pub fn handle(request: &Request) -> Response {
     let outcome = match &request.task {
         Task::Certify(text) => certify(text).map(|certified| Answer::Certified(Box::new(certified))),
-        Task::Read(text) => PlanFile::parse(text).map(|file| Answer::Plan(crate::text(&file))),
+        Task::Parse(text) => PlanFile::parse(text).map(|plan| Answer::Plan(plan.text())),
         Task::Vary(variation) => vary(variation),
-        Task::Solve(sought) => solve(sought),
-        Task::Promise(promise) => explain::promise(promise).map(Answer::Promised),
-        Task::Explain(explanation) => explain::explain(explanation),
+        Task::Solve(request) => solve(request),
+        Task::Convert(conversion) => analysis::epsilon_of(conversion).map(Answer::Converted),
+        Task::Analyze(request) => analysis::analyze(request),
     };
-    Reply { id: request.id, outcome: outcome.map_err(|error| refusal(&error, &request.task)) }
+    Response { id: request.id, outcome: outcome.map_err(|error| refusal(&error, &request.task)) }
 }
 
-/// What the plan in `text` costs.
+/// Certifies the plan in `text`.
 ///
 /// # Errors
-/// Whatever the trainer would say of the same text.
+/// The error that the trainer reports for the same text.
 pub fn certify(text: &str) -> Result<Certified, PlanError> {
     let certified = Plan::try_from(PlanFile::parse(text)?)?.certify()?;
     Ok(figures(&certified))
@@ -51,7 +52,7 @@ fn figures(certified: &CertifiedPlan) -> Certified {
     Certified {
         epsilon: certified.epsilon(),
         delta: certified.delta().get(),
-        fixed_text: fixed(certified),
+        plan_with_noise: plan_with_noise(certified),
         phases,
         release,
         hash: certified.hash().to_owned(),
@@ -59,26 +60,26 @@ fn figures(certified: &CertifiedPlan) -> Certified {
     }
 }
 
-/// The plan with the noise it was found to need and no promise, so that a variation states its own ε.
-fn fixed(certified: &CertifiedPlan) -> String {
+/// The plan with its calibrated noise and without a target, so that each variation has its own ε.
+fn plan_with_noise(certified: &CertifiedPlan) -> String {
     let mut file = certified.plan().file().clone();
     let training = certified.phases().first().map_or(f64::NAN, |phase| phase.noise_multiplier());
     let tokenizer = certified.tokenizer_release().map(|release| release.noise_multiplier);
     file.privacy.epsilon = None;
     file.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer, training });
-    crate::text(&file)
+    file.text()
 }
 
 fn vary(variation: &Variation) -> Result<Answer, PlanError> {
-    let mut file = PlanFile::parse(&variation.text)?;
-    match variation.axis {
-        Axis::Noise => {
+    let mut file = PlanFile::parse(&variation.plan)?;
+    match variation.parameter {
+        Parameter::NoiseMultiplier => {
             if let Some(noise) = &mut file.privacy.noise_multipliers {
                 noise.training = variation.value;
             }
         }
-        Axis::Steps => stop_after(&mut file, variation.value as u64),
-        Axis::Batch => {
+        Parameter::Steps => stop_after(&mut file, variation.value as u64),
+        Parameter::BatchSize => {
             file.training.expected_batch_size = Some(variation.value as u64);
             return needed_noise(file);
         }
@@ -86,7 +87,7 @@ fn vary(variation: &Variation) -> Result<Answer, PlanError> {
     Ok(Answer::Epsilon(Plan::try_from(file)?.certify()?.epsilon()))
 }
 
-/// The noise with which the plan keeps its promise.
+/// The noise that the plan needs for its target ε.
 fn needed_noise(mut file: PlanFile) -> Result<Answer, PlanError> {
     file.privacy.noise_multipliers = None;
     let certified = Plan::try_from(file)?.certify()?;
@@ -94,22 +95,22 @@ fn needed_noise(mut file: PlanFile) -> Result<Answer, PlanError> {
         noise_multiplier: phase.noise_multiplier(),
         noise_batch_ratio: phase.noise_batch_ratio(),
     });
-    Ok(figures.map_or(Answer::Nothing, Answer::Noise))
+    Ok(figures.map_or(Answer::Unavailable, Answer::Noise))
 }
 
-fn solve(sought: &Sought) -> Result<Answer, PlanError> {
-    let solved = crate::text(&PlanFile::parse(&sought.text)?.solved_for(sought.unknown)?);
+fn solve(request: &SolveRequest) -> Result<Answer, PlanError> {
+    let solved = PlanFile::parse(&request.plan)?.solved_for(request.unknown)?.text();
     let certified = certify(&solved)?;
     Ok(Answer::Solved(solved, Box::new(certified)))
 }
 
-/// The same plan, ended early and without spare steps: what has been spent by then.
+/// Ends the plan after `steps` steps and drops its spare steps, so that its ε is what has been spent by then.
 fn stop_after(file: &mut PlanFile, steps: u64) {
-    let mut left = steps;
+    let mut remaining = steps;
     let mut phases = file.training.phases();
     phases.retain_mut(|phase| {
-        phase.steps = phase.steps.min(left);
-        left -= phase.steps;
+        phase.steps = phase.steps.min(remaining);
+        remaining -= phase.steps;
         phase.steps > 0
     });
     file.privacy.spare_steps = 0;
@@ -127,9 +128,9 @@ fn refusal(error: &PlanError, task: &Task) -> Refusal {
         }
         PlanError::Overstated { stated, upper, delta, .. } => (
             "privacy.epsilon".to_owned(),
-            format!("ε = {stated} is promised, but this noise gives ε ≤ {upper} at δ = {delta}"),
+            format!("the target is ε = {stated}, but this noise gives ε ≤ {upper} at δ = {delta}"),
             format!("ε ≥ {upper}"),
-            "raise the promise, or let the noise be calibrated".to_owned(),
+            "raise the target, or let the noise be calibrated".to_owned(),
         ),
         PlanError::Version { given, known, fix } => {
             ("version".to_owned(), given.clone(), known.to_string(), (*fix).to_owned())
@@ -147,10 +148,10 @@ fn refusal(error: &PlanError, task: &Task) -> Refusal {
         _ => None,
     };
     let units = match task {
-        Task::Certify(text) | Task::Solve(Sought { text, .. }) => {
-            PlanFile::unchecked(text).map(|file| file.data.units)
+        Task::Certify(plan) | Task::Solve(SolveRequest { plan, .. }) => {
+            PlanFile::unchecked(plan).map(|file| file.data.units)
         }
-        Task::Read(_) | Task::Vary(_) | Task::Promise(_) | Task::Explain(_) => None,
+        Task::Parse(_) | Task::Vary(_) | Task::Convert(_) | Task::Analyze(_) => None,
     };
     let default_delta = units.map(budget::default_delta);
     Refusal { path, given, allowed, fix, attainable_epsilon, default_delta }

@@ -1,4 +1,4 @@
-//! Files that the page makes, handed to the browser's own download.
+//! Downloads of files that the page creates.
 
 use js_sys::{Array, encode_uri_component};
 use leptos::prelude::document;
@@ -9,18 +9,18 @@ use web_sys::{
     Url,
 };
 
-/// Pixels of a PNG for each of the drawing's own.
-const SHARPNESS: f64 = 2.0;
+/// Pixels of a PNG per pixel of the drawing.
+const PNG_SCALE: f64 = 2.0;
 
-/// Offers `text` as the file `name`; `None` when the browser refuses.
-pub fn save(name: &str, kind: &str, text: &str) -> Option<()> {
+/// Downloads `text` as the file `name`. `None` if the browser refuses.
+pub(crate) fn save(name: &str, kind: &str, text: &str) -> Option<()> {
     let options = BlobPropertyBag::new();
     options.set_type(kind);
     let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &options).ok()?;
-    offer(name, &blob)
+    download(name, &blob)
 }
 
-fn offer(name: &str, blob: &Blob) -> Option<()> {
+fn download(name: &str, blob: &Blob) -> Option<()> {
     let address = Url::create_object_url_with_blob(blob).ok()?;
     let anchor: HtmlAnchorElement = document().create_element("a").ok()?.dyn_into().ok()?;
     anchor.set_href(&address);
@@ -29,28 +29,29 @@ fn offer(name: &str, blob: &Blob) -> Option<()> {
     Url::revoke_object_url(&address).ok()
 }
 
-/// Offers an SVG's text as pixels. The drawing travels as a data address: the page's policy allows no other source.
-pub fn save_png(name: &str, svg: &str) -> Option<()> {
+/// Downloads an SVG as a PNG. The image is loaded from a data URL, the only source that the page's security policy allows.
+pub(crate) fn save_png(name: &str, svg: &str) -> Option<()> {
     let image = HtmlImageElement::new().ok()?;
     let name = name.to_owned();
-    let drawn = image.clone();
+    let loaded = image.clone();
     let on_load = Closure::once_into_js(move || {
-        // A browser without canvas has nothing to save; the SVG is there.
-        let _ = paint(&drawn, name);
+        // Without a canvas there is no PNG; the SVG can still be saved.
+        let _ = rasterize(&loaded, name);
     });
     image.set_onload(Some(on_load.unchecked_ref()));
     image.set_src(&format!("data:image/svg+xml;charset=utf-8,{}", String::from(encode_uri_component(svg))));
     Some(())
 }
 
-fn paint(image: &HtmlImageElement, name: String) -> Option<()> {
+fn rasterize(image: &HtmlImageElement, name: String) -> Option<()> {
     let canvas: HtmlCanvasElement = document().create_element("canvas").ok()?.dyn_into().ok()?;
-    let (width, height) = (f64::from(image.width()) * SHARPNESS, f64::from(image.height()) * SHARPNESS);
+    let (width, height) = (f64::from(image.width()) * PNG_SCALE, f64::from(image.height()) * PNG_SCALE);
     canvas.set_width(width as u32);
     canvas.set_height(height as u32);
     let context: CanvasRenderingContext2d = canvas.get_context("2d").ok()??.dyn_into().ok()?;
     context.draw_image_with_html_image_element_and_dw_and_dh(image, 0.0, 0.0, width, height).ok()?;
-    let done =
-        Closure::once_into_js(move |blob: Option<Blob>| blob.and_then(|blob| offer(&name, &blob)).is_some());
+    let done = Closure::once_into_js(move |blob: Option<Blob>| {
+        blob.and_then(|blob| download(&name, &blob)).is_some()
+    });
     canvas.to_blob(done.unchecked_ref()).ok()
 }

@@ -1,54 +1,56 @@
-//! What the page asks the worker that looks at text, and what comes back. The text goes to that worker alone.
+//! Vocabulary previews: messages between the page and the worker that reads the text. Only that worker sees the text.
+
+#[cfg(feature = "page")]
+pub mod worker;
 
 use dp_tokenizer::preview::{Preview, PreviewError, Settings};
 use dp_tokenizer::release::Method;
 use plan::{PlanFile, Tokenizer};
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Certified;
+use crate::protocol::Certified;
 
-/// Largest file taken, bytes.
-pub const MOST_BYTES: f64 = 200e6;
+/// Largest file accepted, in bytes.
+pub(crate) const MAX_FILE_BYTES: f64 = 200e6;
 
-/// Bytes that the worker reads at once.
-pub const SLICE: usize = 4 << 20;
+/// Bytes that the worker reads at a time.
+const CHUNK_BYTES: usize = 4 << 20;
 
-/// A numbered preview.
+/// Starts a preview. The text or the file travels beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Errand {
-    /// Comes back in every report.
-    pub id: u64,
-    /// How to cut and release.
-    pub settings: Settings,
+pub(crate) struct PreviewRequest {
+    /// Copied into every message about this preview.
+    pub(crate) id: u64,
+    /// How to split the text into units and release its words.
+    pub(crate) settings: Settings,
 }
 
-/// How a preview goes.
+/// State of a preview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
-    /// So many bytes are read.
-    Read(f64),
-    /// All is read; words are being released and vocabularies trained.
+pub(crate) enum PreviewStatus {
+    /// Bytes read so far.
+    Reading(f64),
+    /// The whole text is read. Words are being released and vocabularies trained.
     Training,
-    /// Done.
-    Seen(Box<Preview>),
+    /// The result.
+    Done(Box<Preview>),
     /// Why there is no preview.
-    Refused(String),
+    Failed(String),
 }
 
-/// A report on the errand of the same number.
+/// A message about the preview with the same number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Numbered {
-    /// Number of the errand.
-    pub id: u64,
-    /// How it goes.
-    pub report: Report,
+pub(crate) struct PreviewMessage {
+    /// Number of the request.
+    pub(crate) id: u64,
+    /// State of the preview.
+    pub(crate) status: PreviewStatus,
 }
 
-/// The settings that a certified plan gives its vocabulary, released by another method where one is named; `None` where
-/// the plan releases none.
-#[must_use]
-pub fn settings(
+/// Settings of a preview with the vocabulary's noise and threshold from a certified plan. `other` replaces the plan's
+/// release method; `json` says that each line is a JSON object. `None` if the plan releases no vocabulary.
+pub(crate) fn settings(
     plan: &PlanFile,
     certified: &Certified,
     other: Option<Method>,
@@ -69,15 +71,15 @@ pub fn settings(
     })
 }
 
-/// A refusal with what to do about it.
-#[must_use]
-pub fn refused(error: &PreviewError) -> String {
+/// An error, and what to do about it.
+fn error_text(error: &PreviewError) -> String {
     let advice = match error {
         PreviewError::Train(_) => {
-            " With these settings too few words survive: raise the promised ε or the share of the vocabulary, or give more text."
+            " Too few words are released with these settings. Raise the target ε or the vocabulary’s share of the budget, \
+             or use more text."
         }
         PreviewError::Binary | PreviewError::Units(_) => {
-            " Choose a .txt file, or .jsonl with one object a line."
+            " Choose a .txt file, or a .jsonl file with one object per line."
         }
         _ => "",
     };
@@ -87,10 +89,9 @@ pub fn refused(error: &PreviewError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::certify;
+    use crate::handler::certify;
     use crate::presets::PRESETS;
 
-    /// The preview spends what the plan gives its vocabulary, by the plan's own event.
     #[test]
     fn a_preview_has_the_noise_and_threshold_of_the_plan() {
         let plan = PRESETS[0].plan().unwrap();

@@ -1,0 +1,93 @@
+//! The sticky header: ε, δ, the plan's status, and the plan's actions.
+
+use leptos::prelude::*;
+
+use super::dom::{El, button, el, input_of};
+use super::plan_io;
+use super::state::PlannerState;
+use crate::numbers::{rounded_down, rounded_up};
+use crate::statement::is_public;
+
+/// The header of the page.
+pub(crate) fn header(state: PlannerState) -> El {
+    let title = el("h1").child("Privacy planner");
+    let title = title
+        .child(el("span").class("plan-name").dynamic_text(move || state.plan.with(|plan| plan.name.clone())));
+    el("header").child(title).child(headline(state)).child(actions(state))
+}
+
+/// ε from above and below, δ, μ and the status.
+fn headline(state: PlannerState) -> El {
+    let refused = move || state.refusal.with(Option::is_some);
+    let status = Memo::new(move |_| match (refused(), state.dimmed.get()) {
+        (true, _) => ("status refused", "✕ Not valid"),
+        (false, true) => ("status busy", "… Computing"),
+        (false, false) if state.plan.with(is_public) => ("status refused", "✕ Not private"),
+        (false, false) => ("status certified", "✓ Certified"),
+    });
+    let epsilon = move || {
+        let epsilon = state.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon));
+        epsilon.filter(|_| !refused() && !state.plan.with(is_public))
+    };
+    let upper = move || {
+        epsilon().map_or("ε –".to_owned(), |bounds| format!("ε ≤ {}", rounded_up(bounds.upper, 4)))
+    };
+    let lower = move || {
+        epsilon().map_or(String::new(), |bounds| format!("(and ≥ {})", rounded_down(bounds.lower, 4)))
+    };
+    let delta = move || format!("at δ = {:e}", state.plan.with(|plan| plan.privacy.delta));
+    let mu = move || {
+        let attacker = state.secondary_results.attacker.get().filter(|_| !refused());
+        attacker.map_or(String::new(), |figures| format!("μ ≤ {}", rounded_up(figures.mu.upper, 3)))
+    };
+    let exact = |end: fn(accountant::Bounds) -> f64| move || epsilon().map(|bounds| end(bounds).to_string());
+    el("p")
+        .class("headline")
+        .toggle_class("stale", move || state.dimmed.get())
+        .dynamic_attr("aria-busy", move || Some(state.stale.get().to_string()))
+        .child(
+            el("span")
+                .class("epsilon")
+                .id("epsilon")
+                .dynamic_attr("data-exact", exact(|bounds| bounds.upper))
+                .dynamic_attr("data-lower", exact(|bounds| bounds.lower))
+                .dynamic_text(upper),
+        )
+        .child(el("span").class("bounds").dynamic_text(lower))
+        .child(el("span").class("delta").dynamic_text(delta))
+        .child(
+            el("span")
+                .class("delta mu")
+                .toggle_class("stale", move || state.secondary_results.stale.get())
+                .dynamic_text(mu),
+        )
+        .child(
+            el("span")
+                .id("status")
+                .dynamic_attr("class", move || Some(status.get().0.to_owned()))
+                .dynamic_text(move || status.get().1.to_owned()),
+        )
+}
+
+/// Undo, redo, link, open and save.
+fn actions(state: PlannerState) -> El {
+    let unsaved = move || state.dimmed.get() || state.refusal.with(Option::is_some);
+    let file = el("input").id("import").attr("type", "file").attr("accept", ".json,.html,application/json");
+    let file = file.on("change", move |event| {
+        if let Some(input) = input_of(&event) {
+            plan_io::open_file(state, &input);
+        }
+    });
+    let undo = button("Undo", move |_| state.undo()).id("undo");
+    let redo = button("Redo", move |_| state.redo()).id("redo");
+    let save = button("Save plan.json", move |_| plan_io::save(state)).id("export").class("primary");
+    el("div")
+        .class("actions")
+        .attr("role", "toolbar")
+        .attr("aria-label", "Plan")
+        .child(undo.dynamic_flag("disabled", move || !state.can_undo()))
+        .child(redo.dynamic_flag("disabled", move || !state.can_redo()))
+        .child(button("Create link", move |_| plan_io::write_link(state)).id("link"))
+        .child(el("span").class("file").child(file).child(el("label").attr("for", "import").child("Open…")))
+        .child(save.dynamic_flag("disabled", unsaved))
+}

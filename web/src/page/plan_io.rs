@@ -1,0 +1,77 @@
+//! Saves and opens plans: as files and as links.
+
+use js_sys::{decode_uri_component, encode_uri_component};
+use leptos::prelude::*;
+use plan::{PlanFile, Source};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::HtmlInputElement;
+
+use super::client;
+use super::downloads;
+use super::state::PlannerState;
+use crate::report::plan_in;
+
+/// Prefix of a link's fragment. The number is the version of `plan.json`.
+const LINK_PREFIX: &str = "#plan1=";
+/// Larger files are not read: a plan is about a page of text.
+const MAX_PLAN_BYTES: f64 = 1e6;
+
+/// Saves the certified text as `plan.json`.
+pub(crate) fn save(state: PlannerState) {
+    if state.stale.get_untracked() {
+        return state.announce("This plan is not certified yet.");
+    }
+    let text = state.plan.with_untracked(PlanFile::text);
+    state.announce(match downloads::save("plan.json", "application/json", &text) {
+        Some(()) => "Saved plan.json",
+        None => "The browser refused to save the file.",
+    });
+}
+
+/// Opens the chosen file: a plan or a report.
+pub(crate) fn open_file(state: PlannerState, input: &HtmlInputElement) {
+    let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
+    // Lets the person choose the same file again after changing it.
+    input.set_value("");
+    if file.size() > MAX_PLAN_BYTES {
+        return state.announce("This file is larger than 1 MB, so it cannot be a plan.json.");
+    }
+    wasm_bindgen_futures::spawn_local(async move {
+        match JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string()) {
+            Some(text) => client::open(plan_in(&text).to_owned()),
+            None => state.announce("The browser could not read this file."),
+        }
+    });
+}
+
+/// Writes the plan into the address bar, without file names.
+pub(crate) fn write_link(state: PlannerState) {
+    let mut plan = state.plan.get_untracked();
+    remove_file_names(&mut plan);
+    // JSON strings contain no line breaks, so dropping line breaks and indentation keeps the meaning.
+    let text: String = plan.text().lines().map(str::trim_start).collect();
+    let fragment = format!("{LINK_PREFIX}{}", String::from(encode_uri_component(&text)));
+    state.announce(match window().location().set_hash(&fragment) {
+        Ok(()) => "The address bar now contains this plan, without file names.",
+        Err(_) => "The browser refused to change the address.",
+    });
+}
+
+/// Opens the plan in the address bar, if there is one.
+pub(crate) fn open_link() {
+    let fragment = window().location().hash().unwrap_or_default();
+    let Some(encoded) = fragment.strip_prefix(LINK_PREFIX) else { return };
+    if let Ok(text) = decode_uri_component(encoded) {
+        client::open(text.into());
+    }
+}
+
+fn remove_file_names(plan: &mut PlanFile) {
+    let evaluation = plan.evaluation.as_mut().map(|evaluation| &mut evaluation.source);
+    let sources = [(Some(&mut plan.data.source), "text.jsonl"), (evaluation, "held-out.jsonl")];
+    for (source, neutral) in sources {
+        if let Some(source) = source.filter(|source| !matches!(source, Source::Embedded { .. })) {
+            *source = Source::Path(neutral.to_owned());
+        }
+    }
+}

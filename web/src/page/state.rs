@@ -1,0 +1,236 @@
+//! The state of the page: the plan, its figures, and the undo history.
+
+use leptos::prelude::*;
+use plan::PlanFile;
+
+use super::secondary_results::SecondaryResults;
+use super::signals::{set_if_changed, sustained};
+use crate::numbers::{rounded_down, rounded_up};
+use crate::presets::PRESETS;
+use crate::protocol::{Answer, Certified, Refusal};
+
+/// Number of changes that can be undone.
+const MAX_UNDO: usize = 200;
+
+/// The quantity to solve for. The other three are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SolveFor {
+    /// The noise multiplier σ.
+    Noise,
+    /// ε.
+    Epsilon,
+    /// The number of steps T.
+    Steps,
+    /// The expected batch size B.
+    BatchSize,
+}
+
+/// The state of the page. A copy refers to the same signals.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannerState {
+    /// The plan: the only thing that a person edits.
+    pub(crate) plan: RwSignal<PlanFile>,
+    /// The last certified plan, with its figures.
+    pub(crate) certified: RwSignal<Option<(PlanFile, Certified)>>,
+    /// Why the current plan cannot be certified.
+    pub(crate) refusal: RwSignal<Option<Refusal>>,
+    /// Why a file or link was not opened. The plan is unchanged then.
+    pub(crate) rejected: RwSignal<Option<Refusal>>,
+    /// Whether the figures belong to an earlier plan.
+    pub(crate) stale: RwSignal<bool>,
+    /// Whether they have been stale long enough to be dimmed.
+    pub(crate) dimmed: ReadSignal<bool>,
+    /// A plan to compare with.
+    pub(crate) pinned: RwSignal<Option<(PlanFile, Certified)>>,
+    /// The quantity to solve for.
+    pub(crate) solve_for: RwSignal<SolveFor>,
+    /// Results beyond the plan's figures.
+    pub(crate) secondary_results: SecondaryResults,
+    /// The last text for screen readers.
+    pub(crate) announcement: RwSignal<String>,
+    /// Counts plans that replaced another as a whole. Fields then discard unfinished input.
+    pub(crate) replacements: RwSignal<u32>,
+    undo_stack: RwSignal<Vec<PlanFile>>,
+    redo_stack: RwSignal<Vec<PlanFile>>,
+    /// The field that is being edited.
+    editing: RwSignal<Option<&'static str>>,
+    /// The plan that a solver returned. It comes with its figures and needs no request.
+    solved: RwSignal<Option<PlanFile>>,
+}
+
+impl PlannerState {
+    /// Starts with the first preset.
+    pub(crate) fn new() -> Self {
+        #[expect(clippy::expect_used, reason = "a test parses every preset")]
+        let plan = PRESETS.first().and_then(|preset| preset.plan()).expect("the first preset is a plan");
+        let stale = RwSignal::new(true);
+        Self {
+            plan: RwSignal::new(plan),
+            certified: RwSignal::new(None),
+            refusal: RwSignal::new(None),
+            rejected: RwSignal::new(None),
+            stale,
+            dimmed: sustained(stale),
+            pinned: RwSignal::new(None),
+            solve_for: RwSignal::new(SolveFor::Noise),
+            secondary_results: SecondaryResults::empty(),
+            announcement: RwSignal::new(String::new()),
+            replacements: RwSignal::new(0),
+            undo_stack: RwSignal::new(Vec::new()),
+            redo_stack: RwSignal::new(Vec::new()),
+            editing: RwSignal::new(None),
+            solved: RwSignal::new(None),
+        }
+    }
+
+    /// Changes the plan through `field`. Consecutive changes through one field are one undo step.
+    pub(crate) fn edit(&self, field: &'static str, change: impl FnOnce(&mut PlanFile)) {
+        let before = self.plan.get_untracked();
+        let mut after = before.clone();
+        change(&mut after);
+        if after == before {
+            return;
+        }
+        if self.editing.get_untracked() != Some(field) {
+            self.push_undo(before);
+            self.editing.set(Some(field));
+        }
+        self.mark_stale();
+        self.plan.set(after);
+    }
+
+    /// Ends a series of changes through one field.
+    pub(crate) fn end_edit(&self) {
+        self.editing.set(None);
+    }
+
+    /// Replaces the plan as one undo step.
+    pub(crate) fn replace(&self, plan: PlanFile) {
+        if plan != self.plan.get_untracked() {
+            self.push_undo(self.plan.get_untracked());
+            self.load(plan);
+        }
+    }
+
+    pub(crate) fn undo(&self) {
+        if let Some(plan) = self.undo_stack.try_update(Vec::pop).flatten() {
+            self.redo_stack.update(|stack| stack.push(self.plan.get_untracked()));
+            self.load(plan);
+        }
+    }
+
+    pub(crate) fn redo(&self) {
+        if let Some(plan) = self.redo_stack.try_update(Vec::pop).flatten() {
+            self.undo_stack.update(|stack| stack.push(self.plan.get_untracked()));
+            self.load(plan);
+        }
+    }
+
+    pub(crate) fn can_undo(&self) -> bool {
+        self.undo_stack.with(|stack| !stack.is_empty())
+    }
+
+    pub(crate) fn can_redo(&self) -> bool {
+        self.redo_stack.with(|stack| !stack.is_empty())
+    }
+
+    /// Takes the worker's answer about the current plan.
+    pub(crate) fn receive(&self, outcome: Result<Answer, Refusal>) {
+        match outcome {
+            Ok(Answer::Certified(certified)) => self.accept(*certified),
+            Ok(Answer::Solved(text, certified)) => {
+                // The worker has just written this text.
+                let Some(plan) = PlanFile::unchecked(&text) else { return };
+                if plan != self.plan.get_untracked() {
+                    // Part of the edit that asked for it, so it is no undo step of its own.
+                    self.solved.set(Some(plan.clone()));
+                    self.plan.set(plan);
+                }
+                self.accept(*certified);
+            }
+            Ok(_) => {}
+            Err(refusal) => {
+                self.announce(format!("The plan is not valid. {}: {}", refusal.path, refusal.given));
+                self.refusal.set(Some(refusal));
+                self.mark_stale();
+            }
+        }
+    }
+
+    fn accept(&self, certified: Certified) {
+        self.announce(format!("ε is at most {}", rounded_up(certified.epsilon.upper, 4)));
+        self.certified.set(Some((self.plan.get_untracked(), certified)));
+        set_if_changed(self.refusal, None);
+        set_if_changed(self.stale, false);
+    }
+
+    /// Id of the field that shows the quantity solved for. Empty for ε and the noise, which have no field then.
+    pub(crate) fn solved_field(&self) -> &'static str {
+        match self.solve_for.get() {
+            SolveFor::Noise | SolveFor::Epsilon => "",
+            SolveFor::Steps => "steps",
+            SolveFor::BatchSize => "batch",
+        }
+    }
+
+    /// Whether the current plan came from the solver, and so is certified already.
+    pub(crate) fn take_solved(&self) -> bool {
+        let solved = self.solved.try_update(Option::take).flatten();
+        solved.is_some_and(|solved| self.plan.with_untracked(|plan| *plan == solved))
+    }
+
+    /// Makes ε the target that the noise is calibrated to.
+    pub(crate) fn set_target_epsilon(&self, epsilon: f64) {
+        let mut plan = self.plan.get_untracked();
+        plan.privacy.epsilon = Some(epsilon);
+        if matches!(self.solve_for.get_untracked(), SolveFor::Noise | SolveFor::Epsilon) {
+            plan.privacy.noise_multipliers = None;
+        }
+        self.rejected.set(None);
+        self.announce(format!("The target is now ε = {}", rounded_down(epsilon, 4)));
+        self.replace(plan);
+    }
+
+    /// The refusal of the setting at `path`.
+    pub(crate) fn refusal_at(&self, path: &str) -> Option<Refusal> {
+        self.refusal.get().filter(|refusal| refusal.path == path)
+    }
+
+    /// Tells screen readers.
+    pub(crate) fn announce(&self, text: impl Into<String>) {
+        self.announcement.set(text.into());
+    }
+
+    fn mark_stale(&self) {
+        set_if_changed(self.stale, true);
+        set_if_changed(self.secondary_results.stale, true);
+    }
+
+    fn push_undo(&self, plan: PlanFile) {
+        self.undo_stack.update(|stack| {
+            if stack.len() == MAX_UNDO {
+                stack.remove(0);
+            }
+            stack.push(plan);
+        });
+        self.redo_stack.update(Vec::clear);
+    }
+
+    fn load(&self, plan: PlanFile) {
+        self.end_edit();
+        self.mark_stale();
+        self.solve_for.set(solve_for(&plan, self.solve_for.get_untracked()));
+        self.plan.set(plan);
+        self.replacements.update(|count| *count += 1);
+    }
+}
+
+/// The quantity that a plan leaves open. `before` decides if both ε and the noise are given.
+fn solve_for(plan: &PlanFile, before: SolveFor) -> SolveFor {
+    let solvable = plan.privacy.epsilon.is_some() && plan.training.batch_schedule.is_none();
+    match (plan.privacy.noise_multipliers, before) {
+        (None, _) => SolveFor::Noise,
+        (Some(_), SolveFor::Steps | SolveFor::BatchSize) if solvable => before,
+        (Some(_), _) => SolveFor::Epsilon,
+    }
+}
