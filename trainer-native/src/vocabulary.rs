@@ -1,32 +1,32 @@
-//! The tokenizer of a run: released privately, read from a public file, or bytes; then the same to the end.
+//! The tokenizer of a run: trained on privately released words, read from a public file, or one token a byte.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
-use dp_tokenizer::count::items;
-use dp_tokenizer::release::{ReleaseConfig, release};
+use dp_tokenizer::corpus::Source;
+use dp_tokenizer::count::{CountOptions, UnitItems};
+use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
 use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
-use mechanisms::PrivacyRng;
+use mechanisms::{PrivacyRng, PrivacyUnit};
 use plan::CertifiedPlan;
 
 use crate::RunError;
-use crate::data::Units;
+use crate::data::training_source;
+use crate::disclosure::Private;
 use crate::durable;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::note;
 use crate::store::{RunStore, files};
 
-/// What stands for a blank in the vocabulary's words.
+/// Stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
 
-/// The tokenizer of the run: the saved one if there is one, else a new one, saved.
+/// The tokenizer of the run: the saved one, or else a new one, which is then saved.
 ///
-/// A private release is charged on the ledger before the text is looked at.
+/// A private release is charged on the ledger before any noise is drawn.
 pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,
-    units: &Units,
     store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<Tokenizer, RunError> {
@@ -35,7 +35,7 @@ pub(crate) fn obtain(
         return parse(&json, &path);
     }
     if !store.has_unrecorded_tokenizer() {
-        let json = make(plan, base, units, store, rng)?;
+        let json = make(plan, base, store, rng)?;
         store.save_tokenizer(&json)?;
     }
     let tokenizer = read_file(&path)?;
@@ -43,7 +43,7 @@ pub(crate) fn obtain(
     Ok(tokenizer)
 }
 
-/// Refuses a public tokenizer that cannot be used, before anything is written.
+/// Refuses a public tokenizer that the objective cannot use, before anything is written.
 pub(crate) fn check_public(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     if let plan::Tokenizer::Public(public) = plan.plan().tokenizer() {
         Objective::new(plan.plan(), &read_file(&base.join(&public.path))?)?;
@@ -70,19 +70,22 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {
 fn make(
     plan: &CertifiedPlan,
     base: &Path,
-    units: &Units,
     store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<String, RunError> {
-    // What the objective needs stands after what is learnt, and within the plan's limit.
+    // The special tokens of the objective follow the learnt ones and count towards the plan's limit.
     let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
         plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
         plan::Tokenizer::Train(settings) => {
             let words = match plan.tokenizer_release() {
-                Some(planned) => release_words(planned, units, store, rng)?,
-                None => count_public_words(units),
+                Some(planned) => release_words(plan, planned, base, store, rng)?,
+                None => {
+                    let source = training_source(plan.plan(), base);
+                    public_corpus_counts(&source, &CountOptions::default())
+                        .map_err(|error| unreadable(&error))?
+                }
             };
             let config = UnigramConfig {
                 vocab_size: (settings.vocab_size as usize).saturating_sub(special.len()),
@@ -99,10 +102,13 @@ fn make(
     }
 }
 
-/// Releases the words of private units: charged first, then computed.
+/// Releases the words of private units.
+///
+/// Text that cannot be counted costs nothing: it is counted first, then the release is charged, then noise is drawn.
 fn release_words(
+    plan: &CertifiedPlan,
     planned: &plan::TokenizerRelease,
-    units: &Units,
+    base: &Path,
     store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<Vec<(String, f64)>, RunError> {
@@ -110,30 +116,38 @@ fn release_words(
     let config = ReleaseConfig::new(planned.method, planned.noise_multiplier, planned.threshold_delta)
         .map_err(|error| failed(&error))?;
     if config.event() != planned.event {
-        return Err(failed(&"its event is not the one the plan certifies"));
+        return Err(failed(&"its event differs from the event that the plan certifies"));
     }
+    let plan = plan.plan();
+    let source = training_source(plan, base);
+    let items = count_units(&source, plan.privacy().unit, &CountOptions::default())?;
     store.charge_release(config.event(), rng.source())?;
-    let pieces = units.texts.for_mechanism().iter().map(|part| Ok(part.piece.clone()));
-    let released = release(pieces, &config, rng).map_err(|error| failed(&error))?;
+    let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {
         return Err(RunError::Refused(
-            "tokenizer.train: no word passed the release's threshold; give more units or a larger privacy.tokenizer_share,              or use \"bytes\" or a public tokenizer"
+            "tokenizer.train: no word passed the release's threshold; give more units or a larger \
+             privacy.tokenizer_share, or use \"bytes\" or a public tokenizer"
                 .to_owned(),
         ));
     }
     Ok(released.words)
 }
 
-/// Counts the words of text that the plan declares public.
-fn count_public_words(units: &Units) -> Vec<(String, f64)> {
-    let mut counts: BTreeMap<String, f64> = BTreeMap::new();
-    for part in units.texts.for_mechanism() {
-        items(&part.piece.text, |item| *counts.entry(item.to_owned()).or_default() += 1.0);
-    }
-    counts.into_iter().collect()
+/// Counts the items of each unit on several threads. What exceeds the memory of `options` goes to a temporary file.
+fn count_units(
+    source: &Source,
+    unit: PrivacyUnit,
+    options: &CountOptions,
+) -> Result<Private<UnitItems>, RunError> {
+    let counted = UnitItems::read(source, unit, options).map_err(|error| unreadable(&error))?;
+    Ok(Private::new(counted))
 }
 
-/// One token a printable ASCII character or byte, beside the special tokens and the blank.
+fn unreadable(error: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("data.source: {error}"))
+}
+
+/// One token for each printable ASCII character and each byte, beside the special tokens and the blank.
 fn bytes_only() -> Result<Tokenizer, RunError> {
     let words = [(BLANK.to_owned(), 1.0)];
     let smallest = |vocab_size| unigram(&words, &UnigramConfig { vocab_size, ..UnigramConfig::default() });
@@ -142,4 +156,65 @@ fn bytes_only() -> Result<Tokenizer, RunError> {
         other => other,
     };
     trained.map(|trained| trained.tokenizer).map_err(|error| RunError::Failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use dp_tokenizer::corpus::open;
+    use dp_tokenizer::release::release;
+    use dp_tokenizer::unit::pieces;
+    use mechanisms::{Purpose, ReleaseMethod, TestRng};
+
+    use super::*;
+
+    /// 2 MB of lines with common and rare words.
+    fn corpus(folder: &Path) -> Source {
+        let path = folder.join("corpus.txt");
+        let mut draws = TestRng::from_seed(5).stream(Purpose::Data, 0, 0);
+        let mut text = String::new();
+        for _ in 0..12_000 {
+            let most = 1 + draws.below(8000);
+            (0..20).for_each(|_| text.push_str(&format!(" w{}", draws.below(most))));
+            text.push('\n');
+        }
+        std::fs::write(&path, text).unwrap();
+        Source::files([path])
+    }
+
+    #[test]
+    fn a_corpus_beyond_the_memory_gives_the_words_that_a_single_pass_in_memory_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = corpus(folder.path());
+        let rng = TestRng::from_seed(3);
+        let options = |threads, memory| CountOptions { threads, memory, spill_folder: None };
+        for unit in [PrivacyUnit::Record, PrivacyUnit::Words(7)] {
+            for method in ReleaseMethod::ALL {
+                let config = ReleaseConfig::new(method, 0.5, 1e-4).unwrap();
+                let in_memory = pieces(open(&source).unwrap(), unit).unwrap();
+                let in_memory = release(in_memory, &config, &rng).unwrap().words;
+                assert!(in_memory.len() > 50, "{}", in_memory.len());
+                for options in [options(1, usize::MAX), options(2, 64 << 10)] {
+                    let counted = count_units(&source, unit, &options).unwrap();
+                    let released = release_items(counted.for_mechanism(), &config, &rng).unwrap();
+                    assert!(released.words == in_memory, "{unit:?} {method:?} {options:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counting_needs_a_temporary_file_only_beyond_its_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = corpus(folder.path());
+        let nowhere = Some(PathBuf::from("/nowhere"));
+        let count = |memory| {
+            let options = CountOptions { threads: 2, memory, spill_folder: nowhere.clone() };
+            count_units(&source, PrivacyUnit::Record, &options).map(|_| ())
+        };
+        assert!(count(1 << 30).is_ok());
+        let refused = count(64 << 10).unwrap_err().to_string();
+        assert!(refused.contains("temporary files in /nowhere"), "{refused}");
+    }
 }

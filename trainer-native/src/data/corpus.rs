@@ -50,8 +50,7 @@ pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
             (Vec::new(), Some(Private::new(data)), count)
         }
         None => {
-            let source = source(&plan.data().source, plan.data(), base);
-            let (texts, count) = read_texts(&source, unit, "data.source")?;
+            let (texts, count) = read_texts(&training_source(plan, base), unit, "data.source")?;
             (texts, None, count)
         }
     };
@@ -71,6 +70,11 @@ pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
         "data.units: {declared} is declared, but the text has {count} units (this count is NOT PRIVATE: it is shown to \
          you alone, do not publish it); allowed: {allowed}"
     )))
+}
+
+/// The plan's training text.
+pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
+    source(&plan.data().source, plan.data(), base)
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.

@@ -25,6 +25,7 @@ mod sampler;
 mod token_file;
 
 pub use canaries::Canaries;
+pub(crate) use corpus::training_source;
 pub use corpus::{UnitText, Units, read_evaluation, read_public_file, read_units};
 pub use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::Example;
