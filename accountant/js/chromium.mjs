@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const [, , folder, executablePath, modules, chore] = process.argv
+const [, , folder, executablePath, modules, task] = process.argv
 const { chromium } = createRequire(join(modules, 'package.json'))('playwright-core')
 const { serve } = await import(pathToFileURL(join(modules, 'serve.mjs')))
 
@@ -24,9 +24,9 @@ try {
       const script = await import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' })))
       return script[what](accountant)
     },
-    [checks, chore === 'measure' ? 'measure' : 'check'],
+    [checks, task === 'measure' ? 'measure' : 'check'],
   )
-  if (chore === 'measure') {
+  if (task === 'measure') {
     console.log(JSON.stringify(asked))
   } else {
     await page.fill('#noise', '2')

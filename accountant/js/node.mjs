@@ -5,9 +5,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { check, measure } from './checks.mjs'
 
-const [, , folder, chore] = process.argv
+const [, , folder, task] = process.argv
 const accountant = createRequire(join(folder, 'example.mjs'))('accountant')
-if (chore === 'measure') {
+if (task === 'measure') {
   console.log(JSON.stringify(measure(accountant)))
 } else {
   const wrong = check(accountant)

@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let tokens: usize = held.iter().map(|line| encoder.encode(line).len()).sum();
         println!("{name} {vocab_size}: {:.4} tokens a word, {seconds:.2} CPU s", tokens as f64 / words);
         if let Some(python) = std::env::var_os("PEERS_PYTHON") {
-            let (peer_seconds, peer_tokens) = peer(Path::new(&python), folder.path(), (vocab_size, name))?;
+            let (peer_seconds, peer_tokens) = peer(Path::new(&python), folder.path(), vocab_size, name)?;
             println!(
                 "    {peer_name}: {:.4} tokens a word, {peer_seconds:.2} CPU s: {:.1} times ours",
                 peer_tokens as f64 / words,
@@ -136,7 +136,7 @@ fn count(lines: &[String]) -> usize {
     lines.iter().map(|line| line.split_whitespace().count()).sum()
 }
 
-fn peer(python: &Path, folder: &Path, (size, kind): (usize, &str)) -> Result<(f64, usize), Box<dyn Error>> {
+fn peer(python: &Path, folder: &Path, size: usize, kind: &str) -> Result<(f64, usize), Box<dyn Error>> {
     let output = Command::new(python)
         .args(["-c", PEER])
         .arg(folder)

@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(python) = std::env::var_os("PEERS_PYTHON") {
         std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_json())?;
         std::fs::write(folder.path().join("small.model"), tokenizer.to_sentencepiece()?.to_bytes())?;
-        beside_peers(Path::new(&python), folder.path(), (encoding, tokens, training))?;
+        beside_peers(Path::new(&python), folder.path(), &Measured { encoding, tokens, training })?;
     }
     if let Some(peak) = memory("VmHWM") {
         println!("peak memory of this process  {:.0} MB", peak as f64 / 1e6);
@@ -213,11 +213,17 @@ fn report(stage: &str, start: Clock, bytes: usize) {
     );
 }
 
-fn beside_peers(
-    python: &Path,
-    folder: &Path,
-    (encoding, tokens, training): (f64, usize, f64),
-) -> Result<(), Box<dyn Error>> {
+/// Our own figures.
+struct Measured {
+    /// CPU seconds of encoding.
+    encoding: f64,
+    /// Tokens of the encoded text.
+    tokens: usize,
+    /// CPU seconds of training.
+    training: f64,
+}
+
+fn beside_peers(python: &Path, folder: &Path, own: &Measured) -> Result<(), Box<dyn Error>> {
     let output = Command::new(python)
         .env("TOKENIZERS_PARALLELISM", "false")
         .args(["-c", PEERS])
@@ -229,9 +235,9 @@ fn beside_peers(
     for answer in String::from_utf8(output.stdout)?.lines() {
         let [name, seconds, count] = answer.split(' ').collect::<Vec<_>>()[..] else { continue };
         let seconds: f64 = seconds.parse()?;
-        let ours = if name == "training" { training } else { encoding };
+        let ours = if name == "training" { own.training } else { own.encoding };
         println!("{name} by its peer  {seconds:.2} CPU s, {count} tokens: {:.1} times ours", seconds / ours);
-        if name == "tokenizers" && count.parse() != Ok(tokens) {
+        if name == "tokenizers" && count.parse() != Ok(own.tokens) {
             return Err("the peer cuts the lines differently".into());
         }
     }

@@ -65,7 +65,7 @@ fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("peers.py");
     std::fs::write(&script, PEERS)?;
-    let (mut corpora, mut cases) = (read_corpora(&data, (&python, &script))?, Vec::new());
+    let (mut corpora, mut cases) = (read_corpora(&data, &python, &script)?, Vec::new());
     make_cases(&data, folder.path(), &corpora["novels"], &mut cases)?;
     select(&mut corpora, &mut cases)?;
     let job = write_job(folder.path(), &cases, &corpora)?;
@@ -238,7 +238,7 @@ fn write_job(folder: &Path, cases: &[Case], corpora: &Corpora) -> Outcome<PathBu
     Ok(path)
 }
 
-fn read_corpora(data: &Path, (python, script): (&Path, &Path)) -> Outcome<Corpora> {
+fn read_corpora(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora> {
     let texts = |path: &str| -> Outcome<Vec<String>> {
         let path = data.join(path);
         if !path.is_file() {

@@ -67,12 +67,14 @@ pub(crate) fn least_training_bytes(
     16 * parameters(model, objective, tokenizer) + u128::from(physical_batch) * window
 }
 
-/// Windows at once, a power of two, that `workers` can each compute within half of the `free` bytes; 1 where none fits.
+/// Windows per micro-batch: the largest power of two that each of `workers` can compute within half of the `free` bytes, at
+/// least 1.
 pub(crate) fn windows_at_once(
     model: &Model,
     objective: Objective,
     tokenizer: &Tokenizer,
-    (free, workers): (u64, u32),
+    free: u64,
+    workers: u32,
 ) -> u32 {
     let fixed = 16 * parameters(model, objective, tokenizer);
     let one = u128::from(workers) * WINDOW_FACTOR * least_window_bytes(model, objective, tokenizer);
@@ -153,7 +155,7 @@ mod tests {
             of(r#"{"family": "gpt2", "d_model": 64, "layers": 1, "heads": 2, "d_ff": 64, "context": 64}"#);
         let window = 4 * (4_096 + 64 * 259 + 8_192);
         let fixed = 16 * parameters(&model, Objective::CausalLm, &Tokenizer::Bytes) as u64;
-        let within = |free: u64| windows_at_once(&model, Objective::CausalLm, &Tokenizer::Bytes, (free, 2));
+        let within = |free: u64| windows_at_once(&model, Objective::CausalLm, &Tokenizer::Bytes, free, 2);
         let enough_for = |rows: u64| 2 * (fixed + 2 * 16 * window * rows);
         for rows in [1, 2, 4, 8, 16, 32] {
             assert_eq!(u64::from(within(enough_for(rows))), rows);

@@ -126,16 +126,16 @@ impl Plan {
         )
     }
 
-    /// Windows computed at once by each of `workers` on a machine with so many bytes of `free` memory: the plan's, or
-    /// where it leaves them out as many as fit, in powers of two up to 32. A knob of speed: no event has it.
+    /// Windows per micro-batch for each of `workers` on a machine with `free` bytes of memory. The plan's value, or else
+    /// as many as fit, in powers of two up to 32. It affects speed only.
     #[must_use]
     pub fn windows_at_once(&self, free: u64, workers: u32) -> u32 {
         let (model, objective) = (self.model(), self.training().objective);
-        let found = || memory::windows_at_once(model, objective, self.tokenizer(), (free, workers));
+        let found = || memory::windows_at_once(model, objective, self.tokenizer(), free, workers);
         self.performance().physical_batch.unwrap_or_else(found)
     }
 
-    /// Knobs of speed.
+    /// Performance settings.
     #[must_use]
     pub fn performance(&self) -> &Performance {
         &self.file.performance

@@ -137,20 +137,24 @@ fn a_schedule_charges_each_phase_at_its_size_and_spare_steps_at_the_dearest() {
     assert_eq!(steps_charged(certified.event()), 20);
 }
 
-/// Without sampling, T steps at σ are one Gaussian mechanism with μ = √T/σ. Oracle: the analytic Gaussian mechanism
-/// for μ = 1, δ = 1e-6 in 50 digits by mpmath 1.3.0.
-#[test]
-fn a_batch_of_everyone_is_the_plain_gaussian_mechanism() {
-    let certified = certify(&altered(&[
+/// Changes to a plan in which training steps with σ = 4 are the only cost.
+fn steps_alone(expected_batch_size: u64, steps: u64) -> Vec<(&'static str, Value)> {
+    vec![
         ("/tokenizer", json!("bytes")),
-        ("/training/expected_batch_size", json!(6000)),
-        ("/training/steps", json!(16)),
+        ("/training/expected_batch_size", json!(expected_batch_size)),
+        ("/training/steps", json!(steps)),
         ("/training/learning_rate/warmup_steps", json!(0)),
         ("/privacy/spare_steps", json!(0)),
         ("/privacy/epsilon", Value::Null),
         ("/privacy/noise_multipliers", json!({"training": 4.0})),
-    ]))
-    .unwrap();
+    ]
+}
+
+/// Without sampling, T steps at σ are one Gaussian mechanism with μ = √T/σ. Oracle: the analytic Gaussian mechanism
+/// for μ = 1, δ = 1e-6 in 50 digits by mpmath 1.3.0.
+#[test]
+fn a_batch_of_everyone_is_the_plain_gaussian_mechanism() {
+    let certified = certify(&altered(&steps_alone(6000, 16))).unwrap();
     let exact = 4.886_554_117_462_12;
     let bounds = certified.epsilon();
     assert!(bounds.lower <= exact && exact <= bounds.upper, "{bounds:?}");
@@ -217,18 +221,10 @@ fn every_sampling_is_certified_by_its_own_event() {
         ("fixed_size", NeighboringRelation::ZeroOut, &fixed, 48),
         ("fixed_size", NeighboringRelation::ReplaceOne, &fixed, 48),
     ] {
-        let certified = certify(&altered(&[
-            ("/privacy/sampling", json!(sampling)),
-            ("/privacy/relation", serde_json::to_value(relation).unwrap()),
-            ("/tokenizer", json!("bytes")),
-            ("/training/expected_batch_size", json!(250)),
-            ("/training/steps", json!(48)),
-            ("/training/learning_rate/warmup_steps", json!(0)),
-            ("/privacy/spare_steps", json!(0)),
-            ("/privacy/epsilon", Value::Null),
-            ("/privacy/noise_multipliers", json!({"training": 4.0})),
-        ]))
-        .unwrap();
+        let mut changes = steps_alone(250, 48);
+        changes.push(("/privacy/sampling", json!(sampling)));
+        changes.push(("/privacy/relation", serde_json::to_value(relation).unwrap()));
+        let certified = certify(&altered(&changes)).unwrap();
         assert_eq!(certified.pass_event(0).as_ref(), Some(event), "{sampling}");
         let composed = DpEvent::SelfComposed { event: Box::new(event.clone()), count };
         let oracle = accountant::epsilon(&composed, certified.delta(), relation).unwrap();

@@ -38,11 +38,13 @@ fn a_missing_field_is_refused_with_its_path_and_its_meaning() {
     assert_says(&message, &["version: missing", "add \"version\""]);
 }
 
+/// Checks the refusal of a plan with one value changed.
+fn says(pointer: &str, value: Value, parts: &[&str]) {
+    assert_says(&refusal(&altered(&[(pointer, value)])), parts);
+}
+
 #[test]
 fn a_wrong_type_is_refused_with_a_way_to_write_it() {
-    let says = |pointer: &str, value: Value, parts: &[&str]| {
-        assert_says(&refusal(&altered(&[(pointer, value)])), parts);
-    };
     says(
         "/training/steps",
         json!("300"),
@@ -63,9 +65,6 @@ fn a_wrong_type_is_refused_with_a_way_to_write_it() {
 
 #[test]
 fn a_choice_that_does_not_exist_is_refused_with_the_choices() {
-    let says = |pointer: &str, value: Value, parts: &[&str]| {
-        assert_says(&refusal(&altered(&[(pointer, value)])), parts);
-    };
     says(
         "/privacy/unit",
         json!("recrod"),

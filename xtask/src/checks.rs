@@ -7,15 +7,11 @@ use anyhow::{Context, Result};
 use crate::process::Job;
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
-use crate::toolchain::vulkan;
+use crate::toolchain::{native, vulkan};
 use crate::{js, setup, tidy, web};
 
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
 const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
-
-/// Builds tests and programs with the feature set that all native stages share. Building a single package would select
-/// other features of the dependencies and compile them again.
-pub const NATIVE_TESTS: [&str; 5] = ["test", "--release", "--workspace", "--exclude", "web"];
 
 /// Everything CI runs.
 pub fn test(root: &Path) -> Result<bool> {
@@ -49,7 +45,7 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     // new seed each time.
     stages.run("native tests", || {
         let trainer = tools::target_dir(root).join("release/trainer-native");
-        let job = Job::cargo(root).args(NATIVE_TESTS).args(["--no-fail-fast"]);
+        let job = native::tests(root).args(["--no-fail-fast"]);
         passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
     stages.run("native figures of the page", || {
@@ -71,14 +67,10 @@ fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {
 /// feature changes are compiled again.
 fn wgpu_tests(root: &Path) -> Result<bool> {
     let manifest = vulkan::find_or_install(root)?;
-    let build = ["--features", "trainer-native/wgpu", "--lib", "--test", "wgpu"];
-    passed(
-        Job::cargo(root)
-            .args(NATIVE_TESTS)
-            .args(build)
-            .args(["--", "wgpu", "device_tests"])
-            .env(vulkan::VARIABLE, manifest),
-    )
+    let tests =
+        || native::tests(root).args(["--features", "trainer-native/wgpu"]).env(vulkan::VARIABLE, &manifest);
+    tests().args(["--lib", "device_tests"]).run()?;
+    passed(tests().args(["--test", "wgpu"]))
 }
 
 fn passed(job: Job) -> Result<bool> {

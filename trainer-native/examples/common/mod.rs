@@ -1,4 +1,4 @@
-//! What the examples share: public corpora as a line a record, and plans carried out one after the other.
+//! Shared by the examples: public corpora with one record per line, and a function that carries out a plan.
 
 use std::error::Error;
 use std::fs;
@@ -10,13 +10,18 @@ use trainer_native::run::{Request, run};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// A plan's name and text.
-pub type NamedPlan = (&'static str, &'static str);
+/// A plan with its name.
+#[derive(Clone, Copy)]
+pub struct NamedPlan {
+    pub name: &'static str,
+    pub text: &'static str,
+}
 
-/// Runs a plan, or goes on with it, and prints its held-out figures.
-pub fn carry_out((name, plan): NamedPlan, folder: &Path, non_private: bool) -> Outcome {
+/// Runs or resumes a plan, and prints its evaluation.
+pub fn carry_out(plan: NamedPlan, folder: &Path, non_private: bool) -> Outcome {
+    let name = plan.name;
     let path = folder.join(format!("{name}.json"));
-    fs::write(&path, plan)?;
+    fs::write(&path, plan.text)?;
     let end = if non_private { "-without-privacy-run" } else { "-run" };
     let request = Request {
         plan: path,

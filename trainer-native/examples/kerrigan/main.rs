@@ -25,8 +25,14 @@ const VOCABULARY: usize = 10_000;
 
 /// Each public model and what is made of it, with privacy and without.
 const PLANS: [[NamedPlan; 2]; 2] = [
-    [("ff-public", include_str!("ff-public.json")), ("ff-private", include_str!("ff-private.json"))],
-    [("dec-public", include_str!("dec-public.json")), ("dec-private", include_str!("dec-private.json"))],
+    [
+        NamedPlan { name: "ff-public", text: include_str!("ff-public.json") },
+        NamedPlan { name: "ff-private", text: include_str!("ff-private.json") },
+    ],
+    [
+        NamedPlan { name: "dec-public", text: include_str!("dec-public.json") },
+        NamedPlan { name: "dec-private", text: include_str!("dec-private.json") },
+    ],
 ];
 
 fn main() -> Outcome {

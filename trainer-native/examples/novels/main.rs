@@ -23,15 +23,15 @@ const MEASURED: usize = 64;
 
 /// Public models first: the others take their vocabularies or start from them.
 const PLANS: [NamedPlan; 9] = [
-    ("spans-public", include_str!("spans-public.json")),
-    ("spans-public-vocabulary", include_str!("spans-public-vocabulary.json")),
-    ("spans-private-vocabulary", include_str!("spans-private-vocabulary.json")),
-    ("prefix-public", include_str!("prefix-public.json")),
-    ("prefix-public-vocabulary", include_str!("prefix-public-vocabulary.json")),
-    ("prefix-private-vocabulary", include_str!("prefix-private-vocabulary.json")),
-    ("masked-public", include_str!("masked-public.json")),
-    ("masked-equal-batches", include_str!("masked-equal-batches.json")),
-    ("masked-growing-batches", include_str!("masked-growing-batches.json")),
+    NamedPlan { name: "spans-public", text: include_str!("spans-public.json") },
+    NamedPlan { name: "spans-public-vocabulary", text: include_str!("spans-public-vocabulary.json") },
+    NamedPlan { name: "spans-private-vocabulary", text: include_str!("spans-private-vocabulary.json") },
+    NamedPlan { name: "prefix-public", text: include_str!("prefix-public.json") },
+    NamedPlan { name: "prefix-public-vocabulary", text: include_str!("prefix-public-vocabulary.json") },
+    NamedPlan { name: "prefix-private-vocabulary", text: include_str!("prefix-private-vocabulary.json") },
+    NamedPlan { name: "masked-public", text: include_str!("masked-public.json") },
+    NamedPlan { name: "masked-equal-batches", text: include_str!("masked-equal-batches.json") },
+    NamedPlan { name: "masked-growing-batches", text: include_str!("masked-growing-batches.json") },
 ];
 
 fn main() -> Outcome {

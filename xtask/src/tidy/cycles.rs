@@ -10,7 +10,7 @@ use std::path::Path;
 use super::source::Source;
 
 /// Modules of a crate that may depend on one another.
-const ACCEPTED: [(&str, &[&str]); 5] = [
+const ACCEPTED: [(&str, &[&str]); 4] = [
     // To go with the engine table: mechanisms and engines still know each other.
     ("accountant", &["chernoff", "lattice", "mechanism", "transform"]),
     // The tokenizer is the sum of its stages, and each stage is an `impl` of it.
@@ -19,8 +19,6 @@ const ACCEPTED: [(&str, &[&str]); 5] = [
     ("dp-tokenizer", &["corpus", "count", "unit"]),
     // Both ends of one protocol.
     ("web", &["page", "worker"]),
-    // One chore is part of the other.
-    ("xtask", &["checks", "web"]),
 ];
 
 /// The top-level modules of a crate, each with the modules it names.

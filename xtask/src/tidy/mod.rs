@@ -62,7 +62,10 @@ fn announced(files: &[File]) -> Vec<String> {
     for File { path, text } in
         files.iter().filter(|file| file.path.extension().is_some_and(|end| end == "rs"))
     {
-        for Finding { line, message } in signatures::tuple_parameters(&Source::new(text)) {
+        let source = Source::new(text);
+        let mut found = signatures::tuple_parameters(&source);
+        found.extend(names::replaced(path, &source));
+        for Finding { line, message } in found {
             findings.push(format!("{}:{line}: {message}", path.display()));
         }
     }
@@ -118,7 +121,7 @@ fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let source = Source::new(text);
     let mut findings = sizes::file_length(text);
     findings.extend(sizes::function_length(&source));
-    findings.extend(names::definitions(&source));
+    findings.extend(names::empty(&source));
     findings.extend(text::leftovers(&source));
     if file.starts_with("accountant/src") || file.starts_with("plan/src") {
         findings.extend(numerics::platform_math(&source));

@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{Job, note};
-use crate::toolchain::{browser, tools, wasm};
-use crate::{checks, setup};
+use crate::setup;
+use crate::toolchain::{browser, native, tools, wasm};
 
 /// `cargo xtask web …`.
 pub fn run(root: &Path, task: &str, rest: &[&str]) -> Result<bool> {
@@ -84,20 +84,31 @@ fn optimize(root: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the `wasm_bindgen_test`s in headless Chromium.
+/// Test targets that compare native and WASM results in headless Chromium. A `webdriver.json` is beside each crate's
+/// Cargo.toml.
+const BROWSER_TESTS: [BrowserTest; 1] = [BrowserTest { package: "web", target: "parity" }];
+
+struct BrowserTest {
+    package: &'static str,
+    target: &'static str,
+}
+
+/// Runs [`BROWSER_TESTS`].
 pub fn unit_tests(root: &Path) -> Result<bool> {
     let mode = setup::page_tools(root)?;
     let browser = browser::find_or_install(root)?;
     let runner = "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER";
-    wasm::job("cargo", root, root, &mode)?
-        .env(runner, "wasm-bindgen-test-runner")
-        .env("CHROMEDRIVER", browser.driver)
-        .env("WASM_BINDGEN_TEST_TIMEOUT", "240")
-        .args(["test", "--release", "--target", wasm::TARGET, "--package", "web"])
-        // The figures are compared without the page around them.
-        .args(["--no-default-features", "--test", "parity"])
-        .run()
-        .map(|()| true)
+    for test in BROWSER_TESTS {
+        wasm::job("cargo", root, root, &mode)?
+            .env(runner, "wasm-bindgen-test-runner")
+            .env("CHROMEDRIVER", &browser.driver)
+            .env("WASM_BINDGEN_TEST_TIMEOUT", "240")
+            .args(["test", "--release", "--target", wasm::TARGET, "--package", test.package])
+            // Neither the page nor a command line is needed.
+            .args(["--no-default-features", "--test", test.target])
+            .run()?;
+    }
+    Ok(true)
 }
 
 /// Runs the script that uses the built page as a person does. Screenshots go to `$WEB_SHOTS`, by default
@@ -105,7 +116,7 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
 pub fn end_to_end(root: &Path) -> Result<bool> {
     let browser = browser::find_or_install(root)?;
     browser::node_packages(root)?;
-    Job::cargo(root).args(checks::NATIVE_TESTS).args(["--no-run"]).run()?;
+    native::tests(root).args(["--no-run"]).run()?;
     let shots = std::env::var_os("WEB_SHOTS")
         .map_or_else(|| tools::target_dir(root).join("web-e2e"), std::path::PathBuf::from);
     std::fs::create_dir_all(&shots).with_context(|| format!("creating {}", shots.display()))?;

@@ -31,7 +31,7 @@ impl Round<'_> {
     }
 
     /// For a unit's choice of items that is new in every round.
-    fn new_choice(&self, unit: u64) -> Stream {
+    fn choice_stream(&self, unit: u64) -> Stream {
         (self.choices)(unit, self.index as u32)
     }
 

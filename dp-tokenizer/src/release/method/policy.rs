@@ -86,7 +86,7 @@ impl RoundMethod for Policy {
     ) -> Result<Vec<u64>, ReleaseError> {
         self.threshold = round.config.round_threshold(round.index).fixed_point()?;
         self.target = self.threshold.max(0) as u64 + (TARGET_SIGMAS * round.sigma as f64) as u64;
-        self.weigh(items, selection, |unit| round.new_choice(unit))
+        self.weigh(items, selection, |unit| round.choice_stream(unit))
     }
 
     fn update(&mut self, item: usize, noisy: i64, round: &Round<'_>, selection: &mut Selection) {

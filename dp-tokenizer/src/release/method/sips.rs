@@ -27,7 +27,7 @@ impl RoundMethod for Sips {
     ) -> Result<Vec<u64>, ReleaseError> {
         let config = round.config;
         self.threshold = config.round_threshold(round.index).fixed_point()?;
-        let choice = |unit| round.new_choice(unit);
+        let choice = |unit| round.choice_stream(unit);
         Ok(contribution::histogram(items, selection, config.contribution(), config.cap(), choice)?)
     }
 

@@ -1,0 +1,11 @@
+//! Native builds.
+
+use std::path::Path;
+
+use crate::process::Job;
+
+/// `cargo test` with the feature set that all native stages share. A single package would select other features of the
+/// dependencies and compile them again.
+pub fn tests(root: &Path) -> Job {
+    Job::cargo(root).args(["test", "--release", "--workspace", "--exclude", "web"])
+}
