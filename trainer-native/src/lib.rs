@@ -18,7 +18,7 @@ mod generate;
 mod memory;
 pub mod model;
 pub mod nn;
-pub mod objective;
+mod objective;
 pub mod optim;
 mod plan_file;
 pub mod pretrained;

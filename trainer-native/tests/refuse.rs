@@ -91,7 +91,7 @@ fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
             let message = stderr(&output);
             assert_eq!(output.status.code(), Some(2), "{sampling} {units}: {message}");
             assert!(
-                message.contains("the text has 300 units") && message.contains("this very number"),
+                message.contains("the text has 300 units") && message.contains("exactly this number"),
                 "{message}"
             );
             assert!(!bench.path("run").exists());
@@ -171,13 +171,13 @@ fn a_plan_changed_after_the_run_began_is_refused() {
 }
 
 #[test]
-fn a_plan_in_place_of_a_command_is_told_what_to_type() {
+fn a_plan_in_place_of_a_command_is_refused_with_the_command_that_runs_it() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_trainer-native"))
         .arg("plans/mine.json")
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
-    assert!(message.contains("type: trainer-native --plan plans/mine.json"), "{message}");
+    assert!(message.contains("run: trainer-native --plan plans/mine.json"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
 }

@@ -8,7 +8,7 @@ use super::WindowSpec;
 /// The canaries of a run. They are public, but whoever guesses the coins must not have read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Canaries {
+pub(crate) struct Canaries {
     /// Number of canaries.
     pub count: u32,
     /// Seed of tokens and coins.
@@ -17,7 +17,6 @@ pub struct Canaries {
 
 impl Canaries {
     /// One window of uniformly drawn tokens for each canary, of the length of the run's longest windows.
-    #[must_use]
     pub fn windows(&self, vocab_size: usize, spec: WindowSpec) -> Vec<Vec<u32>> {
         let rng = TestRng::from_seed(self.seed);
         let length = spec.length + usize::from(spec.overlaps);
@@ -29,14 +28,12 @@ impl Canaries {
     }
 
     /// Whether each canary was planted: a fair coin each.
-    #[must_use]
     pub fn planted(&self) -> Vec<bool> {
         let mut coins = TestRng::from_seed(self.seed).stream(Purpose::Audit, 0, 2);
         (0..self.count).map(|_| coins.below(2) == 1).collect()
     }
 
     /// The windows that were planted.
-    #[must_use]
     pub fn planted_windows(&self, vocab_size: usize, spec: WindowSpec) -> Vec<Vec<u32>> {
         let windows = self.windows(vocab_size, spec).into_iter().zip(self.planted());
         windows.filter_map(|(window, planted)| planted.then_some(window)).collect()

@@ -12,7 +12,7 @@ use crate::durable::{self, hex, sha256_hex};
 
 /// A stretch of a unit's text, with its place in the record that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitText {
+pub(crate) struct UnitText {
     /// The unit and its text.
     pub piece: Piece,
     /// Whether the record begins here.
@@ -23,16 +23,14 @@ pub struct UnitText {
 
 /// The training text, cut into privacy units.
 #[derive(Debug)]
-pub struct Units {
+pub(crate) struct Units {
     /// Texts in the corpus's order; none where the plan names a token file.
     pub texts: Private<Vec<UnitText>>,
     /// The token file, where the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
-    /// The actual number of units.
-    pub count: Private<u64>,
 }
 
-/// Share by which the real number of units may differ from the declared one before the run is refused.
+/// Share by which the actual number of units may differ from the declared one before the run is refused.
 const TOLERATED_DIFFERENCE: f64 = 0.1;
 
 /// Reads the plan's training text and compares its number of units with the declared number.
@@ -41,7 +39,7 @@ const TOLERATED_DIFFERENCE: f64 = 0.1;
 /// [`RunError::Refused`] if the text cannot be read, or if the numbers differ by more than 10 % (by any, where sampling
 /// depends on the number of units). This message is the only one that shows a true count. It says that the count is not
 /// private, and nothing has been written or released by then.
-pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
+pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
     let (texts, tokens, count) = match plan.data().token_file() {
         Some(path) => {
@@ -54,11 +52,16 @@ pub fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
             (texts, None, count)
         }
     };
+    check_count(plan, count)?;
+    Ok(Units { texts: Private::new(texts), tokens })
+}
+
+fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     let declared = plan.data().units;
     let exact = plan.privacy().sampling.needs_exact_units() && !plan.is_public();
     let tolerated = if exact { 0.0 } else { TOLERATED_DIFFERENCE * declared as f64 };
     if (count as f64 - declared as f64).abs() <= tolerated {
-        return Ok(Units { texts: Private::new(texts), tokens, count: Private::new(count) });
+        return Ok(());
     }
     let allowed = if exact {
         "exactly this number, since privacy.sampling depends on it and privacy.relation makes it public; fix: set data.units \
@@ -111,7 +114,7 @@ fn open_tokens(
 ///
 /// # Errors
 /// [`RunError::Refused`] if the text cannot be read.
-pub fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<UnitText>>, RunError> {
+pub(crate) fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<UnitText>>, RunError> {
     let Some(evaluation) = plan.evaluation() else { return Ok(None) };
     let data = plan::Data {
         format: evaluation.format.unwrap_or(plan.data().format),
@@ -127,7 +130,7 @@ pub fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<Unit
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
-pub fn read_public_file(path: &Path) -> Result<Vec<UnitText>, RunError> {
+pub(crate) fn read_public_file(path: &Path) -> Result<Vec<UnitText>, RunError> {
     Ok(read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
 }
 

@@ -10,7 +10,7 @@ use crate::disclosure::Private;
 
 /// How a unit's tokens are cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowSpec {
+pub(crate) struct WindowSpec {
     /// The end-of-text token.
     pub eos: u32,
     /// Tokens of a window that no other window has.
@@ -28,7 +28,7 @@ impl WindowSpec {
 
 /// One window of a sampled unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitWindow {
+pub(crate) struct UnitWindow {
     /// The unit's index.
     pub unit: u64,
     /// At most [`WindowSpec::length`] tokens, and one more where windows overlap.
@@ -36,7 +36,7 @@ pub struct UnitWindow {
 }
 
 /// The tokens of all units. Units of a token file come first.
-pub struct Dataset {
+pub(crate) struct Dataset {
     /// The token file, if the plan names one.
     file: Option<TokenFile>,
     /// The tokens of all others.
@@ -70,7 +70,6 @@ impl Dataset {
     }
 
     /// Encodes the text of units, given in any order of units.
-    #[must_use]
     pub fn encode(texts: &[UnitText], tokenizer: &Tokenizer, spec: WindowSpec) -> Self {
         let mut order: Vec<&UnitText> = texts.iter().collect();
         // Stable: a user's records stay in the corpus's order.
@@ -104,13 +103,11 @@ impl Dataset {
     }
 
     /// Number of units. Private where the text is.
-    #[must_use]
     pub fn units(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// Number of windows of a unit.
-    #[must_use]
     pub fn windows_of(&self, unit: usize) -> usize {
         let tokens = self.starts[unit + 1] - self.starts[unit];
         tokens.saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)

@@ -24,12 +24,11 @@ mod example;
 mod sampler;
 mod token_file;
 
-pub use canaries::Canaries;
-pub(crate) use corpus::training_source;
-pub use corpus::{UnitText, Units, read_evaluation, read_public_file, read_units};
-pub use dataset::{Dataset, UnitWindow, WindowSpec};
+pub(crate) use canaries::Canaries;
+pub(crate) use corpus::{UnitText, Units, read_evaluation, read_public_file, read_units, training_source};
+pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::Example;
-pub use sampler::Sampler;
+pub(crate) use sampler::Sampler;
 
 #[cfg(test)]
 mod tests;

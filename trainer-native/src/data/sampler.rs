@@ -8,7 +8,7 @@ use crate::disclosure::Private;
 
 /// The sampler of a run. It keeps the pass under way, with its number.
 #[derive(Default)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     pass: Option<(u64, Box<dyn Pass>)>,
 }
 

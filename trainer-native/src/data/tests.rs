@@ -216,7 +216,6 @@ proptest! {
         let units = Units {
             texts: Private::new(Vec::new()),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),
-            count: Private::new(seen.len() as u64),
         };
         let mut of_text = Dataset::encode(&numbered, &tokenizer, cut);
         let mut of_file = Dataset::new(units, &tokenizer, cut).unwrap();

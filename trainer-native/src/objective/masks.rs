@@ -29,8 +29,7 @@ pub(super) struct MaskedLm {
 }
 
 /// Maximum number of predicted tokens of an example.
-#[must_use]
-pub fn predictions(context: usize) -> usize {
+pub(crate) fn predictions(context: usize) -> usize {
     (context as f64 * MASKED_SHARE).ceil() as usize
 }
 

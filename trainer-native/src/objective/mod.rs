@@ -17,10 +17,9 @@ mod special;
 use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
-pub use masks::predictions;
-pub use spans::{corruption_lengths, decoder_context};
-pub(crate) use special::end_of_text;
-pub use special::special_tokens;
+pub(crate) use masks::predictions;
+pub(crate) use spans::{corruption_lengths, decoder_context};
+pub(crate) use special::{end_of_text, special_tokens};
 
 use crate::RunError;
 use crate::data::{Example, UnitWindow, WindowSpec};
@@ -28,7 +27,7 @@ use crate::disclosure::Private;
 
 /// An objective with the special tokens and lengths it needs.
 #[derive(Clone, Debug)]
-pub struct Objective {
+pub(crate) struct Objective {
     kind: Kind,
     /// The end-of-text token.
     eos: u32,
@@ -79,7 +78,6 @@ impl Objective {
     }
 
     /// How a unit's tokens are cut into windows.
-    #[must_use]
     pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, .. } = *self;
         let length = match &self.kind {
@@ -91,7 +89,6 @@ impl Objective {
     }
 
     /// The example of a window. Random choices come from `stream` alone.
-    #[must_use]
     pub fn example(&self, window: &[u32], stream: &mut Stream) -> Example {
         // The end-of-text token after a record is not predicted: the objectives below add their own.
         let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
@@ -108,7 +105,6 @@ impl Objective {
     ///
     /// Units 2³² apart share a stream. This is harmless: an example moves the clipped sum by at most the clip norm
     /// whatever its masks are.
-    #[must_use]
     pub fn examples(
         &self,
         windows: &Private<Vec<UnitWindow>>,
@@ -122,7 +118,6 @@ impl Objective {
     }
 
     /// The examples of public windows, masked alike in every run.
-    #[must_use]
     pub fn public_examples(&self, windows: &[Vec<u32>]) -> Vec<Example> {
         let rng = TestRng::from_seed(EVALUATION_SEED);
         let example = |(index, window): (u64, &Vec<u32>)| {
@@ -132,7 +127,6 @@ impl Objective {
     }
 
     /// How a model trained for this objective generates text, if it does.
-    #[must_use]
     pub fn generation(&self) -> Generation {
         match self.kind {
             Kind::CausalLm => Generation::Continuation,
@@ -146,7 +140,7 @@ impl Objective {
 
 /// How a model generates text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generation {
+pub(crate) enum Generation {
     /// It continues its input.
     Continuation,
     /// Its decoder writes an answer to the encoder's input.

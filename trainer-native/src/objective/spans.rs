@@ -24,7 +24,7 @@ pub(super) struct SpanCorruption {
 
 /// Lengths of span corruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CorruptionLengths {
+pub(crate) struct CorruptionLengths {
     /// Tokens of a window.
     pub window: usize,
     /// Tokens of the encoder's input, the end-of-text token included.
@@ -36,13 +36,7 @@ pub struct CorruptionLengths {
 }
 
 /// The longest window whose corrupted form fits into `context`, with its lengths.
-///
-/// ```
-/// let lengths = trainer_native::objective::corruption_lengths(512);
-/// assert_eq!((lengths.window, lengths.input, lengths.targets), (568, 512, 114));
-/// ```
-#[must_use]
-pub fn corruption_lengths(context: usize) -> CorruptionLengths {
+pub(crate) fn corruption_lengths(context: usize) -> CorruptionLengths {
     let mut longest = corrupted(2);
     while corrupted(longest.window + 1).input <= context {
         longest = corrupted(longest.window + 1);
@@ -51,8 +45,7 @@ pub fn corruption_lengths(context: usize) -> CorruptionLengths {
 }
 
 /// Longest input of the decoder for a network with this `context`.
-#[must_use]
-pub fn decoder_context(objective: plan::Objective, context: usize) -> usize {
+pub(crate) fn decoder_context(objective: plan::Objective, context: usize) -> usize {
     match objective {
         plan::Objective::SpanCorruption => corruption_lengths(context).targets,
         _ => context,

@@ -6,8 +6,7 @@ use super::corruption_lengths;
 use crate::RunError;
 
 /// Names of the special tokens of this objective, beside padding, end of text and unknown.
-#[must_use]
-pub fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
+pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
     match objective {
         plan::Objective::CausalLm | plan::Objective::PrefixLm => Vec::new(),
         plan::Objective::SpanCorruption => (0..corruption_lengths(context).spans).map(sentinel).collect(),
