@@ -1,7 +1,7 @@
 //! Carries out a certified plan: trains a language model under differential privacy, on Burn.
 //!
-//! [`run`] is the main path. The engine is built from explicit layers (`layer`, `model`) whose backward pass leaves a
-//! record, from which `dp` takes per-example norms and the clipped sum without materialising a gradient per example.
+//! [`run`] is the main path. A [`model`] is a forward pass over the operators of [`nn`]. Their backward passes
+//! leave records, from which [`dp`] takes per-example norms and the clipped sum without storing a gradient per example.
 
 mod audit;
 pub mod cli;
@@ -14,7 +14,7 @@ mod error;
 mod eval;
 mod export;
 mod generate;
-
+mod head;
 mod memory;
 pub mod model;
 pub mod nn;

@@ -3,7 +3,8 @@
 pub use burn_flex::{Flex, FlexDevice, FlexTensor};
 pub use burn_tensor::backend::Backend;
 pub use burn_tensor::{
-    Bool, DType, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData, TensorPrimitive, activation,
+    BasicOps, Bool, DType, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData, TensorPrimitive,
+    activation,
 };
 
 /// A float tensor of `dtype` from host values in row-major order.

@@ -149,8 +149,7 @@ fn parts() -> Vec<(Network, plan::Trainable, usize)> {
 
 fn restricted(network: &Network, trainable: &plan::Trainable) -> Weights<Flex> {
     let layers = if matches!(network, Network::FeedForward(_)) { 3 } else { 2 };
-    let conv1d = matches!(network, Network::Gpt2(_));
-    let selection = Selection::new(trainable, &network.specs(), layers, conv1d).unwrap().unwrap();
+    let selection = Selection::new(trainable, network.layout(), layers).unwrap().unwrap();
     let mut stream = TestRng::from_seed(43).stream(Purpose::Initialization, 0, 0);
     let mut weights = weights(network).restrict(selection, &mut stream, &DEVICE);
     // Away from the start: there B is 0, and A has no gradient.
@@ -223,7 +222,7 @@ fn an_adapter_for_what_is_no_linear_layer_is_refused_with_the_names_there_are() 
     let network = families().remove(0);
     for target in ["c_attn", "embed_tokens", "norm", "proj"] {
         let lora = plan::Lora { rank: 2, alpha: 1.0, targets: vec![target.to_owned()] };
-        let refusal = Selection::new(&plan::Trainable::Lora(lora), &network.specs(), 2, false).unwrap_err();
+        let refusal = Selection::new(&plan::Trainable::Lora(lora), network.layout(), 2).unwrap_err();
         let message = refusal.to_string();
         assert!(message.contains(target) && message.contains("down_proj, gate_proj, k_proj"), "{message}");
     }

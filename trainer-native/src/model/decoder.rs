@@ -3,18 +3,14 @@
 //! # References
 //! Gemma Team 2024, <https://arxiv.org/abs/2403.08295>; names and initial values as Hugging Face's `GemmaForCausalLM`.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
-use super::pass::{Kept, Pass};
-use super::{Batch, ModelError, ParamList};
-use crate::nn::GradRecord;
+use super::{Batch, Model, ModelError, Shape};
+use crate::head::LmHead;
 use crate::nn::{
-    GatedFeedForward, GroupedAttention, Initial, Kernels, Linear, LmHead, ParamId, ParamSpec, RmsNorm,
-    Rotary, SavedGated, SavedGroupedAttention, SavedRmsNorm, Stored, TokenEmbedding, Weights,
+    AttentionMask, DotProductAttention, Gate, GatedFeedForward, Initial, Kernels, Layout, LinearSpec,
+    MultiHeadAttention, ParamId, ParamList, Part, Pass, RmsNorm, Rotary, TokenEmbedding, Var, add, scale,
 };
-use crate::tensor::{Int, Tensor};
 
 const NORM_EPSILON: f64 = 1e-6;
 const INITIAL_STD: f64 = 0.02;
@@ -73,41 +69,28 @@ impl DecoderConfig {
     }
 }
 
-/// The layers of a decoder and the list of its parameters.
+/// A decoder.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     config: DecoderConfig,
-    specs: Arc<[ParamSpec]>,
+    layout: Layout,
     tokens: TokenEmbedding,
     blocks: Vec<Block>,
     norm: RmsNorm,
-    /// The token table's, or one of its own.
-    head: LmHead,
+    /// The token table, or one of its own.
+    head: ParamId,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
     norm_1: RmsNorm,
-    attention: GroupedAttention,
+    attention: MultiHeadAttention,
     norm_2: RmsNorm,
     feed_forward: GatedFeedForward,
 }
 
-struct SavedBlock<B: Kernels> {
-    norm_1: SavedRmsNorm<B>,
-    attention: SavedGroupedAttention<B>,
-    norm_2: SavedRmsNorm<B>,
-    feed_forward: SavedGated<B>,
-}
-
-struct SavedForward<B: Kernels> {
-    blocks: Vec<Kept<B, SavedBlock<B>>>,
-    norm: SavedRmsNorm<B>,
-    hidden: Tensor<B, 3>,
-}
-
 impl Decoder {
-    /// Lays out layers and parameters.
+    /// Lists the parameters.
     #[must_use]
     pub fn new(config: DecoderConfig) -> Self {
         let mut list = ParamList::default();
@@ -115,26 +98,35 @@ impl Decoder {
         let matrix = Initial::Normal { std: INITIAL_STD };
         let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
-        let norm = norm(&mut list, "model.norm", d);
+        list.enter(Part::Output);
+        let norm = list.rms_norm("model.norm", d, NORM_EPSILON, true);
         let head = if config.tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
-        Self { config, specs: list.0.into(), tokens, blocks, norm, head: LmHead { table: head } }
+        Self { config, layout: list.finish(), tokens, blocks, norm, head }
+    }
+}
+
+impl Model for Decoder {
+    fn from_plan(
+        model: &plan::Model,
+        _training: &plan::Training,
+        vocab_size: usize,
+    ) -> Result<Self, ModelError> {
+        Ok(Self::new(DecoderConfig::from_plan(model, vocab_size)?))
     }
 
-    /// Sizes.
-    #[must_use]
-    pub fn config(&self) -> &DecoderConfig {
-        &self.config
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    /// Names, shapes and starts of the parameters.
-    #[must_use]
-    pub fn specs(&self) -> Arc<[ParamSpec]> {
-        Arc::clone(&self.specs)
+    fn vocab_size(&self) -> usize {
+        self.config.vocab_size
     }
 
-    /// `config.json` as `transformers` reads it.
-    #[must_use]
-    pub fn hf_config(&self) -> serde_json::Value {
+    fn shape(&self) -> Shape {
+        Shape::causal(self.config.context)
+    }
+
+    fn hf_config(&self) -> serde_json::Value {
         let config = &self.config;
         json!({
             "model_type": "gemma",
@@ -159,137 +151,53 @@ impl Decoder {
         })
     }
 
-    /// Logits at every position.
-    ///
-    /// # Shapes
-    /// - tokens: `[batch, seq]`
-    /// - output: `[batch·seq, vocabulary]`
-    pub fn logits<B: Kernels>(&self, weights: &Weights<B>, tokens: Tensor<B, 2, Int>) -> Tensor<B, 2> {
-        let saved = self.forward(weights, tokens, true);
-        self.head.forward(weights, saved.hidden)
+    fn head(&self) -> LmHead {
+        LmHead::of_table(self.head)
     }
 
-    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
-    ///
-    /// The losses themselves are never computed: they are private and nothing may depend on them.
-    pub(super) fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>, pass: &mut Pass<'_, B>) {
-        let saved = self.forward(weights, batch.tokens.clone(), pass.recompute);
-        let logits = self.head.forward(weights, saved.hidden.clone());
-        let loss = self.head.backward(weights, logits, batch.targets, batch.target_weights);
-        let mut grad = self.norm.backward(weights, saved.norm, loss.hidden_grad, &mut pass.records);
-        let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
-        if !self.config.tied {
-            let (input, grad) = (logits_grad.clone(), hidden.clone());
-            pass.records.push(GradRecord::Product { param: self.head.table, input, grad });
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let rows = self.tokens.forward(pass, batch.tokens.clone());
+        // A table of small numbers can then also make the logits.
+        let mut stream = scale(pass, rows, (self.config.d_model as f64).sqrt());
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
         }
-        for (block, kept) in self.blocks.iter().zip(saved.blocks).rev() {
-            if weights.frozen_up_to(block.feed_forward.down.weight) {
-                return;
-            }
-            let saved = kept.saved(|input| block.forward(weights, input));
-            grad = block.backward(weights, saved, grad, &mut pass.records);
-            pass.hand_over();
-        }
-        let (tokens, grad) = (batch.tokens, grad * self.embedding_scale());
-        if self.config.tied {
-            pass.records.push(GradRecord::TiedEmbedding {
-                param: self.tokens.table,
-                tokens,
-                grad,
-                hidden,
-                logits_grad,
-            });
-        } else {
-            pass.records.push(GradRecord::Lookup { param: self.tokens.table, tokens, grad });
-        }
-    }
-
-    fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        tokens: Tensor<B, 2, Int>,
-        recompute: bool,
-    ) -> SavedForward<B> {
-        let mut stream = self.tokens.forward(weights, tokens) * self.embedding_scale();
-        let mut blocks = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
-            let (output, kept) = Kept::of(recompute, stream, |input| block.forward(weights, input));
-            stream = output;
-            blocks.push(kept);
-        }
-        let (hidden, norm) = self.norm.forward(weights, stream);
-        SavedForward { blocks, norm, hidden }
-    }
-
-    /// What a looked-up row is multiplied by, so that a table of small numbers can also make the logits.
-    fn embedding_scale(&self) -> f64 {
-        (self.config.d_model as f64).sqrt()
+        self.norm.forward(pass, stream)
     }
 }
 
 impl Block {
     fn new(config: &DecoderConfig, at: usize, list: &mut ParamList) -> Self {
+        list.enter(Part::Block(at));
         let DecoderConfig { d_model: d, heads, kv_heads, d_head, d_ff, .. } = *config;
-        let norm_1 = norm(list, &format!("model.layers.{at}.input_layernorm"), d);
-        let mut attention = |name: &str, d_out, d_in| {
-            dense(list, &format!("model.layers.{at}.self_attn.{name}"), d_out, d_in)
+        let name = |part: &str| format!("model.layers.{at}.{part}");
+        let matrix = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD);
+        let norm_1 = list.rms_norm(&name("input_layernorm"), d, NORM_EPSILON, true);
+        let rotary = Some(Rotary { base: ROTARY_BASE, d_head });
+        let attention = MultiHeadAttention {
+            query: list.linear(&name("self_attn.q_proj"), matrix(d, heads * d_head)),
+            key: list.linear(&name("self_attn.k_proj"), matrix(d, kv_heads * d_head)),
+            value: list.linear(&name("self_attn.v_proj"), matrix(d, kv_heads * d_head)),
+            output: list.linear(&name("self_attn.o_proj"), matrix(heads * d_head, d)),
+            heads: DotProductAttention { kv_heads, rotary, ..DotProductAttention::new(heads, d_head) },
         };
-        let attention = GroupedAttention {
-            query: attention("q_proj", heads * d_head, d),
-            key: attention("k_proj", kv_heads * d_head, d),
-            value: attention("v_proj", kv_heads * d_head, d),
-            output: attention("o_proj", d, heads * d_head),
-            heads,
-            kv_heads,
-            rotary: Rotary { base: ROTARY_BASE, d_head },
-        };
-        let norm_2 = norm(list, &format!("model.layers.{at}.post_attention_layernorm"), d);
-        let mut part =
-            |name: &str, d_out, d_in| dense(list, &format!("model.layers.{at}.mlp.{name}"), d_out, d_in);
+        let norm_2 = list.rms_norm(&name("post_attention_layernorm"), d, NORM_EPSILON, true);
         let feed_forward = GatedFeedForward {
-            gate: part("gate_proj", d_ff, d),
-            up: part("up_proj", d_ff, d),
-            down: part("down_proj", d, d_ff),
+            gate: list.linear(&name("mlp.gate_proj"), matrix(d, d_ff)),
+            up: list.linear(&name("mlp.up_proj"), matrix(d, d_ff)),
+            down: list.linear(&name("mlp.down_proj"), matrix(d_ff, d)),
+            activation: Gate::GeluTanh,
         };
         Self { norm_1, attention, norm_2, feed_forward }
     }
 
-    fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        input: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, SavedBlock<B>) {
-        let (normalized, norm_1) = self.norm_1.forward(weights, input.clone());
-        let (attended, attention) = self.attention.forward(weights, normalized);
-        let middle = attended + input;
-        let (normalized, norm_2) = self.norm_2.forward(weights, middle.clone());
-        let (output, feed_forward) = self.feed_forward.forward(weights, normalized);
-        (output + middle, SavedBlock { norm_1, attention, norm_2, feed_forward })
+    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.norm_1.forward(pass, input.clone());
+        let attended =
+            self.attention.forward(pass, normalized.clone(), normalized, &AttentionMask::causal(), None);
+        let middle = add(pass, attended, input);
+        let normalized = self.norm_2.forward(pass, middle.clone());
+        let output = self.feed_forward.forward(pass, normalized);
+        add(pass, output, middle)
     }
-
-    fn backward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        saved: SavedBlock<B>,
-        grad: Tensor<B, 3>,
-        records: &mut Vec<GradRecord<B>>,
-    ) -> Tensor<B, 3> {
-        let inner = self.feed_forward.backward(weights, saved.feed_forward, grad.clone(), records);
-        let middle = self.norm_2.backward(weights, saved.norm_2, inner, records) + grad;
-        let inner = self.attention.backward(weights, saved.attention, middle.clone(), records);
-        self.norm_1.backward(weights, saved.norm_1, inner, records) + middle
-    }
-}
-
-/// Lays out a linear map without bias.
-fn dense(list: &mut ParamList, name: &str, d_out: usize, d_in: usize) -> Linear {
-    let initial = Initial::Normal { std: INITIAL_STD };
-    let weight = list.add(format!("{name}.weight"), &[d_out, d_in], initial);
-    Linear { weight, bias: None, stored: Stored::OutIn }
-}
-
-/// Lays out an RMS norm whose factor is 1 + gain.
-fn norm(list: &mut ParamList, name: &str, d: usize) -> RmsNorm {
-    let gain: ParamId = list.add(format!("{name}.weight"), &[d], Initial::Constant(0.0));
-    RmsNorm { gain, epsilon: NORM_EPSILON, unit_offset: true }
 }

@@ -5,17 +5,14 @@
 //! Bengio et al. 2003, "A Neural Probabilistic Language Model"; the setting of Kerrigan et al. 2020,
 //! <https://arxiv.org/abs/2009.05886>: 20 tokens, hidden layers of 500, 250 and 50.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
-use super::pass::Pass;
-use super::{Batch, ModelError, ParamList};
-use crate::nn::GradRecord;
+use super::{Batch, Model, ModelError, Shape};
+use crate::head::LmHead;
 use crate::nn::{
-    Activation, ContextConcat, Initial, Kernels, Linear, ParamSpec, Stored, TokenEmbedding, Weights,
+    Activation, ContextConcat, Initial, Kernels, Layout, Linear, LinearSpec, ParamList, Part, Pass,
+    TableLogits, TokenEmbedding, Var,
 };
-use crate::tensor::{Int, Tensor};
 
 /// The sizes of a feed-forward language model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,56 +49,65 @@ impl FeedForwardConfig {
     }
 }
 
-/// The layers of a feed-forward language model and the list of its parameters.
+/// A feed-forward language model.
 #[derive(Clone, Debug)]
 pub struct FeedForward {
     config: FeedForwardConfig,
-    specs: Arc<[ParamSpec]>,
+    layout: Layout,
     tokens: TokenEmbedding,
-    history: ContextConcat,
+    context: ContextConcat,
     hidden: Vec<Linear>,
-    head: Linear,
+    head: LmHead,
 }
 
 impl FeedForward {
-    /// Lays out layers and parameters.
+    /// Lists the parameters.
     #[must_use]
     pub fn new(config: FeedForwardConfig) -> Self {
         let mut list = ParamList::default();
         let (vocabulary, d) = (config.vocab_size, config.d_model);
         let table = list.add("embedding.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
-        let mut dense = |name: String, d_out: usize, d_in: usize, std: f64| {
-            let weight = list.add(format!("{name}.weight"), &[d_out, d_in], Initial::Normal { std });
-            let bias = Some(list.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
-            Linear { weight, bias, stored: Stored::OutIn }
-        };
         let mut d_in = config.history * d;
         let mut hidden = Vec::with_capacity(config.hidden.len());
         for (at, &d_out) in config.hidden.iter().enumerate() {
+            list.enter(Part::Block(at));
             // He et al. 2015: a ReLU passes half of the variance on.
-            hidden.push(dense(format!("hidden.{at}"), d_out, d_in, (2.0 / d_in as f64).sqrt()));
+            let map = LinearSpec::normal(d_in, d_out, (2.0 / d_in as f64).sqrt()).biased();
+            hidden.push(list.linear(&format!("hidden.{at}"), map));
             d_in = d_out;
         }
-        let head = dense("output".to_owned(), vocabulary, d_in, 0.02);
-        let history = ContextConcat { length: config.history };
-        Self { config, specs: list.0.into(), tokens: TokenEmbedding { table }, history, hidden, head }
+        list.enter(Part::Output);
+        let output = list.add("output.weight", &[vocabulary, d_in], Initial::Normal { std: 0.02 });
+        let bias = Some(list.add("output.bias", &[vocabulary], Initial::Constant(0.0)));
+        let head = LmHead { logits: TableLogits { table: output, bias }, ..LmHead::of_table(output) };
+        let context = ContextConcat { length: config.history };
+        Self { config, layout: list.finish(), tokens: TokenEmbedding { table }, context, hidden, head }
+    }
+}
+
+impl Model for FeedForward {
+    fn from_plan(
+        model: &plan::Model,
+        _training: &plan::Training,
+        vocab_size: usize,
+    ) -> Result<Self, ModelError> {
+        Ok(Self::new(FeedForwardConfig::from_plan(model, vocab_size)?))
     }
 
-    /// Sizes.
-    #[must_use]
-    pub fn config(&self) -> &FeedForwardConfig {
-        &self.config
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    /// Names, shapes and starts of the parameters.
-    #[must_use]
-    pub fn specs(&self) -> Arc<[ParamSpec]> {
-        Arc::clone(&self.specs)
+    fn vocab_size(&self) -> usize {
+        self.config.vocab_size
     }
 
-    /// `config.json`: `transformers` has no such model, so the fields are this project's.
-    #[must_use]
-    pub fn hf_config(&self) -> serde_json::Value {
+    fn shape(&self) -> Shape {
+        Shape::causal(self.config.context)
+    }
+
+    /// `transformers` has no such model, so the fields are this project's.
+    fn hf_config(&self) -> serde_json::Value {
         let config = &self.config;
         json!({
             "model_type": "feed_forward_lm",
@@ -117,53 +123,17 @@ impl FeedForward {
         })
     }
 
-    /// Logits at every position.
-    ///
-    /// # Shapes
-    /// - tokens: `[batch, seq]`
-    /// - output: `[batch·seq, vocabulary]`
-    pub fn logits<B: Kernels>(&self, weights: &Weights<B>, tokens: Tensor<B, 2, Int>) -> Tensor<B, 2> {
-        self.forward(weights, tokens).0
+    fn head(&self) -> LmHead {
+        self.head
     }
 
-    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
-    ///
-    /// The losses themselves are never computed: they are private and nothing may depend on them.
-    pub(super) fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>, pass: &mut Pass<'_, B>) {
-        let [rows, seq] = batch.targets.dims();
-        let (logits, mut inputs) = self.forward(weights, batch.tokens.clone());
-        let (targets, target_weights) = (batch.targets.reshape([rows * seq]), batch.target_weights);
-        let grad = B::cross_entropy_backward(logits, targets, target_weights.reshape([rows * seq]));
-        let mut grad = grad.reshape([rows, seq, self.config.vocab_size]);
-        for layer in std::iter::once(&self.head).chain(self.hidden.iter().rev()) {
-            // One input was saved for each layer.
-            let Some(input) = inputs.pop() else { break };
-            // The first layer reads no ReLU.
-            let activated = (!inputs.is_empty()).then(|| input.clone());
-            grad = layer.backward(weights, input, grad, &mut pass.records);
-            if let Some(activated) = activated {
-                grad = Activation::Relu.backward(activated, grad);
-            }
-        }
-        let grad = self.history.backward(grad);
-        pass.records.push(GradRecord::Lookup { param: self.tokens.table, tokens: batch.tokens, grad });
-    }
-
-    /// Logits `[batch·seq, vocabulary]`, and the input of each hidden layer and of the head.
-    fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        tokens: Tensor<B, 2, Int>,
-    ) -> (Tensor<B, 2>, Vec<Tensor<B, 3>>) {
-        let [rows, seq] = tokens.dims();
-        let mut stream = self.history.forward(self.tokens.forward(weights, tokens));
-        let mut inputs = Vec::with_capacity(self.hidden.len() + 1);
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let vectors = self.tokens.forward(pass, batch.tokens.clone());
+        let mut stream = self.context.forward(pass, vectors);
         for layer in &self.hidden {
-            let output = Activation::Relu.forward(layer.forward(weights, stream.clone()));
-            inputs.push(std::mem::replace(&mut stream, output));
+            stream = layer.forward(pass, stream);
+            stream = Activation::Relu.forward(pass, stream);
         }
-        let logits = self.head.forward(weights, stream.clone());
-        inputs.push(stream);
-        (logits.reshape([rows * seq, self.config.vocab_size]), inputs)
+        stream
     }
 }

@@ -4,19 +4,14 @@
 //! Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; names and initial values as Hugging
 //! Face's `GPT2LMHeadModel`.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
-use super::pass::{Kept, Pass};
-use super::{Batch, ParamList};
-use crate::nn::GradRecord;
+use super::{Batch, Model, ModelError, Shape};
+use crate::head::LmHead;
 use crate::nn::{
-    Activation, CausalAttention, FeedForward, Initial, Kernels, LayerNorm, Linear, LmHead, ParamId,
-    ParamSpec, PositionEmbedding, SavedAttention, SavedFeedForward, SavedNorm, Stored, TokenEmbedding,
-    Weights,
+    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
+    Layout, LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, add,
 };
-use crate::tensor::{Int, Tensor};
 
 const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
@@ -38,73 +33,74 @@ pub struct Gpt2Config {
     pub d_ff: usize,
 }
 
-/// The layers of a GPT-2 and the list of its parameters.
+impl Gpt2Config {
+    /// The sizes that a plan gives.
+    #[must_use]
+    pub fn from_plan(model: &plan::Model, vocab_size: usize) -> Self {
+        let [context, d_model, layers, heads, d_ff] =
+            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
+        Self { vocab_size, context, d_model, layers, heads, d_ff }
+    }
+}
+
+/// A GPT-2.
 #[derive(Clone, Debug)]
 pub struct Gpt2 {
     config: Gpt2Config,
-    specs: Arc<[ParamSpec]>,
+    layout: Layout,
     tokens: TokenEmbedding,
     positions: PositionEmbedding,
     blocks: Vec<Block>,
     norm: LayerNorm,
-    head: LmHead,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
     norm_1: LayerNorm,
-    attention: CausalAttention,
+    attention: FusedAttention,
     norm_2: LayerNorm,
     inner: FeedForward,
-    /// The last of its parameters in the model's list.
-    last: ParamId,
-}
-
-struct SavedBlock<B: Kernels> {
-    norm_1: SavedNorm<B>,
-    attention: SavedAttention<B>,
-    norm_2: SavedNorm<B>,
-    inner: SavedFeedForward<B>,
-}
-
-struct SavedForward<B: Kernels> {
-    blocks: Vec<Kept<B, SavedBlock<B>>>,
-    norm: SavedNorm<B>,
-    hidden: Tensor<B, 3>,
 }
 
 impl Gpt2 {
-    /// Lays out layers and parameters.
+    /// Lists the parameters.
     #[must_use]
     pub fn new(config: Gpt2Config) -> Self {
         let mut list = ParamList::default();
-        let matrix = Initial::Normal { std: INITIAL_STD };
-        let d = config.d_model;
+        let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, config.d_model);
         let tokens =
             TokenEmbedding { table: list.add("transformer.wte.weight", &[config.vocab_size, d], matrix) };
         let positions =
             PositionEmbedding { table: list.add("transformer.wpe.weight", &[config.context, d], matrix) };
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
-        let norm = norm(&mut list, "ln_f", d);
-        let head = LmHead { table: tokens.table };
-        Self { config, specs: list.0.into(), tokens, positions, blocks, norm, head }
+        list.enter(Part::Output);
+        let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
+        Self { config, layout: list.finish(), tokens, positions, blocks, norm }
+    }
+}
+
+impl Model for Gpt2 {
+    fn from_plan(
+        model: &plan::Model,
+        _training: &plan::Training,
+        vocab_size: usize,
+    ) -> Result<Self, ModelError> {
+        Ok(Self::new(Gpt2Config::from_plan(model, vocab_size)))
     }
 
-    /// Sizes.
-    #[must_use]
-    pub fn config(&self) -> &Gpt2Config {
-        &self.config
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    /// Names, shapes and starts of the parameters.
-    #[must_use]
-    pub fn specs(&self) -> Arc<[ParamSpec]> {
-        Arc::clone(&self.specs)
+    fn vocab_size(&self) -> usize {
+        self.config.vocab_size
     }
 
-    /// `config.json` as `transformers` reads it.
-    #[must_use]
-    pub fn hf_config(&self) -> serde_json::Value {
+    fn shape(&self) -> Shape {
+        Shape::causal(self.config.context)
+    }
+
+    fn hf_config(&self) -> serde_json::Value {
         let config = &self.config;
         json!({
             "model_type": "gpt2",
@@ -127,118 +123,49 @@ impl Gpt2 {
         })
     }
 
-    /// Logits at every position.
-    ///
-    /// # Shapes
-    /// - tokens: `[batch, seq]`
-    /// - output: `[batch·seq, vocabulary]`
-    pub fn logits<B: Kernels>(&self, weights: &Weights<B>, tokens: Tensor<B, 2, Int>) -> Tensor<B, 2> {
-        let saved = self.forward(weights, tokens, true);
-        self.head.forward(weights, saved.hidden)
+    fn head(&self) -> LmHead {
+        LmHead::of_table(self.tokens.table)
     }
 
-    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
-    ///
-    /// The losses themselves are never computed: they are private and nothing may depend on them.
-    pub(super) fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>, pass: &mut Pass<'_, B>) {
-        let saved = self.forward(weights, batch.tokens.clone(), pass.recompute);
-        let logits = self.head.forward(weights, saved.hidden.clone());
-        let loss = self.head.backward(weights, logits, batch.targets, batch.target_weights);
-        let mut grad = self.norm.backward(weights, saved.norm, loss.hidden_grad, &mut pass.records);
-        for (block, kept) in self.blocks.iter().zip(saved.blocks).rev() {
-            if weights.frozen_up_to(block.last) {
-                return;
-            }
-            let saved = kept.saved(|input| block.forward(weights, input));
-            grad = block.backward(weights, saved, grad, &mut pass.records);
-            pass.hand_over();
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mut stream = self.tokens.forward(pass, batch.tokens.clone());
+        stream = self.positions.forward(pass, stream);
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
         }
-        pass.records.push(self.positions.record(&grad));
-        pass.records.push(GradRecord::TiedEmbedding {
-            param: self.tokens.table,
-            tokens: batch.tokens,
-            grad,
-            hidden: saved.hidden,
-            logits_grad: loss.logits_grad,
-        });
-    }
-
-    fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        tokens: Tensor<B, 2, Int>,
-        recompute: bool,
-    ) -> SavedForward<B> {
-        let seq = tokens.dims()[1];
-        let mut stream = self.tokens.forward(weights, tokens) + self.positions.forward(weights, seq);
-        let mut blocks = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
-            let (output, kept) = Kept::of(recompute, stream, |input| block.forward(weights, input));
-            stream = output;
-            blocks.push(kept);
-        }
-        let (hidden, norm) = self.norm.forward(weights, stream);
-        SavedForward { blocks, norm, hidden }
+        self.norm.forward(pass, stream)
     }
 }
 
 impl Block {
     fn new(config: &Gpt2Config, at: usize, list: &mut ParamList) -> Self {
-        let d = config.d_model;
-        let matrix = Initial::Normal { std: INITIAL_STD };
+        list.enter(Part::Block(at));
+        let Gpt2Config { d_model: d, d_ff, heads, layers, .. } = *config;
         // GPT-2 scales what enters the residual stream by the number of such entries.
-        let residual = Initial::Normal { std: INITIAL_STD / ((2 * config.layers) as f64).sqrt() };
-        let norm_1 = norm(list, &format!("h.{at}.ln_1"), d);
-        let projection = linear(list, &format!("h.{at}.attn.c_attn"), d, 3 * d, matrix);
-        let output = linear(list, &format!("h.{at}.attn.c_proj"), d, d, residual);
-        let norm_2 = norm(list, &format!("h.{at}.ln_2"), d);
-        let widen = linear(list, &format!("h.{at}.mlp.c_fc"), d, config.d_ff, matrix);
-        let narrow = linear(list, &format!("h.{at}.mlp.c_proj"), config.d_ff, d, residual);
-        let attention = CausalAttention { projection, output, heads: config.heads };
-        let last = ParamId(list.0.len() - 1);
-        let inner = FeedForward { widen, narrow, activation: Activation::GeluTanh };
-        Self { norm_1, attention, norm_2, inner, last }
+        let residual = INITIAL_STD / ((2 * layers) as f64).sqrt();
+        let name = |part: &str| format!("transformer.h.{at}.{part}");
+        let conv1d = |d_in, d_out, std| LinearSpec::normal(d_in, d_out, std).biased().conv1d();
+        let norm_1 = list.layer_norm(&name("ln_1"), d, NORM_EPSILON);
+        let attention = FusedAttention {
+            projection: list.linear(&name("attn.c_attn"), conv1d(d, 3 * d, INITIAL_STD)),
+            output: list.linear(&name("attn.c_proj"), conv1d(d, d, residual)),
+            heads: DotProductAttention::new(heads, d / heads),
+        };
+        let norm_2 = list.layer_norm(&name("ln_2"), d, NORM_EPSILON);
+        let inner = FeedForward {
+            widen: list.linear(&name("mlp.c_fc"), conv1d(d, d_ff, INITIAL_STD)),
+            narrow: list.linear(&name("mlp.c_proj"), conv1d(d_ff, d, residual)),
+            activation: Activation::GeluTanh,
+        };
+        Self { norm_1, attention, norm_2, inner }
     }
 
-    fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        input: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, SavedBlock<B>) {
-        let (normalized, norm_1) = self.norm_1.forward(weights, input.clone());
-        let (attended, attention) = self.attention.forward(weights, normalized);
-        let middle = attended + input;
-        let (normalized, norm_2) = self.norm_2.forward(weights, middle.clone());
-        let (output, inner) = self.inner.forward(weights, normalized);
-        (output + middle, SavedBlock { norm_1, attention, norm_2, inner })
+    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.norm_1.forward(pass, input.clone());
+        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
+        let middle = add(pass, attended, input);
+        let normalized = self.norm_2.forward(pass, middle.clone());
+        let output = self.inner.forward(pass, normalized);
+        add(pass, output, middle)
     }
-
-    fn backward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        saved: SavedBlock<B>,
-        grad: Tensor<B, 3>,
-        records: &mut Vec<GradRecord<B>>,
-    ) -> Tensor<B, 3> {
-        let inner = self.inner.backward(weights, saved.inner, grad.clone(), records);
-        let inner = self.norm_2.backward(weights, saved.norm_2, inner, records);
-        let middle = inner + grad;
-        let inner = self.attention.backward(weights, saved.attention, middle.clone(), records);
-        let inner = self.norm_1.backward(weights, saved.norm_1, inner, records);
-        inner + middle
-    }
-}
-
-/// Lays out a Conv1D of this name.
-fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, initial: Initial) -> Linear {
-    let weight = list.add(format!("transformer.{name}.weight"), &[d_in, d_out], initial);
-    let bias = list.add(format!("transformer.{name}.bias"), &[d_out], Initial::Constant(0.0));
-    Linear { weight, bias: Some(bias), stored: Stored::InOut }
-}
-
-/// Lays out a layer norm of this name.
-fn norm(list: &mut ParamList, name: &str, d: usize) -> LayerNorm {
-    let gain = list.add(format!("transformer.{name}.weight"), &[d], Initial::Constant(1.0));
-    let bias = list.add(format!("transformer.{name}.bias"), &[d], Initial::Constant(0.0));
-    LayerNorm { gain, bias, epsilon: NORM_EPSILON }
 }

@@ -1,14 +1,13 @@
-//! Models as compositions of layers, with the names of Hugging Face checkpoints.
+//! Model families: sizes, Hugging Face names and configuration, and the forward pass. Each family is one file.
+//!
+//! To add a family, write its file and add a line to `families!`.
 
 mod batch;
 mod bert;
-mod bert_heads;
 mod decoder;
 mod feed_forward;
 mod gpt2;
-mod pass;
 mod t5;
-mod t5_stack;
 
 use std::sync::Arc;
 
@@ -20,11 +19,11 @@ pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use gpt2::{Gpt2, Gpt2Config};
 pub use t5::{T5, T5Config};
 
-use self::pass::Pass;
-use crate::nn::GradRecord;
-use crate::nn::{Kernels, ParamSpec, Selection, SelectionError, Weights};
-use crate::objective;
-use crate::tensor::Tensor;
+use crate::head::{LmHead, SequenceHead};
+use crate::nn::{
+    Cache, GradRecord, Kernels, Layout, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
+};
+use crate::tensor::{Int, Tensor};
 
 /// A size of a model that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,23 +37,97 @@ pub struct ModelError {
     pub allowed: &'static str,
 }
 
-/// A network of any family that a plan can name.
-#[derive(Clone, Debug)]
-pub enum Network {
-    /// GPT-2.
-    Gpt2(Gpt2),
-    /// T5, of both versions.
-    T5(T5),
-    /// BERT.
-    Bert(Bert),
-    /// A pre-norm decoder in Gemma's layout.
-    Decoder(Decoder),
-    /// The feed-forward language model.
-    FeedForward(FeedForward),
+/// What the file of a family says.
+pub(crate) trait Model {
+    /// The model that a plan asks for.
+    ///
+    /// # Errors
+    /// [`ModelError`] for sizes that do not fit together.
+    fn from_plan(
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+    ) -> Result<Self, ModelError>
+    where
+        Self: Sized;
+
+    /// The parameters.
+    fn layout(&self) -> &Layout;
+
+    /// Number of tokens.
+    fn vocab_size(&self) -> usize;
+
+    /// The shape of a batch's rows: the longest example it takes.
+    fn shape(&self) -> Shape;
+
+    /// `config.json` as `transformers` reads it.
+    fn hf_config(&self) -> serde_json::Value;
+
+    /// What predicts tokens.
+    fn head(&self) -> LmHead;
+
+    /// What predicts the class of a pair of sentences, if the model does.
+    fn sentence_head(&self) -> Option<SequenceHead> {
+        None
+    }
+
+    /// The forward pass: what the heads read. In generation, `batch` holds the tokens that the cache has not seen.
+    ///
+    /// # Shapes
+    /// - output: `[rows, seq, d]`, of the decoder if there is one
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B>
+    where
+        Self: Sized;
+}
+
+/// One line a family: its type, and its names in a plan.
+macro_rules! families {
+    ($($family:ident: $($plan:ident)|+;)+) => {
+        /// A model of any family that a plan can name.
+        #[derive(Clone, Debug)]
+        #[allow(missing_docs, reason = "each variant holds the type of its name")]
+        pub enum Network {
+            $($family($family),)+
+        }
+
+        impl Network {
+            fn from_plan(
+                model: &plan::Model,
+                training: &plan::Training,
+                vocab_size: usize,
+            ) -> Result<Self, ModelError> {
+                Ok(match model.family {
+                    $($(plan::Family::$plan)|+ => {
+                        Self::$family(<$family as Model>::from_plan(model, training, vocab_size)?)
+                    })+
+                })
+            }
+
+            fn model(&self) -> &dyn Model {
+                match self {
+                    $(Self::$family(model) => model,)+
+                }
+            }
+
+            fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+                match self {
+                    $(Self::$family(model) => model.hidden(pass, batch),)+
+                }
+            }
+        }
+    };
+}
+
+families! {
+    Gpt2: Gpt2;
+    T5: T5 | T5V1_1;
+    Bert: Bert;
+    Decoder: Decoder;
+    FeedForward: FeedForward;
 }
 
 impl Network {
-    /// Lays layers and parameters out as the plan says.
+    /// The model that a plan asks for.
     ///
     /// # Errors
     /// [`ModelError`] for sizes that do not fit together.
@@ -63,65 +136,32 @@ impl Network {
         training: &plan::Training,
         vocab_size: usize,
     ) -> Result<Self, ModelError> {
-        let at_least_one = [("vocab_size", vocab_size), ("context", model.context as usize)];
-        let sizes = [("d_model", model.d_model), ("heads", model.heads), ("d_ff", model.d_ff)];
-        for (what, value) in at_least_one.into_iter().chain(sizes.map(|(what, size)| (what, size as usize))) {
-            if value == 0 {
-                return Err(ModelError { what, value, allowed: "at least 1" });
-            }
+        let sizes = [
+            ("vocab_size", vocab_size),
+            ("context", model.context as usize),
+            ("d_model", model.d_model as usize),
+            ("heads", model.heads as usize),
+            ("d_ff", model.d_ff as usize),
+        ];
+        if let Some((what, value)) = sizes.into_iter().find(|&(_, value)| value == 0) {
+            return Err(ModelError { what, value, allowed: "at least 1" });
         }
         if model.d_head.is_none() && !model.d_model.is_multiple_of(model.heads) {
             let value = model.heads as usize;
             return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
         }
-        let objective = training.objective;
-        let [context, d_model, layers, heads, d_ff] =
-            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
-        Ok(match model.family {
-            plan::Family::Gpt2 => {
-                Self::Gpt2(Gpt2::new(Gpt2Config { vocab_size, context, d_model, layers, heads, d_ff }))
-            }
-            plan::Family::T5 | plan::Family::T5V1_1 => {
-                let decoder_context = objective::decoder_context(objective, context);
-                let v1_1 = model.family == plan::Family::T5V1_1;
-                let config =
-                    T5Config { vocab_size, context, decoder_context, d_model, layers, heads, d_ff, v1_1 };
-                Self::T5(T5::new(config))
-            }
-            plan::Family::Bert => {
-                let predictions = objective::predictions(context);
-                let next_sentence = objective == plan::Objective::MaskedLmNextSentence;
-                let config = BertConfig {
-                    vocab_size,
-                    context,
-                    predictions,
-                    d_model,
-                    layers,
-                    heads,
-                    d_ff,
-                    next_sentence,
-                };
-                Self::Bert(Bert::new(config))
-            }
-            plan::Family::Decoder => {
-                Self::Decoder(Decoder::new(DecoderConfig::from_plan(model, vocab_size)?))
-            }
-            plan::Family::FeedForward => {
-                Self::FeedForward(FeedForward::new(FeedForwardConfig::from_plan(model, vocab_size)?))
-            }
-        })
+        Self::from_plan(model, training, vocab_size)
+    }
+
+    /// The parameters, and what each is for.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.model().layout()
     }
 
     /// Names, shapes and starts of the parameters.
     #[must_use]
     pub fn specs(&self) -> Arc<[ParamSpec]> {
-        match self {
-            Self::Gpt2(model) => model.specs(),
-            Self::T5(model) => model.specs(),
-            Self::Bert(model) => model.specs(),
-            Self::Decoder(model) => model.specs(),
-            Self::FeedForward(model) => model.specs(),
-        }
+        Arc::clone(self.layout().specs())
     }
 
     /// The part of the parameters that a plan trains; `None` for all.
@@ -129,45 +169,25 @@ impl Network {
     /// # Errors
     /// [`SelectionError`] if the plan names what this network does not have.
     pub fn selection(&self, model: &plan::Model) -> Result<Option<Selection>, SelectionError> {
-        // GPT-2 alone stores its matrices [d_in, d_out].
-        let conv1d = matches!(self, Self::Gpt2(_));
-        Selection::new(&model.trainable, &self.specs(), model.layers as usize, conv1d)
+        Selection::new(&model.trainable, self.layout(), model.layers as usize)
     }
 
     /// Number of tokens.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
-        match self {
-            Self::Gpt2(model) => model.config().vocab_size,
-            Self::T5(model) => model.config().vocab_size,
-            Self::Bert(model) => model.config().vocab_size,
-            Self::Decoder(model) => model.config().vocab_size,
-            Self::FeedForward(model) => model.config().vocab_size,
-        }
+        self.model().vocab_size()
     }
 
     /// The shape of a batch's rows: the longest example it takes.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        match self {
-            Self::Gpt2(model) => Shape::causal(model.config().context),
-            Self::T5(model) => model.shape(),
-            Self::Bert(model) => model.shape(),
-            Self::Decoder(model) => Shape::causal(model.config().context),
-            Self::FeedForward(model) => Shape::causal(model.config().context),
-        }
+        self.model().shape()
     }
 
     /// `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {
-        match self {
-            Self::Gpt2(model) => model.hf_config(),
-            Self::T5(model) => model.hf_config(),
-            Self::Bert(model) => model.hf_config(),
-            Self::Decoder(model) => model.hf_config(),
-            Self::FeedForward(model) => model.hf_config(),
-        }
+        self.model().hf_config()
     }
 
     /// Logits at every target, padding included. The batch may be narrower than [`Network::shape`].
@@ -175,13 +195,30 @@ impl Network {
     /// # Shapes
     /// - output: `[rows·targets, vocabulary]`
     pub fn logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Tensor<B, 2> {
-        match self {
-            Self::Gpt2(model) => model.logits(weights, batch.tokens),
-            Self::T5(model) => model.logits(weights, batch),
-            Self::Bert(model) => model.logits(weights, batch),
-            Self::Decoder(model) => model.logits(weights, batch.tokens),
-            Self::FeedForward(model) => model.logits(weights, batch.tokens),
-        }
+        self.token_logits(Pass::measuring(weights), &batch)
+    }
+
+    /// Logits of the token that follows. `batch` has one row, of the tokens that `cache` has not seen: the whole text in the
+    /// first pass, one token in each later pass. An encoder–decoder takes the encoder's input in the first pass, and counts
+    /// the decoder's tokens. The cache must not grow beyond the context; start a new one instead.
+    ///
+    /// # Shapes
+    /// - output: `[1, vocabulary]`
+    pub fn next_logits<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        cache: &mut Cache<B>,
+        batch: &Batch<B>,
+    ) -> Tensor<B, 2> {
+        let logits = self.token_logits(Pass::generating(weights, cache), batch);
+        cache.advance(batch.decoder_tokens.as_ref().unwrap_or(&batch.tokens).dims()[1]);
+        logits
+    }
+
+    fn token_logits<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
+        let hidden = self.hidden(&mut pass, batch);
+        let logits = self.model().head().forward(&mut pass, hidden, batch.positions.clone());
+        flat(logits.into_value())
     }
 
     /// Logits of the class of each row's pair of sentences, if the network predicts it.
@@ -189,13 +226,13 @@ impl Network {
     /// # Shapes
     /// - output: `[rows, 2]`
     pub fn sentence_logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
-        match self {
-            Self::Bert(model) => model.sentence_logits(weights, &batch),
-            Self::Gpt2(_) | Self::T5(_) | Self::Decoder(_) | Self::FeedForward(_) => None,
-        }
+        let head = self.model().sentence_head()?;
+        let mut pass = Pass::measuring(weights);
+        let hidden = self.hidden(&mut pass, &batch);
+        Some(flat(head.forward(&mut pass, hidden).into_value()))
     }
 
-    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient of the
+    /// Forward and backward pass of the summed per-example losses: the records that hold every example's gradient of the
     /// trained parameters.
     ///
     /// The losses themselves are never computed: they are private and nothing may depend on them.
@@ -205,8 +242,8 @@ impl Network {
         all
     }
 
-    /// As [`Network::records`], block by block, from the last to the first, each handed over as soon as it is there. With
-    /// `recompute` the forward pass keeps the blocks' inputs alone and is made again block by block: the same records.
+    /// As [`Network::records`], block by block, from the last to the first, each handed over as soon as it is complete. With
+    /// `recompute` the forward pass keeps the blocks' inputs alone and is computed again block by block: the same records.
     pub fn hand_over_records<B: Kernels>(
         &self,
         weights: &Weights<B>,
@@ -214,34 +251,39 @@ impl Network {
         recompute: bool,
         mut take: impl FnMut(Vec<GradRecord<B>>),
     ) {
-        let mut trained = |records| take(weights.trained_records(records));
-        let mut pass = Pass::new(recompute, &mut trained);
-        match self {
-            Self::Gpt2(model) => model.records(weights, batch, &mut pass),
-            Self::T5(model) => model.records(weights, batch, &mut pass),
-            Self::Bert(model) => model.records(weights, batch, &mut pass),
-            Self::Decoder(model) => model.records(weights, batch, &mut pass),
-            Self::FeedForward(model) => model.records(weights, batch, &mut pass),
+        let mut pass = Pass::training(weights, recompute);
+        let hidden = self.hidden(&mut pass, &batch);
+        if let Some(head) = self.model().sentence_head() {
+            let logits = head.forward(&mut pass, hidden.clone());
+            pass.seed(logits, |logits| {
+                cross_entropy_gradient(logits, batch.sentences, batch.sentence_weights)
+            });
         }
-        pass.hand_over();
+        let logits = self.model().head().forward(&mut pass, hidden, batch.positions);
+        let rows = batch.targets.dims().iter().product::<usize>();
+        let (targets, target_weights) = (batch.targets.reshape([rows]), batch.target_weights.reshape([rows]));
+        pass.seed(logits, |logits| cross_entropy_gradient(logits, targets, target_weights));
+        pass.backward(&mut take);
     }
 }
 
-/// The list of parameters while a model is laid out.
-#[derive(Default)]
-pub(crate) struct ParamList(pub Vec<ParamSpec>);
+/// Gradient by the logits of the weighted sum of the rows' negative log-likelihoods. It takes the logits' memory.
+///
+/// # Shapes
+/// - logits, output: `[batch, n, classes]`, targets, weights: `[batch·n]`
+fn cross_entropy_gradient<B: Kernels>(
+    logits: Tensor<B, 3>,
+    targets: Tensor<B, 1, Int>,
+    weights: Tensor<B, 1>,
+) -> Tensor<B, 3> {
+    let shape = logits.dims();
+    B::cross_entropy_backward(flat(logits), targets, weights).reshape(shape)
+}
 
-impl ParamList {
-    /// Adds a parameter under its Hugging Face name.
-    pub fn add(
-        &mut self,
-        name: impl Into<String>,
-        shape: &[usize],
-        initial: crate::nn::Initial,
-    ) -> crate::nn::ParamId {
-        self.0.push(ParamSpec { name: name.into(), shape: shape.to_vec(), initial });
-        crate::nn::ParamId(self.0.len() - 1)
-    }
+/// `[batch, n, classes]` → `[batch·n, classes]`
+fn flat<B: Kernels>(logits: Tensor<B, 3>) -> Tensor<B, 2> {
+    let [batch, n, classes] = logits.dims();
+    logits.reshape([batch * n, classes])
 }
 
 #[cfg(test)]

@@ -8,23 +8,24 @@
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020, <https://arxiv.org/abs/2002.05202>; names as
 //! Hugging Face's `T5ForConditionalGeneration`.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
-use super::pass::Pass;
-use super::t5_stack::{Kind, SavedStack, Stack};
-use super::{Batch, ParamList, Shape};
-use crate::nn::GradRecord;
-use crate::nn::{Initial, Kernels, Linear, LmHead, ParamId, ParamSpec, Stored, TokenEmbedding, Weights};
+use super::{Batch, Model, ModelError, Shape};
+use crate::head::LmHead;
+use crate::nn::{
+    Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
+    Layout, Linear, LinearSpec, MultiHeadAttention, ParamList, Part, Pass, RelativeBias, RmsNorm,
+    TokenEmbedding, Var, add, branch,
+};
+use crate::objective;
 use crate::tensor::{Int, Tensor};
 
 /// Buckets of relative distances.
-pub(super) const BUCKETS: usize = 32;
+const BUCKETS: usize = 32;
 /// Distances from here on share the last bucket.
-pub(super) const MAX_DISTANCE: usize = 128;
+const MAX_DISTANCE: usize = 128;
 /// Added to the mean square in norms.
-pub(super) const NORM_EPSILON: f64 = 1e-6;
+const NORM_EPSILON: f64 = 1e-6;
 
 /// The sizes of a T5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,35 +48,68 @@ pub struct T5Config {
     pub v1_1: bool,
 }
 
-/// The layers of a T5 and the list of its parameters.
+impl T5Config {
+    /// The sizes that a plan gives.
+    #[must_use]
+    pub fn from_plan(model: &plan::Model, training: &plan::Training, vocab_size: usize) -> Self {
+        let [context, d_model, layers, heads, d_ff] =
+            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
+        let decoder_context = objective::decoder_context(training.objective, context);
+        let v1_1 = model.family == plan::Family::T5V1_1;
+        Self { vocab_size, context, decoder_context, d_model, layers, heads, d_ff, v1_1 }
+    }
+}
+
+/// A T5.
 #[derive(Clone, Debug)]
 pub struct T5 {
     config: T5Config,
-    specs: Arc<[ParamSpec]>,
+    layout: Layout,
     table: TokenEmbedding,
     encoder: Stack,
     decoder: Stack,
-    head: Head,
+    head: LmHead,
 }
 
-/// What makes the logits.
+/// Blocks with norm before each part, a norm after all, and one relative bias for all.
+#[derive(Clone, Debug)]
+struct Stack {
+    bias: RelativeBias,
+    blocks: Vec<Block>,
+    norm: RmsNorm,
+}
+
 #[derive(Clone, Copy, Debug)]
-enum Head {
-    /// The token table, after a factor of d^−½.
-    Tied(LmHead),
-    /// `[vocabulary, d]`
-    Own(ParamId),
+struct Block {
+    attention: MultiHeadAttention,
+    attention_norm: RmsNorm,
+    /// Of the decoder: to the encoder's output.
+    cross: Option<Cross>,
+    inner: Inner,
+    inner_norm: RmsNorm,
 }
 
-struct SavedForward<B: Kernels> {
-    encoder: SavedStack<B>,
-    decoder: SavedStack<B>,
-    /// The head's input, scaled. `[batch, targets, d]`
-    hidden: Tensor<B, 3>,
+#[derive(Clone, Copy, Debug)]
+struct Cross {
+    attention: MultiHeadAttention,
+    norm: RmsNorm,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Inner {
+    Plain(FeedForward),
+    Gated(GatedFeedForward),
+}
+
+/// The two stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Encoder,
+    Decoder,
 }
 
 impl T5 {
-    /// Lays out layers and parameters.
+    /// Lists the parameters.
     #[must_use]
     pub fn new(config: T5Config) -> Self {
         let mut list = ParamList::default();
@@ -83,38 +117,60 @@ impl T5 {
         let table = list.add("shared.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
         let encoder = Stack::new(&config, Kind::Encoder, &mut list);
         let decoder = Stack::new(&config, Kind::Decoder, &mut list);
+        let scale = (d as f64).powf(-0.5);
         let head = if config.v1_1 {
             // As the original code draws it: logits of order 1 whatever the width.
-            let std = (d as f64).powf(-0.5);
-            Head::Own(list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std }))
+            let own = list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale });
+            LmHead::of_table(own)
         } else {
-            Head::Tied(LmHead { table })
+            LmHead { scale: Some(scale), ..LmHead::of_table(table) }
         };
-        Self { config, specs: list.0.into(), table: TokenEmbedding { table }, encoder, decoder, head }
+        Self { config, layout: list.finish(), table: TokenEmbedding { table }, encoder, decoder, head }
     }
 
-    /// Sizes.
-    #[must_use]
-    pub fn config(&self) -> &T5Config {
-        &self.config
+    /// The encoder's output; in generation, what the first pass made.
+    fn memory<B: Kernels>(
+        &self,
+        pass: &mut Pass<'_, B>,
+        batch: &Batch<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        if let Some(memory) = pass.cache().and_then(|cache| cache.memory()) {
+            return Var::constant(memory);
+        }
+        let input = self.table.forward(pass, batch.tokens.clone());
+        let memory = self.encoder.forward(pass, input, mask, None);
+        if let Some(cache) = pass.cache() {
+            cache.remember(memory.clone().into_value());
+        }
+        memory
+    }
+}
+
+impl Model for T5 {
+    fn from_plan(
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+    ) -> Result<Self, ModelError> {
+        Ok(Self::new(T5Config::from_plan(model, training, vocab_size)))
     }
 
-    /// Names, shapes and starts of the parameters.
-    #[must_use]
-    pub fn specs(&self) -> Arc<[ParamSpec]> {
-        Arc::clone(&self.specs)
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    /// The shape of a batch's rows.
-    #[must_use]
-    pub fn shape(&self) -> Shape {
+    fn vocab_size(&self) -> usize {
+        self.config.vocab_size
+    }
+
+    fn shape(&self) -> Shape {
         let T5Config { context, decoder_context, .. } = self.config;
         Shape { input: context, decoder: Some(decoder_context), gathered: None }
     }
 
-    /// `config.json` as `transformers` reads it; the ids of special tokens are the tokenizer's to add.
-    #[must_use]
-    pub fn hf_config(&self) -> serde_json::Value {
+    /// The ids of special tokens are the tokenizer's to add.
+    fn hf_config(&self) -> serde_json::Value {
         let config = &self.config;
         json!({
             "model_type": "t5",
@@ -139,80 +195,164 @@ impl T5 {
         })
     }
 
-    /// Logits at every place of the decoder.
-    ///
+    fn head(&self) -> LmHead {
+        self.head
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mask = AttentionMask::padding(batch.lengths.clone());
+        let memory = self.memory(pass, batch, &mask);
+        let output = self.table.forward(pass, decoder_tokens(batch));
+        // The decoder's padding comes last, so no place with a target sees it.
+        self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
+    }
+}
+
+impl Stack {
+    fn new(config: &T5Config, kind: Kind, list: &mut ParamList) -> Self {
+        let name = match kind {
+            Kind::Encoder => "encoder",
+            Kind::Decoder => "decoder",
+        };
+        let blocks = (0..config.layers).map(|at| Block::new(config, kind, at, list)).collect();
+        if kind == Kind::Decoder {
+            list.enter(Part::Block(0));
+        }
+        let table = list.add(
+            format!("{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+            &[BUCKETS, config.heads],
+            Initial::Normal { std: (config.d_model as f64).powf(-0.5) },
+        );
+        let bidirectional = kind == Kind::Encoder;
+        let bias = RelativeBias { table, buckets: BUCKETS, max_distance: MAX_DISTANCE, bidirectional };
+        if kind == Kind::Decoder {
+            list.enter(Part::Output);
+        }
+        let norm = norm(list, &format!("{name}.final_layer_norm"), config.d_model);
+        Self { bias, blocks, norm }
+    }
+
     /// # Shapes
-    /// - output: `[rows·targets, vocabulary]`
-    pub fn logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Tensor<B, 2> {
-        let decoder_tokens = decoder_tokens(&batch);
-        let saved = self.forward(weights, &batch, decoder_tokens, true);
-        self.head(weights, saved.hidden)
-    }
-
-    /// Forward and backward of the summed per-example losses: the records that hold every example's gradient.
-    ///
-    /// The table's gradient has up to three parts: the encoder's look-ups, the decoder's and the head. The look-ups of
-    /// both are one record, side by side, so that the norm has all cross terms.
-    pub(super) fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>, pass: &mut Pass<'_, B>) {
-        let decoder_tokens = decoder_tokens(&batch);
-        let saved = self.forward(weights, &batch, decoder_tokens.clone(), pass.recompute);
-        let Batch { tokens, targets, target_weights, .. } = batch;
-        let logits = self.head(weights, saved.hidden.clone());
-        let head = LmHead { table: self.head_table() };
-        let loss = head.backward(weights, logits, targets, target_weights);
-        let hidden_grad = loss.hidden_grad * self.head_scale();
-        let (decoder_grad, memory_grad) = self.decoder.backward(weights, saved.decoder, hidden_grad, pass);
-        let (hidden, logits_grad) = (saved.hidden, loss.logits_grad);
-        if let Head::Own(head) = self.head {
-            let (input, grad) = (logits_grad.clone(), hidden.clone());
-            pass.records.push(GradRecord::Product { param: head, input, grad });
-        }
-        if weights.frozen_up_to(self.encoder.last()) {
-            return;
-        }
-        let memory_grad = memory_grad.unwrap_or_else(|| decoder_grad.zeros_like());
-        let (encoder_grad, _) = self.encoder.backward(weights, saved.encoder, memory_grad, pass);
-        let param = self.table.table;
-        let tokens = Tensor::cat(vec![tokens, decoder_tokens], 1);
-        let grad = Tensor::cat(vec![encoder_grad, decoder_grad], 1);
-        pass.records.push(match self.head {
-            Head::Tied(_) => GradRecord::TiedEmbedding { param, tokens, grad, hidden, logits_grad },
-            Head::Own(_) => GradRecord::Lookup { param, tokens, grad },
-        });
-    }
-
+    /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
         &self,
-        weights: &Weights<B>,
-        batch: &Batch<B>,
-        decoder_tokens: Tensor<B, 2, Int>,
-        recompute: bool,
-    ) -> SavedForward<B> {
-        let input = self.table.forward(weights, batch.tokens.clone());
-        let lengths = Some(batch.lengths.clone());
-        let (memory, encoder) = self.encoder.forward(weights, input, None, lengths.clone(), recompute);
-        let output = self.table.forward(weights, decoder_tokens);
-        let (hidden, decoder) = self.decoder.forward(weights, output, Some(memory), lengths, recompute);
-        SavedForward { encoder, decoder, hidden: hidden * self.head_scale() }
-    }
-
-    fn head<B: Kernels>(&self, weights: &Weights<B>, hidden: Tensor<B, 3>) -> Tensor<B, 2> {
-        LmHead { table: self.head_table() }.forward(weights, hidden)
-    }
-
-    fn head_table(&self) -> ParamId {
-        match self.head {
-            Head::Tied(LmHead { table }) | Head::Own(table) => table,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+        memory: Option<(Var<B>, AttentionMask<B>)>,
+    ) -> Var<B> {
+        let seq = input.dims()[1];
+        let keys = if mask.causal { pass.offset() + seq } else { seq };
+        let bias = self.bias.forward(pass, seq, keys);
+        let mut stream = input;
+        for &block in &self.blocks {
+            let mask = mask.clone();
+            stream = match memory.clone() {
+                None => pass.block([stream, bias.clone()], move |pass, [input, bias]| {
+                    let middle = block.attend(pass, input, &mask, bias);
+                    block.transform(pass, middle)
+                }),
+                Some((memory, padding)) => {
+                    let inputs = [stream, bias.clone(), memory];
+                    pass.block(inputs, move |pass, [input, bias, memory]| {
+                        let middle = block.attend(pass, input, &mask, bias);
+                        let middle = block.attend_across(pass, middle, memory, &padding);
+                        block.transform(pass, middle)
+                    })
+                }
+            };
         }
+        self.norm.forward(pass, stream)
+    }
+}
+
+impl Block {
+    fn new(config: &T5Config, kind: Kind, at: usize, list: &mut ParamList) -> Self {
+        let (d, d_ff) = (config.d_model, config.d_ff);
+        let name = match kind {
+            Kind::Encoder => format!("encoder.block.{at}.layer"),
+            Kind::Decoder => {
+                list.enter(Part::Block(at));
+                format!("decoder.block.{at}.layer")
+            }
+        };
+        let attention = attention(list, &format!("{name}.0.SelfAttention"), config);
+        let attention_norm = norm(list, &format!("{name}.0.layer_norm"), d);
+        let cross = (kind == Kind::Decoder).then(|| Cross {
+            attention: self::attention(list, &format!("{name}.1.EncDecAttention"), config),
+            norm: norm(list, &format!("{name}.1.layer_norm"), d),
+        });
+        let last = if kind == Kind::Decoder { 2 } else { 1 };
+        let mut inner = |part: &str, d_in: usize, d_out: usize| {
+            linear(list, &format!("{name}.{last}.DenseReluDense.{part}"), d_in, d_out, 1.0 / d_in as f64)
+        };
+        let inner = if config.v1_1 {
+            let (gate, up) = (inner("wi_0", d, d_ff), inner("wi_1", d, d_ff));
+            let down = inner("wo", d_ff, d);
+            Inner::Gated(GatedFeedForward { gate, up, down, activation: Gate::GeluTanh })
+        } else {
+            let (widen, narrow) = (inner("wi", d, d_ff), inner("wo", d_ff, d));
+            Inner::Plain(FeedForward { widen, narrow, activation: Activation::Relu })
+        };
+        let inner_norm = norm(list, &format!("{name}.{last}.layer_norm"), d);
+        Self { attention, attention_norm, cross, inner, inner_norm }
     }
 
-    /// Factor of the head's input.
-    fn head_scale(&self) -> f64 {
-        match self.head {
-            Head::Tied(_) => (self.config.d_model as f64).powf(-0.5),
-            Head::Own(_) => 1.0,
-        }
+    fn attend<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+        bias: Var<B>,
+    ) -> Var<B> {
+        let from = self.attention_norm.forward(pass, input.clone());
+        let to = branch(pass, from.clone());
+        let attended = self.attention.forward(pass, from, to, mask, Some(bias));
+        add(pass, attended, input)
     }
+
+    fn attend_across<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        memory: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        let Some(Cross { attention, norm }) = self.cross else { return input };
+        let from = norm.forward(pass, input.clone());
+        let attended = attention.across(pass, from, memory, mask);
+        add(pass, attended, input)
+    }
+
+    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.inner_norm.forward(pass, input.clone());
+        let output = match self.inner {
+            Inner::Plain(inner) => inner.forward(pass, normalized),
+            Inner::Gated(inner) => inner.forward(pass, normalized),
+        };
+        add(pass, output, input)
+    }
+}
+
+/// The four projections of an attention, under the names of T5.
+fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAttention {
+    let (d, heads) = (config.d_model, config.heads);
+    let mut project = |part: &str, variance: f64| linear(list, &format!("{name}.{part}"), d, d, variance);
+    // Queries start small in place of a scale of the scores.
+    let query = project("q", heads as f64 / (d * d) as f64);
+    let (key, value) = (project("k", 1.0 / d as f64), project("v", 1.0 / d as f64));
+    let output = project("o", 1.0 / d as f64);
+    let heads = DotProductAttention { scale: 1.0, ..DotProductAttention::new(heads, d / heads) };
+    MultiHeadAttention { query, key, value, output, heads }
+}
+
+/// A linear map without bias.
+fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, variance: f64) -> Linear {
+    list.linear(name, LinearSpec::normal(d_in, d_out, variance.sqrt()))
+}
+
+fn norm(list: &mut ParamList, name: &str, d: usize) -> RmsNorm {
+    list.rms_norm(name, d, NORM_EPSILON, false)
 }
 
 /// The decoder's input; a batch without one has a decoder that reads token 0 alone.
@@ -221,11 +361,4 @@ fn decoder_tokens<B: Kernels>(batch: &Batch<B>) -> Tensor<B, 2, Int> {
         Some(tokens) => tokens.clone(),
         None => Tensor::zeros([batch.tokens.dims()[0], 1], &batch.tokens.device()),
     }
-}
-
-/// A linear map without bias, laid out under this name.
-pub(super) fn linear(list: &mut ParamList, name: &str, d_out: usize, d_in: usize, variance: f64) -> Linear {
-    let initial = Initial::Normal { std: variance.sqrt() };
-    let weight = list.add(format!("{name}.weight"), &[d_out, d_in], initial);
-    Linear { weight, bias: None, stored: Stored::OutIn }
 }

@@ -144,7 +144,7 @@ fn decoders() -> Vec<Case> {
         let mut weights = Weights::<Flex>::initialize(network.specs(), &mut stream, &DEVICE);
         if let Some(lora) = lora {
             let trainable = plan::Trainable::Lora(lora);
-            let selection = Selection::new(&trainable, &network.specs(), 2, true).unwrap().unwrap();
+            let selection = Selection::new(&trainable, network.layout(), 2).unwrap().unwrap();
             weights = weights.restrict(selection, &mut stream, &DEVICE);
         }
         let windows: [&[u32]; 5] = [&[1, 2, 3, 4, 5, 6, 7, 8], &[4, 4, 4], &[], &[9, 3, 9, 3], &[22, 0]];
@@ -361,5 +361,34 @@ fn norms_equal_those_of_autodiff_in_torch() {
             // Single precision and the factor that rounds up.
             assert!((got / want - 1.0).abs() < 1e-4, "{name}: {got} {want}");
         }
+    }
+}
+
+/// A text read at once, and one token at a time over a cache.
+#[test]
+fn logits_over_a_cache_are_those_of_the_whole_text() {
+    for case in decoders().into_iter().chain(cases().into_iter().take(2)) {
+        let (network, weights) = (&case.network, &case.weights);
+        let writes = network.shape().decoder.is_some();
+        let text: Vec<u32> = (0..12).map(|at| at * 7 % 23).collect();
+        let batch = |new: std::ops::Range<usize>| {
+            let tokens = text[new].to_vec();
+            let example = match writes {
+                true => Example { input: vec![3, 1, 4, 1], decoder_input: tokens, ..Example::default() },
+                false => Example { input: tokens, ..Example::default() },
+            };
+            let decoder = writes.then_some(example.decoder_input.len());
+            let shape = Shape { input: example.input.len(), decoder, gathered: None };
+            Batch::<Flex>::new(&[example], 1, shape, FloatDType::F32, &DEVICE)
+        };
+        let mut cache = Cache::default();
+        for (from, to) in std::iter::once((0, 5)).chain((5..12).map(|at| (at, at + 1))) {
+            let got = to_host_f64(network.next_logits(weights, &mut cache, &batch(from..to)));
+            let all = to_host_f64(network.logits(weights, batch(0..to)));
+            let distance = relative_distance(&got, &all[(to - 1) * VOCABULARY..]);
+            // The same products of single precision, summed in another order.
+            assert!(distance < 1e-5, "{} at {to}: {distance}", case.name);
+        }
+        assert_eq!(cache.positions(), 12);
     }
 }

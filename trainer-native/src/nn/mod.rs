@@ -1,18 +1,26 @@
-//! The parts that models are made of: operators, their parameters, and the records of per-example gradients.
+//! The parts that models are made of: operators over a tape, their parameters, and the records of per-example gradients.
 //!
-//! An operator holds the addresses of its parameters, not their values. Its forward pass returns the output and what its
-//! backward pass needs; its backward pass returns the input gradient and leaves a [`GradRecord`] for each parameter.
+//! An operator holds the addresses of its parameters, not their values. It owns its forward pass, its backward pass and the
+//! [`GradRecord`] of each parameter. A model is a forward pass over a [`Pass`]; see [`crate::model`].
 
+mod cache;
 mod kernels;
+mod layout;
+mod lora;
 mod op;
 mod record;
 mod selection;
+mod tape;
 #[cfg(test)]
 mod tests;
 mod weights;
 
+pub use cache::Cache;
 pub use kernels::{AdamStep, AdamTensors, Kernels, NoiseSource};
+pub use layout::{Layout, LinearSpec, ParamList, Part};
+pub use lora::Adapter;
 pub use op::*;
 pub use record::{GradRecord, materialize_if_cheaper};
 pub use selection::{Selection, SelectionError};
+pub use tape::{Pass, Var};
 pub use weights::{Initial, ParamId, ParamSpec, Weights};

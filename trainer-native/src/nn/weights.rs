@@ -5,8 +5,8 @@ use std::sync::Arc;
 use mechanisms::Stream;
 use plan::Precision;
 
-use super::{Kernels, Selection};
-use crate::nn::GradRecord;
+use super::selection::Role;
+use super::{Adapter, Kernels, Selection};
 use crate::tensor::{Backend, FloatDType, Tensor, from_host};
 
 /// A parameter's place in the model's list; also the index of its noise stream.
@@ -69,6 +69,21 @@ struct Part<B: Backend> {
     base: Vec<Tensor<B, 1>>,
 }
 
+impl<B: Backend> Part<B> {
+    fn matrix(&self, place: ParamId) -> Tensor<B, 2> {
+        matrix(&self.trained, self.selection.specs(), place)
+    }
+
+    /// The trained values that leave the model's as they are; adapters keep theirs.
+    fn restart(&mut self) {
+        for (&role, base) in self.selection.roles().iter().zip(&self.base) {
+            if let Role::Whole(at) = role {
+                self.trained[at.0] = base.clone();
+            }
+        }
+    }
+}
+
 impl<B: Backend> Weights<B> {
     /// Draws first values in the order of the list.
     pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
@@ -80,12 +95,9 @@ impl<B: Backend> Weights<B> {
     #[must_use]
     pub fn restrict(self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
         let fresh = draw(selection.specs(), stream, device);
-        let fresh = fresh.into_iter().map(|value| value.cast(self.dtype)).collect();
-        let part = Part {
-            trained: selection.start(fresh, &self.values),
-            base: self.values.clone(),
-            selection: Arc::new(selection),
-        };
+        let trained = fresh.into_iter().map(|value| value.cast(self.dtype)).collect();
+        let mut part = Part { trained, base: self.values.clone(), selection: Arc::new(selection) };
+        part.restart();
         Self { part: Some(part), ..self }
     }
 
@@ -124,31 +136,48 @@ impl<B: Backend> Weights<B> {
         self.values = values;
         if let Some(part) = &mut self.part {
             part.base.clone_from(&self.values);
-            part.trained = part.selection.start(std::mem::take(&mut part.trained), &part.base);
+            part.restart();
         }
         self.merge();
     }
 
-    /// What a backward pass left for the trained parameters, out of that for all of the model's.
-    #[must_use]
-    pub fn trained_records(&self, records: Vec<GradRecord<B>>) -> Vec<GradRecord<B>> {
-        match &self.part {
-            Some(part) => part.selection.records(&part.trained, records),
-            None => records,
+    /// Whether this parameter of the model, or an adapter of it, is trained.
+    pub(super) fn trains(&self, param: ParamId) -> bool {
+        !matches!(self.role(param), Role::Frozen)
+    }
+
+    /// The place of this parameter of the model among the trained ones, if it is trained as it is.
+    pub(super) fn trained(&self, param: ParamId) -> Option<ParamId> {
+        match self.role(param) {
+            Role::Whole(place) => Some(place),
+            Role::Frozen | Role::Adapted(_) => None,
         }
     }
 
-    /// Whether neither this parameter nor one before it in the list is trained. Models list theirs from the input on, so a
-    /// backward pass need not go below such a one.
-    #[must_use]
-    pub fn frozen_up_to(&self, last: ParamId) -> bool {
-        self.part.as_ref().is_some_and(|part| part.selection.is_frozen_up_to(last))
+    /// The adapter through which this parameter of the model is trained.
+    pub(super) fn adapter(&self, param: ParamId) -> Option<Adapter> {
+        match self.role(param) {
+            Role::Adapted(adapter) => Some(adapter),
+            Role::Frozen | Role::Whole(_) => None,
+        }
     }
 
+    fn role(&self, param: ParamId) -> Role {
+        self.part.as_ref().map_or(Role::Whole(param), |part| part.selection.role(param))
+    }
+
+    /// Makes the model's parameters follow the trained ones.
     fn merge(&mut self) {
         let Some(part) = &self.part else { return };
-        for (place, value) in part.selection.effective(&part.trained, &part.base) {
-            self.values[place] = value;
+        for (place, &role) in part.selection.roles().iter().enumerate() {
+            match role {
+                Role::Frozen => {}
+                Role::Whole(at) => self.values[place] = part.trained[at.0].clone(),
+                Role::Adapted(adapter) => {
+                    let [a, b] = [adapter.a, adapter.b].map(|place| part.matrix(place));
+                    self.values[place] = adapter.merge(&part.base[place], a, b);
+                }
+            }
         }
     }
 
@@ -191,6 +220,11 @@ impl<B: Backend> Weights<B> {
         }
     }
 
+    /// A trained parameter as a matrix.
+    pub(super) fn trained_matrix(&self, place: ParamId) -> Tensor<B, 2> {
+        self.part.as_ref().map_or_else(|| self.matrix(place), |part| part.matrix(place))
+    }
+
     /// A parameter as a vector.
     ///
     /// # Shapes
@@ -206,8 +240,7 @@ impl<B: Backend> Weights<B> {
     /// - output: `[rows, columns]` as in its specification
     #[must_use]
     pub fn matrix(&self, id: ParamId) -> Tensor<B, 2> {
-        let shape = &self.specs[id.0].shape;
-        self.values[id.0].clone().reshape([shape[0], shape[1]])
+        matrix(&self.values, &self.specs, id)
     }
 }
 
@@ -244,6 +277,11 @@ impl<B: Kernels> Weights<B> {
             Precision::Bf16 => B::product_bf16(input, weight) + bias.unsqueeze(),
         }
     }
+}
+
+fn matrix<B: Backend>(values: &[Tensor<B, 1>], specs: &[ParamSpec], at: ParamId) -> Tensor<B, 2> {
+    let shape = &specs[at.0].shape;
+    values[at.0].clone().reshape([shape[0], shape[1]])
 }
 
 fn draw<B: Backend>(specs: &[ParamSpec], stream: &mut Stream, device: &B::Device) -> Vec<Tensor<B, 1>> {

@@ -1,6 +1,6 @@
-//! Functions of each element: no parameters, so no record.
+//! Functions of each element. They have no parameters.
 
-use crate::nn::Kernels;
+use crate::nn::{Kernels, Pass, Var};
 use crate::tensor::{Tensor, activation};
 
 /// A function of each element.
@@ -12,30 +12,35 @@ pub enum Activation {
     Gelu,
     /// GELU in its tanh form, Hugging Face's "gelu_new".
     GeluTanh,
+    /// The hyperbolic tangent.
+    Tanh,
 }
 
 impl Activation {
-    /// The output; backward needs the input itself, or the output of a ReLU.
-    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, input: Tensor<B, 3>) -> Tensor<B, 3> {
-        match self {
-            Self::Relu => activation::relu(input),
-            Self::Gelu => B::gelu_erf(input),
-            Self::GeluTanh => B::gelu_new(input),
-        }
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let Var { value, slot } = input;
+        // Of a ReLU and of tanh the output says as much as the input, and what comes next saves it anyway.
+        let (output, saved) = match self {
+            Self::Relu => shared(activation::relu(value)),
+            Self::Tanh => shared(value.tanh()),
+            Self::Gelu => (B::gelu_erf(value.clone()), value),
+            Self::GeluTanh => (B::gelu_new(value.clone()), value),
+        };
+        pass.note(output, slot.is_some(), move |grad, back| back.add(slot, self.backward(saved, grad)))
     }
 
-    /// Input gradient.
-    ///
-    /// # Shapes
-    /// - input, grad, output: `[batch, seq, d]`
-    pub fn backward<B: Kernels>(self, input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 3> {
+    fn backward<B: Kernels>(self, saved: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 3> {
         match self {
-            Self::Relu => grad.mask_fill(input.lower_equal_elem(0.0), 0.0),
-            Self::Gelu => B::gelu_erf_backward(input, grad),
-            Self::GeluTanh => B::gelu_new_backward(input, grad),
+            Self::Relu => grad.mask_fill(saved.lower_equal_elem(0.0), 0.0),
+            Self::Gelu => B::gelu_erf_backward(saved, grad),
+            Self::GeluTanh => B::gelu_new_backward(saved, grad),
+            Self::Tanh => grad * (saved.square().neg() + 1.0),
         }
     }
+}
+
+fn shared<B: Kernels>(output: Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 3>) {
+    (output.clone(), output)
 }

@@ -1,85 +1,91 @@
-//! Causal self-attention between a fused query-key-value projection and an output projection.
+//! Multi-head attention: projections, softmax of the products of queries and keys, and a sum of values.
+//!
+//! # References
+//! Vaswani et al. 2017, <https://arxiv.org/abs/1706.03762>; several query heads to a key head: Ainslie et al. 2023,
+//! <https://arxiv.org/abs/2305.13245>.
 
-use crate::nn::GradRecord;
-use crate::nn::{Kernels, Linear, Weights};
-use crate::tensor::Tensor;
+use super::{AttentionMask, DotProductAttention, Linear, branch};
+use crate::nn::{Kernels, Pass, Var};
 
-/// Multi-head attention in which a position sees itself and what precedes it.
+/// Self-attention with one projection for queries, keys and values.
 #[derive(Clone, Copy, Debug)]
-pub struct CausalAttention {
+pub struct FusedAttention {
     /// `[d, 3·d]`: queries, keys, values side by side.
     pub projection: Linear,
     /// `[d, d]`
     pub output: Linear,
-    /// Number of heads; divides d.
-    pub heads: usize,
+    /// Between the two.
+    pub heads: DotProductAttention,
 }
 
-/// What [`CausalAttention::backward`] needs.
-pub struct SavedAttention<B: Kernels> {
-    input: Tensor<B, 3>,
-    projected: Tensor<B, 3>,
-    probabilities: Tensor<B, 4>,
-    context: Tensor<B, 3>,
-}
-
-impl CausalAttention {
-    /// The attended values.
-    ///
+impl FusedAttention {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        input: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, SavedAttention<B>) {
-        let shape = input.dims();
-        let projected = self.projection.forward(weights, input.clone());
-        let [queries, keys, values] = self.split(projected.clone());
-        let scores = weights.product(queries, keys.transpose());
-        let probabilities = B::causal_softmax(scores, self.scale(shape[2]));
-        let context = B::merge_heads(vec![weights.product(probabilities.clone(), values)]);
-        let output = self.output.forward(weights, context.clone());
-        (output, SavedAttention { input, projected, probabilities, context })
+        self,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        let projected = self.projection.forward(pass, input);
+        let context = self.heads.fused(pass, projected, mask);
+        self.output.forward(pass, context)
     }
+}
 
-    /// Input gradient; leaves the records of both projections.
+/// Attention with four projections, over the same or another sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiHeadAttention {
+    /// From d to heads·d_head.
+    pub query: Linear,
+    /// From d to kv_heads·d_head.
+    pub key: Linear,
+    /// From d to kv_heads·d_head.
+    pub value: Linear,
+    /// From heads·d_head to d.
+    pub output: Linear,
+    /// Between them.
+    pub heads: DotProductAttention,
+}
+
+impl MultiHeadAttention {
+    /// Attention of the positions of `from` to those of `to`, which is the same sequence.
     ///
     /// # Shapes
-    /// - grad, output: `[batch, seq, d]`
-    pub fn backward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        saved: SavedAttention<B>,
-        grad: Tensor<B, 3>,
-        records: &mut Vec<GradRecord<B>>,
-    ) -> Tensor<B, 3> {
-        let [batch, seq, d] = grad.dims();
-        let context_grad = self.output.backward(weights, saved.context, grad, records);
-        let context_grad = context_grad.reshape([batch, seq, self.heads, d / self.heads]).swap_dims(1, 2);
-        let [queries, keys, values] = self.split(saved.projected);
-        let values_grad = weights.product(saved.probabilities.clone().transpose(), context_grad.clone());
-        let probabilities_grad = weights.product(context_grad, values.transpose());
-        let scores_grad = B::softmax_backward(saved.probabilities, probabilities_grad, self.scale(d));
-        let queries_grad = weights.product(scores_grad.clone(), keys);
-        let keys_grad = weights.product(scores_grad.transpose(), queries);
-        let projected_grad = B::merge_heads(vec![queries_grad, keys_grad, values_grad]);
-        self.projection.backward(weights, saved.input, projected_grad, records)
+    /// - from, to, output: `[batch, seq, d]`, bias: `[heads, queries, keys]`, added to the scores of every example
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        from: Var<B>,
+        to: Var<B>,
+        mask: &AttentionMask<B>,
+        bias: Option<Var<B>>,
+    ) -> Var<B> {
+        let values = self.value.forward(pass, to.clone());
+        let keys = self.key.forward(pass, to);
+        let queries = self.query.forward(pass, from);
+        let context = self.heads.apart(pass, [queries, keys, values], mask, bias);
+        self.output.forward(pass, context)
     }
 
-    fn scale(&self, d: usize) -> f64 {
-        1.0 / ((d / self.heads) as f64).sqrt()
-    }
-
-    /// Queries, keys and values as views.
+    /// Attention of a sequence to another, such as the encoder's output.
     ///
     /// # Shapes
-    /// - projected: `[batch, seq, 3·d]`
-    /// - output: three of `[batch, heads, seq, d/heads]`
-    fn split<B: Kernels>(&self, projected: Tensor<B, 3>) -> [Tensor<B, 4>; 3] {
-        let [batch, seq, width] = projected.dims();
-        let d_head = width / 3 / self.heads;
-        let parts = projected.reshape([batch, seq, 3 * self.heads, d_head]);
-        [0, 1, 2].map(|part| parts.clone().narrow(2, part * self.heads, self.heads).swap_dims(1, 2))
+    /// - from, output: `[batch, queries, d]`, memory: `[batch, keys, d]`
+    pub fn across<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        from: Var<B>,
+        memory: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        let [keys, values] = pass.once(|pass| {
+            let memory = branch(pass, memory);
+            let values = self.value.forward(pass, memory.clone());
+            [self.key.forward(pass, memory), values]
+        });
+        let queries = self.query.forward(pass, from);
+        let context = self.heads.apart(pass, [queries, keys, values], mask, None);
+        self.output.forward(pass, context)
     }
 }

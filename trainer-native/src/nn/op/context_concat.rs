@@ -1,7 +1,6 @@
 //! The input of a feed-forward language model: the vectors of the last so many tokens, side by side.
 
-use crate::nn::Kernels;
-use crate::tensor::Tensor;
+use crate::nn::{Kernels, Pass, Var};
 
 /// Lays the vectors of each position and of those before it side by side; before the first there are zeros.
 #[derive(Clone, Copy, Debug)]
@@ -14,18 +13,24 @@ impl ContextConcat {
     /// The vectors, the oldest first.
     ///
     /// # Shapes
-    /// - values: `[batch, seq, d]`
+    /// - input: `[batch, seq, d]`
     /// - output: `[batch, seq, length·d]`
-    pub fn forward<B: Kernels>(&self, values: Tensor<B, 3>) -> Tensor<B, 3> {
-        B::context_concat(values, self.length)
-    }
-
-    /// Input gradient: a position's vector was used at its own place and at those that follow.
-    ///
-    /// # Shapes
-    /// - grad: `[batch, seq, length·d]`
-    /// - output: `[batch, seq, d]`
-    pub fn backward<B: Kernels>(&self, grad: Tensor<B, 3>) -> Tensor<B, 3> {
-        B::context_concat_backward(grad, self.length)
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let Var { value, slot } = input;
+        let new = value.dims()[1];
+        let value = match pass.cache() {
+            Some(cache) => {
+                let [all] = cache.extend([value.unsqueeze_dim(1)]);
+                all.squeeze_dim(1)
+            }
+            None => value,
+        };
+        let seq = value.dims()[1];
+        let output = B::context_concat(value, self.length);
+        let output = if new < seq { output.narrow(1, seq - new, new) } else { output };
+        // A position's vector was used at its own place and at those that follow.
+        pass.note(output, slot.is_some(), move |grad, back| {
+            back.add(slot, B::context_concat_backward(grad, self.length));
+        })
     }
 }

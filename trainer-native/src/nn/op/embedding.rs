@@ -1,7 +1,6 @@
-//! Token and position embeddings.
+//! Token, position and segment embeddings.
 
-use crate::nn::GradRecord;
-use crate::nn::{Kernels, ParamId, Weights};
+use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
 use crate::tensor::{Int, Tensor};
 
 /// Rows of a table, by token.
@@ -12,16 +11,15 @@ pub struct TokenEmbedding {
 }
 
 impl TokenEmbedding {
-    /// Looks the tokens up. The record is made where the table's other use, the head, is known.
+    /// Looks the tokens up. All look-ups of one table and its use by a head are one record.
     ///
     /// # Shapes
     /// - tokens: `[batch, seq]`
     /// - output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(&self, weights: &Weights<B>, tokens: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-        let [batch, seq] = tokens.dims();
-        let table = weights.matrix(self.table);
-        let d = table.dims()[1];
-        table.select(0, tokens.reshape([batch * seq])).reshape([batch, seq, d])
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, tokens: Tensor<B, 2, Int>) -> Var<B> {
+        let rows = look_up(pass, self.table, tokens.clone());
+        let needed = pass.use_table(self.table);
+        pass.note(rows, needed, move |grad, back| back.looked_up(self.table, tokens, grad))
     }
 }
 
@@ -33,20 +31,55 @@ pub struct PositionEmbedding {
 }
 
 impl PositionEmbedding {
-    /// The vectors of positions 0..seq, to be added to every example.
+    /// Adds each position's vector.
     ///
     /// # Shapes
-    /// - output: `[1, seq, d]`
-    pub fn forward<B: Kernels>(&self, weights: &Weights<B>, seq: usize) -> Tensor<B, 3> {
-        weights.matrix(self.table).narrow(0, 0, seq).unsqueeze()
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let weights = pass.weights();
+        let Var { value, slot } = input;
+        let seq = value.dims()[1];
+        let vectors = weights.matrix(self.table).narrow(0, pass.offset(), seq).unsqueeze();
+        let needed = slot.is_some() || weights.trains(self.table);
+        pass.note(value + vectors, needed, move |grad, back| {
+            let [batch, seq, d] = grad.dims();
+            // Each example's gradient of the table is the gradient of the sum itself.
+            back.explicit(self.table, grad.clone().reshape([batch, seq * d]));
+            back.add(slot, grad);
+        })
     }
+}
 
-    /// The record: each example's gradient of the table is the gradient of the sum itself.
+/// A vector for each of a few classes of tokens, such as the first and the second sentence.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentEmbedding {
+    /// `[2, d]`
+    pub table: ParamId,
+}
+
+impl SegmentEmbedding {
+    /// Looks the classes up. The record holds each example's whole gradient.
     ///
     /// # Shapes
-    /// - grad: `[batch, context, d]`
-    pub fn record<B: Kernels>(&self, grad: &Tensor<B, 3>) -> GradRecord<B> {
-        let [batch, context, d] = grad.dims();
-        GradRecord::Explicit { param: self.table, grads: grad.clone().reshape([batch, context * d]) }
+    /// - segments: `[batch, seq]`, 0 or 1
+    /// - output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, segments: Tensor<B, 2, Int>) -> Var<B> {
+        let rows = look_up(pass, self.table, segments.clone());
+        let needed = pass.weights().trains(self.table);
+        pass.note(rows, needed, move |grad, back| {
+            back.record(self.table, |param| {
+                let [batch, seq, d] = grad.dims();
+                let second = segments.float().cast(grad.dtype()).reshape([batch, 1, seq]);
+                let member = Tensor::cat(vec![second.clone().neg() + 1.0, second], 1);
+                GradRecord::Explicit { param, grads: member.matmul(grad).reshape([batch, 2 * d]) }
+            });
+        })
     }
+}
+
+fn look_up<B: Kernels>(pass: &Pass<'_, B>, table: ParamId, rows: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+    let [batch, seq] = rows.dims();
+    let table = pass.weights().matrix(table);
+    let d = table.dims()[1];
+    table.select(0, rows.reshape([batch * seq])).reshape([batch, seq, d])
 }

@@ -1,8 +1,7 @@
-//! The plain feed-forward part of a block.
+//! The feed-forward part of a block, plain or gated.
 
-use crate::nn::GradRecord;
-use crate::nn::{Activation, Kernels, Linear, Weights};
-use crate::tensor::Tensor;
+use super::{Activation, Gate, Linear};
+use crate::nn::{Kernels, Pass, Var};
 
 /// `W_narrow·f(W_widen·x)`
 #[derive(Clone, Copy, Debug)]
@@ -11,49 +10,43 @@ pub struct FeedForward {
     pub widen: Linear,
     /// From d_ff to d.
     pub narrow: Linear,
-    /// What stands between them.
+    /// Between them.
     pub activation: Activation,
 }
 
-/// What [`FeedForward::backward`] needs.
-pub struct SavedFeedForward<B: Kernels> {
-    /// `[batch, seq, d]`
-    input: Tensor<B, 3>,
-    /// `[batch, seq, d_ff]`
-    widened: Tensor<B, 3>,
-    /// `[batch, seq, d_ff]`
-    activated: Tensor<B, 3>,
-}
-
 impl FeedForward {
-    /// The output.
-    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        input: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, SavedFeedForward<B>) {
-        let widened = self.widen.forward(weights, input.clone());
-        let activated = self.activation.forward(widened.clone());
-        let output = self.narrow.forward(weights, activated.clone());
-        (output, SavedFeedForward { input, widened, activated })
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let widened = self.widen.forward(pass, input);
+        let activated = self.activation.forward(pass, widened);
+        self.narrow.forward(pass, activated)
     }
+}
 
-    /// Input gradient; leaves the records of both projections.
-    ///
+/// `W_down·(f(W_gate·x) ∘ W_up·x)`
+///
+/// # References
+/// Shazeer 2020, <https://arxiv.org/abs/2002.05202>.
+#[derive(Clone, Copy, Debug)]
+pub struct GatedFeedForward {
+    /// From d to d_ff.
+    pub gate: Linear,
+    /// From d to d_ff.
+    pub up: Linear,
+    /// From d_ff to d.
+    pub down: Linear,
+    /// f and the product.
+    pub activation: Gate,
+}
+
+impl GatedFeedForward {
     /// # Shapes
-    /// - grad, output: `[batch, seq, d]`
-    pub fn backward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        saved: SavedFeedForward<B>,
-        grad: Tensor<B, 3>,
-        records: &mut Vec<GradRecord<B>>,
-    ) -> Tensor<B, 3> {
-        let inner = self.narrow.backward(weights, saved.activated, grad, records);
-        let inner = self.activation.backward(saved.widened, inner);
-        self.widen.backward(weights, saved.input, inner, records)
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let up = self.up.forward(pass, input.clone());
+        let gate = self.gate.forward(pass, input);
+        let product = self.activation.forward(pass, gate, up);
+        self.down.forward(pass, product)
     }
 }

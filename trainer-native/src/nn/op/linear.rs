@@ -1,10 +1,12 @@
 //! `y = x·W + b`, with `W` stored either way round.
 
-use crate::nn::GradRecord;
-use crate::nn::{Kernels, ParamId, Weights};
+use crate::nn::tape::Backward;
+use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var, Weights};
 use crate::tensor::Tensor;
 
 /// An affine or linear map of the last axis.
+///
+/// If low-rank adapters of the weight are trained in its place, they get its records (see [`crate::nn::Adapter`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
     /// As `stored` says.
@@ -25,12 +27,25 @@ pub enum Stored {
 }
 
 impl Linear {
-    /// The output; backward needs the input itself.
-    ///
     /// # Shapes
     /// - input: `[batch, seq, d_in]`
     /// - output: `[batch, seq, d_out]`
-    pub fn forward<B: Kernels>(&self, weights: &Weights<B>, input: Tensor<B, 3>) -> Tensor<B, 3> {
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let weights = pass.weights();
+        let trained = weights.trains(self.weight);
+        let needed = input.slot.is_some() || trained || self.bias.is_some_and(|bias| weights.trains(bias));
+        let saved = trained.then(|| input.value.clone());
+        let shape = input.dims();
+        let output = self.map(weights, input.value);
+        pass.note(output, needed, move |grad, back| {
+            if input.slot.is_some() {
+                back.add(input.slot, self.map_back(back.weights, grad.clone()).reshape(shape));
+            }
+            self.leave_records(saved, grad, back);
+        })
+    }
+
+    fn map<B: Kernels>(self, weights: &Weights<B>, input: Tensor<B, 3>) -> Tensor<B, 3> {
         let [batch, seq, d_in] = input.dims();
         let weight = match self.stored {
             Stored::InOut => weights.matrix(self.weight),
@@ -45,34 +60,36 @@ impl Linear {
         output.reshape([batch, seq, d_out])
     }
 
-    /// Input gradient; leaves the records of weight and bias.
-    ///
-    /// # Shapes
-    /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
-    /// - output: `[batch, seq, d_in]`
-    pub fn backward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        input: Tensor<B, 3>,
-        grad: Tensor<B, 3>,
-        records: &mut Vec<GradRecord<B>>,
-    ) -> Tensor<B, 3> {
+    /// Input gradient, `[batch·seq, d_in]`.
+    fn map_back<B: Kernels>(self, weights: &Weights<B>, grad: Tensor<B, 3>) -> Tensor<B, 2> {
         let [batch, seq, d_out] = grad.dims();
         let weight = match self.stored {
             Stored::InOut => weights.matrix(self.weight).transpose(),
             Stored::OutIn => weights.matrix(self.weight),
         };
-        let rows = grad.clone().reshape([batch * seq, d_out]);
-        let input_grad = weights.product(rows, weight).reshape(input.dims());
+        weights.product(grad.reshape([batch * seq, d_out]), weight)
+    }
+
+    /// `input` is there if the weight or its adapter is trained.
+    fn leave_records<B: Kernels>(
+        self,
+        input: Option<Tensor<B, 3>>,
+        grad: Tensor<B, 3>,
+        back: &mut Backward<'_, B>,
+    ) {
         if let Some(bias) = self.bias {
-            records.push(GradRecord::Explicit { param: bias, grads: B::sum_positions(grad.clone()) });
+            back.record(bias, |param| GradRecord::Explicit { param, grads: B::sum_positions(grad.clone()) });
+        }
+        let Some(input) = input else { return };
+        if let Some(adapter) = back.weights.adapter(self.weight) {
+            back.records(adapter.records(back.weights, input, grad));
+            return;
         }
         // The gradient of a weight is inputᵀ·grad, of one stored the other way round gradᵀ·input.
         let (input, grad) = match self.stored {
             Stored::InOut => (input, grad),
             Stored::OutIn => (grad, input),
         };
-        records.push(GradRecord::Product { param: self.weight, input, grad });
-        input_grad
+        back.record(self.weight, |param| GradRecord::Product { param, input, grad });
     }
 }

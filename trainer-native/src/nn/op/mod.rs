@@ -2,31 +2,33 @@
 //! parameters.
 
 mod activation;
+mod arithmetic;
 mod attention;
 mod context_concat;
+mod dot_product;
 mod embedding;
 mod feed_forward;
-mod gated;
-mod grouped_attention;
-mod head;
+mod gate;
+mod gather;
 mod layer_norm;
 mod linear;
-mod multi_head;
 mod relative_bias;
 mod rms_norm;
 mod rotary;
+mod table;
 
 pub use activation::Activation;
-pub use attention::{CausalAttention, SavedAttention};
+pub(crate) use arithmetic::{add, branch, scale};
+pub use attention::{FusedAttention, MultiHeadAttention};
 pub use context_concat::ContextConcat;
-pub use embedding::{PositionEmbedding, TokenEmbedding};
-pub use feed_forward::{FeedForward, SavedFeedForward};
-pub use gated::{GatedFeedForward, SavedGated};
-pub use grouped_attention::{GroupedAttention, SavedGroupedAttention};
-pub use head::{HeadLoss, LmHead};
-pub use layer_norm::{LayerNorm, SavedNorm};
+pub use dot_product::{AttentionMask, DotProductAttention};
+pub use embedding::{PositionEmbedding, SegmentEmbedding, TokenEmbedding};
+pub use feed_forward::{FeedForward, GatedFeedForward};
+pub use gate::Gate;
+pub(crate) use gather::{gather, row};
+pub use layer_norm::LayerNorm;
 pub use linear::{Linear, Stored};
-pub use multi_head::{AttentionMask, MultiHeadAttention, MultiHeadGrads, SavedMultiHead};
-pub use relative_bias::{RelativeBias, RelativeGrads};
-pub use rms_norm::{RmsNorm, SavedRmsNorm};
-pub use rotary::{Angles, Rotary};
+pub use relative_bias::RelativeBias;
+pub use rms_norm::RmsNorm;
+pub use rotary::Rotary;
+pub use table::TableLogits;

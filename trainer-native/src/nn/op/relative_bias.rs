@@ -3,8 +3,7 @@
 //! # References
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging Face's `T5Attention`.
 
-use crate::nn::GradRecord;
-use crate::nn::{Kernels, ParamId, Weights};
+use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
 use crate::tensor::{Int, Tensor, TensorData, from_host};
 
 /// The table of a stack's bias.
@@ -20,41 +19,17 @@ pub struct RelativeBias {
     pub bidirectional: bool,
 }
 
-/// Each example's gradient of the bias by distance, summed over the layers that used it.
-///
-/// The norm of the sum over layers is what counts: layers are added before anything is squared.
-pub struct RelativeGrads<B: Kernels> {
-    /// `[batch, heads, queries + keys − 1]`
-    sums: Option<Tensor<B, 3>>,
-    queries: usize,
-}
-
-impl<B: Kernels> RelativeGrads<B> {
-    /// Of no layer yet, for sequences of so many queries.
-    #[must_use]
-    pub fn new(queries: usize) -> Self {
-        Self { sums: None, queries }
-    }
-
-    /// Adds a layer's gradient of the scores.
-    ///
-    /// # Shapes
-    /// - scores: `[batch, heads, queries, keys]`
-    pub fn add(&mut self, scores: Tensor<B, 4>) {
-        let layer = B::diagonal_sums(scores);
-        self.sums = Some(match self.sums.take() {
-            Some(sums) => sums + layer,
-            None => layer,
-        });
-    }
-}
-
 impl RelativeBias {
-    /// The bias of every pair of places, to be added to the scores of each example.
+    /// The bias of every pair of places, to be added to the scores of each example. The queries are the last of the
+    /// positions that the keys are of.
+    ///
+    /// Its gradient is one of its own shape an example, summed along the diagonals:
+    /// `[batch, heads, queries + keys − 1]`. It is summed over the layers that use the bias before anything is squared.
     ///
     /// # Shapes
     /// - output: `[heads, queries, keys]`
-    pub fn forward<B: Kernels>(&self, weights: &Weights<B>, queries: usize, keys: usize) -> Tensor<B, 3> {
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, queries: usize, keys: usize) -> Var<B> {
+        let weights = pass.weights();
         let table = weights.matrix(self.table);
         let buckets = self.by_distance(queries, keys);
         let pair = |query: usize| (0..keys).map(move |key| key + queries - 1 - query);
@@ -62,13 +37,15 @@ impl RelativeBias {
         let places: Tensor<B, 1, Int> =
             Tensor::from_data(TensorData::new(places, [queries * keys]), &table.device());
         let heads = table.dims()[1];
-        table.select(0, places).transpose().reshape([heads, queries, keys])
+        let bias = table.select(0, places).transpose().reshape([heads, queries, keys]);
+        pass.note(bias, weights.trains(self.table), move |sums, back| {
+            back.record(self.table, |param| self.gradients(param, queries, sums));
+        })
     }
 
-    /// The record of the table; none if no layer used it.
-    pub fn record<B: Kernels>(&self, grads: RelativeGrads<B>) -> Option<GradRecord<B>> {
-        let RelativeGrads { sums, queries } = grads;
-        let sums = sums?;
+    /// # Shapes
+    /// - sums: `[batch, heads, queries + keys − 1]`
+    fn gradients<B: Kernels>(self, param: ParamId, queries: usize, sums: Tensor<B, 3>) -> GradRecord<B> {
         let [batch, heads, distances] = sums.dims();
         let mut member = vec![0.0; distances * self.buckets];
         for (at, bucket) in self.by_distance(queries, distances + 1 - queries).into_iter().enumerate() {
@@ -78,12 +55,12 @@ impl RelativeBias {
             from_host(member, [distances, self.buckets], sums.dtype().into(), &sums.device());
         let by_bucket = sums.reshape([batch * heads, distances]).matmul(member);
         let grads = by_bucket.reshape([batch, heads, self.buckets]).swap_dims(1, 2);
-        Some(GradRecord::Explicit { param: self.table, grads: grads.reshape([batch, self.buckets * heads]) })
+        GradRecord::Explicit { param, grads: grads.reshape([batch, self.buckets * heads]) }
     }
 
-    /// Buckets of the distances key − query from −(queries − 1) to keys − 1.
+    /// Buckets of the distances key − query, from the last query's to the first key to the first query's to the last key.
     fn by_distance(&self, queries: usize, keys: usize) -> Vec<usize> {
-        (0..queries + keys - 1).map(|at| self.bucket(at as i64 - (queries as i64 - 1))).collect()
+        (0..queries + keys - 1).map(|at| self.bucket(at as i64 - (keys as i64 - 1))).collect()
     }
 
     /// The bucket of key − query: exact for small distances, logarithmic beyond, in single precision as the original.

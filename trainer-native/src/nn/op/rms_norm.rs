@@ -1,10 +1,9 @@
-//! Root-mean-square normalisation: no mean is taken off, no bias added.
+//! Root-mean-square normalisation: no mean is subtracted and no bias added.
 //!
 //! # References
 //! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is this one.
 
-use crate::nn::GradRecord;
-use crate::nn::{Kernels, ParamId, Weights};
+use crate::nn::{Kernels, ParamId, Pass, Var, Weights};
 use crate::tensor::Tensor;
 
 /// Normalisation of the last axis to a mean square of 1, with a gain.
@@ -18,46 +17,23 @@ pub struct RmsNorm {
     pub unit_offset: bool,
 }
 
-/// What [`RmsNorm::backward`] needs.
-pub struct SavedRmsNorm<B: Kernels> {
-    /// `[batch, seq, d]`
-    normalized: Tensor<B, 3>,
-    /// `[batch, seq, 1]`
-    reciprocal: Tensor<B, 3>,
-}
-
 impl RmsNorm {
-    /// Normalized and scaled input.
-    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        input: Tensor<B, 3>,
-    ) -> (Tensor<B, 3>, SavedRmsNorm<B>) {
-        let [output, normalized, reciprocal] = B::rms_normalize(input, self.factor(weights), self.epsilon);
-        (output, SavedRmsNorm { normalized, reciprocal })
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let weights = pass.weights();
+        let Var { value, slot } = input;
+        let [output, normalized, reciprocal] = B::rms_normalize(value, self.factor(weights), self.epsilon);
+        let needed = slot.is_some() || weights.trains(self.gain);
+        pass.note(output, needed, move |grad, back| {
+            let factor = self.factor(back.weights);
+            let (input_grad, gain) = B::rms_normalize_backward(grad, normalized, reciprocal, factor);
+            back.explicit(self.gain, gain);
+            back.add(slot, input_grad);
+        })
     }
 
-    /// Input gradient; leaves the record of the gain.
-    ///
-    /// # Shapes
-    /// - grad, output: `[batch, seq, d]`
-    pub fn backward<B: Kernels>(
-        &self,
-        weights: &Weights<B>,
-        saved: SavedRmsNorm<B>,
-        grad: Tensor<B, 3>,
-        records: &mut Vec<GradRecord<B>>,
-    ) -> Tensor<B, 3> {
-        let (input_grad, gain) =
-            B::rms_normalize_backward(grad, saved.normalized, saved.reciprocal, self.factor(weights));
-        records.push(GradRecord::Explicit { param: self.gain, grads: gain });
-        input_grad
-    }
-
-    fn factor<B: Kernels>(&self, weights: &Weights<B>) -> Tensor<B, 1> {
+    fn factor<B: Kernels>(self, weights: &Weights<B>) -> Tensor<B, 1> {
         let gain = weights.vector(self.gain);
         if self.unit_offset { gain + 1.0 } else { gain }
     }

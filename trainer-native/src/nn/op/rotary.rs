@@ -18,7 +18,7 @@ pub struct Rotary {
 
 /// Cosines and sines by position and pair.
 #[derive(Clone, Debug)]
-pub struct Angles<B: Kernels> {
+pub(super) struct Angles<B: Kernels> {
     /// `[seq, d_head/2]`
     cos: Tensor<B, 2>,
     /// `[seq, d_head/2]`
@@ -26,11 +26,16 @@ pub struct Angles<B: Kernels> {
 }
 
 impl Rotary {
-    /// The angles of positions 0..seq, in the number format and on the device of `like`.
-    pub fn angles<B: Kernels, const D: usize>(&self, seq: usize, like: &Tensor<B, D>) -> Angles<B> {
+    /// The angles of `seq` positions from `offset` on, in the number format and on the device of `like`.
+    pub(super) fn angles<B: Kernels, const D: usize>(
+        &self,
+        offset: usize,
+        seq: usize,
+        like: &Tensor<B, D>,
+    ) -> Angles<B> {
         let pairs = self.d_head / 2;
         let angle = |at: usize| {
-            let (position, pair) = (at / pairs, at % pairs);
+            let (position, pair) = (offset + at / pairs, at % pairs);
             position as f64 * self.base.powf(-2.0 * pair as f64 / self.d_head as f64)
         };
         let table = |of: fn(f64) -> f64| {
@@ -51,10 +56,39 @@ impl<B: Kernels> Angles<B> {
     }
 
     /// Each position turned back: the gradient of [`Angles::turn`], since a turn's transpose is its inverse.
-    ///
-    /// # Shapes
-    /// - values, output: `[batch, heads, seq, d_head]`
     pub fn turn_back(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
         B::rotate(values, self.cos.clone(), self.sin.clone().neg())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dp::reference::relative_distance;
+    use crate::tensor::{DType, Flex, FlexDevice, TensorData, to_host_f64};
+
+    /// The product of a turned query and a turned key depends on their distance alone, and a turn keeps lengths.
+    #[test]
+    fn rotary_products_depend_on_the_distance_alone() {
+        let rotary = Rotary { base: 50.0, d_head: 6 };
+        let row = |values: [f64; 6]| -> Tensor<Flex, 4> {
+            let data = TensorData::new([values; 9].concat(), [1, 1, 9, 6]);
+            Tensor::from_data(data, (&FlexDevice, DType::F64))
+        };
+        let query = row([1.0, -2.0, 0.5, 3.0, 0.1, -0.7]);
+        let key = row([0.3, 1.1, -1.0, 0.2, 2.0, 0.9]);
+        let angles = rotary.angles(0, 9, &query);
+        let products = to_host_f64(angles.turn(query.clone()).matmul(angles.turn(key.clone()).transpose()));
+        let at = |s: usize, t: usize| products[s * 9 + t];
+        for shift in 1..6 {
+            // Angles are rounded to f32.
+            assert!((at(3, 1) - at(3 + shift, 1 + shift)).abs() < 1e-5);
+        }
+        assert!((at(3, 1) - at(3, 2)).abs() > 0.1);
+        let back = to_host_f64(angles.turn_back(angles.turn(query.clone())));
+        assert!(relative_distance(&back, &to_host_f64(query.clone())) < 1e-6);
+        let later = rotary.angles(4, 9, &query);
+        let later = to_host_f64(later.turn(query).matmul(angles.turn(key).transpose()));
+        assert!((later[0] - at(4, 0)).abs() < 1e-6);
     }
 }

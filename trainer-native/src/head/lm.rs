@@ -1,0 +1,62 @@
+//! Logits of tokens: products with the token table or a table of its own.
+
+use crate::nn::{
+    Activation, Kernels, LayerNorm, Linear, ParamId, Pass, TableLogits, Var, gather, row, scale,
+};
+use crate::tensor::{Int, Tensor};
+
+/// Predicts tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct LmHead {
+    /// Applied first.
+    pub transform: Option<Transform>,
+    /// Factor of what the table multiplies.
+    pub scale: Option<f64>,
+    /// The last step.
+    pub logits: TableLogits,
+}
+
+/// BERT's: a linear layer, GELU and a norm.
+#[derive(Clone, Copy, Debug)]
+pub struct Transform {
+    /// From d to d.
+    pub dense: Linear,
+    /// After the GELU.
+    pub norm: LayerNorm,
+}
+
+impl LmHead {
+    /// Logits as products with the rows of a table and nothing else. The table is tied if it is the token table.
+    #[must_use]
+    pub fn of_table(table: ParamId) -> Self {
+        Self { transform: None, scale: None, logits: TableLogits { table, bias: None } }
+    }
+
+    /// Logits at every position, or at the given ones; in generation at the last.
+    ///
+    /// # Shapes
+    /// - hidden: `[batch, seq, d]`, positions: `[batch, targets]`
+    /// - output: `[batch, targets, vocabulary]`
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        hidden: Var<B>,
+        positions: Option<Tensor<B, 2, Int>>,
+    ) -> Var<B> {
+        let seq = hidden.dims()[1];
+        let mut hidden = match positions {
+            Some(positions) => gather(pass, hidden, positions),
+            None if pass.cache().is_some() && seq > 1 => row(pass, hidden, seq - 1),
+            None => hidden,
+        };
+        if let Some(Transform { dense, norm }) = self.transform {
+            hidden = dense.forward(pass, hidden);
+            hidden = Activation::Gelu.forward(pass, hidden);
+            hidden = norm.forward(pass, hidden);
+        }
+        if let Some(factor) = self.scale {
+            hidden = scale(pass, hidden, factor);
+        }
+        self.logits.forward(pass, hidden)
+    }
+}

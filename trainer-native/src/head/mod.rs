@@ -1,0 +1,7 @@
+//! What is predicted from a model's hidden states. A head belongs to no family.
+
+mod lm;
+mod sequence;
+
+pub use lm::{LmHead, Transform};
+pub use sequence::SequenceHead;

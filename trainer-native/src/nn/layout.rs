@@ -1,0 +1,142 @@
+//! The list of a model's parameters, and what each is for.
+
+use std::sync::Arc;
+
+use super::{Initial, LayerNorm, Linear, ParamId, ParamSpec, RmsNorm, Stored};
+
+/// The parameters of a model in their order.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    specs: Arc<[ParamSpec]>,
+    sites: Arc<[Site]>,
+}
+
+/// What a parameter is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub part: Part,
+    /// How the matrix of a linear layer inside the model is stored; `None` for tables, vectors and what makes the logits.
+    pub matrix: Option<Stored>,
+}
+
+/// A part of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Before the blocks that can be trained alone: embeddings, and the encoder of an encoder–decoder.
+    Input,
+    /// The block of this index.
+    Block(usize),
+    /// After the blocks.
+    Output,
+}
+
+impl Layout {
+    /// Names, shapes and starts of the parameters.
+    #[must_use]
+    pub fn specs(&self) -> &Arc<[ParamSpec]> {
+        &self.specs
+    }
+
+    /// Each parameter with what it is for.
+    pub(super) fn sites(&self) -> impl Iterator<Item = (&ParamSpec, Site)> {
+        self.specs.iter().zip(self.sites.iter().copied())
+    }
+}
+
+/// The list of parameters while a model is built. Names are those of Hugging Face.
+pub struct ParamList {
+    specs: Vec<ParamSpec>,
+    sites: Vec<Site>,
+    part: Part,
+}
+
+impl Default for ParamList {
+    fn default() -> Self {
+        Self { specs: Vec::new(), sites: Vec::new(), part: Part::Input }
+    }
+}
+
+impl ParamList {
+    /// The list is complete.
+    #[must_use]
+    pub fn finish(self) -> Layout {
+        Layout { specs: self.specs.into(), sites: self.sites.into() }
+    }
+
+    /// What follows belongs to this part.
+    pub fn enter(&mut self, part: Part) {
+        self.part = part;
+    }
+
+    /// A parameter that is no linear layer's.
+    pub fn add(&mut self, name: impl Into<String>, shape: &[usize], initial: Initial) -> ParamId {
+        self.push(name.into(), shape, initial, None)
+    }
+
+    /// A linear layer; its bias starts at 0.
+    pub fn linear(&mut self, name: &str, map: LinearSpec) -> Linear {
+        let LinearSpec { d_in, d_out, initial, bias, stored } = map;
+        let shape = match stored {
+            Stored::InOut => [d_in, d_out],
+            Stored::OutIn => [d_out, d_in],
+        };
+        let weight = self.push(format!("{name}.weight"), &shape, initial, Some(stored));
+        let bias = bias.then(|| self.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
+        Linear { weight, bias, stored }
+    }
+
+    /// A layer norm of width `d`.
+    pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
+        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
+        let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
+        LayerNorm { gain, bias, epsilon }
+    }
+
+    /// An RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
+    pub fn rms_norm(&mut self, name: &str, d: usize, epsilon: f64, unit_offset: bool) -> RmsNorm {
+        let start = if unit_offset { 0.0 } else { 1.0 };
+        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(start));
+        RmsNorm { gain, epsilon, unit_offset }
+    }
+
+    fn push(&mut self, name: String, shape: &[usize], initial: Initial, matrix: Option<Stored>) -> ParamId {
+        self.specs.push(ParamSpec { name, shape: shape.to_vec(), initial });
+        self.sites.push(Site { part: self.part, matrix });
+        ParamId(self.specs.len() - 1)
+    }
+}
+
+/// A linear layer to be added to a [`ParamList`].
+#[derive(Clone, Copy, Debug)]
+pub struct LinearSpec {
+    /// Width of its input.
+    pub d_in: usize,
+    /// Width of its output.
+    pub d_out: usize,
+    /// Start of the weight.
+    pub initial: Initial,
+    /// Whether it has a bias.
+    pub bias: bool,
+    /// Which axis of the weight comes first.
+    pub stored: Stored,
+}
+
+impl LinearSpec {
+    /// A map stored as PyTorch's Linear, without bias, that starts at normal values.
+    #[must_use]
+    pub fn normal(d_in: usize, d_out: usize, std: f64) -> Self {
+        Self { d_in, d_out, initial: Initial::Normal { std }, bias: false, stored: Stored::OutIn }
+    }
+
+    /// The same with a bias.
+    #[must_use]
+    pub fn biased(self) -> Self {
+        Self { bias: true, ..self }
+    }
+
+    /// The same stored as Hugging Face's Conv1D.
+    #[must_use]
+    pub fn conv1d(self) -> Self {
+        Self { stored: Stored::InOut, ..self }
+    }
+}

@@ -1,0 +1,90 @@
+//! Low-rank adapters: a frozen matrix W₀ computes as W = W₀ + s·B·A, and only A and B are trained.
+//!
+//! Layers compute with the merged matrix W. An example's gradient of W is a product over positions, dW = gradᵀ·input, so
+//! those of the adapter are products too: dB = gradᵀ·(s·input·Aᵀ) and dA = (s·grad·B)ᵀ·input.
+//!
+//! # References
+//! Hu et al. 2021, "LoRA", <https://arxiv.org/abs/2106.09685>; names as Hugging Face's PEFT.
+
+use super::{GradRecord, Initial, ParamId, ParamSpec, Stored, Weights};
+use crate::tensor::{Backend, Tensor};
+
+/// The adapter of a linear layer: places of its matrices among the trained parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Adapter {
+    /// `[rank, d_in]`
+    pub a: ParamId,
+    /// `[d_out, rank]`
+    pub b: ParamId,
+    /// s: alpha over the rank.
+    pub scale: f64,
+    /// How the frozen matrix is stored.
+    pub stored: Stored,
+}
+
+impl Adapter {
+    /// Adds the two matrices of an adapter for the layer `module` to the list of trained parameters.
+    pub(super) fn add_to(
+        list: &mut Vec<ParamSpec>,
+        module: &str,
+        matrix: &ParamSpec,
+        stored: Stored,
+        lora: &plan::Lora,
+    ) -> Self {
+        let rank = lora.rank as usize;
+        let [d_in, d_out] = match stored {
+            Stored::InOut => [matrix.shape[0], matrix.shape[1]],
+            Stored::OutIn => [matrix.shape[1], matrix.shape[0]],
+        };
+        let mut add = |name: &str, shape: [usize; 2], initial| {
+            let name = format!("{module}.{name}.weight");
+            list.push(ParamSpec { name, shape: shape.to_vec(), initial });
+            ParamId(list.len() - 1)
+        };
+        // B starts at 0, so the first step starts from the checkpoint itself. A starts as PEFT's, with variance 1/(3·d_in).
+        let std = 1.0 / (3.0 * d_in as f64).sqrt();
+        let a = add("lora_A", [rank, d_in], Initial::Normal { std });
+        let b = add("lora_B", [d_out, rank], Initial::Constant(0.0));
+        Self { a, b, scale: lora.alpha / f64::from(lora.rank), stored }
+    }
+
+    /// The records of A and B.
+    ///
+    /// # Shapes
+    /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
+    pub(super) fn records<B: Backend>(
+        self,
+        weights: &Weights<B>,
+        input: Tensor<B, 3>,
+        grad: Tensor<B, 3>,
+    ) -> [GradRecord<B>; 2] {
+        let down = times(&input, weights.trained_matrix(self.a).transpose(), self.scale);
+        let up = times(&grad, weights.trained_matrix(self.b), self.scale);
+        [
+            GradRecord::Product { param: self.a, input: up, grad: input },
+            GradRecord::Product { param: self.b, input: grad, grad: down },
+        ]
+    }
+
+    /// The merged matrix, flat as the frozen one.
+    pub(super) fn merge<B: Backend>(
+        self,
+        frozen: &Tensor<B, 1>,
+        a: Tensor<B, 2>,
+        b: Tensor<B, 2>,
+    ) -> Tensor<B, 1> {
+        let change = b.matmul(a);
+        let change = match self.stored {
+            Stored::InOut => change.transpose(),
+            Stored::OutIn => change,
+        };
+        frozen.clone() + change.reshape([frozen.dims()[0]]) * self.scale
+    }
+}
+
+/// `[batch, seq, d]` times `[d, n]`, scaled.
+fn times<B: Backend>(values: &Tensor<B, 3>, matrix: Tensor<B, 2>, scale: f64) -> Tensor<B, 3> {
+    let [batch, seq, d] = values.dims();
+    let n = matrix.dims()[1];
+    (values.clone().reshape([batch * seq, d]).matmul(matrix) * scale).reshape([batch, seq, n])
+}

@@ -1,0 +1,26 @@
+//! Sums and factors. They have no parameters.
+
+use crate::nn::{Kernels, Pass, Var};
+
+/// The sum of two values, such as a block's part and the residual stream.
+pub fn add<B: Kernels>(pass: &mut Pass<'_, B>, a: Var<B>, b: Var<B>) -> Var<B> {
+    let slots = [a.slot, b.slot];
+    let needed = slots.iter().any(Option::is_some);
+    pass.note(a.value + b.value, needed, move |grad, back| {
+        back.add(slots[0], grad.clone());
+        back.add(slots[1], grad);
+    })
+}
+
+/// A value times a number.
+pub fn scale<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, factor: f64) -> Var<B> {
+    let Var { value, slot } = input;
+    pass.note(value * factor, slot.is_some(), move |grad, back| back.add(slot, grad * factor))
+}
+
+/// The same value, whose gradient is added up by itself before it is added to that of `input`. It fixes the order of a
+/// sum of gradients.
+pub fn branch<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    let Var { value, slot } = input;
+    pass.note(value, slot.is_some(), move |grad, back| back.add(slot, grad))
+}

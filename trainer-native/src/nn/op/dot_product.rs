@@ -1,0 +1,210 @@
+//! The middle of attention: softmax of the products of queries and keys, and a sum of values. It has no parameters.
+
+use super::Rotary;
+use super::rotary::Angles;
+use crate::nn::{Kernels, Pass, Var, Weights};
+use crate::tensor::{Int, Tensor};
+
+/// `softmax(scale·Q·Kᵀ + bias)·V`, head by head.
+#[derive(Clone, Copy, Debug)]
+pub struct DotProductAttention {
+    /// Query heads; a multiple of `kv_heads`.
+    pub heads: usize,
+    /// Key and value heads: query head h uses the h·kv_heads/heads-th.
+    pub kv_heads: usize,
+    /// Factor of the products of queries and keys: 1/√d_head, or 1 in T5.
+    pub scale: f64,
+    /// Turns queries and keys by their positions.
+    pub rotary: Option<Rotary>,
+}
+
+/// Which keys a query sees.
+#[derive(Clone, Debug)]
+pub struct AttentionMask<B: Kernels> {
+    /// How many keys of each example are no padding, at least 1; all where absent. `[batch]`
+    pub lengths: Option<Tensor<B, 1, Int>>,
+    /// Whether a query sees no key after its own place.
+    pub causal: bool,
+}
+
+/// What the backward pass needs. A group is the query heads of one key head.
+struct Saved<B: Kernels> {
+    /// `[batch, kv_heads, group·queries, d_head]`
+    queries: Tensor<B, 4>,
+    /// `[batch, kv_heads, keys, d_head]`
+    keys: Tensor<B, 4>,
+    /// `[batch, kv_heads, keys, d_head]`
+    values: Tensor<B, 4>,
+    /// `[batch, kv_heads, group·queries, keys]`
+    probabilities: Tensor<B, 4>,
+    angles: Option<Angles<B>>,
+}
+
+/// Gradients of queries, keys, values, and scores.
+struct Grads<B: Kernels> {
+    /// Each `[batch, heads or kv_heads, seq, d_head]`.
+    projected: [Tensor<B, 4>; 3],
+    /// `[batch, kv_heads, group·queries, keys]`
+    scores: Tensor<B, 4>,
+}
+
+impl<B: Kernels> AttentionMask<B> {
+    /// A position sees itself and what precedes it.
+    #[must_use]
+    pub fn causal() -> Self {
+        Self { lengths: None, causal: true }
+    }
+
+    /// A position sees all that is no padding.
+    #[must_use]
+    pub fn padding(lengths: Tensor<B, 1, Int>) -> Self {
+        Self { lengths: Some(lengths), causal: false }
+    }
+
+    /// # Shapes
+    /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`
+    fn softmax(&self, scores: Tensor<B, 4>, bias: Option<Tensor<B, 3>>, scale: f64) -> Tensor<B, 4> {
+        let [_, _, queries, keys] = scores.dims();
+        // In generation the one query is the last position and sees every key.
+        let causal = self.causal && queries == keys;
+        match (&bias, &self.lengths) {
+            (None, None) if causal => B::causal_softmax(scores, scale),
+            _ => B::masked_softmax(scores, bias, self.lengths.clone(), causal, scale),
+        }
+    }
+}
+
+impl DotProductAttention {
+    /// Causal attention with as many key as query heads and the usual scale.
+    #[must_use]
+    pub fn new(heads: usize, d_head: usize) -> Self {
+        Self { heads, kv_heads: heads, scale: 1.0 / (d_head as f64).sqrt(), rotary: None }
+    }
+
+    /// Of queries, keys and values side by side.
+    ///
+    /// # Shapes
+    /// - projected: `[batch, seq, 3·heads·d_head]`
+    /// - output: `[batch, seq, heads·d_head]`
+    pub(super) fn fused<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        projected: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        let Var { value, slot } = projected;
+        let parts = self.split(value, 3 * self.heads);
+        let [queries, keys, values] =
+            [0, 1, 2].map(|part| parts.clone().narrow(1, part * self.heads, self.heads));
+        let (context, saved) = self.attend(pass, [queries, keys, values], mask, None);
+        pass.note(context, slot.is_some(), move |grad, back| {
+            let grads = self.backward(back.weights, saved, grad);
+            back.add(slot, B::merge_heads(grads.projected.into()));
+        })
+    }
+
+    /// Of queries, keys and values that were projected apart.
+    ///
+    /// # Shapes
+    /// - queries, output: `[batch, queries, heads·d_head]`, keys, values: `[batch, keys, kv_heads·d_head]`,
+    ///   bias: `[heads, queries, keys]`
+    pub(super) fn apart<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        projected: [Var<B>; 3],
+        mask: &AttentionMask<B>,
+        bias: Option<Var<B>>,
+    ) -> Var<B> {
+        let slots = projected.each_ref().map(|part| part.slot);
+        let [queries, keys, values] = projected.map(Var::into_value);
+        let parts = [
+            self.split(queries, self.heads),
+            self.split(keys, self.kv_heads),
+            self.split(values, self.kv_heads),
+        ];
+        let bias_slot = bias.as_ref().and_then(|bias| bias.slot);
+        let (context, saved) = self.attend(pass, parts, mask, bias.map(Var::into_value));
+        let needed = bias_slot.is_some() || slots.iter().any(Option::is_some);
+        pass.note(context, needed, move |grad, back| {
+            let Grads { projected, scores } = self.backward(back.weights, saved, grad);
+            if bias_slot.is_some() {
+                back.add(bias_slot, B::diagonal_sums(scores));
+            }
+            for (slot, grad) in slots.into_iter().zip(projected) {
+                back.add(slot, B::merge_heads(vec![grad]));
+            }
+        })
+    }
+
+    /// # Shapes
+    /// - projected: `[batch, heads or kv_heads, seq, d_head]` each
+    /// - output: `[batch, queries, heads·d_head]`
+    fn attend<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        projected: [Tensor<B, 4>; 3],
+        mask: &AttentionMask<B>,
+        bias: Option<Tensor<B, 3>>,
+    ) -> (Tensor<B, 3>, Saved<B>) {
+        let [mut queries, mut keys, mut values] = projected;
+        let offset = pass.offset();
+        let angles = self.rotary.map(|rotary| rotary.angles(offset, queries.dims()[2], &queries));
+        if let Some(angles) = &angles {
+            queries = angles.turn(queries);
+            keys = angles.turn(keys);
+        }
+        // What a causal query sees stays as it is when more tokens follow.
+        if let Some(cache) = pass.cache().filter(|_| mask.causal) {
+            [keys, values] = cache.extend([keys, values]);
+        }
+        let queries = self.by_key_head(queries);
+        let weights = pass.weights();
+        let scores = self.by_query_head(weights.product(queries.clone(), keys.clone().transpose()));
+        let probabilities = self.by_key_head(mask.softmax(scores, bias, self.scale));
+        let context = weights.product(probabilities.clone(), values.clone());
+        let context = B::merge_heads(vec![self.by_query_head(context)]);
+        (context, Saved { queries, keys, values, probabilities, angles })
+    }
+
+    /// # Shapes
+    /// - grad: `[batch, queries, heads·d_head]`
+    fn backward<B: Kernels>(self, weights: &Weights<B>, saved: Saved<B>, grad: Tensor<B, 3>) -> Grads<B> {
+        let Saved { queries, keys, values, probabilities, angles } = saved;
+        let grad = self.by_key_head(self.split(grad, self.heads));
+        // The queries of a group lie along one axis, so these products also sum over the group.
+        let values_grad = weights.product(probabilities.clone().transpose(), grad.clone());
+        let probabilities_grad = weights.product(grad, values.transpose());
+        let scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
+        let mut queries_grad = self.by_query_head(weights.product(scores.clone(), keys));
+        let mut keys_grad = weights.product(scores.clone().transpose(), queries);
+        if let Some(angles) = angles {
+            queries_grad = angles.turn_back(queries_grad);
+            keys_grad = angles.turn_back(keys_grad);
+        }
+        Grads { projected: [queries_grad, keys_grad, values_grad], scores }
+    }
+
+    /// `[batch, seq, heads·d_head]` → `[batch, heads, seq, d_head]`
+    fn split<B: Kernels>(self, projected: Tensor<B, 3>, heads: usize) -> Tensor<B, 4> {
+        let [batch, seq, width] = projected.dims();
+        projected.reshape([batch, seq, heads, width / heads]).swap_dims(1, 2)
+    }
+
+    /// `[batch, heads, seq, n]` → `[batch, kv_heads, heads/kv_heads·seq, n]`
+    fn by_key_head<B: Kernels>(self, values: Tensor<B, 4>) -> Tensor<B, 4> {
+        if self.heads == self.kv_heads {
+            return values;
+        }
+        let [batch, heads, seq, n] = values.dims();
+        values.reshape([batch, self.kv_heads, heads / self.kv_heads * seq, n])
+    }
+
+    /// The inverse of [`Self::by_key_head`].
+    fn by_query_head<B: Kernels>(self, values: Tensor<B, 4>) -> Tensor<B, 4> {
+        if self.heads == self.kv_heads {
+            return values;
+        }
+        let [batch, _, rows, n] = values.dims();
+        values.reshape([batch, self.heads, rows * self.kv_heads / self.heads, n])
+    }
+}

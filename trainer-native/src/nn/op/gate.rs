@@ -1,0 +1,49 @@
+//! One projection, through an activation, opens and closes another.
+
+use crate::nn::{Kernels, Pass, Var};
+use crate::tensor::{Tensor, activation};
+
+/// `f(gate) ∘ up`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// GELU in its tanh form: GEGLU of Gemma, T5 v1.1 and mT5.
+    GeluTanh,
+    /// x·σ(x): SwiGLU of Llama.
+    Silu,
+}
+
+impl Gate {
+    /// # Shapes
+    /// - gate, up, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, gate: Var<B>, up: Var<B>) -> Var<B> {
+        let slots = [gate.slot, up.slot];
+        let (gate, up) = (gate.value, up.value);
+        let output = match self {
+            Self::GeluTanh => B::gelu_gate(gate.clone(), up.clone()),
+            Self::Silu => activation::silu(gate.clone()) * up.clone(),
+        };
+        let needed = slots.iter().any(Option::is_some);
+        pass.note(output, needed, move |grad, back| {
+            let [gate, up] = self.backward(gate, up, grad);
+            back.add(slots[0], gate);
+            back.add(slots[1], up);
+        })
+    }
+
+    fn backward<B: Kernels>(
+        self,
+        gate: Tensor<B, 3>,
+        up: Tensor<B, 3>,
+        grad: Tensor<B, 3>,
+    ) -> [Tensor<B, 3>; 2] {
+        match self {
+            Self::GeluTanh => B::gelu_gate_backward(gate, up, grad),
+            Self::Silu => {
+                // d/dx x·σ(x) = σ(x)·(1 + x·(1 − σ(x)))
+                let sigmoid = activation::sigmoid(gate.clone());
+                let slope = (gate.clone() * (sigmoid.clone().neg() + 1.0) + 1.0) * sigmoid.clone();
+                [grad.clone() * up * slope, grad * gate * sigmoid]
+            }
+        }
+    }
+}

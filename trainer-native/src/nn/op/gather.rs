@@ -1,0 +1,39 @@
+//! Some of the positions of each example.
+
+use crate::nn::{Kernels, Pass, Var};
+use crate::tensor::{IndexingUpdateOp, Int, Tensor};
+
+/// The given positions of each example, in the order given; a position may be given twice.
+///
+/// # Shapes
+/// - input: `[batch, seq, d]`, positions: `[batch, n]`
+/// - output: `[batch, n, d]`
+pub fn gather<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Tensor<B, 2, Int>) -> Var<B> {
+    let Var { value, slot } = input;
+    let ([batch, seq, d], n) = (value.dims(), positions.dims()[1]);
+    let first = Tensor::<B, 1, Int>::arange(0..batch as i64, &value.device()).mul_scalar(seq as i64);
+    let first = first.reshape([batch, 1]).expand([batch, n]);
+    let rows = (positions + first).reshape([batch * n]);
+    let gathered = value.reshape([batch * seq, d]).select(0, rows.clone()).reshape([batch, n, d]);
+    pass.note(gathered, slot.is_some(), move |grad, back| {
+        let zeros = Tensor::zeros([batch * seq, d], (&grad.device(), grad.dtype()));
+        let grad = zeros.select_assign(0, rows, grad.reshape([batch * n, d]), IndexingUpdateOp::Add);
+        back.add(slot, grad.reshape([batch, seq, d]));
+    })
+}
+
+/// One position, the same of each example.
+///
+/// # Shapes
+/// - input: `[batch, seq, d]`
+/// - output: `[batch, 1, d]`
+pub fn row<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, position: usize) -> Var<B> {
+    let Var { value, slot } = input;
+    let [batch, seq, d] = value.dims();
+    pass.note(value.narrow(1, position, 1), slot.is_some(), move |grad, back| {
+        let zeros = |rows| Tensor::zeros([batch, rows, d], (&grad.device(), grad.dtype()));
+        let parts = vec![zeros(position), grad.clone(), zeros(seq - position - 1)];
+        let parts = parts.into_iter().filter(|part| part.dims()[1] > 0).collect();
+        back.add(slot, Tensor::cat(parts, 1));
+    })
+}
