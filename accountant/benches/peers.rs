@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use accountant::NeighboringRelation::AddOrRemoveOne;
-use accountant::{Bounds, Delta, DpEvent, calibrate, epsilon};
+use accountant::calibrate::EpsilonTarget;
+use accountant::{Bounds, Delta, DpEvent, epsilon};
 use serde_json::{Value, json};
 
 struct Query {
@@ -80,9 +81,8 @@ fn ours() -> Result<Vec<Found>, Box<dyn Error>> {
         std::fs::write(path, lines)?;
     }
     let delta = Delta::new(1e-8)?;
-    let (noise, ms) = timed(5, || {
-        calibrate::noise_multiplier(1.0, delta, AddOrRemoveOne, |noise| run_of(0.23, noise, 109))
-    });
+    let target = EpsilonTarget { epsilon: 1.0, delta, relation: AddOrRemoveOne };
+    let (noise, ms) = timed(5, || target.noise_multiplier(|noise| run_of(0.23, noise, 109)));
     let noise = noise?;
     println!("noise for epsilon 1, q 0.23, 109 steps, delta 1e-8: {noise:.6} in {ms:.3} ms");
     found.push(Found { name: CALIBRATION, value: noise, ms });

@@ -1,14 +1,13 @@
-//! What an attack that succeeded proves: lower bounds on ε from the guesses of an audit.
+//! Lower bounds on ε from the guesses of an audit.
 
 use crate::numeric::binomial;
 use crate::{AccountantError, Delta};
 
-/// The ε that an audit refutes: with probability at least `confidence` over the audit, a mechanism that is
-/// (ε, `delta`)-DP has an ε of at least the answer.
+/// The ε that an audit refutes: with probability at least `confidence` over the audit, an (ε, `delta`)-DP mechanism has at
+/// least the returned ε.
 ///
-/// Of `canaries` records, each was in or out of the training text by a fair coin of its own; the auditor looked at the
-/// released model and guessed `guesses` of the coins, `correct` of them rightly. The answer is 0 where the guesses were
-/// no better than chance.
+/// Each of `canaries` records was included in the training text by its own fair coin. From the released model the auditor
+/// guessed `guesses` of the coins, `correct` of them rightly. The result is 0 if the guesses were no better than chance.
 ///
 /// # Guarantee
 /// An (ε, δ)-DP mechanism has P\[correct ≥ v\] ≤ f(v) + 2mδ·max_i (f(v−i) − f(v))/i with f the upper tail of
@@ -38,7 +37,7 @@ pub fn epsilon_lower_bound(
     delta: Delta,
     confidence: f64,
 ) -> Result<f64, AccountantError> {
-    let out_of_range = |name, value, allowed| Err(AccountantError::OutOfRange { name, value, allowed });
+    let out_of_range = |name, value, allowed| Err(AccountantError::out_of_range(name, value, allowed));
     if !(1..=1_000_000_000).contains(&canaries) {
         return out_of_range("canaries", canaries as f64, "1 to 1e9");
     }

@@ -1,4 +1,4 @@
-//! What the accountant answers with: a certified interval, never a bare number.
+//! Certified intervals, and δ.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ impl Delta {
         if value > 0.0 && value < 1.0 {
             Ok(Self(value))
         } else {
-            Err(AccountantError::OutOfRange { name: "delta", value, allowed: "0 < delta < 1" })
+            Err(AccountantError::out_of_range("delta", value, "0 < delta < 1"))
         }
     }
 
@@ -76,13 +76,22 @@ impl Bounds {
     /// ```
     ///
     /// # Errors
-    /// [`AccountantError::NotConverged`] when the ends are not ordered numbers: a bound that
-    /// cannot be trusted is refused, never repaired.
+    /// [`AccountantError::NotConverged`] when the ends are not ordered numbers: an invalid bound is refused, never repaired.
     pub fn new(lower: f64, upper: f64) -> Result<Self, AccountantError> {
         if lower >= 0.0 && lower.is_finite() && lower <= upper {
             Ok(Self { lower, upper })
         } else {
             Err(AccountantError::NotConverged { what: "bounds are not ordered" })
         }
+    }
+
+    /// What is left where both intervals hold.
+    pub(crate) fn intersect(self, other: Self) -> Result<Self, AccountantError> {
+        Self::new(self.lower.max(other.lower), self.upper.min(other.upper))
+    }
+
+    /// The worse of two costs.
+    pub(crate) fn worse(self, other: Self) -> Result<Self, AccountantError> {
+        Self::new(self.lower.max(other.lower), self.upper.max(other.upper))
     }
 }

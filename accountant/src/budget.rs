@@ -1,11 +1,11 @@
-//! Splitting a budget among the parts of a pipeline.
+//! Splits a privacy budget among the parts of a pipeline.
 //!
-//! A split only proposes noise. What the parts give together is certified afterwards, on the composed event.
+//! A split only proposes noise. The composed event is certified afterwards.
 
-use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, calibrate, epsilon};
+use crate::calibrate::EpsilonTarget;
+use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, epsilon};
 
-/// The smallest δ that promises nothing to `units` units, 1 / `units`: with it, publishing one unit drawn at
-/// random keeps the promise.
+/// The δ from which a guarantee to `units` units is meaningless, 1 / `units`: publishing one unit drawn at random satisfies it.
 ///
 /// ```
 /// assert_eq!(accountant::budget::delta_ceiling(10_000), 1e-4);
@@ -29,7 +29,7 @@ pub fn is_meaningful(delta: Delta, units: u64) -> bool {
     delta.get() < delta_ceiling(units)
 }
 
-/// The δ to promise `units` units when nobody chose one: a tenth of [`delta_ceiling`], at most 1e-6.
+/// The default δ for `units` units: a tenth of [`delta_ceiling`], at most 1e-6.
 ///
 /// ```
 /// assert_eq!(accountant::budget::default_delta(6_000), 1e-6);
@@ -40,7 +40,7 @@ pub fn default_delta(units: u64) -> f64 {
     (1.0 / (10.0 * units as f64)).min(1e-6)
 }
 
-/// The part of δ that the thresholds of a vocabulary release may use: a tenth. The rest is left to the noise.
+/// The part of δ that the thresholds of a vocabulary release may use: a tenth. The noise uses the rest.
 ///
 /// ```
 /// let delta = accountant::Delta::new(1e-6)?;
@@ -52,38 +52,34 @@ pub fn threshold_delta(delta: Delta) -> f64 {
     delta.get() / 10.0
 }
 
-/// Noise multiplier of a part that may have `share` of the squared μ which one Gaussian mechanism with a
-/// threshold of `threshold_delta` has at (`target_epsilon`, `delta`).
+/// Noise multiplier of a part that may use `share` of the squared μ which one Gaussian mechanism with a
+/// threshold of `threshold_delta` has at the target.
 ///
 /// # Errors
-/// [`AccountantError::OutOfRange`] for a share outside (0, 1]; whatever [`calibrate::noise_multiplier`] says.
+/// [`AccountantError::OutOfRange`] for a share outside (0, 1]; as [`EpsilonTarget::noise_multiplier`].
 ///
 /// ```
+/// use accountant::calibrate::EpsilonTarget;
 /// use accountant::{Delta, NeighboringRelation::AddOrRemoveOne, budget::noise_multiplier_of_share};
-/// let delta = Delta::new(1e-6)?;
-/// let whole = noise_multiplier_of_share(8.0, delta, AddOrRemoveOne, 1.0, 1e-7)?;
-/// let quarter = noise_multiplier_of_share(8.0, delta, AddOrRemoveOne, 0.25, 1e-7)?;
+/// let target = EpsilonTarget { epsilon: 8.0, delta: Delta::new(1e-6)?, relation: AddOrRemoveOne };
+/// let whole = noise_multiplier_of_share(&target, 1.0, 1e-7)?;
+/// let quarter = noise_multiplier_of_share(&target, 0.25, 1e-7)?;
 /// // A quarter of μ² is half of μ: twice the noise.
 /// assert!((quarter / whole - 2.0).abs() < 1e-5);
 /// # Ok::<(), accountant::AccountantError>(())
 /// ```
-pub fn noise_multiplier_of_share(
-    target_epsilon: f64,
-    delta: Delta,
-    relation: NeighboringRelation,
-    share: f64,
-    threshold_delta: f64,
-) -> Result<f64, AccountantError> {
+pub fn noise_multiplier_of_share(target: &EpsilonTarget, share: f64, threshold_delta: f64) -> Result<f64> {
     if !(share > 0.0 && share <= 1.0) {
-        return Err(AccountantError::OutOfRange { name: "share", value: share, allowed: "0 < share ≤ 1" });
+        return Err(AccountantError::out_of_range("share", share, "0 < share ≤ 1"));
     }
     let root = libm::sqrt(share);
-    calibrate::noise_multiplier(target_epsilon, delta, relation, |noise_multiplier| {
-        DpEvent::ThresholdedHistogram { noise_multiplier: noise_multiplier * root, threshold_delta }
+    target.noise_multiplier(|noise_multiplier| DpEvent::ThresholdedHistogram {
+        noise_multiplier: noise_multiplier * root,
+        threshold_delta,
     })
 }
 
-/// What each stage of a pipeline gets.
+/// The noise of each stage of a pipeline, and what it costs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Split {
     /// Noise multiplier of each stage.
@@ -94,13 +90,13 @@ pub struct Split {
     pub together: Bounds,
 }
 
-/// Noise for stages that share a budget: each alone costs what a Gaussian mechanism with its share of μ² costs, and
-/// together they meet the target, which their ε added up would exceed.
+/// Noise for stages that share a budget. Each stage alone has the ε of a Gaussian mechanism with its share of μ². Together the
+/// stages meet the target, although their ε add up to more.
 ///
-/// `event_for(stage, noise_multiplier)` says what a stage does. Shares are relative to their sum.
+/// `event_for(stage, noise_multiplier)` is the event of a stage. Shares are relative to their sum.
 ///
 /// ```
-/// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, budget};
+/// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, budget, calibrate::EpsilonTarget};
 /// let event_for = |stage, noise_multiplier| match stage {
 ///     0 => DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta: 1e-7 },
 ///     _ => {
@@ -108,7 +104,8 @@ pub struct Split {
 ///         DpEvent::SelfComposed { event: Box::new(step), count: 1000 }
 ///     }
 /// };
-/// let split = budget::split(4.0, Delta::new(1e-6)?, AddOrRemoveOne, &[0.2, 0.8], event_for)?;
+/// let target = EpsilonTarget { epsilon: 4.0, delta: Delta::new(1e-6)?, relation: AddOrRemoveOne };
+/// let split = budget::split(&target, &[0.2, 0.8], event_for)?;
 /// assert!(split.together.upper <= 4.0 && split.together.upper > 3.99);
 /// let sum: f64 = split.alone.iter().map(|bounds| bounds.upper).sum();
 /// assert!(sum > 5.0);
@@ -116,57 +113,53 @@ pub struct Split {
 /// ```
 ///
 /// # Guarantee
-/// The composition of the stages at the returned multipliers has certified upper ε ≤ `target_epsilon` at `delta`.
+/// The composition of the stages at the returned multipliers meets the target.
 ///
 /// # Errors
-/// Shares that are not finite numbers above 0, or none; whatever [`calibrate::noise_multiplier`] says.
+/// Shares that are not finite numbers above 0, or none; as [`EpsilonTarget::noise_multiplier`].
 pub fn split(
-    target_epsilon: f64,
-    delta: Delta,
-    relation: NeighboringRelation,
+    target: &EpsilonTarget,
     shares: &[f64],
     event_for: impl Fn(usize, f64) -> DpEvent,
-) -> Result<Split, AccountantError> {
+) -> Result<Split> {
+    let EpsilonTarget { epsilon: most, delta, relation } = *target;
     let total: f64 = shares.iter().sum();
     for share in shares {
         if !(*share > 0.0 && total < f64::INFINITY) {
-            return Err(AccountantError::OutOfRange {
-                name: "share",
-                value: *share,
-                allowed: "finite numbers above 0",
-            });
+            return Err(AccountantError::out_of_range("share", *share, "finite numbers above 0"));
         }
     }
     if shares.is_empty() {
-        return Err(AccountantError::OutOfRange { name: "shares", value: 0.0, allowed: "at least one" });
+        return Err(AccountantError::out_of_range("shares", 0.0, "at least one"));
     }
-    let try_at = |mu: f64| -> Result<(Vec<f64>, Bounds), AccountantError> {
+    let gaussian = |noise_multiplier| DpEvent::Gaussian { noise_multiplier };
+    // A Gaussian mechanism is calibrated in the relation in which its μ is one over its noise multiplier.
+    let plain = NeighboringRelation::AddOrRemoveOne;
+    let try_at = |mu: f64| -> Result<(Vec<f64>, Bounds)> {
         let mut noises = Vec::with_capacity(shares.len());
         for (stage, share) in shares.iter().enumerate() {
-            let gaussian = DpEvent::Gaussian { noise_multiplier: 1.0 / (mu * libm::sqrt(share / total)) };
-            let own = epsilon(&gaussian, delta, NeighboringRelation::AddOrRemoveOne)?.upper;
-            noises.push(calibrate::noise_multiplier(own, delta, relation, |noise| event_for(stage, noise))?);
+            let own = epsilon(&gaussian(1.0 / (mu * libm::sqrt(share / total))), delta, plain)?.upper;
+            let stage_target = EpsilonTarget { epsilon: own, ..*target };
+            noises.push(stage_target.noise_multiplier(|noise| event_for(stage, noise))?);
         }
         let events = noises.iter().enumerate().map(|(stage, noise)| event_for(stage, *noise)).collect();
         Ok((noises, epsilon(&DpEvent::Composed { events }, delta, relation)?))
     };
-    let single = |noise_multiplier| DpEvent::Gaussian { noise_multiplier };
-    let whole = 1.0
-        / calibrate::noise_multiplier(target_epsilon, delta, NeighboringRelation::AddOrRemoveOne, single)?;
+    let whole = 1.0 / EpsilonTarget { relation: plain, ..*target }.noise_multiplier(gaussian)?;
     let (mut low, mut high) = (0.25 * whole, 1.5 * whole);
     let mut found = try_at(low)?;
-    if found.1.upper > target_epsilon {
+    if found.1.upper > most {
         return Err(AccountantError::NotConverged {
             what: "the stages exceed the target at a quarter of its μ",
         });
     }
     for _ in 0..20 {
-        if found.1.upper > target_epsilon * (1.0 - 1e-3) {
+        if found.1.upper > most * (1.0 - 1e-3) {
             break;
         }
         let middle = 0.5 * (low + high);
         let tried = try_at(middle)?;
-        if tried.1.upper <= target_epsilon {
+        if tried.1.upper <= most {
             (low, found) = (middle, tried);
         } else {
             high = middle;
@@ -174,5 +167,5 @@ pub fn split(
     }
     let alone =
         found.0.iter().enumerate().map(|(stage, noise)| epsilon(&event_for(stage, *noise), delta, relation));
-    Ok(Split { alone: alone.collect::<Result<_, _>>()?, noise_multipliers: found.0, together: found.1 })
+    Ok(Split { alone: alone.collect::<Result<_>>()?, noise_multipliers: found.0, together: found.1 })
 }

@@ -1,7 +1,7 @@
-//! Privacy events: the only currency between mechanisms and the accountant.
+//! Privacy events: what a mechanism reports to the accountant.
 //!
-//! An event carries the parameters necessary and sufficient for accounting. Meanings never change; an
-//! unknown event is refused. Serialised form: `{"type": "poisson_sampled_gaussian", …}`.
+//! An event carries the parameters that accounting needs and no others. The meaning of an event never changes; an unknown
+//! event is refused. In JSON: `{"type": "poisson_sampled_gaussian", …}`.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum NeighboringRelation {
     AddOrRemoveOne,
     /// One unit is exchanged for another; the number of units is public.
     ReplaceOne,
-    /// One unit's contribution is replaced by nothing; the number of units is public.
+    /// One unit's contribution is zeroed out; the number of units is public.
     ZeroOut,
 }
 
@@ -38,8 +38,8 @@ pub enum DpEvent {
     },
     /// Gaussian noise on a sum over a Poisson sample that is cut to a largest size by leaving out units at random.
     ///
-    /// Only where the number of units is public: under `replace_one` and `zero_out`. A cut batch makes units depend
-    /// on each other, hence a displacement of twice the norm; a largest batch that is rarely reached costs little.
+    /// Supported where the number of units is public: under `replace_one` and `zero_out`. In a cut batch units depend on each
+    /// other, hence a displacement of twice the norm. A largest batch that is rarely reached costs little.
     TruncatedPoissonSampledGaussian {
         /// Probability with which each unit is sampled, independently.
         sampling_probability: f64,
@@ -52,8 +52,8 @@ pub enum DpEvent {
     },
     /// Gaussian noise on a sum over each of the batches into which every epoch cuts the shuffled data set.
     ///
-    /// Not Poisson sampling, and never accounted as such: from above it costs what full participation costs, one
-    /// Gaussian an epoch; from below what the sum of an epoch's outputs reveals.
+    /// This is not Poisson sampling and is never charged as such. The upper bound is that of full participation, one Gaussian
+    /// an epoch; the lower bound is what the sum of an epoch's outputs reveals.
     ShuffledGaussian {
         /// σ over the L2 norm one unit can contribute.
         noise_multiplier: f64,
@@ -64,8 +64,8 @@ pub enum DpEvent {
     },
     /// Gaussian noise on a sum over a batch of exactly `sample_size` units, drawn without replacement.
     ///
-    /// A unit that is drawn takes the place of another, so that it moves the sum by up to twice the norm: never the
-    /// Poisson figure. Under `add_or_remove_one` the guarantee is for data sets of at least `population` units.
+    /// A unit that is drawn takes the place of another and moves the sum by up to twice the norm, so the Poisson figure does not
+    /// apply. Under `add_or_remove_one` the guarantee is for data sets of at least `population` units.
     /// Reference: Lebeda, Regehr, Kamath & Steinke 2024, <https://arxiv.org/abs/2405.20769>.
     FixedSizeSampledGaussian {
         /// Units in every batch.
@@ -75,15 +75,15 @@ pub enum DpEvent {
         /// σ over the L2 norm one unit can contribute.
         noise_multiplier: f64,
     },
-    /// Gaussian noise on the sum over each of `batches` bins, into one of which every unit falls at random, anew each
-    /// epoch and independently of the others.
+    /// Gaussian noise on the sum over each of `batches` bins. Every epoch each unit falls into one bin at random, independently
+    /// of the others.
     ///
     /// References: Chua et al. 2024, <https://arxiv.org/abs/2412.16802>; Feldman & Shenfeld 2025,
     /// <https://arxiv.org/abs/2502.08202>.
     BallsInBinsGaussian {
         /// σ over the L2 norm one unit can contribute.
         noise_multiplier: f64,
-        /// Bins, and steps, an epoch.
+        /// Bins an epoch; each is one step.
         batches: u64,
         /// Epochs.
         epochs: u64,
@@ -104,19 +104,18 @@ pub enum DpEvent {
     ///
     /// Reference: Canonne, Kamath & Steinke 2020, <https://arxiv.org/abs/2004.00010>.
     DiscreteGaussian {
-        /// The parameter σ of the law, in counts.
+        /// The parameter σ of the distribution, in counts.
         standard_deviation: f64,
         /// Most that adding or removing one unit changes the query by.
         sensitivity: u64,
     },
-    /// The best of several trials by a score that is computed from the released trials alone; the trial and its score
-    /// are released.
+    /// The best of several trials by a score that depends on the released trials alone. The trial and its score are released.
     ///
     /// Reference: Papernot & Steinke 2022, <https://arxiv.org/abs/2110.03620>.
     PrivateSelection {
         /// One trial.
         event: Box<DpEvent>,
-        /// How many there are.
+        /// The distribution of their number.
         trials: Trials,
     },
     /// Several events on the same data, in any order.
@@ -133,7 +132,7 @@ pub enum DpEvent {
     },
 }
 
-/// The law of the number of trials, which must be drawn without looking at the data and kept secret unless it is fixed.
+/// The distribution of the number of trials. It must be drawn without looking at the data, and kept secret unless it is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -150,7 +149,7 @@ pub enum Trials {
         /// Mean number of trials, at least 1.
         mean: f64,
     },
-    /// As many as the count says, all of which may be released: their composition.
+    /// A fixed number, all of which may be released: their composition.
     Fixed {
         /// Number of trials.
         count: u64,
@@ -160,8 +159,8 @@ pub enum Trials {
 /// The event of an iterative thresholded vocabulary release (DP-SIPS, Swanberg et al. 2023).
 ///
 /// `noise_multiplier` is that of the whole release seen as one Gaussian: μ = 1/`noise_multiplier`. Round i gets
-/// `round_shares[i]` of μ² and an even part of `threshold_delta`; `count_share` of μ² pays for a plain Gaussian
-/// count of the words already released (none at 0).
+/// `round_shares[i]` of μ² and an equal part of `threshold_delta`; `count_share` of μ² is spent on a plain Gaussian
+/// count of the words already released (no such count at 0).
 ///
 /// ```
 /// use accountant::{DpEvent, vocabulary_release_event};

@@ -6,31 +6,26 @@ pub mod audit;
 mod bounds;
 pub mod budget;
 pub mod calibrate;
-mod chernoff;
-#[cfg(test)]
-mod conformance;
+pub mod convert;
+mod dominating_pair;
+mod engine;
+mod estimate;
 mod event;
-mod exact;
 #[cfg(feature = "js")]
 pub mod js;
-mod ladder;
-mod lattice;
-mod mechanism;
 mod numeric;
 pub mod pld;
-pub mod promise;
-mod question;
+mod query;
 pub mod rdp;
 mod statement;
 mod summary;
 pub mod tradeoff;
-mod transform;
 
 pub use bounds::{Bounds, Delta};
+pub use estimate::{Estimate, Source, exact_epsilon};
 pub use event::{DpEvent, NeighboringRelation, Trials, vocabulary_release_event};
-pub use exact::{Estimate, Source, exact_epsilon};
 pub use numeric::normal;
-pub use question::{delta, epsilon, failure, group_delta, group_epsilon};
+pub use query::{delta, epsilon, failure, group_delta, group_epsilon};
 pub use statement::statement;
 pub use summary::{gaussian_equivalent, zcdp};
 
@@ -54,7 +49,7 @@ pub enum AccountantError {
         /// What is allowed.
         allowed: &'static str,
     },
-    /// A question that this event has no proven answer to.
+    /// No bound for this is proven.
     #[error("{event} has no proven bound for {question}; ask about a single unit, or leave the event out")]
     Unsupported {
         /// The event.
@@ -68,4 +63,13 @@ pub enum AccountantError {
         /// What failed.
         what: &'static str,
     },
+}
+
+/// Whatever the accountant may refuse.
+type Result<T> = core::result::Result<T, AccountantError>;
+
+impl AccountantError {
+    fn out_of_range(name: &'static str, value: f64, allowed: &'static str) -> Self {
+        Self::OutOfRange { name, value, allowed }
+    }
 }

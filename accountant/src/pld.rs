@@ -1,17 +1,15 @@
-//! ε by the lattice of privacy losses alone, to hold the other engines against.
+//! ε by the FFT accountant of privacy loss distributions alone, to compare the other engines with.
 
-use crate::mechanism::{Lowered, Question, is_two_sided, lower};
-use crate::question::side_epsilon;
-use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, chernoff, lattice};
+use crate::dominating_pair::dominating_pairs;
+use crate::engine;
+use crate::query::{Query, delta_to_spend};
+use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 
 /// The method, as an answer names it.
 pub const METHOD: &str = "certified bounds on a lattice of privacy losses";
 
-/// Part of δ that rare outcomes of enormous loss may cost when they are left out.
-const CUT: f64 = 1e-6;
-
-/// Certified bounds on the ε that `event` costs at `delta`, from the lattice of privacy losses alone: an engine that has
-/// nothing but the event's pair of distributions in common with what [`crate::epsilon`] tries first.
+/// Certified bounds on the ε of `event` at `delta` from privacy loss distributions composed by FFT: an engine that shares only
+/// the dominating pair with the one that [`crate::epsilon`] tries first.
 ///
 /// ```
 /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, pld};
@@ -24,57 +22,24 @@ const CUT: f64 = 1e-6;
 /// ```
 ///
 /// # Guarantee
-/// As [`crate::epsilon`]'s; the proof note is at the head of the lattice's module.
+/// As [`crate::epsilon`]'s; the proof note is at the head of `engine/pld_fft`.
 ///
 /// # Errors
-/// As [`crate::epsilon`]'s; [`AccountantError::Unsupported`] for truncated Poisson sampling and private selection, which
-/// no lattice holds; [`AccountantError::NotConverged`] where it would need too many points.
+/// As [`crate::epsilon`]'s; [`AccountantError::Unsupported`] for truncated Poisson sampling and private selection;
+/// [`AccountantError::NotConverged`] where the grid would need too many points.
 pub fn epsilon(
     event: &DpEvent,
     delta: Delta,
     relation: NeighboringRelation,
 ) -> Result<Bounds, AccountantError> {
-    let question = Question::new(relation);
-    let bounds = worst(&lower(event, question)?, delta)?;
-    if is_two_sided(event) {
-        let cheaper = worst(&lower(event, Question { optimistic: true, ..question })?, delta)?;
-        return Bounds::new(cheaper.lower.min(bounds.upper), bounds.upper);
-    }
-    Ok(bounds)
-}
-
-fn worst(sides: &[Lowered], delta: Delta) -> Result<Bounds, AccountantError> {
-    let mut worst = Bounds::new(0.0, 0.0)?;
-    for side in sides {
-        let bounds = on_lattice(side, delta)?;
-        worst = Bounds::new(worst.lower.max(bounds.lower), worst.upper.max(bounds.upper))?;
-    }
-    Ok(worst)
-}
-
-fn on_lattice(side: &Lowered, delta: Delta) -> Result<Bounds, AccountantError> {
-    if !side.coins.is_empty() || !side.selections.is_empty() {
-        return Err(AccountantError::Unsupported {
-            event: "truncated Poisson sampling or private selection",
-            question: "the lattice of privacy losses alone",
-        });
-    }
-    // Rounding of the subtraction goes to the safe side.
-    let left = (delta.get() - side.failure) * (1.0 - 1e-15);
-    if left.is_nan() || left <= 0.0 {
-        return Err(AccountantError::OutOfRange {
-            name: "delta",
-            value: delta.get(),
-            allowed: "above the event's own failure probability",
-        });
-    }
-    let uses = side.uses();
-    if uses == 0.0 || uses == 1.0 && side.mu_squared == 0.0 {
-        // Nothing to compose: a closed form.
-        return side_epsilon(side, left, 0.0);
-    }
-    let cut = side.cut_at_tail(CUT * left / uses);
-    lattice::epsilon(&cut, left, chernoff::epsilon(&cut, left))
+    let event_bounds = |request| {
+        let mut worst = Bounds { lower: 0.0, upper: 0.0 };
+        for pair in dominating_pairs(event, request)? {
+            worst = worst.worse(engine::epsilon_by_pld_fft(&pair, delta_to_spend(&pair, delta)?)?)?;
+        }
+        Ok(worst)
+    };
+    Query { event, units: 1, relation }.both_bounds(event_bounds)
 }
 
 #[cfg(test)]
@@ -83,7 +48,7 @@ mod tests {
     use crate::NeighboringRelation::{AddOrRemoveOne, ReplaceOne};
 
     #[test]
-    fn the_lattice_alone_agrees_with_all_engines_together() {
+    fn the_fft_accountant_agrees_with_all_engines_together() {
         let step = |noise_multiplier| DpEvent::PoissonSampledGaussian {
             sampling_probability: 0.02,
             noise_multiplier,
@@ -109,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_lattice_holds_and_a_delta_below_the_failures_are_refused() {
+    fn events_without_a_known_pld_and_a_delta_below_the_failures_are_refused() {
         let delta = Delta::new(1e-6).expect("a probability");
         let truncated = DpEvent::TruncatedPoissonSampledGaussian {
             sampling_probability: 0.1,

@@ -1,4 +1,4 @@
-//! The guarantee in words.
+//! A privacy statement in words.
 
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, VERSION, epsilon, tradeoff};
 

@@ -1,13 +1,12 @@
-//! One number for a whole release in other currencies: μ of Gaussian differential privacy, ρ of zero-concentrated.
+//! A whole release as one number: μ of Gaussian differential privacy, or ρ of zero-concentrated differential privacy.
 
-use crate::mechanism::{Question, lower};
+use crate::dominating_pair::{Composition, PairRequest, dominating_pairs};
 use crate::numeric::normal;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, epsilon};
 
 /// ρ of zero-concentrated differential privacy, rounded up: half of Σ μ² of the event's Gaussian mechanisms.
 ///
-/// Bun & Steinke 2016: a Gaussian of sensitivity over noise μ has Rényi divergence αμ²/2 at every order α, and ρ is
-/// the sum of μ²/2.
+/// Bun & Steinke 2016, Proposition 1.6 (<https://arxiv.org/abs/1605.02065>): a Gaussian of sensitivity over noise μ has Rényi divergence αμ²/2 at every order α.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::{AddOrRemoveOne, ReplaceOne}, zcdp};
@@ -19,33 +18,29 @@ use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, epsilo
 /// ```
 ///
 /// # Errors
-/// [`AccountantError::Unsupported`] for events without a ρ that is worth its name: sampling, whose divergence does not
-/// grow in proportion to the order, and thresholds, which can fail; what the event's parameters violate.
+/// [`AccountantError::Unsupported`] for sampling, whose divergence does not grow in proportion to the order, and for
+/// thresholds, which can fail; a parameter of the event that is out of range.
 pub fn zcdp(event: &DpEvent, relation: NeighboringRelation) -> Result<f64, AccountantError> {
     let mut worst = 0.0_f64;
-    for side in lower(event, Question::new(relation))? {
-        if !(side.pairs.is_empty()
-            && side.coins.is_empty()
-            && side.tables.is_empty()
-            && side.selections.is_empty())
-        {
+    for pair in dominating_pairs(event, PairRequest::new(relation))? {
+        if !matches!(pair.composition(), Composition::Trivial | Composition::Gaussian { .. }) {
             return Err(AccountantError::Unsupported {
                 event: "an event of other than Gaussian noise",
                 question: "zCDP",
             });
         }
-        if side.failure > 0.0 {
+        if pair.failure() > 0.0 {
             return Err(AccountantError::Unsupported { event: "thresholded_histogram", question: "zCDP" });
         }
-        worst = worst.max(0.5 * side.mu_squared * (1.0 + 1e-13));
+        worst = worst.max(0.5 * pair.mu_squared() * (1.0 + 1e-13));
     }
     Ok(worst)
 }
 
-/// Bounds on the μ at which a single Gaussian mechanism costs the same ε at `delta` as the event.
+/// Bounds on the μ at which a single Gaussian mechanism has the same ε at `delta` as the event.
 ///
-/// An equivalent at this δ, for comparison: μ at another δ may be larger, except for events of plain Gaussian
-/// mechanisms only, which have one μ at every δ (Dong, Roth & Su 2022).
+/// For comparison at this δ only: μ at another δ may be larger. Events of plain Gaussian mechanisms have one μ at every δ
+/// (Dong, Roth & Su 2022).
 ///
 /// ```
 /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, gaussian_equivalent};
@@ -65,7 +60,8 @@ pub fn gaussian_equivalent(
 ) -> Result<Bounds, AccountantError> {
     let spent = epsilon(event, delta, relation)?;
     let target = libm::log(delta.get());
-    // Where ε is 0 the event may cost any less. δ of the Gaussian at a fixed ε grows with μ: a slightly larger target on the way up, a smaller one on the way down.
+    // δ of the Gaussian at a fixed ε grows with μ: a slightly larger target from above, a smaller one from below. Where ε is 0
+    // the event may cost any less.
     let (_, upper) = crossing(spent.upper, target + 1e-12)?;
     let (lower, _) = crossing(spent.lower, target - 1e-12)?;
     let exact = if spent.lower == 0.0 { 0.0 } else { lower };

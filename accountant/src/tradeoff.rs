@@ -1,12 +1,15 @@
-//! What ε and δ mean to an attacker who wants to know whether one unit was there.
+//! What an attacker can learn about one unit's participation.
 
-use crate::mechanism::{Lowered, Question, lower};
-use crate::question::{is_bounded_twice, side_delta};
-use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, group_delta, group_epsilon};
+use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
+use crate::engine::{self, Target};
+use crate::query::Query;
+use crate::{
+    AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, failure, group_delta, group_epsilon,
+};
 
-/// The chance that an attacker who starts from fifty to fifty names the right one of two neighbouring data sets.
+/// The probability that an attacker with even prior odds identifies the right one of two neighbouring data sets.
 ///
-/// (1 + δ(0))/2, as δ(0) is the total variation distance: 0.5 is a guess, 1 is certainty.
+/// It is (1 + δ(0))/2, because δ(0) is the total variation distance: 0.5 is a guess, 1 is certainty.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, tradeoff};
@@ -17,12 +20,12 @@ use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, group_
 /// ```
 ///
 /// # Errors
-/// What the event's parameters violate.
-pub fn odds(event: &DpEvent, relation: NeighboringRelation) -> Result<Bounds, AccountantError> {
+/// A parameter of the event that is out of range.
+pub fn odds(event: &DpEvent, relation: NeighboringRelation) -> Result<Bounds> {
     group_odds(event, 1, relation)
 }
 
-/// [`odds`] for data sets that differ by a group of `units`, such as the records of one user.
+/// [`odds`] for a group of `units`, such as the records of one user.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, tradeoff};
@@ -33,19 +36,15 @@ pub fn odds(event: &DpEvent, relation: NeighboringRelation) -> Result<Bounds, Ac
 ///
 /// # Errors
 /// As [`group_delta`].
-pub fn group_odds(
-    event: &DpEvent,
-    units: u32,
-    relation: NeighboringRelation,
-) -> Result<Bounds, AccountantError> {
+pub fn group_odds(event: &DpEvent, units: u32, relation: NeighboringRelation) -> Result<Bounds> {
     let distance = group_delta(event, units, 0.0, relation)?;
     Bounds::new(0.5 + 0.5 * distance.lower, (0.5 + 0.5 * distance.upper).min(1.0))
 }
 
-/// The best true positive rate of a membership test whose false positive rate is `false_positive_rate`.
+/// The best true positive rate of a membership test whose false positive rate α is `false_positive_rate`.
 ///
-/// inf over ε of e^ε·α + δ(ε): from above at chosen ε, each of which is a proof; from below by the δ at the far end
-/// and the ε at the near end of each interval between them.
+/// It is the infimum over ε of e^ε·α + δ(ε). From above: its value at chosen ε, each of which is a proof. From below: the δ at
+/// the far end and the ε at the near end of each interval between them.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, tradeoff};
@@ -57,16 +56,16 @@ pub fn group_odds(
 /// ```
 ///
 /// # Errors
-/// A rate that is not strictly between 0 and 1; what the event's parameters violate.
+/// A rate that is not strictly between 0 and 1; a parameter of the event that is out of range.
 pub fn true_positive_rate(
     event: &DpEvent,
     false_positive_rate: f64,
     relation: NeighboringRelation,
-) -> Result<Bounds, AccountantError> {
+) -> Result<Bounds> {
     group_true_positive_rate(event, 1, false_positive_rate, relation)
 }
 
-/// [`true_positive_rate`] for data sets that differ by a group of `units`, such as the records of one user.
+/// [`true_positive_rate`] for a group of `units`, such as the records of one user.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, tradeoff};
@@ -83,49 +82,40 @@ pub fn group_true_positive_rate(
     units: u32,
     false_positive_rate: f64,
     relation: NeighboringRelation,
-) -> Result<Bounds, AccountantError> {
+) -> Result<Bounds> {
     if !(false_positive_rate > 0.0 && false_positive_rate < 1.0) {
-        return Err(AccountantError::OutOfRange {
-            name: "false positive rate",
-            value: false_positive_rate,
-            allowed: "strictly between 0 and 1",
-        });
+        let name = "false positive rate";
+        return Err(AccountantError::out_of_range(name, false_positive_rate, "strictly between 0 and 1"));
     }
     // Beyond the ε at which δ is far below the rate, e^ε·α only grows.
-    let question = Question { group: units, ..Question::new(relation) };
-    let failure = lower(event, question)?.iter().fold(0.0, |most: f64, side| most.max(side.failure));
-    let least = Delta::new((1e-3 * false_positive_rate).max(1.01 * failure).min(0.999))?;
-    let reach = group_epsilon(event, units, least, relation)?.upper;
-    let above = rate(event, question, false_positive_rate, reach)?;
-    let below = if is_bounded_twice(event, question)? {
-        rate(event, Question { optimistic: true, ..question }, false_positive_rate, reach)?
-    } else {
-        above
-    };
-    Bounds::new(below.lower.max(false_positive_rate).min(above.upper), above.upper)
+    let least = (1e-3 * false_positive_rate).max(1.01 * failure(event, units, relation)?);
+    let reach = group_epsilon(event, units, Delta::new(least.min(0.999))?, relation)?.upper;
+    let bounds = Query { event, units, relation }
+        .both_bounds(|request| worst_rate(event, request, false_positive_rate, reach))?;
+    Bounds::new(bounds.lower.max(false_positive_rate).min(bounds.upper), bounds.upper)
 }
 
-fn rate(event: &DpEvent, question: Question, alpha: f64, reach: f64) -> Result<Bounds, AccountantError> {
+/// The worse of all directions.
+fn worst_rate(event: &DpEvent, request: PairRequest, alpha: f64, reach: f64) -> Result<Bounds> {
     let mut worst = Bounds { lower: 0.0, upper: alpha };
-    for side in lower(event, question)? {
-        let bounds = side_rate(&side, alpha, reach)?;
-        worst = Bounds::new(worst.lower.max(bounds.lower), worst.upper.max(bounds.upper))?;
+    for pair in dominating_pairs(event, request)? {
+        worst = worst.worse(rate(&pair, alpha, reach)?)?;
     }
     Ok(worst)
 }
 
-/// Points at which δ is asked for.
+/// Points at which δ is evaluated.
 const POINTS: u32 = 64;
 
-fn side_rate(side: &Lowered, alpha: f64, reach: f64) -> Result<Bounds, AccountantError> {
+fn rate(pair: &DominatingPair, alpha: f64, reach: f64) -> Result<Bounds> {
+    let delta = |epsilon| engine::bounds(pair, Target::Delta { epsilon }, 0.0);
     let (mut lowest, mut upper) = (f64::INFINITY, 1.0_f64);
     let mut near = 0.0;
-    let at_zero = side_delta(side, 0.0)?;
-    upper = upper.min(alpha + at_zero.upper + side.failure);
+    upper = upper.min(alpha + delta(0.0)?.upper + pair.failure());
     for index in 1..=POINTS {
         let far = reach * f64::from(index) / f64::from(POINTS);
-        let bounds = side_delta(side, far)?;
-        upper = upper.min(libm::exp(far) * alpha + bounds.upper + side.failure);
+        let bounds = delta(far)?;
+        upper = upper.min(libm::exp(far) * alpha + bounds.upper + pair.failure());
         lowest = lowest.min(interval(alpha, near, bounds.lower));
         near = far;
     }

@@ -212,7 +212,7 @@ fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
         ("split --sampling none --steps 1 --epsilon 1 --delta 1e-5 --vocabulary-share 1", "strictly between"),
         (
             "batch --dataset-size 99 --batch-size 9 --noise-multiplier 1 --steps 1 --epsilon 1 --delta 1e-5",
-            "looked for",
+            "searches for the batch",
         ),
         (
             "epsilon --batch-size 100 --dataset-size 99 --noise-multiplier 1 --steps 1 --delta 1e-5",
@@ -225,11 +225,11 @@ fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
         ("epsilon --sampling none --noise-multiplier 1 --steps 0 --delta 1e-5", "'0' for '--steps"),
         (
             "epsilon --sampling none --batch-size 9 --dataset-size 99 --noise-multiplier 1 --steps 1 --delta 1e-5",
-            "leave --batch-size",
+            "remove --batch-size",
         ),
         (
             "epsilon --sampling none --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --delta 1e-5",
-            "leave --batch-size",
+            "remove --batch-size",
         ),
         ("epsilon --sampling none --noise-multiplier 1 --steps -1 --delta 1e-5", "'-1' for '--steps"),
         ("delta --sampling none --noise-multiplier 1 --steps 1 --epsilon -1", "a finite number from 0"),

@@ -8,8 +8,8 @@
 use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
 use accountant::rdp::{self, Conversion};
 use accountant::{
-    AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Trials, budget, calibrate, delta, epsilon,
-    exact_epsilon, gaussian_equivalent, group_epsilon, statement, tradeoff, zcdp,
+    AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Trials, budget, calibrate::EpsilonTarget,
+    delta, epsilon, exact_epsilon, gaussian_equivalent, group_epsilon, statement, tradeoff, zcdp,
 };
 
 /// An event, given its noise.
@@ -96,6 +96,10 @@ fn at() -> Delta {
     Delta::new(1e-6).unwrap()
 }
 
+fn target(epsilon: f64, relation: NeighboringRelation) -> EpsilonTarget {
+    EpsilonTarget { epsilon, delta: at(), relation }
+}
+
 /// A single figure as bounds that meet.
 fn figure(value: f64) -> Answer {
     Bounds::new(value, value)
@@ -126,19 +130,19 @@ fn questions() -> Vec<(&'static str, Question)> {
             figure(0.0)
         }),
         ("noise", |event, relation| {
-            let noise = calibrate::noise_multiplier(4.0, at(), relation, event)?;
+            let noise = target(4.0, relation).noise_multiplier(event)?;
             assert!(epsilon(&event(noise), at(), relation)?.upper <= 4.0);
             figure(noise)
         }),
         ("steps", |event, relation| {
-            let count = calibrate::steps(6.0, at(), relation, few(40), |count| steps(event(8.0), count))?;
+            let count = target(6.0, relation).steps(few(40), |count| steps(event(8.0), count))?;
             figure(count as f64)
         }),
         ("split", |event, relation| {
             let part = |stage, noise| {
                 if stage == 0 { DpEvent::Gaussian { noise_multiplier: noise } } else { event(noise) }
             };
-            let split = budget::split(8.0, at(), relation, &[0.2, 0.8], part)?;
+            let split = budget::split(&target(8.0, relation), &[0.2, 0.8], part)?;
             assert!(split.together.upper <= 8.0, "{split:?}");
             Ok(split.together)
         }),

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use accountant::NeighboringRelation::AddOrRemoveOne;
+use accountant::calibrate::EpsilonTarget;
 use accountant::rdp::{self, Conversion};
-use accountant::{Delta, DpEvent, Estimate, Source, calibrate, exact_epsilon};
+use accountant::{Delta, DpEvent, Estimate, Source, exact_epsilon};
 
 fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
     let step = DpEvent::PoissonSampledGaussian { sampling_probability: q, noise_multiplier: sigma };
@@ -196,9 +197,8 @@ fn the_table_of_published_figures_is_up_to_date() {
 #[test]
 fn anil_needs_the_noise_of_the_reference() {
     // Oracle: reference d_calibration.json: 0.4943991762785424 exact at ε = 5.36.
-    let noise = calibrate::noise_multiplier(5.36, Delta::new(2.89e-9).unwrap(), AddOrRemoveOne, |noise| {
-        sampled(65_536.0 / 346e6, noise, 20_000)
-    })
-    .unwrap();
+    let delta = Delta::new(2.89e-9).unwrap();
+    let target = EpsilonTarget { epsilon: 5.36, delta, relation: AddOrRemoveOne };
+    let noise = target.noise_multiplier(|noise| sampled(65_536.0 / 346e6, noise, 20_000)).unwrap();
     assert!((0.494_398..0.494_9).contains(&noise), "{noise}");
 }

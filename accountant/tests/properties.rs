@@ -5,8 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
+use accountant::calibrate::{Compute, EpsilonTarget};
 use accountant::rdp::{self, Conversion};
-use accountant::{Delta, DpEvent, calibrate, delta, epsilon};
+use accountant::{Delta, DpEvent, delta, epsilon};
 use proptest::prelude::*;
 
 fn cases(few: u32) -> ProptestConfig {
@@ -130,14 +131,15 @@ proptest! {
         let at = Delta::new(1e-7).unwrap();
         let event_for = |batch: u64| sampled(batch as f64 / units as f64, sigma, steps);
         let spent = |batch| epsilon(&event_for(batch), at, AddOrRemoveOne).unwrap().upper;
-        let batch = calibrate::batch_size(epsilon_target, at, AddOrRemoveOne, units, event_for).unwrap();
+        let target = EpsilonTarget { epsilon: epsilon_target, delta: at, relation: AddOrRemoveOne };
+        let batch = target.batch_size(units, event_for).unwrap();
         prop_assert!(batch == 0 || spent(batch) <= epsilon_target);
         prop_assert!(batch == units || spent(batch + 1) > epsilon_target);
         // At a given noise-batch ratio it is the smaller batch that costs more.
         let ratio = sigma / (0.3 * units as f64);
         let at_ratio = |batch: u64| sampled(batch as f64 / units as f64, ratio * batch as f64, steps);
         let spent = |batch| epsilon(&at_ratio(batch), at, AddOrRemoveOne).unwrap().upper;
-        match calibrate::smallest_batch_size(epsilon_target, at, AddOrRemoveOne, units, at_ratio) {
+        match target.smallest_batch_size(units, at_ratio) {
             Ok(batch) => {
                 prop_assert!(spent(batch) <= epsilon_target);
                 prop_assert!(batch == 1 || spent(batch - 1) > epsilon_target);
@@ -154,10 +156,9 @@ proptest! {
         let event_for =
             |batch: u64, steps, noise| sampled(batch as f64 / units as f64, noise, steps);
         let examples = steps * 256;
-        for compute in [calibrate::Compute::Steps(steps), calibrate::Compute::Examples(examples)] {
-            let least = |slack| {
-                calibrate::noise_batch_ratio(epsilon_target, at, AddOrRemoveOne, units, compute, slack, event_for)
-            };
+        for compute in [Compute::Steps(steps), Compute::Examples(examples)] {
+            let target = EpsilonTarget { epsilon: epsilon_target, delta: at, relation: AddOrRemoveOne };
+            let least = |slack| target.noise_batch_ratio(units, compute, slack, event_for);
             let (best, cheap) = (least(0.0).unwrap(), least(slack).unwrap());
             prop_assert!(cheap.ratio <= best.ratio * (1.0 + slack) && cheap.expected_batch_size <= best.expected_batch_size);
             let spent = epsilon(
@@ -166,10 +167,8 @@ proptest! {
             prop_assert!(spent.unwrap().upper <= epsilon_target);
             // A batch of 256, which is a candidate, needs at least the least ratio.
             if units > 256 {
-                let steps = if let calibrate::Compute::Steps(steps) = compute { steps } else { examples / 256 };
-                let noise = calibrate::noise_multiplier(epsilon_target, at, AddOrRemoveOne, |noise| {
-                    event_for(256, steps, noise)
-                });
+                let steps = if let Compute::Steps(steps) = compute { steps } else { examples / 256 };
+                let noise = target.noise_multiplier(|noise| event_for(256, steps, noise));
                 prop_assert!(noise.unwrap() / 256.0 >= best.ratio * (1.0 - 1e-5));
             }
         }

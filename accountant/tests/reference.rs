@@ -11,8 +11,9 @@
 use std::path::Path;
 
 use accountant::NeighboringRelation::AddOrRemoveOne;
+use accountant::calibrate::EpsilonTarget;
 use accountant::rdp::{self, Conversion};
-use accountant::{Delta, DpEvent, calibrate, delta, epsilon, group_epsilon, normal, pld};
+use accountant::{Delta, DpEvent, delta, epsilon, group_epsilon, normal, pld};
 use serde_json::Value;
 
 fn rows(name: &str) -> Vec<Value> {
@@ -135,9 +136,9 @@ fn calibrated_noise_is_the_exact_one_from_above() {
         count += 1;
         let (q, steps) = (number(&row, "q"), number(&row, "T") as u64);
         let at = Delta::new(number(&row, "delta")).unwrap();
-        let target = number(&row, "target_eps");
-        let noise = calibrate::noise_multiplier(target, at, AddOrRemoveOne, |noise| sampled(q, noise, steps))
-            .unwrap();
+        let epsilon = number(&row, "target_eps");
+        let target = EpsilonTarget { epsilon, delta: at, relation: AddOrRemoveOne };
+        let noise = target.noise_multiplier(|noise| sampled(q, noise, steps)).unwrap();
         if !(noise >= exact * (1.0 - 1e-6) && noise <= exact * (1.0 + 1e-3)) {
             wrong.push(format!("{row}: {noise}"));
         }
@@ -219,8 +220,9 @@ fn the_gaussian_mechanism_is_exact_to_twelve_digits() {
             _ => {
                 let at = Delta::new(text(&row, "delta")).unwrap();
                 let event_for = |noise_multiplier| DpEvent::Gaussian { noise_multiplier };
-                let noise =
-                    calibrate::noise_multiplier(text(&row, "eps"), at, AddOrRemoveOne, event_for).unwrap();
+                let epsilon = text(&row, "eps");
+                let target = EpsilonTarget { epsilon, delta: at, relation: AddOrRemoveOne };
+                let noise = target.noise_multiplier(event_for).unwrap();
                 let exact = text(&row, "sigma");
                 noise >= exact * (1.0 - 1e-11) && noise <= exact * (1.0 + 1e-6)
             }

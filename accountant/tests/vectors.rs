@@ -5,8 +5,8 @@
 use accountant::NeighboringRelation::{self, AddOrRemoveOne, ReplaceOne};
 use accountant::rdp::{self, Conversion};
 use accountant::{
-    AccountantError, Delta, DpEvent, Source, calibrate, delta, epsilon, exact_epsilon, group_epsilon,
-    tradeoff,
+    AccountantError, Delta, DpEvent, Source, calibrate::EpsilonTarget, delta, epsilon, exact_epsilon,
+    group_epsilon, tradeoff,
 };
 
 fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
@@ -222,10 +222,8 @@ fn calibrated_noise_passes_and_slightly_less_fails() {
     for (target, at_delta, q, steps) in
         [(1.0, 1e-8, 0.23, 109), (8.0, 1e-6, 0.01, 300), (5.36, 2.89e-9, 1.894e-4, 20_000)]
     {
-        let noise = calibrate::noise_multiplier(target, at(at_delta), AddOrRemoveOne, |noise| {
-            sampled(q, noise, steps)
-        })
-        .unwrap();
+        let bound = EpsilonTarget { epsilon: target, delta: at(at_delta), relation: AddOrRemoveOne };
+        let noise = bound.noise_multiplier(|noise| sampled(q, noise, steps)).unwrap();
         assert!(epsilon(&sampled(q, noise, steps), at(at_delta), AddOrRemoveOne).unwrap().upper <= target);
         let less = epsilon(&sampled(q, noise * (1.0 - 2e-6), steps), at(at_delta), AddOrRemoveOne).unwrap();
         assert!(less.upper > target, "{less:?} {target}");

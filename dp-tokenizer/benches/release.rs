@@ -13,7 +13,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use accountant::NeighboringRelation::AddOrRemoveOne;
-use accountant::{Delta, budget, calibrate, vocabulary_release_event};
+use accountant::calibrate::EpsilonTarget;
+use accountant::{Delta, budget, vocabulary_release_event};
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::release::{Paper, PaperHistogram, ReleaseConfig, release};
 use dp_tokenizer::unit::Piece;
@@ -117,7 +118,8 @@ fn noise(epsilon: f64, rounds: &[f64], counts: f64) -> Result<(f64, f64), Box<dy
     let delta = Delta::new(DELTA)?;
     let threshold = budget::threshold_delta(delta);
     let event = |noise| vocabulary_release_event(noise, threshold, rounds, counts);
-    Ok((calibrate::noise_multiplier(epsilon, delta, AddOrRemoveOne, event)?, threshold))
+    let target = EpsilonTarget { epsilon, delta, relation: AddOrRemoveOne };
+    Ok((target.noise_multiplier(event)?, threshold))
 }
 
 /// A row of the table: its name and its configuration for (ε, N).

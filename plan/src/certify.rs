@@ -1,6 +1,7 @@
 //! From a plan to what it costs. Every figure on ε, δ and σ is the accountant's.
 
-use accountant::{Bounds, DpEvent, budget, calibrate};
+use accountant::calibrate::EpsilonTarget;
+use accountant::{Bounds, DpEvent, budget};
 
 use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
 use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
@@ -68,18 +69,19 @@ impl Plan {
     fn calibrated(&self) -> Result<NoiseMultipliers, PlanError> {
         let (delta, relation) = (self.delta(), self.privacy().relation);
         // A valid plan without noise multipliers has an ε; the accountant refuses NaN.
-        let target = self.privacy().epsilon.unwrap_or(f64::NAN);
+        let epsilon = self.privacy().epsilon.unwrap_or(f64::NAN);
+        let target = EpsilonTarget { epsilon, delta, relation };
         let tokenizer = match self.tokenizer() {
             Tokenizer::Train(_) => {
                 let share = self.privacy().tokenizer_share;
                 let threshold = budget::threshold_delta(delta);
-                Some(budget::noise_multiplier_of_share(target, delta, relation, share, threshold)?)
+                Some(budget::noise_multiplier_of_share(&target, share, threshold)?)
             }
             Tokenizer::Public(_) | Tokenizer::Bytes => None,
         };
         let release = self.release(tokenizer);
         let event_for = |training| self.pipeline_with(release.as_ref(), training);
-        let training = calibrate::noise_multiplier(target, delta, relation, event_for)?;
+        let training = target.noise_multiplier(event_for)?;
         Ok(NoiseMultipliers { tokenizer, training })
     }
 

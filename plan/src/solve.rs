@@ -1,6 +1,6 @@
 //! The longest or the widest run that a promise and a noise allow.
 
-use accountant::calibrate;
+use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
 use crate::{Plan, PlanError, PlanFile};
@@ -57,7 +57,8 @@ impl PlanFile {
         };
         let plan = Plan::try_from(file.clone())?;
         let release = plan.release(noise.tokenizer);
-        let found = calibrate::steps(target, plan.delta(), plan.privacy().relation, most, |count| {
+        let (delta, relation) = (plan.delta(), plan.privacy().relation);
+        let found = EpsilonTarget { epsilon: target, delta, relation }.steps(most, |count| {
             let mut tried = plan.clone();
             set(&mut tried.file, unknown, count);
             tried.pipeline_with(release.as_ref(), noise.training)

@@ -3,8 +3,9 @@
 //! `cargo test --release -p tests --test papers -- --nocapture` prints the tables.
 
 use accountant::NeighboringRelation::AddOrRemoveOne;
+use accountant::calibrate::EpsilonTarget;
 use accountant::rdp::{self, Conversion};
-use accountant::{Bounds, Delta, DpEvent, calibrate};
+use accountant::{Bounds, Delta, DpEvent};
 use serde_json::Value;
 
 /// The file states provenance and tolerances.
@@ -102,9 +103,8 @@ fn calibration_finds_the_exact_noise_which_is_below_that_of_rdp() {
     for row in vectors("calibrations") {
         let (epsilon, exact, by_rdp) =
             (figure(&row, "epsilon"), figure(&row, "noise_multiplier"), figure(&row, "rdp"));
-        let found =
-            calibrate::noise_multiplier(epsilon, delta(&row), AddOrRemoveOne, |noise| training(&row, noise))
-                .expect("a noise multiplier");
+        let target = EpsilonTarget { epsilon, delta: delta(&row), relation: AddOrRemoveOne };
+        let found = target.noise_multiplier(|noise| training(&row, noise)).expect("a noise multiplier");
         let run = row["run"].as_str().unwrap_or_default();
         println!("{run:<28} {epsilon:>8} {by_rdp:>12.6} {exact:>12.6} {found:>12.6}");
         // The search rounds up by at most 1e-6, and the bound that it uses is slightly above the exact value.

@@ -1,9 +1,8 @@
-//! The accountant for web pages and Node: plain objects in, plain objects out, with TypeScript declarations.
+//! The accountant for web pages and Node: plain objects in and out, with TypeScript declarations.
 //!
-//! Events and answers are the objects whose JSON the command line reads and writes. Whatever is refused throws an
-//! `Error` with the command line's message.
+//! Events and results have the same JSON as on the command line. A refusal throws an `Error` with the command line's message.
 
-mod questions;
+mod queries;
 mod read;
 mod search;
 

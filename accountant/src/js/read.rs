@@ -1,4 +1,4 @@
-//! What JavaScript hands over, checked.
+//! Checks what JavaScript passes.
 
 use std::cell::RefCell;
 

@@ -5,8 +5,8 @@ use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 use super::read::{self, EventFor};
 use super::{error, object};
 use crate::budget;
-use crate::calibrate::{self, Compute};
-use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
+use crate::calibrate::{Compute, EpsilonTarget};
+use crate::{AccountantError, DpEvent};
 
 /// The smallest noise multiplier whose certified ε at `delta` is at most `epsilon`.
 ///
@@ -20,10 +20,9 @@ pub fn noise_multiplier(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    let (delta, relation, events) =
-        (read::delta(delta)?, read::relation(relation)?, EventFor::new(event_for)?);
-    let found = calibrate::noise_multiplier(epsilon, delta, relation, |noise| events.event(&[noise]));
-    events.found(found)
+    let search = Search::new(epsilon, delta, relation, event_for)?;
+    let found = search.target.noise_multiplier(|noise| search.events.event(&[noise]));
+    search.events.found(found)
 }
 
 /// The largest number of steps, up to `most`, whose certified ε at `delta` is at most `epsilon`.
@@ -39,9 +38,8 @@ pub fn steps(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    count(("most", most), (delta, relation, event_for), |most, delta, relation, event| {
-        calibrate::steps(epsilon, delta, relation, most, event)
-    })
+    Search::new(epsilon, delta, relation, event_for)?
+        .count("most", most, |target, most, event| target.steps(most, event))
 }
 
 /// The largest expected batch, up to `units`, whose certified ε at `delta` is at most `epsilon`.
@@ -57,9 +55,8 @@ pub fn batch_size(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    count(("units", units), (delta, relation, event_for), |units, delta, relation, event| {
-        calibrate::batch_size(epsilon, delta, relation, units, event)
-    })
+    Search::new(epsilon, delta, relation, event_for)?
+        .count("units", units, |target, units, event| target.batch_size(units, event))
 }
 
 /// The smallest expected batch, up to `units`, whose certified ε is at most `epsilon` where ε falls with the batch.
@@ -75,9 +72,8 @@ pub fn smallest_batch_size(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    count(("units", units), (delta, relation, event_for), |units, delta, relation, event| {
-        calibrate::smallest_batch_size(epsilon, delta, relation, units, event)
-    })
+    Search::new(epsilon, delta, relation, event_for)?
+        .count("units", units, |target, units, event| target.smallest_batch_size(units, event))
 }
 
 /// The batch of the least noise-batch ratio for the target, or the cheapest within `slack` of it.
@@ -95,17 +91,15 @@ pub fn noise_batch_ratio(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let (delta, relation, events) =
-        (read::delta(delta)?, read::relation(relation)?, EventFor::new(event_for)?);
+    let search = Search::new(epsilon, delta, relation, event_for)?;
     let compute = match (read::field(&compute, "steps")?, read::field(&compute, "examples")?) {
         (Some(steps), None) => Compute::Steps(steps),
         (None, Some(examples)) => Compute::Examples(examples),
         _ => return Err(error("compute: give { steps } or { examples }, one of them")),
     };
-    let event = |batch, steps, noise| events.event(&[batch as f64, steps as f64, noise]);
-    let units = read::whole("units", units)?;
-    let found = calibrate::noise_batch_ratio(epsilon, delta, relation, units, compute, slack, event);
-    object(&events.found(found)?)
+    let event = |batch, steps, noise| search.events.event(&[batch as f64, steps as f64, noise]);
+    let found = search.target.noise_batch_ratio(read::whole("units", units)?, compute, slack, event);
+    object(&search.events.found(found)?)
 }
 
 /// Noise for stages that share a budget: `shares` of the squared μ, and together at most `epsilon` at `delta`.
@@ -121,21 +115,36 @@ pub fn split_budget(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let (delta, relation, events) =
-        (read::delta(delta)?, read::relation(relation)?, EventFor::new(event_for)?);
-    let event = |stage, noise| events.event(&[stage as f64, noise]);
-    let found = budget::split(epsilon, delta, relation, &shares, event);
-    object(&events.found(found)?)
+    let search = Search::new(epsilon, delta, relation, event_for)?;
+    let event = |stage, noise| search.events.event(&[stage as f64, noise]);
+    let found = budget::split(&search.target, &shares, event);
+    object(&search.events.found(found)?)
 }
 
-/// A search for a whole number up to `most`, whose event a function of JavaScript makes.
-fn count(
-    (name, most): (&'static str, f64),
-    (delta, relation, event_for): (f64, JsValue, JsValue),
-    search: impl FnOnce(u64, Delta, NeighboringRelation, &dyn Fn(u64) -> DpEvent) -> Result<u64, AccountantError>,
-) -> Result<f64, JsValue> {
-    let (delta, relation, events) =
-        (read::delta(delta)?, read::relation(relation)?, EventFor::new(event_for)?);
-    let found = search(read::whole(name, most)?, delta, relation, &|tried| events.event(&[tried as f64]));
-    events.found(found).map(|found| found as f64)
+/// A target, and the events that a function of JavaScript makes.
+struct Search {
+    target: EpsilonTarget,
+    events: EventFor,
+}
+
+/// The event of a whole number.
+type EventOf<'a> = &'a dyn Fn(u64) -> DpEvent;
+
+impl Search {
+    fn new(epsilon: f64, delta: f64, relation: JsValue, event_for: JsValue) -> Result<Self, JsValue> {
+        let (delta, relation) = (read::delta(delta)?, read::relation(relation)?);
+        Ok(Self { target: EpsilonTarget { epsilon, delta, relation }, events: EventFor::new(event_for)? })
+    }
+
+    /// A search for a whole number up to `most`, which the caller calls `name`.
+    fn count(
+        self,
+        name: &'static str,
+        most: f64,
+        search: impl FnOnce(&EpsilonTarget, u64, EventOf<'_>) -> Result<u64, AccountantError>,
+    ) -> Result<f64, JsValue> {
+        let event = |tried: u64| self.events.event(&[tried as f64]);
+        let found = search(&self.target, read::whole(name, most)?, &event);
+        self.events.found(found).map(|found| found as f64)
+    }
 }

@@ -1,11 +1,12 @@
 //! Binomial probabilities with relative accuracy better than 1e-10, for any population.
 //!
-//! The saddle-point form of Loader (2000): Stirling's remainders and deviances instead of factorials, whose
-//! logarithms would lose the digits that a large population needs.
+//! The saddle-point form of Loader 2000, "Fast and accurate computation of binomial probabilities": Stirling's remainders and
+//! deviances instead of factorials, whose logarithms lose the digits that a large population needs. The README compares the
+//! accuracy with that of `statrs`.
 
 use core::f64::consts::PI;
 
-/// What a probability from here may be off by, relative to itself, with room to spare.
+/// Relative error of every probability in this module, with a margin.
 pub(crate) const RELATIVE: f64 = 1e-10;
 
 /// log(n!) − log(√(2πn)·(n/e)^n).
@@ -54,7 +55,7 @@ pub(crate) fn at_least(k: f64, n: f64, p: f64) -> f64 {
     1.0 - tail(k - 1.0, n, p, -1.0)
 }
 
-/// The sum of masses from `k` away from the mean, `direction` 1 or −1, to where a term no longer counts.
+/// The sum of masses from `k` away from the mean, `direction` 1 or −1, until terms are negligible.
 fn tail(mut k: f64, n: f64, p: f64, direction: f64) -> f64 {
     let odds = p / (1.0 - p);
     let (mut term, mut sum) = (mass(k, n, p), 0.0);
@@ -69,6 +70,7 @@ fn tail(mut k: f64, n: f64, p: f64, direction: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use statrs::distribution::{Binomial, Discrete, DiscreteCDF};
 
     #[test]
     fn tails_are_those_of_scipy_on_either_side_of_the_mean() {
@@ -83,6 +85,30 @@ mod tests {
         }
         let (below, above) = (at_least(90.0, 9999.0, 0.01), tail(90.0, 9999.0, 0.01, 1.0));
         assert!((below - above).abs() < 1e-12, "{below} against {above}");
+    }
+
+    #[test]
+    fn masses_and_tails_are_those_of_statrs_where_it_keeps_twelve_digits() {
+        // Oracle: statrs 0.18, which the README's table measures at 1.5e-12 for n of 1000 and at 1e-9 for 1e5.
+        for (n, allowed) in [(10_u64, 1e-12), (100, 1e-12), (1000, 1e-11), (100_000, 1e-9)] {
+            for p in [0.5, 0.62, 0.01] {
+                let law = Binomial::new(p, n).expect("a probability");
+                let (mean, deviation) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
+                for z in [-3.0, -1.0, 0.1, 1.645, 4.0, 8.0] {
+                    let k = (mean + z * deviation).floor() + 1.0;
+                    if k < 1.0 || k > n as f64 {
+                        continue;
+                    }
+                    let (tail, exact) = (at_least(k, n as f64, p), law.sf(k as u64 - 1));
+                    assert!(
+                        (tail / exact - 1.0).abs() < allowed,
+                        "{k} of {n} at {p}: {tail} against {exact}"
+                    );
+                    let (one, exact) = (mass(k, n as f64, p), law.pmf(k as u64));
+                    assert!((one / exact - 1.0).abs() < allowed, "{k} of {n} at {p}: {one} against {exact}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A release within the ε and δ that the user stated.
 
-use accountant::{Delta, DpEvent, NeighboringRelation, budget, calibrate, vocabulary_release_event};
+use accountant::calibrate::EpsilonTarget;
+use accountant::{Delta, DpEvent, NeighboringRelation, budget, vocabulary_release_event};
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::UnitItems;
 use dp_tokenizer::release::{
@@ -62,7 +63,8 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
 fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
     let threshold_delta = budget::threshold_delta(promise.delta);
     let calibrate = |event: &dyn Fn(f64) -> DpEvent| {
-        calibrate::noise_multiplier(promise.epsilon, promise.delta, promise.relation, event).map_err(refuse)
+        let Promise { epsilon, delta, relation } = *promise;
+        EpsilonTarget { epsilon, delta, relation }.noise_multiplier(event).map_err(refuse)
     };
     let method: release::Method = match arguments.method {
         Method::Planned(method) => method.into(),

@@ -3,7 +3,7 @@
 
 use accountant::rdp::{self, Conversion};
 use accountant::{
-    AccountantError, Bounds, Delta, DpEvent, failure, gaussian_equivalent, group_epsilon, promise, tradeoff,
+    AccountantError, Bounds, Delta, DpEvent, convert, failure, gaussian_equivalent, group_epsilon, tradeoff,
 };
 use plan::{CertifiedPlan, Plan, PlanError, PlanFile};
 
@@ -93,9 +93,9 @@ fn event(certified: &CertifiedPlan, stage: Stage) -> Option<DpEvent> {
 pub(super) fn epsilon_of(conversion: &ConversionRequest) -> Result<f64, PlanError> {
     let delta = Delta::new(conversion.delta)?;
     Ok(match conversion.target {
-        PrivacyTarget::Mu(mu) => promise::epsilon_of_mu(mu, delta)?,
+        PrivacyTarget::Mu(mu) => convert::epsilon_of_mu(mu, delta)?,
         PrivacyTarget::Rates { false_positive_rate, true_positive_rate } => {
-            promise::epsilon_of_rates(false_positive_rate, true_positive_rate, delta)?
+            convert::epsilon_of_rates(false_positive_rate, true_positive_rate, delta)?
         }
     })
 }

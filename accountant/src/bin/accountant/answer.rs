@@ -8,59 +8,56 @@ use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, Source, VE
 use clap::CommandFactory;
 use serde_json::{Value, json};
 
-use crate::flags::{Accountant, Flags, Question, Release};
+use crate::cli::{Accountant, Cli, Command, Run};
 use crate::search;
 
-/// A line of text, or a JSON object where the flags ask for one.
-pub(crate) fn answer(flags: &Flags) -> Result<String, String> {
-    let (text, json) = match &flags.question {
-        Question::Epsilon { release, delta, accountant, group } => {
-            epsilon(release, Delta::new(*delta).map_err(|e| e.to_string())?, *accountant, *group)?
+/// A line of text, or a JSON object with `--json`.
+pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
+    let (text, json) = match &cli.command {
+        Command::Epsilon { run, delta, accountant, group } => {
+            epsilon(run, Delta::new(*delta).map_err(|e| e.to_string())?, *accountant, *group)?
         }
-        Question::Delta { release, epsilon, group } => {
-            let (event, relation) = (event(release)?, release.run.relation.into());
+        Command::Delta { run, epsilon, group } => {
+            let (event, relation) = (event(run)?, run.sampling.relation.into());
             let bounds =
                 accountant::group_delta(&event, *group, *epsilon, relation).map_err(|e| e.to_string())?;
             let text = format!("δ between {:e} and {:e} at ε = {epsilon}", bounds.lower, bounds.upper);
             (text, json!({ "delta": bounds, "epsilon": epsilon, "method": METHOD, "version": VERSION }))
         }
-        Question::Noise { .. } | Question::Steps { .. } | Question::Batch { .. } | Question::Ratio { .. } => {
-            search::answer(&flags.question)?
+        Command::Noise { .. } | Command::Steps { .. } | Command::Batch { .. } | Command::Ratio { .. } => {
+            search::answer(&cli.command)?
         }
-        Question::Split { .. } => search::split(&flags.question)?,
-        Question::Tradeoff { release, group } => rates(release, *group)?,
-        Question::Statement { release, delta, unit } => {
+        Command::Split { .. } => search::split(&cli.command)?,
+        Command::Tradeoff { run, group } => rates(run, *group)?,
+        Command::Statement { run, delta, unit } => {
             let delta = Delta::new(*delta).map_err(|e| e.to_string())?;
-            let text = accountant::statement(&event(release)?, delta, release.run.relation.into(), unit)
+            let text = accountant::statement(&event(run)?, delta, run.sampling.relation.into(), unit)
                 .map_err(|e| e.to_string())?;
             (text.clone(), json!({ "statement": text, "version": VERSION }))
         }
-        Question::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
-        Question::Completions { shell } => completions(*shell),
+        Command::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
+        Command::Completions { shell } => completions(*shell),
     };
-    Ok(if flags.json { json.to_string() } else { text })
+    Ok(if cli.json { json.to_string() } else { text })
 }
 
 fn completions(shell: clap_complete::Shell) -> (String, Value) {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Flags::command(), "accountant", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), "accountant", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     (script.clone(), json!({ "shell": shell.to_string(), "script": script, "version": VERSION }))
 }
 
-fn event(release: &Release) -> Result<DpEvent, String> {
-    Ok(release.run.scheme()?.event(release.noise_multiplier, release.steps))
+fn event(run: &Run) -> Result<DpEvent, String> {
+    Ok(run.sampling.scheme()?.event(run.noise_multiplier, run.steps))
 }
 
-fn epsilon(
-    release: &Release,
-    delta: Delta,
-    accountant: Accountant,
-    group: u32,
-) -> Result<(String, Value), String> {
-    let (event, relation) = (event(release)?, release.run.relation.into());
+fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Result<(String, Value), String> {
+    let (event, relation) = (event(run)?, run.sampling.relation.into());
     if accountant != Accountant::Exact && group != 1 {
-        return Err(format!("--group {group} needs --accountant exact: the other methods know single units"));
+        return Err(format!(
+            "--group {group} needs --accountant exact; the other methods support single units only"
+        ));
     }
     match accountant {
         Accountant::Exact => {}
@@ -116,7 +113,7 @@ fn certified(bounds: Bounds, delta: Delta, method: &str) -> (String, Value) {
     (text, json!({ "epsilon": bounds, "delta": delta, "method": method, "version": VERSION }))
 }
 
-/// A figure with so many decimals, never below it: what is shown is still a bound, and still enough noise.
+/// A figure with so many decimals, rounded up: what is shown is still a bound, and still enough noise.
 pub(crate) fn rounded_up(value: f64, decimals: u32) -> String {
     let scale = 10_u64.pow(decimals) as f64;
     format!("{:.*}", decimals as usize, (value * scale).ceil() / scale)
@@ -127,11 +124,11 @@ fn rounded_down(value: f64, decimals: u32) -> String {
     format!("{:.*}", decimals as usize, (value * scale).floor() / scale)
 }
 
-fn rates(release: &Release, group: u32) -> Result<(String, Value), String> {
-    let (event, relation) = (event(release)?, release.run.relation.into());
+fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
+    let (event, relation) = (event(run)?, run.sampling.relation.into());
     let odds = tradeoff::group_odds(&event, group, relation).map_err(|e| e.to_string())?;
     let mut lines = vec![format!(
-        "right at most {} times out of 100 from fifty to fifty",
+        "an attacker who starts from even odds is right at most {} times out of 100",
         rounded_up(odds.upper * 100.0, 2)
     )];
     let mut points = Vec::new();
@@ -147,7 +144,7 @@ fn rates(release: &Release, group: u32) -> Result<(String, Value), String> {
     Ok((lines.join("\n"), json!({ "odds": odds, "curve": points, "version": VERSION })))
 }
 
-/// The largest file of events that is read: a ledger of millions of steps is a few hundred bytes when counted.
+/// The largest file of events that is read. Repeated events are counted, so that millions of steps take a few hundred bytes.
 const LARGEST: u64 = 16 << 20;
 
 fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(String, Value), String> {

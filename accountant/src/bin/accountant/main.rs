@@ -1,8 +1,8 @@
-//! The accountant on the command line: parameters in, certified figures out.
+//! The accountant's command line.
 
 mod answer;
-mod flags;
-mod run;
+mod cli;
+mod sampling;
 mod search;
 
 use std::io::Write;
@@ -14,13 +14,13 @@ use clap::{CommandFactory, FromArgMatches};
 const REFUSED: u8 = 2;
 
 fn main() -> ExitCode {
-    // `--steps -1` is a wrong number, not an unknown flag.
-    let command = flags::Flags::command().mut_subcommands(|question| question.allow_negative_numbers(true));
-    let flags = match flags::Flags::from_arg_matches(&command.get_matches()) {
-        Ok(flags) => flags,
+    // `--steps -1` is a wrong number, not an unknown argument.
+    let command = cli::Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let cli = match cli::Cli::from_arg_matches(&command.get_matches()) {
+        Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match answer::answer(&flags) {
+    match answer::answer(&cli) {
         Ok(text) => {
             // A closed pipe is the reader's choice, not an error.
             let _ = writeln!(std::io::stdout(), "{text}");

@@ -1,72 +1,86 @@
 //! Parameters that meet a target.
 
-use accountant::calibrate::{self, Compute};
-use accountant::{AccountantError, Delta, DpEvent, NeighboringRelation, VERSION, budget};
+use accountant::calibrate::{Compute, EpsilonTarget};
+use accountant::{AccountantError, Delta, DpEvent, VERSION, budget};
 use serde_json::{Value, json};
 
 use crate::answer::rounded_up;
-use crate::flags::Question;
+use crate::cli::{Command, Goal};
+use crate::sampling::SamplingArgs;
 
-/// The most steps that are looked for.
+/// The most steps that are searched.
 const MOST_STEPS: u64 = 1 << 40;
 
-/// Answers to the questions after noise, steps, batch and their ratio.
-pub(crate) fn answer(question: &Question) -> Result<(String, Value), String> {
-    let say = |error: AccountantError| error.to_string();
-    Ok(match question {
-        Question::Noise { run, steps, epsilon, delta } => {
-            let (scheme, at, relation) =
-                (run.scheme()?, Delta::new(*delta).map_err(say)?, run.relation.into());
-            let event = |noise| scheme.event(noise, *steps);
-            let noise = calibrate::noise_multiplier(*epsilon, at, relation, event).map_err(say)?;
-            let text =
-                format!("noise multiplier {} meets ε ≤ {epsilon} at δ = {delta:e}", rounded_up(noise, 6));
-            (text, found(json!({ "noise_multiplier": noise }), *epsilon, *delta))
+/// A line of text and its JSON.
+type Answer = Result<(String, Value), String>;
+
+/// Answers the commands that search for one parameter.
+pub(crate) fn answer(command: &Command) -> Answer {
+    match command {
+        Command::Noise { sampling, steps, goal } => noise(sampling, *steps, goal),
+        Command::Steps { sampling, noise_multiplier, goal } => {
+            largest_steps(sampling, *noise_multiplier, goal)
         }
-        Question::Steps { run, noise_multiplier, epsilon, delta } => {
-            let (scheme, at, relation) =
-                (run.scheme()?, Delta::new(*delta).map_err(say)?, run.relation.into());
-            let event = |steps| scheme.event(*noise_multiplier, steps);
-            let steps = calibrate::steps(*epsilon, at, relation, MOST_STEPS, event).map_err(say)?;
-            let text = match steps {
-                0 => format!("not even one step meets ε ≤ {epsilon} at δ = {delta:e}"),
-                MOST_STEPS => {
-                    format!("{steps} steps meet ε ≤ {epsilon} at δ = {delta:e}; more were not tried")
-                }
-                _ => format!("{steps} steps meet ε ≤ {epsilon} at δ = {delta:e}"),
+        Command::Batch { sampling, noise_multiplier, steps, goal } => {
+            largest_batch(sampling, *noise_multiplier, *steps, goal)
+        }
+        Command::Ratio { sampling, steps, examples, slack, goal } => {
+            let compute = match (steps, examples) {
+                (Some(steps), _) => Compute::Steps(*steps),
+                (None, examples) => Compute::Examples(examples.unwrap_or(0)),
             };
-            (text, found(json!({ "steps": steps }), *epsilon, *delta))
+            ratio(sampling, compute, *slack, goal)
         }
-        Question::Batch { run, noise_multiplier, steps, epsilon, delta } => {
-            let ((scheme, units), at) = (run.open()?, Delta::new(*delta).map_err(say)?);
-            let event = |batch| scheme.with_batch(batch, units).event(*noise_multiplier, *steps);
-            let batch =
-                calibrate::batch_size(*epsilon, at, run.relation.into(), units, event).map_err(say)?;
-            let text = match batch {
-                0 => format!("not even an expected batch of 1 meets ε ≤ {epsilon} at δ = {delta:e}"),
-                _ => format!("an expected batch of {batch} meets ε ≤ {epsilon} at δ = {delta:e}"),
-            };
-            (text, found(json!({ "batch_size": batch, "dataset_size": units }), *epsilon, *delta))
-        }
-        Question::Ratio { .. } => ratio(question)?,
-        _ => return Err("not a search".to_owned()),
-    })
+        _ => Err("not a search".to_owned()),
+    }
+}
+
+fn text_of(error: AccountantError) -> String {
+    error.to_string()
+}
+
+fn target(sampling: &SamplingArgs, goal: &Goal) -> Result<EpsilonTarget, String> {
+    let delta = Delta::new(goal.delta).map_err(text_of)?;
+    Ok(EpsilonTarget { epsilon: goal.epsilon, delta, relation: sampling.relation.into() })
+}
+
+fn noise(sampling: &SamplingArgs, steps: u64, goal: &Goal) -> Answer {
+    let scheme = sampling.scheme()?;
+    let event = |noise| scheme.event(noise, steps);
+    let noise = target(sampling, goal)?.noise_multiplier(event).map_err(text_of)?;
+    let text = format!("noise multiplier {} meets {goal}", rounded_up(noise, 6));
+    Ok((text, found(json!({ "noise_multiplier": noise }), goal)))
+}
+
+fn largest_steps(sampling: &SamplingArgs, noise_multiplier: f64, goal: &Goal) -> Answer {
+    let scheme = sampling.scheme()?;
+    let event = |steps| scheme.event(noise_multiplier, steps);
+    let steps = target(sampling, goal)?.steps(MOST_STEPS, event).map_err(text_of)?;
+    let text = match steps {
+        0 => format!("not even one step meets {goal}"),
+        MOST_STEPS => format!("{steps} steps meet {goal}; more were not tried"),
+        _ => format!("{steps} steps meet {goal}"),
+    };
+    Ok((text, found(json!({ "steps": steps }), goal)))
+}
+
+fn largest_batch(sampling: &SamplingArgs, noise_multiplier: f64, steps: u64, goal: &Goal) -> Answer {
+    let (scheme, units) = sampling.without_batch()?;
+    let event = |batch| scheme.with_batch(batch, units).event(noise_multiplier, steps);
+    let batch = target(sampling, goal)?.batch_size(units, event).map_err(text_of)?;
+    let text = match batch {
+        0 => format!("not even an expected batch of 1 meets {goal}"),
+        _ => format!("an expected batch of {batch} meets {goal}"),
+    };
+    Ok((text, found(json!({ "batch_size": batch, "dataset_size": units }), goal)))
 }
 
 /// The batch of the least noise on the mean gradient.
-fn ratio(question: &Question) -> Result<(String, Value), String> {
-    let Question::Ratio { run, steps, examples, slack, epsilon, delta } = question else {
-        return Err("not a ratio".to_owned());
-    };
-    let ((scheme, units), at) = (run.open()?, Delta::new(*delta).map_err(|e| e.to_string())?);
-    let compute = match (steps, examples) {
-        (Some(steps), _) => Compute::Steps(*steps),
-        (None, examples) => Compute::Examples(examples.unwrap_or(0)),
-    };
+fn ratio(sampling: &SamplingArgs, compute: Compute, slack: f64, goal: &Goal) -> Answer {
+    let (scheme, units) = sampling.without_batch()?;
     let event = |batch, steps, noise| scheme.with_batch(batch, units).event(noise, steps);
-    let relation: NeighboringRelation = run.relation.into();
-    let best = calibrate::noise_batch_ratio(*epsilon, at, relation, units, compute, *slack, event)
-        .map_err(|e| e.to_string())?;
+    let target = target(sampling, goal)?;
+    let best = target.noise_batch_ratio(units, compute, slack, event).map_err(text_of)?;
     let text = format!(
         "batch {} for {} steps with noise multiplier {}: {:.3e} clip norms of noise on the mean gradient",
         best.expected_batch_size,
@@ -80,44 +94,44 @@ fn ratio(question: &Question) -> Result<(String, Value), String> {
         "noise_multiplier": best.noise_multiplier,
         "ratio": best.ratio,
     });
-    Ok((text, found(json, *epsilon, *delta)))
+    Ok((text, found(json, goal)))
 }
 
 /// What was found, with the target it meets.
-fn found(mut json: Value, epsilon: f64, delta: f64) -> Value {
-    json["epsilon"] = json!(epsilon);
-    json["delta"] = json!(delta);
+fn found(mut json: Value, goal: &Goal) -> Value {
+    json["epsilon"] = json!(goal.epsilon);
+    json["delta"] = json!(goal.delta);
     json["version"] = json!(VERSION);
     json
 }
 
 /// Noise for a vocabulary release and training.
-pub(crate) fn split(question: &Question) -> Result<(String, Value), String> {
-    let Question::Split { run, steps, vocabulary_share, threshold_delta, epsilon, delta } = question else {
+pub(crate) fn split(command: &Command) -> Answer {
+    let Command::Split { sampling, steps, vocabulary_share, threshold_delta, goal } = command else {
         return Err("not a split".to_owned());
     };
     if !(*vocabulary_share > 0.0 && *vocabulary_share < 1.0) {
         return Err(format!("--vocabulary-share is {vocabulary_share}; allowed: strictly between 0 and 1"));
     }
-    let at = Delta::new(*delta).map_err(|error| error.to_string())?;
-    let (scheme, steps) = (run.scheme()?, *steps);
-    let threshold_delta = threshold_delta.unwrap_or_else(|| budget::threshold_delta(at));
+    let target = target(sampling, goal)?;
+    let (scheme, steps) = (sampling.scheme()?, *steps);
+    let threshold_delta = threshold_delta.unwrap_or_else(|| budget::threshold_delta(target.delta));
     let event = |stage, noise_multiplier| match stage {
         0 => DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta },
         _ => scheme.event(noise_multiplier, steps),
     };
     let shares = [*vocabulary_share, 1.0 - vocabulary_share];
-    let split =
-        budget::split(*epsilon, at, run.relation.into(), &shares, event).map_err(|e| e.to_string())?;
+    let split = budget::split(&target, &shares, event).map_err(text_of)?;
     let sum: f64 = split.alone.iter().map(|bounds| bounds.upper).sum();
     let text = format!(
-        "vocabulary: noise multiplier {} (alone ε ≤ {}); training: {} (alone ε ≤ {}); together ε ≤ {} at δ = {delta:e}, \
+        "vocabulary: noise multiplier {} (alone ε ≤ {}); training: {} (alone ε ≤ {}); together ε ≤ {} at δ = {:e}, \
          added up {}",
         rounded_up(split.noise_multipliers[0], 6),
         rounded_up(split.alone[0].upper, 4),
         rounded_up(split.noise_multipliers[1], 6),
         rounded_up(split.alone[1].upper, 4),
         rounded_up(split.together.upper, 4),
+        goal.delta,
         rounded_up(sum, 4),
     );
     let stage = |name: &str, at: usize| json!({ "stage": name, "noise_multiplier": split.noise_multipliers[at], "epsilon_alone": split.alone[at] });
@@ -126,7 +140,7 @@ pub(crate) fn split(question: &Question) -> Result<(String, Value), String> {
         "threshold_delta": threshold_delta,
         "epsilon": split.together,
         "epsilon_added_up": sum,
-        "delta": delta,
+        "delta": goal.delta,
         "version": VERSION,
     });
     Ok((text, json))

@@ -1,0 +1,196 @@
+//! The command line.
+
+use core::fmt;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::sampling::{Relation, SamplingArgs};
+
+/// Certified privacy accounting for differentially private training: every figure comes with a lower and an upper bound.
+#[derive(Debug, Parser)]
+#[command(name = "accountant", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  accountant epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1.1 --steps 14062 --delta 1e-5
+  accountant noise --batch-size 256 --dataset-size 60000 --epsilon 3 --steps 14062 --delta 1e-5
+  accountant epsilon --sampling-probability 0.01 --sampling shuffle --noise-multiplier 2 --steps 500 --delta 1e-6 --json
+  echo '{\"type\": \"gaussian\", \"noise_multiplier\": 2.0}' | accountant events - --delta 1e-6";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compute ε at a given δ.
+    Epsilon {
+        #[command(flatten)]
+        run: Run,
+        /// Failure probability δ; it should be below 1 / dataset size.
+        #[arg(long)]
+        delta: f64,
+        /// Accounting method.
+        #[arg(long, value_enum, default_value_t = Accountant::Exact)]
+        accountant: Accountant,
+        /// Number of records in the group to protect, such as one user's; needs --accountant exact.
+        #[arg(long, default_value_t = 1)]
+        group: u32,
+    },
+    /// Compute δ at a given ε.
+    Delta {
+        #[command(flatten)]
+        run: Run,
+        /// Privacy loss bound ε.
+        #[arg(long)]
+        epsilon: f64,
+        /// Number of records in the group to protect, such as one user's.
+        #[arg(long, default_value_t = 1)]
+        group: u32,
+    },
+    /// Find the smallest noise multiplier that meets a target ε.
+    Noise {
+        #[command(flatten)]
+        sampling: SamplingArgs,
+        /// Number of steps.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        steps: u64,
+        #[command(flatten)]
+        goal: Goal,
+    },
+    /// Find the largest number of steps that meets a target ε.
+    Steps {
+        #[command(flatten)]
+        sampling: SamplingArgs,
+        /// Noise standard deviation divided by the clip norm.
+        #[arg(long)]
+        noise_multiplier: f64,
+        #[command(flatten)]
+        goal: Goal,
+    },
+    /// Find the largest expected batch that meets a target ε.
+    Batch {
+        #[command(flatten)]
+        sampling: SamplingArgs,
+        /// Noise standard deviation divided by the clip norm.
+        #[arg(long)]
+        noise_multiplier: f64,
+        /// Number of steps.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        steps: u64,
+        #[command(flatten)]
+        goal: Goal,
+    },
+    /// Find the batch, with its noise multiplier, that has the least noise on the mean gradient at a target ε.
+    Ratio {
+        #[command(flatten)]
+        sampling: SamplingArgs,
+        /// Number of steps, whatever the batch.
+        #[arg(long, required_unless_present = "examples", conflicts_with = "examples", value_parser = clap::value_parser!(u64).range(1..))]
+        steps: Option<u64>,
+        /// Total number of examples, expected batch times steps.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        examples: Option<u64>,
+        /// Accept a smaller batch whose ratio is at most this fraction above the least.
+        #[arg(long, default_value_t = 0.05)]
+        slack: f64,
+        #[command(flatten)]
+        goal: Goal,
+    },
+    /// Split a target ε between a vocabulary release and training.
+    Split {
+        #[command(flatten)]
+        sampling: SamplingArgs,
+        /// Number of training steps.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        steps: u64,
+        /// The vocabulary's share of the squared μ, between 0 and 1.
+        #[arg(long)]
+        vocabulary_share: f64,
+        /// Failure probability of the vocabulary's threshold, a part of δ [default: δ / 10].
+        #[arg(long)]
+        threshold_delta: Option<f64>,
+        #[command(flatten)]
+        goal: Goal,
+    },
+    /// Bound what an attacker can tell: the odds of a right guess, and membership tests' true positive rates.
+    Tradeoff {
+        #[command(flatten)]
+        run: Run,
+        /// Number of records in the group to protect, such as one user's.
+        #[arg(long, default_value_t = 1)]
+        group: u32,
+    },
+    /// Write a privacy statement in words.
+    Statement {
+        #[command(flatten)]
+        run: Run,
+        /// Failure probability δ.
+        #[arg(long)]
+        delta: f64,
+        /// Name of one unit.
+        #[arg(long, default_value = "record")]
+        unit: String,
+    },
+    /// Compute ε for a JSON file of events.
+    Events {
+        /// A file with one event or a list of events; "-" reads standard input.
+        file: PathBuf,
+        /// Failure probability δ.
+        #[arg(long)]
+        delta: f64,
+        /// Which data sets are neighbours.
+        #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
+        relation: Relation,
+    },
+    /// Print a shell completion script.
+    Completions {
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+/// A run whose parameters are all known.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+    /// Noise standard deviation divided by the clip norm.
+    #[arg(long)]
+    pub(crate) noise_multiplier: f64,
+    /// Number of steps.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) steps: u64,
+}
+
+/// The ε to meet.
+#[derive(Debug, Args)]
+pub(crate) struct Goal {
+    /// Target ε, not to be exceeded.
+    #[arg(long)]
+    pub(crate) epsilon: f64,
+    /// Failure probability δ.
+    #[arg(long)]
+    pub(crate) delta: f64,
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ε ≤ {} at δ = {:e}", self.epsilon, self.delta)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum Accountant {
+    /// Certified bounds from the tightest engine, and ε to nine digits by inversion where two contours agree on it.
+    Exact,
+    /// Certified bounds from privacy loss distributions composed by FFT.
+    Pld,
+    /// The looser upper bound of most papers: Rényi orders and the improved conversion.
+    Rdp,
+}

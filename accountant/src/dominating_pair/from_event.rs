@@ -1,0 +1,178 @@
+//! Walks an event and collects the factors of its dominating pair.
+
+use super::allocation::{BallsInBins, EpochCache};
+use super::discrete_gaussian::DiscreteGaussian;
+use super::fixed_size::FixedSize;
+use super::gaussian::Gaussian;
+use super::laplace::Laplace;
+use super::poisson::Poisson;
+use super::shuffled::Shuffled;
+use super::thresholds::Thresholds;
+use super::truncated::TruncatedPoisson;
+use super::{Builder, Direction, DominatingPair, Law, Mechanism, PairRequest, Selection, View};
+use crate::{AccountantError, DpEvent, NeighboringRelation, Result, Trials};
+
+/// Deeper nesting is refused, so that a hostile file cannot exhaust the stack.
+const DEEPEST: usize = 64;
+
+const LARGEST_GROUP: u32 = 256;
+
+/// The pairs of `event` in both directions, or the one that stands for both where they are mirror images.
+pub(crate) fn dominating_pairs(event: &DpEvent, request: PairRequest) -> Result<Vec<DominatingPair>> {
+    if !(1..=LARGEST_GROUP).contains(&request.group_size) {
+        let given = f64::from(request.group_size);
+        return Err(AccountantError::out_of_range("group size", given, "1 to 256 units"));
+    }
+    let directions: &[Direction] = match request.relation {
+        NeighboringRelation::AddOrRemoveOne | NeighboringRelation::ZeroOut => {
+            &[Direction::Remove, Direction::Add]
+        }
+        NeighboringRelation::ReplaceOne => &[Direction::Replace],
+    };
+    let mut epochs = EpochCache::default();
+    directions
+        .iter()
+        .map(|&direction| {
+            let mut builder = Builder {
+                view: View { request, direction },
+                epochs: &mut epochs,
+                pair: DominatingPair::default(),
+                thresholds: Thresholds::default(),
+            };
+            builder.add(event, 1, 0)?;
+            builder.thresholds.add_failures(&mut builder.pair, request);
+            Ok(builder.pair)
+        })
+        .collect()
+}
+
+/// Whether some part of `event` has one pair for upper bounds and another for lower ones.
+pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
+    match event {
+        DpEvent::ShuffledGaussian { .. }
+        | DpEvent::TruncatedPoissonSampledGaussian { .. }
+        | DpEvent::FixedSizeSampledGaussian { .. }
+        | DpEvent::BallsInBinsGaussian { .. }
+        | DpEvent::Laplace { .. }
+        | DpEvent::DiscreteGaussian { .. }
+        | DpEvent::PrivateSelection { .. } => true,
+        DpEvent::Composed { events } => events.iter().any(has_separate_bounds),
+        DpEvent::SelfComposed { event, .. } => has_separate_bounds(event),
+        _ => false,
+    }
+}
+
+impl Builder<'_> {
+    /// Adds `count` uses of `event`.
+    fn add(&mut self, event: &DpEvent, count: u64, depth: usize) -> Result<()> {
+        if depth > DEEPEST {
+            return Err(too_deep(depth));
+        }
+        match *event {
+            DpEvent::Gaussian { noise_multiplier } => Gaussian { noise_multiplier }.add_to(self, count),
+            DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
+                Poisson { sampling_probability, noise_multiplier }.add_to(self, count)
+            }
+            DpEvent::TruncatedPoissonSampledGaussian {
+                sampling_probability,
+                noise_multiplier,
+                units,
+                largest_batch,
+            } => {
+                let step = TruncatedPoisson { sampling_probability, noise_multiplier, units, largest_batch };
+                step.add_to(self, count)
+            }
+            DpEvent::FixedSizeSampledGaussian { sample_size, population, noise_multiplier } => {
+                FixedSize { sample_size, population, noise_multiplier }.add_to(self, count)
+            }
+            DpEvent::BallsInBinsGaussian { noise_multiplier, batches: bins, epochs } => {
+                BallsInBins { noise_multiplier, bins }.add_to(self, times(count, epochs)?)
+            }
+            DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs } => {
+                Shuffled { noise_multiplier, batches }.add_to(self, times(count, epochs)?)
+            }
+            DpEvent::Laplace { noise_multiplier } => Laplace { noise_multiplier }.add_to(self, count),
+            DpEvent::DiscreteGaussian { standard_deviation, sensitivity } => {
+                DiscreteGaussian { standard_deviation, sensitivity }.add_to(self, count)
+            }
+            DpEvent::PrivateSelection { ref event, trials } => self.selection(event, trials, count, depth),
+            DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => {
+                self.thresholds.push(threshold_delta, noise_multiplier, count)?;
+                Gaussian { noise_multiplier }.add_to(self, count)
+            }
+            DpEvent::Composed { ref events } => {
+                events.iter().try_for_each(|event| self.add(event, count, depth + 1))
+            }
+            DpEvent::SelfComposed { ref event, count: more } => {
+                self.add(event, times(count, more)?, depth + 1)
+            }
+        }
+    }
+
+    /// `selection` has the proof.
+    fn selection(&mut self, event: &DpEvent, trials: Trials, count: u64, depth: usize) -> Result<()> {
+        if contains_selection(event, depth)? {
+            return Err(AccountantError::Unsupported {
+                event: "private_selection",
+                question: "selections within selections",
+            });
+        }
+        let from_below = self.view.request.is_lower();
+        if let Trials::Fixed { count: fixed } = trials {
+            let all = if from_below { fixed.min(1) } else { fixed };
+            return self.add(event, times(count, all)?, depth + 1);
+        }
+        let request = PairRequest::new(self.view.request.relation);
+        let request = PairRequest { group_size: self.view.request.group_size, ..request };
+        let selection = Selection::new(dominating_pairs(event, request)?, trials)?;
+        match trials {
+            _ if !from_below => {
+                self.pair.push(Law::Selection(selection), count);
+                Ok(())
+            }
+            // Without a trial nothing is released.
+            Trials::Poisson { .. } => Ok(()),
+            _ => self.add(event, count, depth + 1),
+        }
+    }
+}
+
+/// Whether `event` contains a selection; refuses what is nested too deeply.
+fn contains_selection(event: &DpEvent, depth: usize) -> Result<bool> {
+    if depth > DEEPEST {
+        return Err(too_deep(depth));
+    }
+    match event {
+        DpEvent::PrivateSelection { .. } => Ok(true),
+        DpEvent::SelfComposed { event, .. } => contains_selection(event, depth + 1),
+        DpEvent::Composed { events } => {
+            events.iter().try_fold(false, |found, event| Ok(found || contains_selection(event, depth + 1)?))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn too_deep(depth: usize) -> AccountantError {
+    AccountantError::out_of_range("nesting of events", depth as f64, "at most 64 levels")
+}
+
+fn times(count: u64, more: u64) -> Result<u64> {
+    let product = count as f64 * more as f64;
+    let overflow = AccountantError::out_of_range("count", product, "fewer than 2^64 repetitions in all");
+    count.checked_mul(more).ok_or(overflow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_whose_sum_is_too_large_are_both_kept() {
+        let step = DpEvent::PoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier: 2.0 };
+        let all = DpEvent::SelfComposed { event: Box::new(step), count: u64::MAX };
+        let twice = DpEvent::Composed { events: vec![all.clone(), all] };
+        let request = PairRequest::new(NeighboringRelation::AddOrRemoveOne);
+        let pairs = dominating_pairs(&twice, request).unwrap();
+        assert!(pairs.iter().all(|pair| pair.uses() >= 2.0 * u64::MAX as f64));
+    }
+}

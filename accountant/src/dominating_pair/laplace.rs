@@ -1,0 +1,66 @@
+//! The Laplace mechanism as a discrete pair.
+//!
+//! # Proof note
+//! With displacement m over scale the loss is m with P-mass 1/2 and −m with P-mass e^{−m}/2; between them it has density
+//! e^{(ℓ−m)/2}/4 (Dwork & Roth 2014, section 3.3, gives the mechanism). A cell [a, a + w] has P-mass c·(e^{w/2} − 1) with c = e^{(a−m)/2}/2. *Upper*: split onto
+//! its ends with P-mass and Q-mass preserved, it is c·tanh(w/4) at a and c·e^{w/2}·tanh(w/4) at a + w. *Lower*: merged into
+//! one outcome, its loss is a + w/2.
+
+use super::{Builder, DiscretePair, Law, Mechanism, Outcome, positive};
+use crate::{AccountantError, Result};
+
+/// Cells between the two ends.
+const CELLS: f64 = 2048.0;
+
+/// The widest cell, in units of loss.
+const WIDEST: f64 = 0.02;
+
+/// Beyond this displacement over scale ε would be meaningless.
+const FARTHEST: f64 = 500.0;
+
+/// One mechanism.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Laplace {
+    pub(super) noise_multiplier: f64,
+}
+
+impl Mechanism for Laplace {
+    fn add_to(self, builder: &mut Builder<'_>, count: u64) -> Result<()> {
+        let scale = positive("noise_multiplier", self.noise_multiplier)?;
+        let law = discretized(builder.view.displacement() / scale, builder.view.request.is_lower())?;
+        builder.pair.push(Law::Discrete(law), count);
+        Ok(())
+    }
+}
+
+/// The pair of displacement over scale `displacement`, from below or from above.
+fn discretized(displacement: f64, from_below: bool) -> Result<DiscretePair> {
+    if !(displacement > 0.0 && displacement <= FARTHEST) {
+        let name = "displacement over the scale of Laplace noise";
+        return Err(AccountantError::out_of_range(name, displacement, "above 0 and at most 500"));
+    }
+    let cells = libm::ceil(2.0 * displacement / WIDEST).max(CELLS);
+    let width = 2.0 * displacement / cells;
+    let sign = if from_below { -1.0 } else { 1.0 };
+    // Covers the rounding of the exponentials.
+    let slack = 1.0 + sign * 1e-13;
+    let mut outcomes = vec![
+        Outcome { loss: displacement, mass: 0.5 },
+        Outcome { loss: -displacement, mass: 0.5 * libm::exp(-displacement) * slack },
+    ];
+    let tanh = libm::tanh(0.25 * width);
+    let mut index = 0.0;
+    while index < cells {
+        let from = -displacement + index * width;
+        index += 1.0;
+        let to = -displacement + index * width;
+        let scale = 0.5 * libm::exp(0.5 * (from - displacement)) * slack;
+        if from_below {
+            outcomes.push(Outcome { loss: from + 0.5 * width, mass: scale * libm::expm1(0.5 * width) });
+        } else {
+            outcomes.push(Outcome { loss: from, mass: scale * tanh });
+            outcomes.push(Outcome { loss: to, mass: scale * libm::exp(0.5 * width) * tanh });
+        }
+    }
+    Ok(DiscretePair::new(outcomes))
+}

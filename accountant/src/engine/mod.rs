@@ -1,0 +1,273 @@
+//! The engines: what each needs, how tight it is, and in which order they are tried.
+//!
+//! An engine turns a dominating pair into certified bounds on ε at δ, or on δ at ε, or declines. [`bounds`] runs the stages of
+//! a [`Composition`] in order, intersects what the engines prove, and stops as soon as the interval is narrow enough. Every
+//! engine's interval is valid on its own, so the order costs or saves time and never validity. The conformance suite runs the
+//! same table. Sources and symbols: `NOTATION.md`.
+
+mod chernoff;
+mod closed_form;
+#[cfg(test)]
+mod conformance;
+pub(crate) mod inversion;
+mod pld_adaptive;
+mod pld_fft;
+mod stages;
+mod truncation_counts;
+
+use core::cell::OnceCell;
+
+use crate::dominating_pair::chernoff::ChernoffBound;
+use crate::dominating_pair::{Composition, DominatingPair};
+use crate::{AccountantError, Bounds, Result};
+use stages::{Stage, Support};
+
+/// What is asked of a pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Target {
+    /// ε at this δ.
+    Epsilon { delta: f64 },
+    /// δ at this ε.
+    Delta { epsilon: f64 },
+}
+
+/// What an engine is given.
+pub(crate) struct Problem<'a> {
+    /// The pair, without its rarest outcomes where a stage leaves them out.
+    pair: &'a DominatingPair,
+    /// The pair with all outcomes.
+    whole: &'a DominatingPair,
+    target: Target,
+    /// A direction whose ε stays below this cannot be the worst; its bounds need not be narrow.
+    floor: f64,
+    chernoff: OnceCell<ChernoffBound>,
+}
+
+impl<'a> Problem<'a> {
+    pub(crate) fn new(pair: &'a DominatingPair, target: Target, floor: f64) -> Self {
+        Self { pair, whole: pair, target, floor, chernoff: OnceCell::new() }
+    }
+
+    /// Chernoff's bound for the pair: where the other engines look for the answer.
+    fn chernoff(&self) -> ChernoffBound {
+        *self.chernoff.get_or_init(|| match self.target {
+            Target::Epsilon { delta } => ChernoffBound::at_delta(self.pair, delta),
+            Target::Delta { epsilon } => ChernoffBound::at_epsilon(self.pair, epsilon),
+        })
+    }
+
+    /// ε at which a curve is looked at first: the given one, or Chernoff's.
+    fn first_epsilon(&self) -> f64 {
+        match self.target {
+            Target::Epsilon { .. } => self.chernoff().epsilon,
+            Target::Delta { epsilon } => epsilon,
+        }
+    }
+
+    /// δ at which a curve is looked at first: the given one, or Chernoff's.
+    fn first_delta(&self) -> f64 {
+        match self.target {
+            Target::Epsilon { delta } => delta,
+            Target::Delta { .. } => self.chernoff().delta(),
+        }
+    }
+}
+
+/// A way to bound ε or δ of a dominating pair.
+pub(crate) trait Engine: Sync {
+    /// Certified bounds. An engine that refines its answer stops at the relative width `tightness`.
+    ///
+    /// # Errors
+    /// Where the engine declines; another may still answer.
+    fn bounds(&self, problem: &Problem<'_>, tightness: f64) -> Result<Bounds>;
+}
+
+/// A row of the engine table.
+pub(crate) struct Entry {
+    name: &'static str,
+    engine: &'static dyn Engine,
+    applies: fn(&Composition<'_>) -> bool,
+    tightness: f64,
+}
+
+impl Entry {
+    /// Certified bounds, or a refusal where the engine does not apply.
+    fn bounds(&self, problem: &Problem<'_>) -> Result<Bounds> {
+        if (self.applies)(&problem.pair.composition()) {
+            self.engine.bounds(problem, self.tightness)
+        } else {
+            Err(AccountantError::NotConverged { what: "the engine does not apply" })
+        }
+    }
+}
+
+impl core::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+const fn entry(
+    name: &'static str,
+    engine: &'static dyn Engine,
+    applies: fn(&Composition<'_>) -> bool,
+    tightness: f64,
+) -> Entry {
+    Entry { name, engine, applies, tightness }
+}
+
+/// Balle & Wang 2018, Theorem 8, for a Gaussian; quadrature or a finite sum for one use of another pair. Quadrature is accurate
+/// to 1e-11 of δ; ε of a tiny δ keeps fewer digits.
+const CLOSED_FORM: Entry = entry("closed form", &closed_form::ClosedForm, one_use_only, 1e-9);
+
+/// δ(0) is the total variation distance, which is subadditive under products. Answers only where ε is 0.
+const TOTAL_VARIATION: Entry = entry("total variation", &closed_form::TotalVariation, mixtures_only, 0.0);
+
+/// No loss exceeds the sum of the highest (basic composition: Dwork & Roth 2014, Theorem 3.16). From above only.
+const HIGHEST_LOSS: Entry = entry("highest loss", &closed_form::HighestLoss, mixtures_only, ONE_SIDED);
+
+/// Markov's inequality on e^{tL} with the conversion of Canonne, Kamath & Steinke 2020, Proposition 12. From above only,
+/// typically by 5 to 60 %.
+const CHERNOFF: Entry = entry("chernoff", &chernoff::Chernoff, |_| true, ONE_SIDED);
+
+/// The inversion integral of Alghamdi et al. 2023, Theorem 3.1, on a straight line; Poisson's summation formula bounds its sum.
+/// Aliases are kept below e^−21 of δ and the truncated tail below e^−12.
+const INVERSION: Entry = entry("inversion", &inversion::Certified, mixtures_only, 1e-5);
+
+/// Connect-the-dots PLDs (Doroshenko et al. 2022) composed by FFT (Koskela, Jälkö & Honkela 2020), on a grid that is short enough
+/// to be quicker than [`PLD_ADAPTIVE`].
+const PLD_FFT_SHORT: Entry =
+    entry("pld_fft, short", &pld_fft::PldFft { longest: pld_fft::SHORT }, known_outcomes_only, REFINED);
+
+/// The same on a grid of up to 2¹⁸ points.
+const PLD_FFT: Entry =
+    entry("pld_fft", &pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED);
+
+/// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and no finer than a first look needs: it only
+/// has to show that a direction is not the worst.
+const PLD_ADAPTIVE_COARSE: Entry = entry(
+    "pld_adaptive, coarse",
+    &pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE },
+    without_selection,
+    REFINED,
+);
+
+/// The same, refined.
+const PLD_ADAPTIVE: Entry = entry(
+    "pld_adaptive",
+    &pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE },
+    without_selection,
+    REFINED,
+);
+
+/// The composition for each number of truncated batches, weighted by its probability: the coin is public. From above only.
+const TRUNCATION_COUNTS: Entry =
+    entry("truncation counts", &truncation_counts::TruncationCounts, with_coin_only, ONE_SIDED);
+
+/// Width of bounds whose lower end is 0.
+const ONE_SIDED: f64 = 1.0;
+
+/// Width at which the PLD engines stop refining their grids: below the width at which [`stages`] stops, so that no further engine
+/// is needed.
+const REFINED: f64 = 8e-4;
+
+fn one_use_only(composition: &Composition<'_>) -> bool {
+    use Composition::{Gaussian, OneDiscrete, OneMixture, Trivial};
+    matches!(composition, Trivial | Gaussian { .. } | OneMixture(_) | OneDiscrete(_))
+}
+
+fn mixtures_only(composition: &Composition<'_>) -> bool {
+    matches!(composition, Composition::OneMixture(_) | Composition::Mixtures)
+}
+
+/// Laws of which the outcomes are known, not only the moments, and no public coin.
+fn known_outcomes_only(composition: &Composition<'_>) -> bool {
+    !matches!(composition, Composition::WithSelection | Composition::WithTruncation)
+}
+
+fn without_selection(composition: &Composition<'_>) -> bool {
+    !matches!(composition, Composition::WithSelection)
+}
+
+fn with_coin_only(composition: &Composition<'_>) -> bool {
+    matches!(composition, Composition::WithTruncation)
+}
+
+/// Certified bounds on what `target` asks of `pair`, its failures aside. The bounds of a direction whose ε stays below
+/// `floor` need not be narrow.
+pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Result<Bounds> {
+    let composition = pair.composition();
+    let narrow = stages::narrow(&composition, target);
+    let problem = Problem::new(pair, target, floor);
+    let mut search = Search { narrow, floor, known: None, declined: None };
+    for stage in stages::of(&composition, target) {
+        if !(stage.when)(&problem) {
+            continue;
+        }
+        search.run(stage, &problem)?;
+        if search.is_done() {
+            break;
+        }
+    }
+    search.known.ok_or(search.declined.unwrap_or(NO_ENGINE))
+}
+
+const NO_ENGINE: AccountantError = AccountantError::NotConverged { what: "no engine applies to the event" };
+
+/// What the engines have proved so far.
+struct Search {
+    narrow: f64,
+    floor: f64,
+    known: Option<Bounds>,
+    declined: Option<AccountantError>,
+}
+
+impl Search {
+    fn run(&mut self, stage: &Stage, problem: &Problem<'_>) -> Result<()> {
+        let cut = match stage.support {
+            Support::Whole => None,
+            Support::WithoutRarest { part } => {
+                Some(problem.pair.cut_at_tail(stages::tail(problem, part, self.known)))
+            }
+        };
+        let on_cut = cut
+            .as_ref()
+            .map(|cut| Problem { whole: problem.pair, ..Problem::new(cut, problem.target, problem.floor) });
+        let problem = on_cut.as_ref().unwrap_or(problem);
+        for entry in stage.engines {
+            match entry.bounds(problem) {
+                Ok(found) => self.known = Some(self.known.map_or(Ok(found), |known| known.intersect(found))?),
+                Err(error) => self.declined = Some(error),
+            }
+            if self.is_done() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the bounds are narrow. Infinite ones count as such: where even Chernoff's bound is infinite, the other engines
+    /// take long and rarely find one.
+    fn is_done(&self) -> bool {
+        self.known.is_some_and(|known| {
+            known.upper - known.lower <= self.narrow * known.upper || known.upper <= self.floor
+        })
+    }
+}
+
+/// ε by [`PLD_FFT`] alone, or the closed form where nothing is composed.
+pub(crate) fn epsilon_by_pld_fft(pair: &DominatingPair, delta: f64) -> Result<Bounds> {
+    let (composition, target) = (pair.composition(), Target::Epsilon { delta });
+    let problem = Problem::new(pair, target, 0.0);
+    if (CLOSED_FORM.applies)(&composition) {
+        return CLOSED_FORM.bounds(&problem);
+    }
+    if !(PLD_FFT.applies)(&composition) {
+        return Err(AccountantError::Unsupported {
+            event: "truncated Poisson sampling or private selection",
+            question: "the FFT accountant alone",
+        });
+    }
+    let cut = pair.cut_at_tail(stages::tail(&problem, stages::SMALL_PART, None));
+    PLD_FFT.bounds(&Problem::new(&cut, target, 0.0))
+}
