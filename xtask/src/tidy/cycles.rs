@@ -10,9 +10,7 @@ use std::path::Path;
 use super::source::Source;
 
 /// Modules of a crate that may depend on one another.
-const ACCEPTED: [(&str, &[&str]); 4] = [
-    // To go with the engine table: mechanisms and engines still know each other.
-    ("accountant", &["chernoff", "lattice", "mechanism", "transform"]),
+const ACCEPTED: [(&str, &[&str]); 3] = [
     // The tokenizer is the sum of its stages, and each stage is an `impl` of it.
     ("dp-tokenizer", &["decode", "encode", "format", "normalize", "tokenizer"]),
     // A corpus yields records, units are made of records, and a stored count is read as a corpus.
