@@ -31,7 +31,7 @@ const NARROW_EPSILON: f64 = 1e-3;
 /// δ changes about ε·t times as fast as ε, and is reported to two digits.
 const NARROW_DELTA: f64 = 3e-3;
 
-/// Of steps with a public coin: [`TRUNCATION_COUNTS`] takes a hundred times as long and gains less than this.
+/// Of steps with a public coin: [`TRUNCATION_COUNTS`] takes up to 400 compositions and gains less than this.
 const NARROW_TRUNCATED_EPSILON: f64 = 2e-3;
 const NARROW_TRUNCATED_DELTA: f64 = 1e-2;
 
@@ -104,7 +104,7 @@ static EXACT: [Stage; 1] = [stage(&[&CLOSED_FORM], Support::Whole, always)];
 static SELECTION: [Stage; 1] = [stage(&[&CHERNOFF], Support::Whole, always)];
 
 static MIXTURES_EPSILON: [Stage; 7] = [
-    // Microseconds each; often enough where ε is 0 or another direction is worse. The inversion takes under a millisecond.
+    // The first three are cheap, and enough where ε is 0 or another direction is worse. The inversion takes about a millisecond.
     stage(&[&TOTAL_VARIATION, &HIGHEST_LOSS, &CHERNOFF, &INVERSION], Support::Whole, always),
     // Without its rarest outcomes a law whose moments explode may fall fast enough for the inversion.
     stage(&[&INVERSION], Support::WithoutRarest { part: LARGE_PART }, moments_explode),
