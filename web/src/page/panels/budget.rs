@@ -7,27 +7,25 @@ use crate::log_scale::LogScale;
 use crate::numbers::{parse_number, rounded_up};
 use crate::page::client;
 use crate::page::dom::{El, button, el, svg, table_row};
-use crate::page::field::{Number, error_at, number, number_field};
+use crate::page::field::setting::{Number, Setting, number};
+use crate::page::field::{error_at, number_field};
 use crate::page::state::{PlannerState, SolveFor};
 use crate::page::widgets::{dimmable, fieldset, hint};
 use crate::protocol::{ConversionRequest, PrivacyTarget, Stage};
 
-const EPSILON: Number = Number {
-    id: "target-epsilon",
-    label: "Target ε",
-    hint: "Privacy loss of vocabulary and training together. Smaller is more private. The noise is calibrated to it.",
-    path: "privacy.epsilon",
-    integer: false,
-    slider: Some(LogScale { min: 0.05, max: 50.0, integer: false }),
-    read: |plan| plan.privacy.epsilon,
-    write: |plan, value| plan.privacy.epsilon = Some(value),
-};
+const EPSILON: Number = number!(
+    "target-epsilon", "Target ε",
+    "Privacy loss of vocabulary and training together. Smaller is more private. The noise is calibrated to it.";
+    privacy.epsilon as Option<f64>, Some(LogScale { min: 0.05, max: 50.0, integer: false })
+);
 
 const NOISE: Number = Number {
-    id: "noise-training",
-    label: "Training noise multiplier, σ",
-    hint: "Standard deviation of the noise divided by the clip norm.",
-    path: "privacy.noise_multipliers.training",
+    setting: Setting {
+        id: "noise-training",
+        label: "Training noise multiplier, σ",
+        hint: "Standard deviation of the noise divided by the clip norm.",
+        path: "privacy.noise_multipliers.training",
+    },
     integer: false,
     slider: Some(LogScale { min: 0.2, max: 100.0, integer: false }),
     read: |plan| plan.privacy.noise_multipliers.map(|noise| noise.training),
@@ -39,10 +37,12 @@ const NOISE: Number = Number {
 };
 
 const RELEASE_NOISE: Number = Number {
-    id: "noise-tokenizer",
-    label: "Vocabulary noise multiplier",
-    hint: "For the whole vocabulary release, as one Gaussian mechanism.",
-    path: "privacy.noise_multipliers.tokenizer",
+    setting: Setting {
+        id: "noise-tokenizer",
+        label: "Vocabulary noise multiplier",
+        hint: "For the whole vocabulary release, as one Gaussian mechanism.",
+        path: "privacy.noise_multipliers.tokenizer",
+    },
     integer: false,
     slider: Some(LogScale { min: 0.2, max: 100.0, integer: false }),
     read: |plan| plan.privacy.noise_multipliers.and_then(|noise| noise.tokenizer),
@@ -54,30 +54,21 @@ const RELEASE_NOISE: Number = Number {
 };
 
 const DELTA: Number = number!(
-    "delta",
-    "Failure probability, δ",
-    "Probability that the bound ε does not hold. Choose it far below 1/N.",
-    false,
-    None,
-    privacy.delta
+    "delta", "Failure probability, δ",
+    "Probability that the bound ε does not hold. Choose it far below 1/N.";
+    privacy.delta as f64, None
 );
 
 const SHARE: Number = number!(
-    "share",
-    "Vocabulary’s share of the budget",
-    "Fraction of the budget that the vocabulary gets. Training gets the rest.",
-    false,
-    Some(LogScale { min: 0.005, max: 0.9, integer: false }),
-    privacy.tokenizer_share
+    "share", "Vocabulary’s share of the budget",
+    "Fraction of the budget that the vocabulary gets. Training gets the rest.";
+    privacy.tokenizer_share as f64, Some(LogScale { min: 0.005, max: 0.9, integer: false })
 );
 
 const SPARE: Number = number!(
-    "spare",
-    "Spare steps",
-    "Charged in advance. A crash loses one step; a spare step replaces it.",
-    true,
-    None,
-    privacy.spare_steps
+    "spare", "Spare steps",
+    "Charged in advance. A crash loses one step; a spare step replaces it.";
+    privacy.spare_steps as u64, None
 );
 
 /// The four quantities to solve for: id and label.

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use crate::page::chart_view::{ChartView, Rounding, chart_figure};
 use crate::page::dom::{El, el, section};
 use crate::page::followups::STAGES;
+use crate::page::secondary_results::Points;
 use crate::page::state::PlannerState;
 use crate::protocol::{Certified, Stage};
 
@@ -18,111 +19,111 @@ pub(crate) fn charts(state: PlannerState) -> El {
     section("panel charts", "curves-title", "How ε changes").child(pair)
 }
 
+/// Texts and scale of a chart.
+#[derive(Clone, Copy)]
+struct Axes {
+    title: &'static str,
+    x_label: &'static str,
+    y_label: &'static str,
+    scale: Scale,
+}
+
+impl Axes {
+    /// A chart with one curve.
+    fn curve(self, points: Points, highlight: Option<(f64, f64)>) -> Chart {
+        self.curves(vec![Series { name: self.y_label.to_owned(), points }], highlight)
+    }
+
+    fn curves(self, series: Vec<Series>, highlight: Option<(f64, f64)>) -> Chart {
+        Chart {
+            title: self.title.to_owned(),
+            x_label: self.x_label.to_owned(),
+            y_label: self.y_label.to_owned(),
+            x_scale: self.scale,
+            y_scale: self.scale,
+            series,
+            highlight,
+        }
+    }
+}
+
+const BY_NOISE: Axes =
+    Axes {
+        title: "ε by noise multiplier", x_label: "noise multiplier σ", y_label: "ε ≤", scale: Scale::Log
+    };
+const BY_STEPS: Axes =
+    Axes { title: "ε during training", x_label: "steps", y_label: "ε ≤", scale: Scale::Linear };
+const ATTACK_ERRORS: Axes = Axes {
+    title: "Errors of the best attack",
+    x_label: "false positive rate",
+    y_label: "false negative rate ≥",
+    scale: Scale::Linear,
+};
+const NOISE_BY_BATCH: Axes = Axes {
+    title: "Noise for the same ε",
+    x_label: "expected batch size B",
+    y_label: "σ ≥",
+    scale: Scale::Log,
+};
+const RATIO_BY_BATCH: Axes = Axes {
+    title: "Noise-to-batch ratio",
+    x_label: "expected batch size B",
+    y_label: "σ/B",
+    scale: Scale::Log,
+};
+
 const VIEWS: [ChartView; 5] = [
-    ChartView {
-        id: "by-noise",
-        caption: "More noise gives a smaller ε. The ring marks this plan.",
-        rounding: Rounding::Up,
-    },
-    ChartView {
-        id: "by-steps",
-        caption: "ε spent so far, including the vocabulary, without spare steps.",
-        rounding: Rounding::Up,
-    },
-    ChartView {
-        id: "trade-off",
-        caption: "Even the best attack misses at least this share of the units. Higher is safer.",
-        rounding: Rounding::Down,
-    },
-    ChartView {
-        id: "frontier",
-        caption: "Noise that gives the same ε at other batch sizes. The ring marks this plan.",
-        rounding: Rounding::Up,
-    },
-    ChartView {
-        id: "ratio",
-        caption: "At the same ε, a smaller σ/B means a less noisy average gradient.",
-        rounding: Rounding::Up,
-    },
+    view("by-noise", "More noise gives a smaller ε. The ring marks this plan.", Rounding::Up),
+    view("by-steps", "ε spent so far, including the vocabulary, without spare steps.", Rounding::Up),
+    view(
+        "trade-off",
+        "Even the best attack misses at least this share of the units. Higher is safer.",
+        Rounding::Down,
+    ),
+    view(
+        "frontier",
+        "Noise that gives the same ε at other batch sizes. The ring marks this plan.",
+        Rounding::Up,
+    ),
+    view("ratio", "At the same ε, a smaller σ/B means a less noisy average gradient.", Rounding::Up),
 ];
+
+const fn view(id: &'static str, caption: &'static str, rounding: Rounding) -> ChartView {
+    ChartView { id, caption, rounding }
+}
 
 /// The charts with their current values, in the order of [`VIEWS`].
 pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 5] {
-    [by_noise(state), by_steps(state), attack_errors(state), noise_by_batch(state), ratio_by_batch(state)]
+    let results = state.secondary_results;
+    [
+        Signal::derive(move || {
+            let epsilon = of_plan(state, |certified| Some(certified.epsilon.upper));
+            BY_NOISE.curve(results.epsilon_by_noise.get(), noise(state).zip(epsilon))
+        }),
+        Signal::derive(move || BY_STEPS.curve(results.epsilon_by_steps.get(), None)),
+        Signal::derive(move || ATTACK_ERRORS.curves(attack_errors(state), None)),
+        Signal::derive(move || {
+            NOISE_BY_BATCH.curve(results.noise_by_batch.get(), batch_size(state).zip(noise(state)))
+        }),
+        Signal::derive(move || {
+            let ratio = of_plan(state, |certified| Some(certified.phases.first()?.noise_batch_ratio));
+            RATIO_BY_BATCH.curve(results.ratio_by_batch.get(), batch_size(state).zip(ratio))
+        }),
+    ]
 }
 
-fn by_noise(state: PlannerState) -> Signal<Chart> {
-    let results = state.secondary_results;
-    Signal::derive(move || Chart {
-        title: "ε by noise multiplier".to_owned(),
-        x_label: "noise multiplier σ".to_owned(),
-        y_label: "ε ≤".to_owned(),
-        x_scale: Scale::Log,
-        y_scale: Scale::Log,
-        series: vec![Series { name: "ε ≤".to_owned(), points: results.epsilon_by_noise.get() }],
-        highlight: noise(state).zip(of_plan(state, |certified| Some(certified.epsilon.upper))),
-    })
-}
-
-fn by_steps(state: PlannerState) -> Signal<Chart> {
-    let results = state.secondary_results;
-    Signal::derive(move || Chart {
-        title: "ε during training".to_owned(),
-        x_label: "steps".to_owned(),
-        y_label: "ε ≤".to_owned(),
-        x_scale: Scale::Linear,
-        y_scale: Scale::Linear,
-        series: vec![Series { name: "ε ≤".to_owned(), points: results.epsilon_by_steps.get() }],
-        highlight: None,
-    })
-}
-
-fn attack_errors(state: PlannerState) -> Signal<Chart> {
-    let results = state.secondary_results;
-    let series = move |(index, stage): (usize, &Stage)| {
+/// A curve for each stage that has points.
+fn attack_errors(state: PlannerState) -> Vec<Series> {
+    let series = |(index, stage): (usize, &Stage)| {
         let name = match stage {
             Stage::Whole => "whole pipeline",
             Stage::Vocabulary => "vocabulary alone",
             Stage::Training => "training alone",
         };
-        Series { name: name.to_owned(), points: results.false_negative_rates[index].get() }
+        let points = state.secondary_results.false_negative_rates[index].get();
+        Series { name: name.to_owned(), points }
     };
-    Signal::derive(move || Chart {
-        title: "Errors of the best attack".to_owned(),
-        x_label: "false positive rate".to_owned(),
-        y_label: "false negative rate ≥".to_owned(),
-        x_scale: Scale::Linear,
-        y_scale: Scale::Linear,
-        series: STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect(),
-        highlight: None,
-    })
-}
-
-fn noise_by_batch(state: PlannerState) -> Signal<Chart> {
-    let results = state.secondary_results;
-    Signal::derive(move || Chart {
-        title: "Noise for the same ε".to_owned(),
-        x_label: "expected batch size B".to_owned(),
-        y_label: "σ ≥".to_owned(),
-        x_scale: Scale::Log,
-        y_scale: Scale::Log,
-        series: vec![Series { name: "σ ≥".to_owned(), points: results.noise_by_batch.get() }],
-        highlight: batch_size(state).zip(noise(state)),
-    })
-}
-
-fn ratio_by_batch(state: PlannerState) -> Signal<Chart> {
-    let results = state.secondary_results;
-    let ratio = move || of_plan(state, |certified| Some(certified.phases.first()?.noise_batch_ratio));
-    Signal::derive(move || Chart {
-        title: "Noise-to-batch ratio".to_owned(),
-        x_label: "expected batch size B".to_owned(),
-        y_label: "σ/B".to_owned(),
-        x_scale: Scale::Log,
-        y_scale: Scale::Log,
-        series: vec![Series { name: "σ/B".to_owned(), points: results.ratio_by_batch.get() }],
-        highlight: batch_size(state).zip(ratio()),
-    })
+    STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect()
 }
 
 /// A figure of the plan that the charts belong to.

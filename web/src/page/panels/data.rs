@@ -6,35 +6,42 @@ use plan::{PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
 
 use crate::log_scale::LogScale;
 use crate::page::dom::{El, el};
-use crate::page::field::{Choice, Number, Text, choice_field, number_field, select, text_field};
+use crate::page::field::setting::{Choice, Number, Setting, Text, choice, number};
+use crate::page::field::{choice_field, number_field, select, text_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{fieldset, hint};
 use crate::presets::PRESETS;
 
 const NAME: Text = Text {
-    id: "name",
-    label: "Plan name",
-    hint: "Also the name of the run’s folder.",
-    path: "name",
+    setting: Setting {
+        id: "name",
+        label: "Plan name",
+        hint: "Also the name of the run’s folder.",
+        path: "name",
+    },
     read: |plan| plan.name.clone(),
     write: |plan, name| plan.name = name,
 };
 
 const SOURCE: Choice = Choice {
-    id: "source",
-    label: "Training text",
-    hint: "The trainer reads the text. This page does so only if you start a vocabulary preview.",
-    path: "data.source",
+    setting: Setting {
+        id: "source",
+        label: "Training text",
+        hint: "The trainer reads the text. This page does so only if you start a vocabulary preview.",
+        path: "data.source",
+    },
     options: &[("embedded", "Built-in synthetic notes"), ("path", "Your own file")],
     read: |plan| if matches!(plan.data.source, Source::Embedded { .. }) { "embedded" } else { "path" },
     write: set_source,
 };
 
 const PATH: Text = Text {
-    id: "path",
-    label: "File path",
-    hint: ".txt or .jsonl, optionally .gz or .zst, relative to plan.json. Separate several paths with commas.",
-    path: "data.source.path",
+    setting: Setting {
+        id: "path",
+        label: "File path",
+        hint: ".txt or .jsonl, optionally .gz or .zst, relative to plan.json. Separate several paths with commas.",
+        path: "data.source.path",
+    },
     read: |plan| match &plan.data.source {
         Source::Path(path) => path.clone(),
         Source::Paths(paths) => paths.join(", "),
@@ -50,13 +57,6 @@ const PATH: Text = Text {
 };
 
 const UNITS: Number = Number {
-    id: "units",
-    label: "Number of units, N",
-    hint: "How many units the text contains. This number becomes public.",
-    path: "data.units",
-    integer: true,
-    slider: Some(LogScale { min: 100.0, max: 1e9, integer: true }),
-    read: |plan| Some(plan.data.units as f64),
     write: |plan, units| {
         plan.data.units = units as u64;
         if let (Source::Embedded { records, .. }, PrivacyUnit::Record) =
@@ -65,13 +65,20 @@ const UNITS: Number = Number {
             *records = units as u64;
         }
     },
+    ..number!(
+        "units", "Number of units, N",
+        "How many units the text contains. This number becomes public.";
+        data.units as u64, Some(LogScale { min: 100.0, max: 1e9, integer: true })
+    )
 };
 
 const UNIT: Choice = Choice {
-    id: "unit",
-    label: "Privacy unit",
-    hint: "What the guarantee protects as a whole.",
-    path: "privacy.unit",
+    setting: Setting {
+        id: "unit",
+        label: "Privacy unit",
+        hint: "What the guarantee protects as a whole.",
+        path: "privacy.unit",
+    },
     options: &[
         ("record", "One record"),
         ("user", "All records of one user"),
@@ -95,10 +102,12 @@ const UNIT: Choice = Choice {
 };
 
 const WORDS: Number = Number {
-    id: "unit-words",
-    label: "Words per sequence",
-    hint: "Each record is split into disjoint sequences of at most this many words.",
-    path: "privacy.unit.words",
+    setting: Setting {
+        id: "unit-words",
+        label: "Words per sequence",
+        hint: "Each record is split into disjoint sequences of at most this many words.",
+        path: "privacy.unit.words",
+    },
     integer: true,
     slider: None,
     read: |plan| match plan.privacy.unit {
@@ -108,35 +117,21 @@ const WORDS: Number = Number {
     write: |plan, count| plan.privacy.unit = PrivacyUnit::Words(count as u32),
 };
 
-const RELATION: Choice = Choice {
-    id: "relation",
-    label: "Neighbouring datasets",
-    hint: "Which change to one unit the guarantee hides. “Add or remove” is the usual choice.",
-    path: "privacy.relation",
-    options: &[
-        ("add", "Add or remove one unit"),
-        ("replace", "Replace one unit"),
-        ("zero", "Blank out one unit"),
-    ],
-    read: |plan| match plan.privacy.relation {
-        NeighboringRelation::AddOrRemoveOne => "add",
-        NeighboringRelation::ReplaceOne => "replace",
-        NeighboringRelation::ZeroOut => "zero",
-    },
-    write: |plan, name| {
-        plan.privacy.relation = match name {
-            "replace" => NeighboringRelation::ReplaceOne,
-            "zero" => NeighboringRelation::ZeroOut,
-            _ => NeighboringRelation::AddOrRemoveOne,
-        };
-    },
-};
+const RELATION: Choice = choice!(
+    "relation", "Neighbouring datasets",
+    "Which change to one unit the guarantee hides. “Add or remove” is the usual choice."; privacy.relation;
+    "add", "Add or remove one unit" => (NeighboringRelation::AddOrRemoveOne);
+    "replace", "Replace one unit" => (NeighboringRelation::ReplaceOne);
+    "zero", "Blank out one unit" => (NeighboringRelation::ZeroOut);
+);
 
 const SAMPLING: Choice = Choice {
-    id: "sampling",
-    label: "Batch sampling",
-    hint: "Affects ε. “Other accounting methods” shows ε for shuffled batches.",
-    path: "privacy.sampling",
+    setting: Setting {
+        id: "sampling",
+        label: "Batch sampling",
+        hint: "Affects ε. “Other accounting methods” shows ε for shuffled batches.",
+        path: "privacy.sampling",
+    },
     options: &[
         ("poisson", "Poisson"),
         ("truncated_poisson", "Truncated Poisson"),

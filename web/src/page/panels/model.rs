@@ -5,7 +5,8 @@ use plan::{Cost, Device, Family, MACHINES, Model, Objective, PlanFile};
 
 use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
 use crate::page::dom::{El, el, table_head, table_row};
-use crate::page::field::{Choice, Number, choice_field, number, number_field, select};
+use crate::page::field::setting::{Choice, Number, Setting, choice, number};
+use crate::page::field::{choice_field, number_field, select};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
 
@@ -34,10 +35,12 @@ const fn size(d_model: u32, layers: u32, heads: u32, context: u32) -> Size {
 }
 
 const FAMILY: Choice = Choice {
-    id: "family",
-    label: "Architecture",
-    hint: "Does not affect ε. Some architectures change the training objective too.",
-    path: "model.family",
+    setting: Setting {
+        id: "family",
+        label: "Architecture",
+        hint: "Does not affect ε. Some architectures change the training objective too.",
+        path: "model.family",
+    },
     options: &[
         ("gpt2", "GPT-2 (decoder)"),
         ("decoder", "Gemma-style (decoder)"),
@@ -83,72 +86,34 @@ fn set_family(plan: &mut PlanFile, name: &str) {
     }
 }
 
-const OBJECTIVE: Choice = Choice {
-    id: "objective",
-    label: "Training objective",
-    hint: "Does not affect ε. Each architecture supports some of these.",
-    path: "training.objective",
-    options: &[
-        ("causal_lm", "Next token"),
-        ("span_corruption", "Corrupted spans (T5)"),
-        ("prefix_lm", "Text after a prefix (T5)"),
-        ("masked_lm", "Masked tokens (BERT)"),
-        ("masked_lm_next_sentence", "Masked + next sentence"),
-    ],
-    read: |plan| match plan.training.objective {
-        Objective::CausalLm => "causal_lm",
-        Objective::SpanCorruption => "span_corruption",
-        Objective::PrefixLm => "prefix_lm",
-        Objective::MaskedLm => "masked_lm",
-        Objective::MaskedLmNextSentence => "masked_lm_next_sentence",
-    },
-    write: |plan, name| {
-        plan.training.objective = match name {
-            "span_corruption" => Objective::SpanCorruption,
-            "prefix_lm" => Objective::PrefixLm,
-            "masked_lm" => Objective::MaskedLm,
-            "masked_lm_next_sentence" => Objective::MaskedLmNextSentence,
-            _ => Objective::CausalLm,
-        };
-    },
-};
+const OBJECTIVE: Choice = choice!(
+    "objective", "Training objective",
+    "Does not affect ε. Each architecture supports some of these."; training.objective;
+    "causal_lm", "Next token" => (Objective::CausalLm);
+    "span_corruption", "Corrupted spans (T5)" => (Objective::SpanCorruption);
+    "prefix_lm", "Text after a prefix (T5)" => (Objective::PrefixLm);
+    "masked_lm", "Masked tokens (BERT)" => (Objective::MaskedLm);
+    "masked_lm_next_sentence", "Masked + next sentence" => (Objective::MaskedLmNextSentence);
+);
 
-const DEVICE: Choice = Choice {
-    id: "device",
-    label: "Device",
-    hint: "Affects speed only.",
-    path: "performance.device",
-    options: &[("cpu", "CPU"), ("wgpu", "GPU (WebGPU)"), ("cuda", "NVIDIA GPU (CUDA)")],
-    read: |plan| match plan.performance.device {
-        Device::Cpu => "cpu",
-        Device::Wgpu => "wgpu",
-        Device::Cuda => "cuda",
-    },
-    write: |plan, name| {
-        plan.performance.device = match name {
-            "wgpu" => Device::Wgpu,
-            "cuda" => Device::Cuda,
-            _ => Device::Cpu,
-        };
-    },
-};
+const DEVICE: Choice = choice!(
+    "device", "Device", "Affects speed only."; performance.device;
+    "cpu", "CPU" => (Device::Cpu);
+    "wgpu", "GPU (WebGPU)" => (Device::Wgpu);
+    "cuda", "NVIDIA GPU (CUDA)" => (Device::Cuda);
+);
 
 const NUMBERS: [Number; 6] = [
-    number!("width", "Width", "A multiple of the number of heads.", true, None, model.d_model),
-    number!("blocks", "Layers", "Transformer blocks.", true, None, model.layers),
-    number!("heads", "Attention heads", "Per layer.", true, None, model.heads),
-    number!("inner", "Feed-forward width", "Inner width of the feed-forward part.", true, None, model.d_ff),
-    number!("context", "Context length", "Tokens that the model sees at once.", true, None, model.context),
-    Number {
-        id: "physical",
-        label: "Micro-batch size",
-        hint: "Affects speed and memory only.",
-        path: "performance.physical_batch",
-        integer: true,
-        slider: None,
-        read: |plan| plan.performance.physical_batch.map(f64::from),
-        write: |plan, value| plan.performance.physical_batch = Some(value as u32),
-    },
+    number!("width", "Width", "A multiple of the number of heads."; model.d_model as u32, None),
+    number!("blocks", "Layers", "Transformer blocks."; model.layers as u32, None),
+    number!("heads", "Attention heads", "Per layer."; model.heads as u32, None),
+    number!("inner", "Feed-forward width", "Inner width of the feed-forward part."; model.d_ff as u32, None),
+    number!("context", "Context length", "Tokens that the model sees at once."; model.context as u32, None),
+    number!(
+        "physical", "Micro-batch size",
+        "Affects speed and memory only.";
+        performance.physical_batch as Option<u32>, None
+    ),
 ];
 
 pub(crate) fn model(state: PlannerState) -> El {

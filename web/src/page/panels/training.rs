@@ -8,79 +8,58 @@ use plan::{
 use crate::log_scale::LogScale;
 use crate::numbers::parse_integer;
 use crate::page::dom::{El, button, el, table_head, table_row};
-use crate::page::field::{Choice, Number, choice_field, error_at, number, number_field};
+use crate::page::field::setting::{Choice, Number, Setting, choice, number};
+use crate::page::field::{choice_field, error_at, number_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
 
-const BATCH: Number = Number {
-    id: "batch",
-    label: "Expected batch size, B",
-    hint: "Average number of units per step. The gradient sum is divided by B.",
-    path: "training.expected_batch_size",
-    integer: true,
-    slider: Some(LogScale { min: 1.0, max: 1e6, integer: true }),
-    read: |plan| plan.training.expected_batch_size.map(|value| value as f64),
-    write: |plan, value| plan.training.expected_batch_size = Some(value as u64),
-};
+const BATCH: Number = number!(
+    "batch", "Expected batch size, B",
+    "Average number of units per step. The gradient sum is divided by B.";
+    training.expected_batch_size as Option<u64>, Some(LogScale { min: 1.0, max: 1e6, integer: true })
+);
 
 const STEPS: Number = Number {
-    id: "steps",
-    label: "Steps, T",
-    hint: "Every step uses privacy budget.",
-    path: "training.steps",
-    integer: true,
-    slider: Some(LogScale { min: 1.0, max: 1e6, integer: true }),
-    read: |plan| plan.training.steps.map(|value| value as f64),
     write: |plan, value| {
         plan.training.steps = Some(value as u64);
         let warmup = &mut plan.training.learning_rate.warmup_steps;
         *warmup = (*warmup).min(value as u64);
     },
+    ..number!(
+        "steps", "Steps, T",
+        "Every step uses privacy budget.";
+        training.steps as Option<u64>, Some(LogScale { min: 1.0, max: 1e6, integer: true })
+    )
 };
 
 const CLIP: Number = number!(
-    "clip",
-    "Clip norm, C",
-    "Largest L2 norm of one unit’s gradient. Does not affect ε.",
-    false,
-    Some(LogScale { min: 1e-3, max: 100.0, integer: false }),
-    training.l2_clip_norm
+    "clip", "Clip norm, C",
+    "Largest L2 norm of one unit’s gradient. Does not affect ε.";
+    training.l2_clip_norm as f64, Some(LogScale { min: 1e-3, max: 100.0, integer: false })
 );
 
-const CLIPPING: Choice = Choice {
-    id: "clipping",
-    label: "Clipping method",
-    hint: "How each gradient is limited to C. Does not affect ε: every method has sensitivity C.",
-    path: "training.clipping",
-    options: &[
-        ("flat", "Flat (scale down to C)"),
-        ("per_layer", "Per layer"),
-        ("automatic", "Automatic (scale to ≈ C)"),
-        ("adaptive", "Adaptive C (quantile)"),
-    ],
-    read: |plan| match plan.training.clipping {
-        Clipping::Flat => "flat",
-        Clipping::PerLayer => "per_layer",
-        Clipping::Automatic(_) => "automatic",
-        Clipping::Adaptive(_) => "adaptive",
-    },
-    write: |plan, name| {
-        plan.training.clipping = match name {
-            "per_layer" => Clipping::PerLayer,
-            "automatic" => Clipping::Automatic(Automatic { stability: 0.01 }),
-            "adaptive" => {
-                Clipping::Adaptive(Adaptive { quantile: 0.5, learning_rate: 0.2, count_noise: 0.05 })
-            }
-            _ => Clipping::Flat,
-        };
-    },
-};
+const CLIPPING: Choice = choice!(
+    "clipping", "Clipping method",
+    "How each gradient is limited to C. Does not affect ε: every method has sensitivity C.";
+    training.clipping;
+    "flat", "Flat (scale down to C)" => (Clipping::Flat);
+    "per_layer", "Per layer" => (Clipping::PerLayer);
+    "automatic", "Automatic (scale to ≈ C)" => (
+        Clipping::Automatic(_), Clipping::Automatic(Automatic { stability: 0.01 })
+    );
+    "adaptive", "Adaptive C (quantile)" => (
+        Clipping::Adaptive(_),
+        Clipping::Adaptive(Adaptive { quantile: 0.5, learning_rate: 0.2, count_noise: 0.05 })
+    );
+);
 
 const QUANTILE: Number = Number {
-    id: "quantile",
-    label: "Target quantile",
-    hint: "Share of gradients to leave unclipped. Their noisy count is paid for with more gradient noise, not with ε.",
-    path: "training.clipping.adaptive.quantile",
+    setting: Setting {
+        id: "quantile",
+        label: "Target quantile",
+        hint: "Share of gradients to leave unclipped. Their noisy count is paid for with more gradient noise, not with ε.",
+        path: "training.clipping.adaptive.quantile",
+    },
     integer: false,
     slider: None,
     read: |plan| match plan.training.clipping {
@@ -94,75 +73,38 @@ const QUANTILE: Number = Number {
     },
 };
 
-const OPTIMIZER: Choice = Choice {
-    id: "optimizer",
-    label: "Optimizer",
-    hint: "Does not affect ε: it sees only the noisy gradient.",
-    path: "training.optimizer",
-    options: &[("adamw", "AdamW"), ("sgd", "SGD"), ("adafactor", "Adafactor"), ("lamb", "LAMB")],
-    read: |plan| match plan.training.optimizer {
-        Optimizer::Adamw(_) => "adamw",
-        Optimizer::Sgd(_) => "sgd",
-        Optimizer::Adafactor(_) => "adafactor",
-        Optimizer::Lamb(_) => "lamb",
-    },
-    write: |plan, name| {
-        plan.training.optimizer = match name {
-            "sgd" => Optimizer::Sgd(Sgd { momentum: 0.9 }),
-            "adafactor" => Optimizer::Adafactor(Adafactor::default()),
-            "lamb" => Optimizer::Lamb(Lamb::default()),
-            _ => Optimizer::Adamw(AdamW { weight_decay: 0.01, ..AdamW::default() }),
-        };
-    },
-};
+const OPTIMIZER: Choice = choice!(
+    "optimizer", "Optimizer",
+    "Does not affect ε: it sees only the noisy gradient."; training.optimizer;
+    "adamw", "AdamW" => (
+        Optimizer::Adamw(_), Optimizer::Adamw(AdamW { weight_decay: 0.01, ..AdamW::default() })
+    );
+    "sgd", "SGD" => (Optimizer::Sgd(_), Optimizer::Sgd(Sgd { momentum: 0.9 }));
+    "adafactor", "Adafactor" => (Optimizer::Adafactor(_), Optimizer::Adafactor(Adafactor::default()));
+    "lamb", "LAMB" => (Optimizer::Lamb(_), Optimizer::Lamb(Lamb::default()));
+);
 
 const PEAK: Number = number!(
-    "rate",
-    "Peak learning rate",
-    "Reached at the end of warm-up.",
-    false,
-    Some(LogScale { min: 1e-6, max: 10.0, integer: false }),
-    training.learning_rate.peak
+    "rate", "Peak learning rate",
+    "Reached at the end of warm-up.";
+    training.learning_rate.peak as f64, Some(LogScale { min: 1e-6, max: 10.0, integer: false })
 );
 
 const WARMUP: Number = number!(
-    "warmup",
-    "Warm-up steps",
-    "The rate grows linearly to its peak.",
-    true,
-    None,
-    training.learning_rate.warmup_steps
+    "warmup", "Warm-up steps",
+    "The rate grows linearly to its peak.";
+    training.learning_rate.warmup_steps as u64, None
 );
 
-const DECAY: Choice = Choice {
-    id: "decay",
-    label: "Learning rate decay",
-    hint: "How the rate falls after warm-up.",
-    path: "training.learning_rate.decay",
-    options: &[
-        ("constant", "Constant"),
-        ("cosine", "Cosine"),
-        ("linear", "Linear"),
-        ("quadratic", "Quadratic"),
-        ("rsqrt", "Inverse square root"),
-    ],
-    read: |plan| match plan.training.learning_rate.decay {
-        Decay::Constant => "constant",
-        Decay::Cosine => "cosine",
-        Decay::Linear => "linear",
-        Decay::Quadratic => "quadratic",
-        Decay::Rsqrt => "rsqrt",
-    },
-    write: |plan, name| {
-        plan.training.learning_rate.decay = match name {
-            "cosine" => Decay::Cosine,
-            "linear" => Decay::Linear,
-            "quadratic" => Decay::Quadratic,
-            "rsqrt" => Decay::Rsqrt,
-            _ => Decay::Constant,
-        };
-    },
-};
+const DECAY: Choice = choice!(
+    "decay", "Learning rate decay",
+    "How the rate falls after warm-up."; training.learning_rate.decay;
+    "constant", "Constant" => (Decay::Constant);
+    "cosine", "Cosine" => (Decay::Cosine);
+    "linear", "Linear" => (Decay::Linear);
+    "quadratic", "Quadratic" => (Decay::Quadratic);
+    "rsqrt", "Inverse square root" => (Decay::Rsqrt);
+);
 
 pub(crate) fn training(state: PlannerState) -> El {
     let scheduled = move || state.plan.with(|plan| plan.training.batch_schedule.is_some());

@@ -5,15 +5,18 @@ use plan::{PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, 
 
 use crate::log_scale::LogScale;
 use crate::page::dom::El;
-use crate::page::field::{Choice, Number, Text, choice_field, number_field, text_field};
+use crate::page::field::setting::{Choice, Number, Setting, Text};
+use crate::page::field::{choice_field, number_field, text_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
 
 const KIND: Choice = Choice {
-    id: "tokenizer",
-    label: "Tokenizer",
-    hint: "A vocabulary learned privately fits the text, but uses privacy budget. The other choices are free.",
-    path: "tokenizer",
+    setting: Setting {
+        id: "tokenizer",
+        label: "Tokenizer",
+        hint: "A vocabulary learned privately fits the text, but uses privacy budget. The other choices are free.",
+        path: "tokenizer",
+    },
     options: &[("train", "Learned privately"), ("public", "A public tokenizer.json"), ("bytes", "Bytes")],
     read: |plan| match plan.tokenizer {
         Tokenizer::Train(_) => "train",
@@ -24,10 +27,12 @@ const KIND: Choice = Choice {
 };
 
 const SIZE: Number = Number {
-    id: "vocab-size",
-    label: "Vocabulary size",
-    hint: "Maximum number of tokens, including byte and special tokens.",
-    path: "tokenizer.train.vocab_size",
+    setting: Setting {
+        id: "vocab-size",
+        label: "Vocabulary size",
+        hint: "Maximum number of tokens, including byte and special tokens.",
+        path: "tokenizer.train.vocab_size",
+    },
     integer: true,
     slider: Some(LogScale { min: 300.0, max: 65_536.0, integer: true }),
     read: |plan| match &plan.tokenizer {
@@ -53,10 +58,12 @@ const RELEASE_METHODS: [(&str, &str); ReleaseMethod::ALL.len()] = {
 };
 
 const RELEASE: Choice = Choice {
-    id: "release",
-    label: "Word release method",
-    hint: "All methods have the same ε. They differ in how many words they find.",
-    path: "tokenizer.train.release",
+    setting: Setting {
+        id: "release",
+        label: "Word release method",
+        hint: "All methods have the same ε. They differ in how many words they find.",
+        path: "tokenizer.train.release",
+    },
     options: &RELEASE_METHODS,
     read: |plan| match &plan.tokenizer {
         Tokenizer::Train(trained) => trained.release.name(),
@@ -70,10 +77,12 @@ const RELEASE: Choice = Choice {
 };
 
 const FILE: Text = Text {
-    id: "tokenizer-path",
-    label: "Path of tokenizer.json",
-    hint: "Must be made without the private text. Relative to plan.json.",
-    path: "tokenizer.public.path",
+    setting: Setting {
+        id: "tokenizer-path",
+        label: "Path of tokenizer.json",
+        hint: "Must be made without the private text. Relative to plan.json.",
+        path: "tokenizer.public.path",
+    },
     read: |plan| match &plan.tokenizer {
         Tokenizer::Public(public) => public.path.clone(),
         Tokenizer::Train(_) | Tokenizer::Bytes => String::new(),

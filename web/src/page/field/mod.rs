@@ -1,65 +1,23 @@
 //! Input fields. Each edits one setting of the plan, and shows what is wrong with it and how to fix it.
 
+pub(crate) mod setting;
+
 use leptos::prelude::*;
-use plan::PlanFile;
 use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
 
-use super::dom::{Content, El, button, el};
-use super::state::PlannerState;
+use setting::{Choice, Number, Setting, Text};
+
 use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
 use crate::numbers::{parse_integer, parse_number};
+use crate::page::dom::{Content, El, button, el};
+use crate::page::state::PlannerState;
 use crate::protocol::Refusal;
 use crate::quick_fix::quick_fixes;
 
-/// A numeric setting.
-#[derive(Clone, Copy)]
-pub(crate) struct Number {
-    /// Unique on the page.
-    pub(crate) id: &'static str,
-    pub(crate) label: &'static str,
-    /// Explanation below the field.
-    pub(crate) hint: &'static str,
-    /// JSON path in the plan, as refusals name it.
-    pub(crate) path: &'static str,
-    /// Whether it is an integer.
-    pub(crate) integer: bool,
-    /// Range of its slider, if it has one.
-    pub(crate) slider: Option<LogScale>,
-    /// Reads it. `None` if the plan does not have it.
-    pub(crate) read: fn(&PlanFile) -> Option<f64>,
-    /// Writes it.
-    pub(crate) write: fn(&mut PlanFile, f64),
-}
-
-/// A [`Number`] that every plan has: id, label, hint, whether it is an integer, slider, and place in the plan.
-macro_rules! number {
-    ($id:literal, $label:literal, $hint:literal, true, $slider:expr, $($place:tt)+) => {
-        number!(@ $id, $label, $hint, true, $slider, $($place)+,
-            |plan| Some(plan.$($place)+ as f64), |plan, value| plan.$($place)+ = value as _)
-    };
-    ($id:literal, $label:literal, $hint:literal, false, $slider:expr, $($place:tt)+) => {
-        number!(@ $id, $label, $hint, false, $slider, $($place)+,
-            |plan| Some(plan.$($place)+), |plan, value| plan.$($place)+ = value)
-    };
-    (@ $id:literal, $label:literal, $hint:literal, $integer:literal, $slider:expr, $part:ident $(. $deeper:ident)+,
-        $read:expr, $write:expr) => {
-        Number {
-            id: $id,
-            label: $label,
-            hint: $hint,
-            path: concat!(stringify!($part) $(, ".", stringify!($deeper))+),
-            integer: $integer,
-            slider: $slider,
-            read: $read,
-            write: $write,
-        }
-    };
-}
-pub(crate) use number;
-
 /// A text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
+    let Setting { id, label, hint: text, path } = number.setting;
     // The text while it is being typed; `None` shows the plan's number.
     let draft = RwSignal::new(None::<String>);
     Effect::new(move |_| {
@@ -69,19 +27,19 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
     let value = Memo::new(move |_| state.plan.with(number.read));
     let shown = move || draft.get().unwrap_or_else(|| value.get().map(json_number).unwrap_or_default());
     let input_error = move || draft.get().and_then(|text| number.parse(&text).err());
-    let invalid = move || input_error().is_some() || state.refusal_at(number.path).is_some();
-    let solved = Memo::new(move |_| state.solved_field() == number.id);
-    let label = el("label").attr("for", number.id).child(number.label);
-    let label = label.dynamic(move || solved.get().then_some(" (computed)"));
-    let input = text_input(number.id)
+    let invalid = move || input_error().is_some() || state.refusal_at(path).is_some();
+    let solved = Memo::new(move |_| state.solved_field() == id);
+    let label_element = el("label").attr("for", id).child(label);
+    let label_element = label_element.dynamic(move || solved.get().then_some(" (computed)"));
+    let input = text_input(id)
         .attr("inputmode", "decimal")
-        .attr("aria-describedby", &format!("{0}-hint {0}-errors", number.id))
+        .attr("aria-describedby", &format!("{0}-hint {0}-errors", id))
         .dynamic_attr("aria-invalid", move || invalid().then(|| "true".to_owned()))
         .prop("value", move || shown().into())
         .dynamic_flag("readonly", move || solved.get())
         .on_value("input", move |text| {
             if let Ok(value) = number.parse(&text) {
-                state.edit(number.id, |plan| (number.write)(plan, value));
+                state.edit(id, |plan| (number.write)(plan, value));
             }
             draft.set(Some(text));
         })
@@ -93,21 +51,21 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
         });
     let set = move |value: f64| {
         draft.set(None);
-        state.edit(number.id, |plan| (number.write)(plan, value));
+        state.edit(id, |plan| (number.write)(plan, value));
     };
-    let slider = Slider { id: number.id, label: number.label, value, disabled: solved };
+    let slider = Slider { id, label, value, disabled: solved };
     let errors = el("div")
-        .id(&format!("{}-errors", number.id))
+        .id(&format!("{}-errors", id))
         .dynamic(move || input_error().map(|text| el("p").class("input-error").child(text)))
-        .dynamic(move || error_at(state, number.path));
+        .dynamic(move || error_at(state, path));
     el("div")
         .class("field")
         .toggle_class("invalid", invalid)
         .toggle_class("computed", move || solved.get())
-        .child(label)
+        .child(label_element)
         .child(input)
         .child(number.slider.map(|scale| slider.build(scale, state, Box::new(set))))
-        .child(hint(number.id, number.hint))
+        .child(hint(id, text))
         .child(errors)
 }
 
@@ -206,82 +164,41 @@ pub(crate) fn select(
     })
 }
 
-/// A setting with a few values.
-#[derive(Clone, Copy)]
-pub(crate) struct Choice {
-    /// Unique on the page.
-    pub(crate) id: &'static str,
-    pub(crate) label: &'static str,
-    /// Explanation below the field.
-    pub(crate) hint: &'static str,
-    /// JSON path in the plan.
-    pub(crate) path: &'static str,
-    /// Values and their labels.
-    pub(crate) options: &'static [(&'static str, &'static str)],
-    /// Reads the value.
-    pub(crate) read: fn(&PlanFile) -> &'static str,
-    /// Writes the value.
-    pub(crate) write: fn(&mut PlanFile, &str),
-}
-
-/// A text setting.
-#[derive(Clone, Copy)]
-pub(crate) struct Text {
-    /// Unique on the page.
-    pub(crate) id: &'static str,
-    pub(crate) label: &'static str,
-    /// Explanation below the field.
-    pub(crate) hint: &'static str,
-    /// JSON path in the plan.
-    pub(crate) path: &'static str,
-    /// Reads it.
-    pub(crate) read: fn(&PlanFile) -> String,
-    /// Writes it.
-    pub(crate) write: fn(&mut PlanFile, String),
-}
-
 /// A drop-down list for a [`Choice`].
 pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
-    let Choice { id, label, hint, path, options, read, write } = choice;
+    let Choice { setting, options, read, write } = choice;
+    let id = setting.id;
     let selected = Memo::new(move |_| state.plan.with(read));
     let on_select = move |value: String| {
         state.end_edit();
         state.edit(id, |plan| write(plan, &value));
     };
     let list = select(id, options.iter().copied(), move || selected.get(), on_select);
-    Labels { id, label, hint, path }.field(state, list)
+    labelled(state, setting, list)
 }
 
 /// A text input for a [`Text`].
 pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
-    let Text { id, label, hint, path, read, write } = text;
+    let Text { setting, read, write } = text;
+    let id = setting.id;
     let shown = Memo::new(move |_| state.plan.with(read));
     let input = text_input(id)
         .prop("value", move || shown.get().into())
         .on_value("input", move |value| state.edit(id, |plan| write(plan, value)))
         .on("blur", move |_| state.end_edit());
-    Labels { id, label, hint, path }.field(state, input)
+    labelled(state, setting, input)
 }
 
-/// What surrounds the input of a setting.
-struct Labels {
-    id: &'static str,
-    label: &'static str,
-    hint: &'static str,
-    path: &'static str,
-}
-
-impl Labels {
-    fn field(self, state: PlannerState, input: El) -> El {
-        let Self { id, path, .. } = self;
-        el("div")
-            .class("field")
-            .toggle_class("invalid", move || state.refusal_at(path).is_some())
-            .child(el("label").attr("for", id).child(self.label))
-            .child(input.attr("aria-describedby", &format!("{id}-hint")))
-            .child(hint(id, self.hint))
-            .dynamic(move || error_at(state, path))
-    }
+/// The label, hint and errors around the input of a setting.
+fn labelled(state: PlannerState, setting: Setting, input: El) -> El {
+    let Setting { id, label, path, .. } = setting;
+    el("div")
+        .class("field")
+        .toggle_class("invalid", move || state.refusal_at(path).is_some())
+        .child(el("label").attr("for", id).child(label))
+        .child(input.attr("aria-describedby", &format!("{id}-hint")))
+        .child(hint(id, setting.hint))
+        .dynamic(move || error_at(state, path))
 }
 
 /// A number as JSON would have it.
