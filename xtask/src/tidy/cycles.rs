@@ -10,13 +10,11 @@ use std::path::Path;
 use super::source::Source;
 
 /// Modules of a crate that may depend on one another.
-const ACCEPTED: [(&str, &[&str]); 3] = [
+const ACCEPTED: [(&str, &[&str]); 2] = [
     // The tokenizer is the sum of its stages, and each stage is an `impl` of it.
     ("dp-tokenizer", &["decode", "encode", "format", "normalize", "tokenizer"]),
     // A corpus yields records, units are made of records, and a stored count is read as a corpus.
     ("dp-tokenizer", &["corpus", "count", "unit"]),
-    // Both ends of one protocol.
-    ("web", &["page", "worker"]),
 ];
 
 /// The top-level modules of a crate, each with the modules it names.
