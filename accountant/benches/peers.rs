@@ -1,6 +1,6 @@
-//! Queries A to F and a calibration, ours beside the accountants of the venv whose Python `PEERS_PYTHON` names.
+//! Measures queries A to F and a calibration, beside other accountants in the Python environment of `PEERS_PYTHON`.
 //!
-//! Medians of one run on one machine; a ratio above 1 says how many times longer the peer takes.
+//! Prints medians of one run on one machine. A ratio above 1 says how many times longer the other accountant takes.
 
 #![allow(clippy::print_stdout, reason = "a bench talks to its user")]
 
@@ -53,7 +53,7 @@ fn timed<T>(rounds: usize, answer: impl Fn() -> T) -> (T, f64) {
     (value, times[rounds / 2])
 }
 
-/// One answer of ours: what to compare, and the median time.
+/// One of our results and its median time.
 struct Found {
     name: &'static str,
     value: f64,
@@ -76,7 +76,7 @@ fn ours() -> Result<Vec<Found>, Box<dyn Error>> {
         lines.push_str(&format!("{line}\n"));
         found.push(Found { name: query.name, value: upper, ms });
     }
-    // What runs the same queries in WASM reads this.
+    // The WASM benchmark reads this.
     if let Some(path) = std::env::var_os("NATIVE_TIMES") {
         std::fs::write(path, lines)?;
     }
@@ -89,7 +89,7 @@ fn ours() -> Result<Vec<Found>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// What the peers answer to the queries, a JSON object each.
+/// The other accountants' results, one JSON object each.
 fn peers(python: &std::ffi::OsStr) -> Result<Vec<Value>, Box<dyn Error>> {
     let mut child = Command::new(python)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers.py"))

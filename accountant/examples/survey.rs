@@ -1,9 +1,8 @@
-//! Random settings of sampled training: how wide the certified bounds are and how long they take.
+//! Measures the width of the certified bounds and their time at random settings of Poisson sampling.
 //!
 //! `cargo run --release -p accountant --example survey -- COUNT SEED` draws log-uniformly q 1e-9…1, σ 0.1…100,
-//! T 1…1e7 and δ 1e-15…1e-3. Every answer is checked against Rényi orders. Each setting is a line as soon as it is
-//! answered, and every 500 the quantiles so far, so that a run that is cut short counts too; at the end the widest and
-//! the slowest are listed.
+//! T 1…1e7 and δ 1e-15…1e-3. Every result is checked against Rényi orders and printed at once, with quantiles after every 500, so
+//! that an interrupted run is of use too. The widest and the slowest settings are listed at the end.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::time::Instant;

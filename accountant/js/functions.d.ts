@@ -5,7 +5,7 @@
  * The ε that an audit refutes: `correct` of `guesses` right about which of `canaries` were trained on.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function auditedEpsilon(canaries: number, guesses: number, correct: number, delta: number, confidence: number): number;
 
@@ -13,7 +13,7 @@ export function auditedEpsilon(canaries: number, guesses: number, correct: numbe
  * The largest expected batch, up to `units`, whose certified ε at `delta` is at most `epsilon`.
  *
  * # Errors
- * What is wrong and what is allowed; what `eventFor` throws.
+ * A refused argument, with what is allowed; whatever `eventFor` throws.
  */
 export function batchSize(epsilon: number, delta: number, units: number, eventFor: (batch: number) => Events, relation?: Relation): number;
 
@@ -21,7 +21,7 @@ export function batchSize(epsilon: number, delta: number, units: number, eventFo
  * Bounds on δ at `epsilon`, of one unit or of a group of `group` units.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function delta(event: Events, epsilon: number, relation?: Relation, group?: number): Bounds;
 
@@ -29,7 +29,7 @@ export function delta(event: Events, epsilon: number, relation?: Relation, group
  * Bounds on ε at `delta`, of one unit or of a group of `group` units such as the records of one user.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function epsilon(event: Events, delta: number, relation?: Relation, group?: number): Bounds;
 
@@ -37,7 +37,7 @@ export function epsilon(event: Events, delta: number, relation?: Relation, group
  * The largest ε at `delta` that promises no more than one Gaussian mechanism of this μ does.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function epsilonOfMu(mu: number, delta: number): number;
 
@@ -45,7 +45,7 @@ export function epsilonOfMu(mu: number, delta: number): number;
  * The largest ε at `delta` that keeps every membership test of this false positive rate to this true positive rate.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function epsilonOfRates(falsePositiveRate: number, truePositiveRate: number, delta: number): number;
 
@@ -53,7 +53,7 @@ export function epsilonOfRates(falsePositiveRate: number, truePositiveRate: numb
  * ε at `delta` to nearly all digits, inside certified bounds.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function exactEpsilon(event: Events, delta: number, relation?: Relation): Estimate;
 
@@ -61,7 +61,7 @@ export function exactEpsilon(event: Events, delta: number, relation?: Relation):
  * Bounds on the μ at which one Gaussian mechanism costs the same ε at `delta`.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function gaussianEquivalent(event: Events, delta: number, relation?: Relation): Bounds;
 
@@ -74,7 +74,7 @@ export function method(): string;
  * The batch of the least noise-batch ratio for the target, or the cheapest within `slack` of it.
  *
  * # Errors
- * What is wrong and what is allowed; what `eventFor` throws.
+ * A refused argument, with what is allowed; whatever `eventFor` throws.
  */
 export function noiseBatchRatio(epsilon: number, delta: number, units: number, compute: Compute, slack: number, eventFor: (batch: number, steps: number, noiseMultiplier: number) => Events, relation?: Relation): NoiseBatch;
 
@@ -82,7 +82,7 @@ export function noiseBatchRatio(epsilon: number, delta: number, units: number, c
  * The smallest noise multiplier whose certified ε at `delta` is at most `epsilon`.
  *
  * # Errors
- * What is wrong and what is allowed; what `eventFor` throws.
+ * A refused argument, with what is allowed; whatever `eventFor` throws.
  */
 export function noiseMultiplier(epsilon: number, delta: number, eventFor: (noiseMultiplier: number) => Events, relation?: Relation): number;
 
@@ -91,7 +91,7 @@ export function noiseMultiplier(epsilon: number, delta: number, eventFor: (noise
  * `group` units, was there.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function odds(event: Events, relation?: Relation, group?: number): Bounds;
 
@@ -99,7 +99,7 @@ export function odds(event: Events, relation?: Relation, group?: number): Bounds
  * Rényi divergence of an order above 1, the worse direction.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function renyiDivergence(event: Events, order: number, relation?: Relation): number;
 
@@ -107,7 +107,7 @@ export function renyiDivergence(event: Events, order: number, relation?: Relatio
  * The looser ε by way of Rényi divergences, as most papers report it; `improved` conversion unless given.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function renyiEpsilon(event: Events, delta: number, relation?: Relation, conversion?: Conversion): number;
 
@@ -115,7 +115,7 @@ export function renyiEpsilon(event: Events, delta: number, relation?: Relation, 
  * The smallest expected batch, up to `units`, whose certified ε is at most `epsilon` where ε falls with the batch.
  *
  * # Errors
- * What is wrong and what is allowed; what `eventFor` throws.
+ * A refused argument, with what is allowed; whatever `eventFor` throws.
  */
 export function smallestBatchSize(epsilon: number, delta: number, units: number, eventFor: (batch: number) => Events, relation?: Relation): number;
 
@@ -123,7 +123,7 @@ export function smallestBatchSize(epsilon: number, delta: number, units: number,
  * Noise for stages that share a budget: `shares` of the squared μ, and together at most `epsilon` at `delta`.
  *
  * # Errors
- * What is wrong and what is allowed; what `eventFor` throws.
+ * A refused argument, with what is allowed; whatever `eventFor` throws.
  */
 export function splitBudget(epsilon: number, delta: number, shares: number[], eventFor: (stage: number, noiseMultiplier: number) => DpEvent, relation?: Relation): Split;
 
@@ -131,7 +131,7 @@ export function splitBudget(epsilon: number, delta: number, shares: number[], ev
  * A privacy statement in words; `unit` is what a unit is called, `record` unless given.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function statement(event: Events, delta: number, relation?: Relation, unit?: string): string;
 
@@ -139,7 +139,7 @@ export function statement(event: Events, delta: number, relation?: Relation, uni
  * The largest number of steps, up to `most`, whose certified ε at `delta` is at most `epsilon`.
  *
  * # Errors
- * What is wrong and what is allowed; what `eventFor` throws.
+ * A refused argument, with what is allowed; whatever `eventFor` throws.
  */
 export function steps(epsilon: number, delta: number, most: number, eventFor: (steps: number) => Events, relation?: Relation): number;
 
@@ -148,7 +148,7 @@ export function steps(epsilon: number, delta: number, most: number, eventFor: (s
  * group of `group` units.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function truePositiveRate(event: Events, falsePositiveRate: number, relation?: Relation, group?: number): Bounds;
 
@@ -161,6 +161,6 @@ export function version(): string;
  * ρ of zero-concentrated differential privacy, for events of plain Gaussian mechanisms.
  *
  * # Errors
- * What is wrong and what is allowed.
+ * A refused argument, with what is allowed.
  */
 export function zcdp(event: Events, relation?: Relation): number;

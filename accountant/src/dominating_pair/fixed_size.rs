@@ -124,8 +124,8 @@ fn mirrored(sigma: f64, q: f64) -> (DiscretePair, f64) {
         let cell = quadrature.cell(from, to, low, width);
         let before = points.len() - 1;
         if width > 0.0 {
-            points[before].1 += (cell.below + cell.slack) / libm::expm1(width);
-            points.push((high, (cell.above + cell.slack) / -libm::expm1(-width)));
+            points[before].1 += (cell.deficit + cell.slack) / libm::expm1(width);
+            points.push((high, (cell.excess + cell.slack) / -libm::expm1(-width)));
         } else {
             points[before].1 += cell.mass + cell.slack;
         }

@@ -34,7 +34,7 @@ impl MixturePair {
     /// Rare outcomes of enormous loss make moments explode although δ hardly depends on them. Leaving them out lowers δ by at
     /// most `tail` a use, which the upper bound adds.
     pub(crate) fn cut_at_tail(&self, tail: f64) -> Self {
-        let cut = self.reach().0 + self.sigma * crate::normal::isf(tail);
+        let cut = self.largest_shifts().0 + self.sigma * crate::normal::isf(tail);
         Self { cut, ..self.clone() }
     }
 
@@ -44,7 +44,7 @@ impl MixturePair {
     }
 
     /// Largest displacement of P and of Q.
-    pub(crate) fn reach(&self) -> (f64, f64) {
+    pub(crate) fn largest_shifts(&self) -> (f64, f64) {
         let far = |components: &[Component]| components.iter().fold(0.0, |far: f64, c| far.max(c.shift));
         (far(&self.p), far(&self.q))
     }
@@ -90,7 +90,7 @@ impl MixturePair {
 
     /// [`Self::locate`] for pairs without a closed inverse, on the part of the line that carries mass.
     fn search(&self, loss: f64) -> f64 {
-        let (p, q) = self.reach();
+        let (p, q) = self.largest_shifts();
         let (mut low, mut high) = (-q - 60.0 * self.sigma, p + 60.0 * self.sigma);
         if self.loss(low) >= loss {
             return f64::NEG_INFINITY;

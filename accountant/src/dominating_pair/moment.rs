@@ -29,7 +29,7 @@ const CHEAP_NODES: f64 = 2e4;
 
 /// Trapezoid step for A(s), s = `power` + i·ω with |ω| ≤ `frequency`.
 fn step(pair: &MixturePair, power: f64, frequency: f64) -> f64 {
-    let (p, q) = pair.reach();
+    let (p, q) = pair.largest_shifts();
     let far = p.max(q);
     let sigma = pair.sigma();
     if far == 0.0 {
@@ -76,7 +76,7 @@ pub(crate) fn points(
     most: f64,
     mut f: impl FnMut(f64, f64),
 ) -> Option<f64> {
-    let (p, q) = pair.reach();
+    let (p, q) = pair.largest_shifts();
     let sigma = pair.sigma();
     // Positive powers of a mixture peak as far out as the power; negative ones never exceed its kept part.
     let right = (power.max(1.0) * p + FOLLOWED * sigma).min(pair.cut());

@@ -25,28 +25,28 @@ pub(crate) struct Cell {
     /// Probability under P.
     pub(crate) mass: f64,
     /// P − e^g·Q ≥ 0.
-    pub(crate) above: f64,
+    pub(crate) excess: f64,
     /// e^{g+h}·Q − P ≥ 0.
-    pub(crate) below: f64,
-    /// How far rounding may have moved `above` and `below`.
+    pub(crate) deficit: f64,
+    /// How far rounding may have moved `excess` and `deficit`.
     pub(crate) slack: f64,
 }
 
 impl Cell {
     /// P-mass at one loss, the mass known to the relative accuracy `relative`.
     pub(crate) fn of(mass: f64, loss: f64, low: f64, step: f64, relative: f64) -> Self {
-        let above = -mass * libm::expm1(low - loss);
-        let below = mass * libm::expm1(low + step - loss);
+        let excess = -mass * libm::expm1(low - loss);
+        let deficit = mass * libm::expm1(low + step - loss);
         let rounding = 4.0 * ULP * (libm::fabs(loss) + libm::fabs(low) + step);
-        let slack = mass * rounding + relative * (libm::fabs(above) + libm::fabs(below));
-        Self { mass, above, below, slack }
+        let slack = mass * rounding + relative * (libm::fabs(excess) + libm::fabs(deficit));
+        Self { mass, excess, deficit, slack }
     }
 
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             mass: self.mass + other.mass,
-            above: self.above + other.above,
-            below: self.below + other.below,
+            excess: self.excess + other.excess,
+            deficit: self.deficit + other.deficit,
             slack: self.slack + other.slack,
         }
     }
@@ -61,7 +61,7 @@ pub(crate) struct Quadrature<'a> {
 
 impl<'a> Quadrature<'a> {
     pub(crate) fn new(pair: &'a MixturePair) -> Self {
-        let (far_p, far_q) = pair.reach();
+        let (far_p, far_q) = pair.largest_shifts();
         let sigma = pair.sigma();
         Self { pair, sigma, widest: 0.5 * sigma.min(1.4 * sigma * sigma / (far_p + far_q)) }
     }

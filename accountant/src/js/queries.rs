@@ -9,7 +9,7 @@ use crate::{audit, convert, tradeoff};
 /// Bounds on ε at `delta`, of one unit or of a group of `group` units such as the records of one user.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(unchecked_return_type = "Bounds")]
 pub fn epsilon(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -24,7 +24,7 @@ pub fn epsilon(
 /// ε at `delta` to nearly all digits, inside certified bounds.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = exactEpsilon, unchecked_return_type = "Estimate")]
 pub fn exact_epsilon(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -37,7 +37,7 @@ pub fn exact_epsilon(
 /// Bounds on δ at `epsilon`, of one unit or of a group of `group` units.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(unchecked_return_type = "Bounds")]
 pub fn delta(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -53,7 +53,7 @@ pub fn delta(
 /// group of `group` units.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = truePositiveRate, unchecked_return_type = "Bounds")]
 pub fn true_positive_rate(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -69,7 +69,7 @@ pub fn true_positive_rate(
 /// `group` units, was there.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(unchecked_return_type = "Bounds")]
 pub fn odds(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -83,7 +83,7 @@ pub fn odds(
 /// Bounds on the μ at which one Gaussian mechanism costs the same ε at `delta`.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = gaussianEquivalent, unchecked_return_type = "Bounds")]
 pub fn gaussian_equivalent(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -96,7 +96,7 @@ pub fn gaussian_equivalent(
 /// ρ of zero-concentrated differential privacy, for events of plain Gaussian mechanisms.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen]
 pub fn zcdp(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -108,7 +108,7 @@ pub fn zcdp(
 /// Rényi divergence of an order above 1, the worse direction.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = renyiDivergence)]
 pub fn renyi_divergence(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -121,7 +121,7 @@ pub fn renyi_divergence(
 /// The looser ε by way of Rényi divergences, as most papers report it; `improved` conversion unless given.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = renyiEpsilon)]
 pub fn renyi_epsilon(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -138,7 +138,7 @@ pub fn renyi_epsilon(
 /// A privacy statement in words; `unit` is what a unit is called, `record` unless given.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen]
 pub fn statement(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
@@ -154,7 +154,7 @@ pub fn statement(
 /// The largest ε at `delta` that promises no more than one Gaussian mechanism of this μ does.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = epsilonOfMu)]
 pub fn epsilon_of_mu(mu: f64, delta: f64) -> Result<f64, JsValue> {
     convert::epsilon_of_mu(mu, read::delta(delta)?).map_err(refusal)
@@ -163,7 +163,7 @@ pub fn epsilon_of_mu(mu: f64, delta: f64) -> Result<f64, JsValue> {
 /// The largest ε at `delta` that keeps every membership test of this false positive rate to this true positive rate.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = epsilonOfRates)]
 pub fn epsilon_of_rates(
     #[wasm_bindgen(js_name = falsePositiveRate)] false_positive_rate: f64,
@@ -176,7 +176,7 @@ pub fn epsilon_of_rates(
 /// The ε that an audit refutes: `correct` of `guesses` right about which of `canaries` were trained on.
 ///
 /// # Errors
-/// What is wrong and what is allowed.
+/// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = auditedEpsilon)]
 pub fn audited_epsilon(
     canaries: f64,

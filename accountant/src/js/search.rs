@@ -11,7 +11,7 @@ use crate::{AccountantError, DpEvent};
 /// The smallest noise multiplier whose certified ε at `delta` is at most `epsilon`.
 ///
 /// # Errors
-/// What is wrong and what is allowed; what `eventFor` throws.
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = noiseMultiplier)]
 pub fn noise_multiplier(
     epsilon: f64,
@@ -28,7 +28,7 @@ pub fn noise_multiplier(
 /// The largest number of steps, up to `most`, whose certified ε at `delta` is at most `epsilon`.
 ///
 /// # Errors
-/// What is wrong and what is allowed; what `eventFor` throws.
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen]
 pub fn steps(
     epsilon: f64,
@@ -45,7 +45,7 @@ pub fn steps(
 /// The largest expected batch, up to `units`, whose certified ε at `delta` is at most `epsilon`.
 ///
 /// # Errors
-/// What is wrong and what is allowed; what `eventFor` throws.
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = batchSize)]
 pub fn batch_size(
     epsilon: f64,
@@ -62,7 +62,7 @@ pub fn batch_size(
 /// The smallest expected batch, up to `units`, whose certified ε is at most `epsilon` where ε falls with the batch.
 ///
 /// # Errors
-/// What is wrong and what is allowed; what `eventFor` throws.
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = smallestBatchSize)]
 pub fn smallest_batch_size(
     epsilon: f64,
@@ -79,7 +79,7 @@ pub fn smallest_batch_size(
 /// The batch of the least noise-batch ratio for the target, or the cheapest within `slack` of it.
 ///
 /// # Errors
-/// What is wrong and what is allowed; what `eventFor` throws.
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = noiseBatchRatio, unchecked_return_type = "NoiseBatch")]
 pub fn noise_batch_ratio(
     epsilon: f64,
@@ -105,7 +105,7 @@ pub fn noise_batch_ratio(
 /// Noise for stages that share a budget: `shares` of the squared μ, and together at most `epsilon` at `delta`.
 ///
 /// # Errors
-/// What is wrong and what is allowed; what `eventFor` throws.
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = splitBudget, unchecked_return_type = "Split")]
 pub fn split_budget(
     epsilon: f64,

@@ -11,7 +11,7 @@ pub(super) const RELATIVE: f64 = 1e-11;
 
 /// log δ(ε) = log ∫ (p − e^ε·q) over the x with ℓ(x) > ε, where the integrand is positive.
 pub(super) fn log_delta(pair: &MixturePair, epsilon: f64) -> f64 {
-    let (p, q) = pair.reach();
+    let (p, q) = pair.largest_shifts();
     let sigma = pair.sigma();
     let from = pair.locate(epsilon).max(-q - 40.0 * sigma);
     // Beyond the farthest component and 40 σ no normal law has mass that a float can hold.

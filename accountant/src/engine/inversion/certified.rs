@@ -187,7 +187,8 @@ impl TrapezoidSum {
 
 /// P-mass that cut pairs leave out in all their uses.
 fn lost(pair: &DominatingPair) -> f64 {
-    let of = |pair: &MixturePair| 1.001 * crate::normal::sf((pair.cut() - pair.reach().0) / pair.sigma());
+    let of =
+        |pair: &MixturePair| 1.001 * crate::normal::sf((pair.cut() - pair.largest_shifts().0) / pair.sigma());
     pair.mixtures().map(|(mixture, count)| count as f64 * of(mixture)).sum()
 }
 

@@ -26,7 +26,7 @@ pub(super) fn log_moment(pair: &MixturePair, s: Complex) -> Complex {
 
 /// A(s) − 1.
 fn excess(pair: &MixturePair, s: Complex) -> Option<Complex> {
-    let (p, q) = pair.reach();
+    let (p, q) = pair.largest_shifts();
     let sigma = pair.sigma();
     let left = -(1.0 - s.re).max(1.0) * q - FOLLOWED * sigma;
     let right = s.re.max(1.0) * p + FOLLOWED * sigma;
@@ -45,7 +45,7 @@ fn excess(pair: &MixturePair, s: Complex) -> Option<Complex> {
 
 /// ∫ Q·[e^{sℓ} − 1 − s·(e^ℓ − 1)] on the real line.
 fn along(pair: &MixturePair, s: Complex, left: f64, end: f64) -> Option<Complex> {
-    let (p, q) = pair.reach();
+    let (p, q) = pair.largest_shifts();
     let sigma = pair.sigma();
     let log_norm = -libm::log(sigma * libm::sqrt(2.0 * PI));
     let widest = 0.5 * sigma.min(2.0 * sigma * sigma / (p + q));

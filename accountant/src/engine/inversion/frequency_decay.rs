@@ -69,7 +69,7 @@ struct Cell {
 impl FrequencyDecay {
     /// For the law of the loss of `pair` tilted by (P/Q)^s, `s` ≥ 1, used `uses` times.
     pub(super) fn new(pair: &MixturePair, s: f64, uses: f64) -> Self {
-        let (p, q) = pair.reach();
+        let (p, q) = pair.largest_shifts();
         let (sigma, far) = (pair.sigma(), p.max(q));
         let variance = sigma * sigma;
         let log_norm = -log_moment(pair, s) - libm::log(sigma * libm::sqrt(2.0 * PI));
@@ -170,7 +170,7 @@ mod tests {
 
     /// log |φ(ω)|, by the rectangle rule over the line.
     fn log_modulus(pair: &MixturePair, s: f64, frequency: f64) -> f64 {
-        let (p, q) = pair.reach();
+        let (p, q) = pair.largest_shifts();
         let (sigma, count, log_norm) = (pair.sigma(), 40_000, log_moment(pair, s));
         let (left, right) = (-q - 9.0 * sigma, s * p + 9.0 * sigma);
         let (mut re, mut im, mut all) = (0.0, 0.0, 0.0);

@@ -91,7 +91,7 @@ impl VerticalLine {
         if pair.cut() == f64::INFINITY {
             edge += (first_term.unwrap_or(0.0) + last_term) * (10.0 + 0.1 * line.len() as f64);
         } else {
-            let lost = crate::normal::sf((pair.cut() - pair.reach().0) / sigma);
+            let lost = crate::normal::sf((pair.cut() - pair.largest_shifts().0) / sigma);
             edge += (1.0 + power + spacing * count as f64) * lost + first_term.unwrap_or(0.0);
         }
         if !magnitude.is_finite() {
@@ -148,7 +148,8 @@ mod tests {
     /// log A(s) by the rectangle rule on a grid far finer than any that is chosen.
     fn log_by_rectangles(pair: &MixturePair, s: Complex) -> Complex {
         let (sigma, count) = (pair.sigma(), 40_000);
-        let (left, right) = (-pair.reach().1 - 10.0 * sigma, pair.reach().0 * s.re.max(1.0) + 10.0 * sigma);
+        let (left, right) =
+            (-pair.largest_shifts().1 - 10.0 * sigma, pair.largest_shifts().0 * s.re.max(1.0) + 10.0 * sigma);
         let width = (right - left) / f64::from(count);
         let (mut re, mut im) = (0.0, 0.0);
         for index in 0..=count {

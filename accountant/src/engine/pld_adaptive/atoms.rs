@@ -10,6 +10,12 @@ pub(super) enum Rounding {
     Down,
 }
 
+/// Where a law has its mass.
+pub(super) struct Bulk {
+    pub(super) center: f64,
+    pub(super) spread: f64,
+}
+
 /// P-masses at losses in ascending order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atoms {
@@ -28,7 +34,7 @@ impl Atoms {
     }
 
     /// Centre and spread of the middle 90 %.
-    pub(super) fn bulk(&self) -> (f64, f64) {
+    pub(super) fn bulk(&self) -> Bulk {
         let (low, high) = (self.quantile(0.05), self.quantile(0.95));
         let (mut mass, mut first) = (0.0, 0.0);
         let common =
@@ -39,7 +45,7 @@ impl Atoms {
         }
         let mean = low + first / mass;
         let second: f64 = common().map(|(loss, weight)| weight * (loss - mean) * (loss - mean)).sum();
-        (mean, 1.3 * libm::sqrt(second / mass))
+        Bulk { center: mean, spread: 1.3 * libm::sqrt(second / mass) }
     }
 
     /// The lowest loss with more than `mass` at or below it.
@@ -109,8 +115,8 @@ impl Atoms {
 /// P-masses in the cells of a grid; index 0 lies below the first edge, the last above the last.
 pub(super) struct Cells {
     mass: Vec<f64>,
-    /// Σ mass·(1 − e^{−u}) from below, u the loss above the cell's lower edge.
-    above: Vec<f64>,
+    /// P − e^g·Q = Σ mass·(1 − e^{−u}) from below, u the loss above the cell's lower edge g.
+    excess: Vec<f64>,
     infinite: f64,
     /// Relative rounding error of a sum.
     slack: f64,
@@ -131,7 +137,7 @@ fn rise(u: f64) -> f64 {
 /// are cut there: that mass counts as infinite.
 pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) -> Cells {
     let count = edges.len();
-    let (mut mass, mut above) = (vec![0.0; count + 1], vec![0.0; count + 1]);
+    let (mut mass, mut excess) = (vec![0.0; count + 1], vec![0.0; count + 1]);
     let square = core::ptr::eq(one, other);
     let allowed = dropped / one.losses.len().max(1) as f64;
     let mut rest = vec![0.0; other.masses.len() + 1];
@@ -152,11 +158,11 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
         let stop = end.max(start);
         infinite += factor * rest[stop];
         let row = Row { loss: *loss, losses: &other.losses[start..stop], masses: &other.masses[start..stop] };
-        row.add(edges, factor, square, &mut mass, &mut above);
+        row.add(edges, factor, square, &mut mass, &mut excess);
     }
     // A product is added to its row's sum for a cell, and that to the cell's: so many additions at most.
     let additions = (one.losses.len() + other.losses.len()) as f64;
-    Cells { mass, above, infinite, slack: (additions + 64.0) * ULP }
+    Cells { mass, excess, infinite, slack: (additions + 64.0) * ULP }
 }
 
 /// One atom's sums with all of another law's.
@@ -167,18 +173,18 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn add(&self, edges: &[f64], factor: f64, square: bool, mass: &mut [f64], above: &mut [f64]) {
+    fn add(&self, edges: &[f64], factor: f64, square: bool, mass: &mut [f64], excess: &mut [f64]) {
         let Some(first) = self.losses.first() else { return };
         let mut cell = edges.partition_point(|edge| *edge <= self.loss + first);
         let mut next = edges.get(cell).copied().unwrap_or(f64::INFINITY);
         let mut low = if cell > 0 { edges[cell - 1] } else { f64::NEG_INFINITY };
-        let (mut cell_mass, mut cell_above) = (0.0, 0.0);
+        let (mut cell_mass, mut cell_excess) = (0.0, 0.0);
         for (j, (other, weight)) in self.losses.iter().zip(self.masses).enumerate() {
             let sum = self.loss + other;
             if sum >= next {
                 mass[cell] += cell_mass;
-                above[cell] += cell_above;
-                (cell_mass, cell_above) = (0.0, 0.0);
+                excess[cell] += cell_excess;
+                (cell_mass, cell_excess) = (0.0, 0.0);
                 while sum >= next {
                     cell += 1;
                     low = next;
@@ -188,10 +194,10 @@ impl Row<'_> {
             let product = if square && j == 0 { 0.5 * factor * weight } else { factor * weight };
             cell_mass += product;
             // Below the first edge and above the last only the mass is used.
-            cell_above += product * rise(sum - low);
+            cell_excess += product * rise(sum - low);
         }
         mass[cell] += cell_mass;
-        above[cell] += cell_above;
+        excess[cell] += cell_excess;
     }
 }
 
@@ -206,7 +212,7 @@ impl Cells {
             let width = high - low;
             let rounding = 8.0 * ULP * (libm::fabs(low) + libm::fabs(high));
             let fifth = libm::pow(width.min(NARROW), 5.0) / 120.0;
-            let rises = self.above[k] * (1.0 + self.slack) + self.mass[k] * (fifth + rounding);
+            let rises = self.excess[k] * (1.0 + self.slack) + self.mass[k] * (fifth + rounding);
             let up = (rises / -libm::expm1(-width) * (1.0 + 8.0 * ULP)).min(self.mass[k]);
             masses[k] += up;
             masses[k - 1] += self.mass[k] - up;
@@ -226,7 +232,7 @@ impl Cells {
         for k in 1..count {
             let (low, high, mass) = (edges[k - 1], edges[k], self.mass[k]);
             let rounding = 8.0 * ULP * (libm::fabs(low) + libm::fabs(high));
-            let share = (self.above[k] * (1.0 - 2.0 * self.slack) / mass - rounding).max(0.0);
+            let share = (self.excess[k] * (1.0 - 2.0 * self.slack) / mass - rounding).max(0.0);
             if mass > 0.0 {
                 let loss = low - libm::log1p(-share.min(1.0 - 1e-9)) * (1.0 - 4.0 * ULP);
                 out.push(loss - 4.0 * ULP * libm::fabs(loss), mass * (1.0 - 2.0 * self.slack));

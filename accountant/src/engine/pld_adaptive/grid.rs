@@ -46,7 +46,7 @@ impl GridShape {
         Self { fineness, highest, offsets }
     }
 
-    /// A grid from `bottom` to `top` for a law that is centred and spread so.
+    /// A grid from `bottom` to `top` for a law of the given centre and spread.
     pub(super) fn edges(&self, center: f64, spread: f64, bottom: f64, top: f64) -> Option<Vec<f64>> {
         let usable = spread > 0.0 && spread.is_finite() && center.is_finite() && bottom < top;
         if !usable {
@@ -84,21 +84,22 @@ impl GridShape {
     }
 }
 
-/// The grid of the convolution of two laws, given the masses that may leave it.
-pub(super) fn edges(
-    one: &Atoms,
-    other: &Atoms,
-    shape: &GridShape,
-    below: f64,
-    above: f64,
-) -> Option<Vec<f64>> {
+/// P-mass that may leave a grid at either end.
+#[derive(Clone, Copy)]
+pub(super) struct Leaving {
+    pub(super) bottom: f64,
+    pub(super) top: f64,
+}
+
+/// The grid of the convolution of two laws.
+pub(super) fn edges(one: &Atoms, other: &Atoms, shape: &GridShape, leaving: Leaving) -> Option<Vec<f64>> {
     let (first, second) = (one.bulk(), other.bulk());
-    let spread = libm::hypot(first.1, second.1);
-    let bottom = one.quantile(0.5 * below) + other.quantile(0.5 * below);
+    let spread = libm::hypot(first.spread, second.spread);
+    let bottom = one.quantile(0.5 * leaving.bottom) + other.quantile(0.5 * leaving.bottom);
+    let highest = one.upper_quantile(0.5 * leaving.top) + other.upper_quantile(0.5 * leaving.top);
     // A sum of two highest points must fall below the last edge, beyond which it would count as infinite.
-    let top = (one.upper_quantile(0.5 * above) + other.upper_quantile(0.5 * above) + 1e-2 * spread)
-        .min(shape.highest);
-    shape.edges(first.0 + second.0, spread, bottom, top.max(bottom + spread))
+    let top = (highest + 1e-2 * spread).min(shape.highest);
+    shape.edges(first.center + second.center, spread, bottom, top.max(bottom + spread))
 }
 
 /// Middles of the cells, and the outermost edges: cells around the points.

@@ -23,7 +23,7 @@ use crate::dominating_pair::chernoff::ChernoffBound;
 use crate::dominating_pair::{DominatingPair, Factor, Law, MixturePair};
 use crate::{Bounds, Result};
 use atoms::{Atoms, Rounding};
-use grid::GridShape;
+use grid::{GridShape, Leaving};
 
 /// Growth of neighbouring distances from the bulk where it matters most: at first, at the finest, and if that is not enough.
 const RATIO: f64 = 0.08;
@@ -178,6 +178,11 @@ struct LeftOut {
 }
 
 impl LeftOut {
+    /// Both, for a law of `count` uses.
+    fn leaving(&self, count: f64) -> Leaving {
+        Leaving { bottom: self.bottom(count), top: self.top(count) }
+    }
+
     /// P-mass that a law of `count` uses may send to an infinite loss.
     fn top(&self, count: f64) -> f64 {
         (1e-6 * self.delta * count / self.uses).max(1e-300)
@@ -196,7 +201,7 @@ fn join(
     shape: &GridShape,
     budget: &LeftOut,
 ) -> Option<Composed> {
-    let edges = grid::edges(&one.upper, &other.upper, shape, budget.bottom(count), budget.top(count))?;
+    let edges = grid::edges(&one.upper, &other.upper, shape, budget.leaving(count))?;
     let dropped = 0.3 * budget.top(count);
     let upper = atoms::convolve(&one.upper, &other.upper, &edges, dropped).split(&edges);
     let middles = grid::middles(&edges);

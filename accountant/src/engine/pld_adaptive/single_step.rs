@@ -30,7 +30,7 @@ pub(super) fn discrete(pair: &DiscretePair, shape: &GridShape, budget: &LeftOut)
     for outcome in pair.outcomes() {
         outcomes.push(outcome.loss, outcome.mass);
     }
-    let edges = grid::edges(&nothing, &outcomes, shape, budget.bottom(1.0), budget.top(1.0))?;
+    let edges = grid::edges(&nothing, &outcomes, shape, budget.leaving(1.0))?;
     let middles = middles(&edges);
     let dropped = 0.3 * budget.top(1.0);
     Some(Composed {
@@ -61,7 +61,7 @@ impl<'a> Part<'a> {
         shape: &GridShape,
         budget: &LeftOut,
     ) -> Option<Self> {
-        let (far_p, far_q) = pair.reach();
+        let (far_p, far_q) = pair.largest_shifts();
         let left = -far_q - pair.sigma() * normal::isf(budget.bottom(1.0));
         let right = (far_p + pair.sigma() * normal::isf(budget.top(1.0))).min(pair.locate(shape.highest));
         let usable = left < right && left.is_finite() && right.is_finite();
@@ -112,8 +112,8 @@ fn upper_law(parts: &[Part<'_>], edges: &[f64]) -> Atoms {
         part.for_cells(edges, |index, from, to| {
             let (low, width) = (edges[index], edges[index + 1] - edges[index]);
             let cell = quadrature.cell(from, to, low, width);
-            points[index] += probability * (cell.below + cell.slack) / libm::expm1(width);
-            points[index + 1] += probability * (cell.above + cell.slack) / -libm::expm1(-width);
+            points[index] += probability * (cell.deficit + cell.slack) / libm::expm1(width);
+            points[index + 1] += probability * (cell.excess + cell.slack) / -libm::expm1(-width);
         });
     }
     for (loss, mass) in edges.iter().zip(points) {
@@ -135,7 +135,7 @@ fn lower_law(parts: &[Part<'_>], edges: &[f64]) -> Atoms {
             let (low, width) = (middles[index], middles[index + 1] - middles[index]);
             let cell = quadrature.cell(from, to, low, width);
             cells[index].0 += probability * cell.mass;
-            cells[index].1 += probability * (cell.above - cell.slack);
+            cells[index].1 += probability * (cell.excess - cell.slack);
         });
     }
     let mut lower = Atoms::default();

@@ -29,7 +29,7 @@ pub(super) struct Cells {
 impl Cells {
     /// Cuts `pair` at grid distance `step`, leaving out about `tail` of P on either end.
     fn of_mixture(pair: &MixturePair, step: f64, tail: f64) -> Option<Self> {
-        let (far_p, far_q) = pair.reach();
+        let (far_p, far_q) = pair.largest_shifts();
         let sigma = pair.sigma();
         let reach = crate::normal::isf(tail) * sigma;
         let (first, last) = (-far_q - reach, far_p + reach);
@@ -125,7 +125,7 @@ impl Cells {
     pub(super) fn split(&self) -> Vec<f64> {
         let (up, down) = (-libm::expm1(-self.step), libm::expm1(self.step));
         let mut masses = vec![0.0; self.points()];
-        let whole = |cell: &Cell| ((cell.above + cell.slack) / up, (cell.below + cell.slack) / down);
+        let whole = |cell: &Cell| ((cell.excess + cell.slack) / up, (cell.deficit + cell.slack) / down);
         let mut place = |cell: &Cell, index: usize| {
             let (higher, lower) = whole(cell);
             masses[index] += lower;

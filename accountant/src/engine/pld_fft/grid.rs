@@ -37,7 +37,7 @@ fn sketch_of_discrete(pair: &DiscretePair, order: f64, uses: f64) -> Vec<(f64, f
 /// Losses above the lowest and their weights under the law tilted by (P/Q)^s: enough nodes to choose a grid by, not to
 /// answer from.
 fn sketch_of_mixture(pair: &MixturePair, s: f64, uses: f64) -> Vec<(f64, f64)> {
-    let (p, q) = pair.reach();
+    let (p, q) = pair.largest_shifts();
     let sigma = pair.sigma();
     let (left, right) = (-q - FOLLOWED * sigma, ((s * p).max(p) + FOLLOWED * sigma).min(pair.cut()));
     let lowest = pair.loss(left);

@@ -18,7 +18,7 @@ pub(super) fn merge(cells: &Cells) -> Vec<f64> {
     let mut reach = count;
     for point in (1..count).rev() {
         let cell = &cells.outer[point];
-        let mut surplus = left[point] * (cell.above - cell.slack).max(0.0);
+        let mut surplus = left[point] * (cell.excess - cell.slack).max(0.0);
         let mut mass = left[point] * cell.mass;
         left[point] = 0.0;
         reach = reach.min(point);
@@ -26,7 +26,7 @@ pub(super) fn merge(cells: &Cells) -> Vec<f64> {
         while surplus > 0.0 && source > 0 {
             let lower = &cells.outer[source - 1];
             let apart = point - source;
-            let deficit = (lower.below + lower.slack) * (1.0 + grow(apart)) + lower.mass * grow(apart);
+            let deficit = (lower.deficit + lower.slack) * (1.0 + grow(apart)) + lower.mass * grow(apart);
             let wanted = if deficit > 0.0 { surplus / deficit } else { f64::INFINITY };
             if wanted < left[source - 1] {
                 mass += wanted * lower.mass;
