@@ -20,7 +20,7 @@ const ENGINES: [(&Entry, usize); 10] = [
     (&INVERSION, 9),
     (&PLD_FFT_SHORT, 9),
     (&PLD_FFT, 11),
-    (&PLD_ADAPTIVE_COARSE, 11),
+    (&PLD_ADAPTIVE_COARSE, 6),
     (&PLD_ADAPTIVE, 11),
     (&TRUNCATION_COUNTS, 0),
 ];
