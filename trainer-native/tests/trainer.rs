@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
-use mechanisms::{PrivacyRng, Purpose, TestRng};
+use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use serde_json::json;
 use trainer_native::data::Example;
+use trainer_native::dp::{DpStep, PlainStep};
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::NamedTensor;
-use trainer_native::train::{DpStep, PlainStep, TrainError, Trainer};
+use trainer_native::train::{TrainError, Trainer};
 
 fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex> {
     let model =
@@ -31,7 +32,7 @@ fn lot(step: u64) -> Vec<Example> {
 
 fn private_step(trainer: &mut Trainer<Flex>, step: u64) {
     let figures = DpStep {
-        noise_multiplier: 0.7,
+        noise: GaussianMechanism::new(0.7).unwrap(),
         l2_clip_norm: 0.5,
         expected_batch_size: 6.0,
         learning_rate: 1e-2,
@@ -123,7 +124,7 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
     let mut trainer = trainer(&json!({ "adamw": {} }), 4);
     let before = bits(&trainer.state());
     let good = DpStep {
-        noise_multiplier: 1.0,
+        noise: GaussianMechanism::new(1.0).unwrap(),
         l2_clip_norm: 1.0,
         expected_batch_size: 6.0,
         learning_rate: 1e-3,
@@ -138,11 +139,7 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
     let unknown = trainer.dp_step(&[Example::causal(&[1, 40])], good, &rng).unwrap_err().to_string();
     assert!(unknown.contains("example 0") && !unknown.contains("40"), "{unknown}");
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        for figures in [
-            DpStep { noise_multiplier: bad, ..good },
-            DpStep { l2_clip_norm: bad, ..good },
-            DpStep { expected_batch_size: bad, ..good },
-        ] {
+        for figures in [DpStep { l2_clip_norm: bad, ..good }, DpStep { expected_batch_size: bad, ..good }] {
             assert!(trainer.dp_step(&lot(1), figures, &rng).is_err());
         }
     }

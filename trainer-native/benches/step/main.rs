@@ -15,13 +15,14 @@ use std::io::Write;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use mechanisms::TestRng;
+use mechanisms::{GaussianMechanism, TestRng};
 use request::Request;
 use settings::Setting;
 use trainer_native::data::Example;
 use trainer_native::device::{OnDevice, on_device};
+use trainer_native::dp::{DpStep, PlainStep};
 use trainer_native::nn::Kernels;
-use trainer_native::train::{DpStep, PlainStep, TrainError, Trainer};
+use trainer_native::train::{TrainError, Trainer};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -142,7 +143,8 @@ fn step<B: Kernels>(
     let Some(step) = private else {
         return trainer.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
     };
-    let step = DpStep { noise_multiplier: 1.0, l2_clip_norm: 1.0, expected_batch_size, learning_rate, step };
+    let noise = GaussianMechanism::new(1.0)?;
+    let step = DpStep { noise, l2_clip_norm: 1.0, expected_batch_size, learning_rate, step };
     trainer.dp_step(lot, step, &TestRng::from_seed(0))
 }
 

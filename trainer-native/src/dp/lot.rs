@@ -1,45 +1,40 @@
-//! The sampled examples of a step, worked off in micro-batches of one fixed shape.
+//! The sampled examples of a step, and the micro-batches in which they are computed.
 
-use super::{ClippedSum, fold_in_order};
-use crate::model::{Batch, Example, Shape};
+use std::ops::Add;
+
+use super::Reduce;
+use crate::data::Example;
+use crate::model::{Batch, Shape};
 use crate::nn::{Kernels, Weights};
 use crate::tensor::Backend;
 
-/// A lot of any size, empty included, and how it is cut. The cut only schedules work.
+/// The lot of a step: one example of each sampled unit. It may be empty.
+///
+/// How it is cut into micro-batches affects speed and memory only.
 pub struct Lot<'a, B: Backend> {
-    /// One example a sampled unit.
+    /// The sampled examples.
     pub examples: &'a [Example],
-    /// Rows of a micro-batch; the last one is padded to it.
+    /// Rows of a micro-batch; the last one is padded.
     pub physical_batch: usize,
     /// Shape of a micro-batch's rows.
     pub shape: Shape,
-    /// Whether blocks of layers are computed again for the backward pass, for less memory: the same sums.
+    /// Whether the backward pass recomputes activations block by block.
     pub recompute: bool,
-    /// Where tensors live.
+    /// Device of the tensors.
     pub device: &'a B::Device,
 }
 
 impl<B: Kernels> Lot<'_, B> {
-    /// Sum over the micro-batches, in their order, of what `part` makes of each.
-    pub(super) fn sum(
+    /// The sum over the micro-batches, in their order, of what `of_micro_batch` computes; `None` for an empty lot.
+    pub(super) fn sum<T: Add<Output = T> + Send>(
         &self,
         weights: &Weights<B>,
-        l2_clip_norm: f64,
-        part: impl Fn(&Weights<B>, Batch<B>) -> ClippedSum<B> + Sync,
-    ) -> ClippedSum<B> {
-        let pieces: Vec<&[Example]> = self.examples.chunks(self.physical_batch).collect();
-        let work = |weights: &Weights<B>, piece: &&[Example]| {
-            part(weights, Batch::new(piece, self.physical_batch, self.shape, weights.dtype(), self.device))
-        };
-        let workers = B::workers().min(pieces.len()).max(1);
-        let join = |sum: Option<ClippedSum<B>>, part| {
-            Some(match sum {
-                Some(sum) => sum.join(part),
-                None => part,
-            })
-        };
-        let sum = fold_in_order(&pieces, vec![weights.clone(); workers], work, None, join);
-        let zero = || ClippedSum::zero(weights.specs(), l2_clip_norm, weights.dtype(), self.device);
-        sum.unwrap_or_else(zero)
+        of_micro_batch: impl Fn(&Weights<B>, Batch<B>) -> T + Sync,
+    ) -> Option<T> {
+        let micro_batches: Vec<&[Example]> = self.examples.chunks(self.physical_batch).collect();
+        Reduce::on_threads(B::workers()).sum(&micro_batches, weights, |weights, examples| {
+            let Self { physical_batch, shape, device, .. } = *self;
+            of_micro_batch(weights, Batch::new(examples, physical_batch, shape, weights.dtype(), device))
+        })
     }
 }

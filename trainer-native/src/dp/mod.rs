@@ -1,27 +1,40 @@
-//! Differentially private gradients: records → per-example norms → clipped sum → noise.
+//! Differentially private gradients: [`step`] is one step of DP-SGD.
 //!
-//! Types carry the state: [`ClippedSum`] inside [`mechanisms::Bounded`] inside nothing but [`PrivateGradient`] reaches
-//! an optimizer.
+//! The types force the order of a step, and each move consumes the value before: [`PerExampleGrads`] → [`ClippedSum`] →
+//! [`mechanisms::Bounded`] → [`PrivateGradient`]. An optimizer takes nothing else, except the [`BaselineGradient`] of a
+//! run that is marked as not private.
 //!
 //! # References
-//! Abadi et al. 2016, <https://arxiv.org/abs/1607.00133>; norms without per-example gradients: Bu et al. 2023,
+//! Abadi et al. 2016, <https://arxiv.org/abs/1607.00133>. Norms without per-example gradients: Bu et al. 2023,
 //! "Differentially private optimization on large model at small cost", <https://arxiv.org/abs/2210.00038>.
 
+mod adaptive;
+mod baseline;
 mod clip;
+mod gradients;
 mod lot;
 mod noise;
 mod norms;
+mod reduce;
 mod step;
-mod workers;
+mod sum;
 
-pub use clip::{ClippedSum, clip};
-pub use lot::Lot;
-pub use noise::{BaselineGradient, PrivateGradient, privatize};
-pub use norms::{PerExampleNorms, per_example_norms};
+pub use baseline::PlainStep;
+pub(crate) use baseline::plain_gradient;
+pub(crate) use clip::ClippedSum;
+pub(crate) use gradients::PerExampleGrads;
+pub(crate) use lot::Lot;
+pub(crate) use noise::add_noise_and_average;
+pub use noise::{BaselineGradient, PrivateGradient};
+pub(crate) use reduce::Reduce;
+pub use step::DpStep;
+pub(crate) use step::{TrainingData, private_gradient};
+
 #[cfg(test)]
-pub(crate) use step::clipped_sum;
-pub use step::{DpStep, PlainStep, dp_gradient, plain_gradient};
-pub use workers::fold_in_order;
+pub(crate) use {
+    reference::{clip, per_example_norms},
+    step::clipped_sum,
+};
 
 #[cfg(all(test, feature = "wgpu"))]
 mod device_tests;

@@ -3,6 +3,7 @@
 use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
 
 use super::ClippedSum;
+use super::sum::GradSum;
 use crate::nn::{Kernels, NoiseSource};
 use crate::tensor::{Tensor, to_host_f64};
 
@@ -43,8 +44,8 @@ impl<B: Kernels> PrivateGradient<B> {
 }
 
 impl<B: Kernels> BaselineGradient<B> {
-    pub(super) fn mean(sum: ClippedSum<B>, divisor: f64) -> Self {
-        Self(sum.parts.into_iter().map(|part| part / divisor).collect())
+    pub(super) fn mean(sum: GradSum<B>, divisor: f64) -> Self {
+        Self(sum.0.into_iter().map(|part| part / divisor).collect())
     }
 
     /// Flat tensors in the order of the parameters.
@@ -85,7 +86,7 @@ impl<R: PrivacyRng> NoiseSource for GradientNoise<'_, R> {
 /// Noise of parameter t comes from the stream (gradient noise, `step`, t), drawn on the host in f64 and rounded to f32, or
 /// by a graphics processor from the same words. An element's noise is addressed by its place in the stream, so it does
 /// not depend on which thread draws it.
-pub fn privatize<B: Kernels>(
+pub(crate) fn add_noise_and_average<B: Kernels>(
     sum: Bounded<ClippedSum<B>>,
     mechanism: &GaussianMechanism,
     expected_batch_size: f64,
@@ -94,10 +95,10 @@ pub fn privatize<B: Kernels>(
 ) -> PrivateGradient<B> {
     let noise_std = mechanism.std(&sum) / expected_batch_size;
     let noisy = mechanism.privatize_with(sum, |sum, std| {
-        for (index, part) in sum.parts.iter_mut().enumerate() {
+        for (index, part) in sum.sum.0.iter_mut().enumerate() {
             let noise = GradientNoise { rng, step, index: index as u32, std };
             part.inplace(|part| B::add_and_divide(part, &noise, expected_batch_size));
         }
     });
-    PrivateGradient { parts: noisy.parts, noise_std }
+    PrivateGradient { parts: noisy.sum.0, noise_std }
 }

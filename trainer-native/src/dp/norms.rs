@@ -3,43 +3,30 @@
 use crate::nn::{GradRecord, Kernels, ParamId};
 use crate::tensor::{Tensor, to_host_f64};
 
-/// The L2 norm of each example's whole gradient. Private: it has no way out but [`super::clip`].
-pub struct PerExampleNorms(pub(super) Vec<f64>);
+/// The L2 norm of each example's gradient. Private: clip factors are computed from it, and nothing else.
+pub(super) struct PerExampleNorms(pub(super) Vec<f64>);
 
-#[cfg(test)]
-impl PerExampleNorms {
-    /// The norms themselves.
-    pub(crate) fn for_tests(&self) -> &[f64] {
-        &self.0
-    }
-}
-
-/// Squares of single-precision sums may come out a little low; this factor covers it, so that a clipped gradient is
-/// never longer than the bound.
+/// A square computed in single precision may come out slightly low. This factor covers the error, so that a clipped
+/// gradient is never longer than the clip norm.
 const ROUND_UP: f64 = 1.0 + 1e-5;
 
-/// Norms over all parameters of all records, rounded up.
-pub fn per_example_norms<B: Kernels>(records: &[GradRecord<B>]) -> PerExampleNorms {
-    norms(&squares(records))
-}
+/// For each parameter, each example's squared norm of its gradient: `[batch]`.
+pub(super) type SquaredNorms<B> = Vec<(ParamId, Tensor<B, 1>)>;
 
-/// Each example's squared norm of its gradient of a parameter; `[batch]`, so far smaller than the record itself.
-pub(super) type Squares<B> = Vec<(ParamId, Tensor<B, 1>)>;
-
-/// Those of all records.
-pub(super) fn squares<B: Kernels>(records: &[GradRecord<B>]) -> Squares<B> {
-    records.iter().map(|record| (record.param(), squared_norms(record))).collect()
+/// The squared norms of all records.
+pub(super) fn squared_norms<B: Kernels>(records: &[GradRecord<B>]) -> SquaredNorms<B> {
+    records.iter().map(|record| (record.param(), squared_norm(record))).collect()
 }
 
 /// Norms over all parameters, rounded up.
-pub(super) fn norms<B: Kernels>(squares: &Squares<B>) -> PerExampleNorms {
+pub(super) fn norms<B: Kernels>(squares: &SquaredNorms<B>) -> PerExampleNorms {
     let total = squares.iter().map(|(_, part)| part.clone()).reduce(|sum, part| sum + part);
     rounded_up(total.map_or_else(Vec::new, to_host_f64))
 }
 
-/// Norms over the parameters of each of `groups` groups, rounded up; `group` says to which a parameter belongs.
+/// Norms over the parameters of each group, rounded up; `group` gives the group of a parameter, below `groups`.
 pub(super) fn norms_by_group<B: Kernels>(
-    squares: &Squares<B>,
+    squares: &SquaredNorms<B>,
     groups: usize,
     group: impl Fn(ParamId) -> usize,
 ) -> Vec<PerExampleNorms> {
@@ -61,7 +48,7 @@ fn rounded_up(squares: Vec<f64>) -> PerExampleNorms {
 ///
 /// # Shapes
 /// - output: `[batch]`
-fn squared_norms<B: Kernels>(record: &GradRecord<B>) -> Tensor<B, 1> {
+fn squared_norm<B: Kernels>(record: &GradRecord<B>) -> Tensor<B, 1> {
     match record {
         GradRecord::Explicit { grads, .. } => B::dots(grads.clone(), grads.clone()),
         GradRecord::Product { input, grad, .. } => B::product_squares(input.clone(), grad.clone()),

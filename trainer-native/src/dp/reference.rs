@@ -1,11 +1,13 @@
 //! The oracle: one example at a time, its whole gradient in memory, clipped and summed in double precision.
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
+use plan::Clipping;
 
-use super::ClippedSum;
-use super::clip::Sums;
+use super::gradients::plain_sum;
+use super::norms::{norms, squared_norms};
+use super::{ClippedSum, PerExampleGrads};
 use crate::model::{Batch, Example, Network};
-use crate::nn::{Kernels, Weights};
+use crate::nn::{GradRecord, Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, from_host, to_host_f64};
 
 /// The gradient of one example's loss, all parameters in one vector, from a batch of that example alone.
@@ -17,9 +19,7 @@ pub fn single_gradient<B: Kernels>(
 ) -> Vec<f64> {
     let examples = std::slice::from_ref(example);
     let batch = Batch::new(examples, 1, model.shape(), weights.dtype(), device);
-    let mut sums = Sums::new(weights.specs());
-    sums.add(model.records(weights, batch), None);
-    flatten(sums.plain())
+    plain_sum(model, weights, batch, false).0.into_iter().flat_map(to_host_f64).collect()
 }
 
 /// Clipped sum over a lot by the definition.
@@ -38,6 +38,21 @@ pub fn clipped_sum_by_loop<B: Kernels>(
         sum.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += factor * value);
     }
     sum
+}
+
+/// The norms of each example, from the records of a backward pass.
+pub fn per_example_norms<B: Kernels>(records: &[GradRecord<B>]) -> Vec<f64> {
+    norms(&squared_norms(records)).0
+}
+
+/// The clipped sum of the first `examples` rows, from the records of a backward pass.
+pub fn clip<B: Kernels>(
+    records: Vec<GradRecord<B>>,
+    examples: usize,
+    l2_clip_norm: f64,
+    specs: &[ParamSpec],
+) -> ClippedSum<B> {
+    PerExampleGrads::of_records(records, examples, specs).clip_and_sum(Clipping::Flat, l2_clip_norm)
 }
 
 /// The same values on every device, far enough from the model's start that no gradient is small by accident.
@@ -70,7 +85,7 @@ pub fn median_norm<B: Kernels>(
 
 /// All parts in one vector.
 pub fn flatten<B: Kernels>(sum: ClippedSum<B>) -> Vec<f64> {
-    sum.parts.into_iter().flat_map(to_host_f64).collect()
+    sum.sum.0.into_iter().flat_map(to_host_f64).collect()
 }
 
 /// L2 norm.

@@ -72,8 +72,7 @@ where
         let output = (self.forward)(&mut pass, from);
         pass.seed(output, |_| probe.clone());
         pass.backward(&mut |part| records.extend(part));
-        let norms = per_example_norms(&records);
-        let sum = flatten(clip(records, norms, input.dims()[0], bound, weights.specs()));
+        let sum = flatten(clip(records, input.dims()[0], bound, weights.specs()));
         (input_grad.into_inner().unwrap(), sum)
     }
 

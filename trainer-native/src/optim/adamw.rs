@@ -1,7 +1,7 @@
 //! Adam with decoupled weight decay.
 
 use super::moments::{Moments, bias};
-use super::{Descent, StateTensor, is_matrix};
+use super::{OptimizerGradient, StateTensor, is_matrix};
 use crate::nn::{AdamStep, Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
@@ -28,7 +28,12 @@ impl<B: Kernels> AdamW<B> {
         Self { settings, moments: Moments::zero(specs, device), noise: 0.0, device: device.clone(), steps: 0 }
     }
 
-    pub(super) fn step(&mut self, weights: &mut Weights<B>, gradient: Descent<B>, learning_rate: f64) {
+    pub(super) fn step(
+        &mut self,
+        weights: &mut Weights<B>,
+        gradient: OptimizerGradient<B>,
+        learning_rate: f64,
+    ) {
         self.steps += 1;
         let plan::AdamW { beta1, beta2, epsilon, weight_decay, .. } = self.settings;
         let floor = self.settings.dp_bias_correction.as_ref().map(|correction| correction.floor);

@@ -18,20 +18,20 @@ use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host};
 
 /// A gradient that an optimizer may see: noised, or of a run that never claimed privacy.
-pub struct Descent<B: Kernels> {
+pub struct OptimizerGradient<B: Kernels> {
     parts: Vec<Tensor<B, 1>>,
     /// Variance of the noise in each element; 0 in a baseline.
     noise_variance: f64,
 }
 
-impl<B: Kernels> From<PrivateGradient<B>> for Descent<B> {
+impl<B: Kernels> From<PrivateGradient<B>> for OptimizerGradient<B> {
     fn from(gradient: PrivateGradient<B>) -> Self {
         let noise_variance = gradient.noise_std() * gradient.noise_std();
         Self { parts: gradient.into_parts(), noise_variance }
     }
 }
 
-impl<B: Kernels> From<BaselineGradient<B>> for Descent<B> {
+impl<B: Kernels> From<BaselineGradient<B>> for OptimizerGradient<B> {
     fn from(gradient: BaselineGradient<B>) -> Self {
         Self { parts: gradient.into_parts(), noise_variance: 0.0 }
     }
@@ -68,7 +68,12 @@ impl<B: Kernels> Optimizer<B> {
     }
 
     /// Moves the weights one step against the gradient.
-    pub fn step(&mut self, weights: &mut Weights<B>, gradient: impl Into<Descent<B>>, learning_rate: f64) {
+    pub fn step(
+        &mut self,
+        weights: &mut Weights<B>,
+        gradient: impl Into<OptimizerGradient<B>>,
+        learning_rate: f64,
+    ) {
         let gradient = gradient.into();
         match self {
             Self::AdamW(adamw) => adamw.step(weights, gradient, learning_rate),

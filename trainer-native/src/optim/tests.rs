@@ -47,7 +47,7 @@ fn distance(settings: &plan::Optimizer, name: &str, resumed: usize) -> f64 {
             fresh.restore(optimizer.steps(), saved);
             optimizer = fresh;
         }
-        let gradient = Descent { parts: tensors(gradient), noise_variance: 0.0 };
+        let gradient = OptimizerGradient { parts: tensors(gradient), noise_variance: 0.0 };
         optimizer.step(&mut weights, gradient, vectors["rates"][step].as_f64().unwrap());
         for (value, want) in weights.values().iter().zip(vectors[name][step].as_array().unwrap()) {
             let want = want.as_array().unwrap().iter().map(|x| x.as_f64().unwrap());
@@ -112,10 +112,10 @@ fn the_bias_correction_takes_the_noises_variance_out_and_survives_a_save() {
             let sum = ClippedSum::<Flex>::zero(&specs, 3.0, FloatDType::F32, &DEVICE).bounded().unwrap();
             let mechanism = GaussianMechanism::new(1.0).unwrap();
             let noise = privatize(sum, &mechanism, 30.0, step, &TestRng::from_seed(9));
-            let mut descent = Descent::from(noise);
-            descent.parts = descent.parts.into_iter().map(|part| part + 0.1).collect();
+            let mut gradient = OptimizerGradient::from(noise);
+            gradient.parts = gradient.parts.into_iter().map(|part| part + 0.1).collect();
             let before = weights.values()[0].clone();
-            optimizer.step(&mut weights, descent, 1.0);
+            optimizer.step(&mut weights, gradient, 1.0);
             if step == 399 {
                 return to_host_f64((before - weights.values()[0].clone()).mean())[0];
             }

@@ -27,7 +27,7 @@ pub(super) fn finished_model<B: Kernels>(
     let eos = end_of_text(&run.tokenizer)?;
     config["eos_token_id"] = json!(eos);
     config["pad_token_id"] = json!(run.tokenizer.pad_id());
-    match run.batches.objective.generation() {
+    match run.data.objective.generation() {
         Generation::Continuation => config["bos_token_id"] = json!(eos),
         Generation::FromDecoder { start } => config["decoder_start_token_id"] = json!(start),
         Generation::None => {}

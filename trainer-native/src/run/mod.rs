@@ -1,6 +1,5 @@
 //! A run: prepare → train → finish.
 
-mod batches;
 mod finish;
 mod monitor;
 mod prepare;
@@ -58,8 +57,8 @@ fn train<B: Kernels>(
     let mut monitor = Monitor::start(plan, store.steps_done(), end);
     for step in store.steps_done()..end {
         store.reserve_step(step)?;
-        let examples = prepared.batches.sample(plan, step, rng)?;
-        prepared.trainer.step(plan, step, store.is_protected(), &examples, rng)?;
+        let lot = prepared.data.sample_lot(plan, step, rng)?;
+        prepared.trainer.step(plan, step, store.is_protected(), &lot, rng)?;
         monitor.after_step(step + 1, prepared, store)?;
         let is_last = step + 1 == end;
         let interrupted = stop::requested() && !is_last;

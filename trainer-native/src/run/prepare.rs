@@ -3,10 +3,10 @@
 use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
 
-use super::batches::Batches;
 use super::request::Job;
 use crate::data::{self, Dataset, Sampler, UnitText, Units};
 use crate::device::check_precision;
+use crate::dp::TrainingData;
 use crate::eval::{Evaluation, HeldOut};
 use crate::nn::Kernels;
 use crate::objective::Objective;
@@ -41,7 +41,7 @@ impl Inputs {
 /// A run that is ready for its first step, or for the step after its checkpoint.
 pub(super) struct Prepared<B: Kernels> {
     pub tokenizer: Tokenizer,
-    pub batches: Batches,
+    pub data: TrainingData,
     pub trainer: Trainer<B>,
     /// The plan's public evaluation text, if it has any.
     held_out: Option<HeldOut>,
@@ -85,8 +85,8 @@ impl<B: Kernels> Prepared<B> {
             ));
         }
         job.check_interrupt()?;
-        let batches = Batches { sampler: Sampler::default(), dataset, objective };
-        Ok(Self { tokenizer, batches, trainer, held_out, end })
+        let data = TrainingData { sampler: Sampler::default(), dataset, objective };
+        Ok(Self { tokenizer, data, trainer, held_out, end })
     }
 
     /// Figures of the current weights on the held-out text, if there is any.

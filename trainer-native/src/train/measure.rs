@@ -2,7 +2,7 @@
 
 use super::{TrainError, Trainer};
 use crate::data::Example;
-use crate::dp::fold_in_order;
+use crate::dp::Reduce;
 use crate::model::{Batch, Shape};
 use crate::nn::{Kernels, Weights};
 use crate::tensor::{Int, Tensor, to_host, to_host_f64};
@@ -86,18 +86,19 @@ impl<B: Kernels> Trainer<B> {
         examples: &[Example],
         part: impl Fn(&Weights<B>, Batch<B>, &[Example]) -> Vec<T> + Sync,
     ) -> Result<Vec<T>, TrainError> {
-        let lot = self.lot(examples)?;
-        let pieces: Vec<&[Example]> = examples.chunks(lot.physical_batch).collect();
+        self.check_examples(examples)?;
+        let pieces: Vec<&[Example]> = examples.chunks(self.physical_batch).collect();
         let work = |weights: &Weights<B>, piece: &&[Example]| {
-            let batch = Batch::new(piece, lot.physical_batch, lot.shape, weights.dtype(), lot.device);
+            let shape = self.model.shape();
+            let batch = Batch::new(piece, self.physical_batch, shape, weights.dtype(), &self.device);
             part(weights, batch, piece)
         };
-        let contexts = vec![self.measured_weights(); B::workers().min(pieces.len()).max(1)];
         let join = |mut all: Vec<T>, part: Vec<T>| {
             all.extend(part);
             all
         };
-        Ok(fold_in_order(&pieces, contexts, work, Vec::with_capacity(examples.len()), join))
+        let all = Vec::with_capacity(examples.len());
+        Ok(Reduce::on_threads(B::workers()).fold(&pieces, &self.measured_weights(), work, all, join))
     }
 
     /// Each example's own part of what there is for every target of a batch, padding left out.
@@ -145,7 +146,7 @@ impl<B: Kernels> Trainer<B> {
             decoder: shape.decoder.map(|_| example.decoder_input.len()),
             gathered: shape.gathered.map(|_| example.positions.len()),
         };
-        self.lot(examples)?;
+        self.check_examples(examples)?;
         if shape.input == 0 || shape.targets() == 0 {
             return Err(TrainError::Example { index: 0, problem: "is empty" });
         }

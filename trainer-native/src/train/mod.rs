@@ -7,14 +7,13 @@ mod state;
 use mechanisms::{PrivacyRng, Stream};
 use plan::CertifiedPlan;
 
-pub use crate::dp::{DpStep, PlainStep};
 pub use error::TrainError;
 pub use measure::Prediction;
 
 use crate::data::Example;
 use crate::device;
 use crate::disclosure::Private;
-use crate::dp::{Lot, dp_gradient, plain_gradient};
+use crate::dp::{DpStep, Lot, PlainStep, plain_gradient, private_gradient};
 use crate::model::{ModelError, Network};
 use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::optim::{Optimizer, learning_rate};
@@ -34,10 +33,6 @@ pub struct Trainer<B: Kernels> {
     recompute: bool,
     device: B::Device,
 }
-
-/// Range of an adaptive clip norm, so that noise can be scaled by it.
-const SMALLEST_CLIP_NORM: f32 = 1e-12;
-const LARGEST_CLIP_NORM: f32 = 1e12;
 
 impl<B: Kernels> Trainer<B> {
     /// Builds the model and draws its initial weights from `init`.
@@ -89,7 +84,7 @@ impl<B: Kernels> Trainer<B> {
         Self { weights: self.weights.precision(precision), ..self }
     }
 
-    /// Takes a plan's step on its examples: with clipping and noise if the run is `protected`, else without.
+    /// Takes a plan's step on its lot: with clipping and noise if the run is `protected`, else without.
     ///
     /// # Errors
     /// As [`Trainer::dp_step`]; [`TrainError::Step`] if the plan has no such step.
@@ -98,23 +93,22 @@ impl<B: Kernels> Trainer<B> {
         plan: &CertifiedPlan,
         step: u64,
         protected: bool,
-        examples: &Private<Vec<Example>>,
+        lot: &Private<Vec<Example>>,
         rng: &impl PrivacyRng,
     ) -> Result<(), TrainError> {
         let phase = plan.phase(step).ok_or(TrainError::Step { step })?;
         let training = plan.plan().training();
         let learning_rate = learning_rate(&training.learning_rate, step, plan.total_steps());
         let expected_batch_size = phase.expected_batch_size as f64;
-        let examples = examples.for_mechanism();
+        let lot = lot.for_mechanism();
         if !protected {
-            return self.plain_step(examples, PlainStep { expected_batch_size, learning_rate });
+            return self.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
         }
-        let (noise_multiplier, l2_clip_norm) = (phase.noise_multiplier(), training.l2_clip_norm);
-        let figures = DpStep { noise_multiplier, l2_clip_norm, expected_batch_size, learning_rate, step };
-        self.dp_step(examples, figures, rng)
+        let (noise, l2_clip_norm) = (phase.mechanism.noise(), training.l2_clip_norm);
+        self.dp_step(lot, DpStep { step, noise, l2_clip_norm, expected_batch_size, learning_rate }, rng)
     }
 
-    /// Takes one private step on the sampled examples, one a unit. Without examples it is a step of noise alone.
+    /// Takes one private step on a sampled lot. On an empty lot it is a step of noise alone.
     ///
     /// # Errors
     /// For figures out of range and examples that do not fit the model; the weights are then unchanged.
@@ -125,21 +119,18 @@ impl<B: Kernels> Trainer<B> {
         step: DpStep,
         rng: &impl PrivacyRng,
     ) -> Result<(), TrainError> {
-        check_positive("noise_multiplier", step.noise_multiplier)?;
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(examples)?;
         let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
-        let (gradient, next) = dp_gradient(&self.model, &self.weights, &lot, &step, self.clipping, rng)?;
-        // Rounded as the checkpoint stores it, so that a resumed run continues from the same figure.
-        self.adapted_clip_norm =
-            next.map(|next| f64::from((next as f32).clamp(SMALLEST_CLIP_NORM, LARGEST_CLIP_NORM)));
+        let (gradient, next) = private_gradient(&self.model, &self.weights, &lot, &step, self.clipping, rng)?;
+        self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
     }
 
-    /// Takes one step of the non-private baseline: the same computation without norms, clipping and noise.
+    /// Takes one step of the baseline.
     ///
     /// # Errors
     /// As [`Trainer::dp_step`].
@@ -181,16 +172,20 @@ impl<B: Kernels> Trainer<B> {
         self.model.hf_config()
     }
 
-    /// Checks the examples against the model's shape.
+    /// The lot of these examples, if they fit the model.
     fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
-        let (shape, vocab_size) = (self.model.shape(), self.model.vocab_size());
-        for (index, example) in examples.iter().enumerate() {
-            if let Some(problem) = shape.problem(example, vocab_size) {
-                return Err(TrainError::Example { index, problem });
-            }
-        }
+        self.check_examples(examples)?;
         let Self { physical_batch, recompute, ref device, .. } = *self;
-        Ok(Lot { examples, physical_batch, shape, recompute, device })
+        Ok(Lot { examples, physical_batch, shape: self.model.shape(), recompute, device })
+    }
+
+    /// Refuses examples that do not fit the model.
+    fn check_examples(&self, examples: &[Example]) -> Result<(), TrainError> {
+        let (shape, vocab_size) = (self.model.shape(), self.model.vocab_size());
+        let problem = |(index, example)| {
+            shape.problem(example, vocab_size).map(|problem| TrainError::Example { index, problem })
+        };
+        examples.iter().enumerate().find_map(problem).map_or(Ok(()), Err)
     }
 }
 

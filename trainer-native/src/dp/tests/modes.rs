@@ -77,7 +77,7 @@ fn layers_are_clipped_one_by_one_to_equal_parts_of_the_norm() {
 fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (Vec<f64>, Option<f64>) {
     let (model, weights) = model(small(), 6);
     let step = DpStep {
-        noise_multiplier: 0.6,
+        noise: GaussianMechanism::new(0.6).unwrap(),
         l2_clip_norm: bound,
         expected_batch_size: 1.0,
         learning_rate: 0.0,
@@ -85,7 +85,7 @@ fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (V
     };
     let lot = lot(&model, examples, 4);
     let (gradient, next) =
-        dp_gradient(&model, &weights, &lot, &step, clipping, &TestRng::from_seed(2)).unwrap();
+        private_gradient(&model, &weights, &lot, &step, clipping, &TestRng::from_seed(2)).unwrap();
     (gradient.into_parts().into_iter().flat_map(to_host_f64).collect(), next)
 }
 
@@ -118,20 +118,20 @@ fn count_and_gradient_together_cost_the_steps_event() {
 }
 
 #[test]
-fn one_example_moves_the_votes_by_a_half() {
+fn one_example_moves_the_unclipped_count_by_a_half() {
     let (model, weights) = model(small(), 6);
-    let votes = |examples: &[Example]| {
+    let count = |examples: &[Example]| {
         let sum = clipped_sum(&model, &weights, &lot(&model, examples, 4), 0.3, Clipping::Flat);
         // The smallest noise there is: what is left is the count.
         let mechanism = GaussianMechanism::new(1e-9).unwrap();
         let mut stream = TestRng::from_seed(1).stream(Purpose::GradientNoise, 0, 0);
-        mechanism.privatize(sum.votes().unwrap(), &mut stream)[0]
+        mechanism.privatize(sum.unclipped_count().unwrap(), &mut stream)[0]
     };
-    let whole = votes(&ragged_lot());
+    let whole = count(&ragged_lot());
     for removed in 0..ragged_lot().len() {
         let mut rest = ragged_lot();
         rest.remove(removed);
-        assert!(((whole - votes(&rest)).abs() - 0.5).abs() < 1e-6);
+        assert!(((whole - count(&rest)).abs() - 0.5).abs() < 1e-6);
     }
 }
 
@@ -145,7 +145,7 @@ fn the_clip_norm_follows_the_quantile() {
         let mut bound = start * median;
         for number in 0..100 {
             let step = DpStep {
-                noise_multiplier: 0.5,
+                noise: GaussianMechanism::new(0.5).unwrap(),
                 l2_clip_norm: bound,
                 expected_batch_size: 9.0,
                 learning_rate: 0.0,
@@ -154,7 +154,7 @@ fn the_clip_norm_follows_the_quantile() {
             let (examples, rng) = (ragged_lot(), TestRng::from_seed(2));
             let lot = lot(&model, &examples, 9);
             let adaptive = Clipping::Adaptive(Adaptive { count_noise: 0.05, ..ADAPTIVE });
-            bound = dp_gradient(&model, &weights, &lot, &step, adaptive, &rng).unwrap().1.unwrap();
+            bound = private_gradient(&model, &weights, &lot, &step, adaptive, &rng).unwrap().1.unwrap();
         }
         assert!((0.4..2.5).contains(&(bound / median)), "from {start}: {bound} {median}");
     }
@@ -170,9 +170,9 @@ fn the_gradient_to_noise_estimate_is_unbiased_and_sees_noise_alone_as_none() {
     }];
     let estimate = |value: f64| {
         let mut sum = ClippedSum::<Flex>::zero(&specs, 1.0, FloatDType::F32, &DEVICE);
-        sum.parts[0] = sum.parts[0].clone() + value;
+        sum.sum.0[0] = sum.sum.0[0].clone() + value;
         let mechanism = GaussianMechanism::new(2.0).unwrap();
-        privatize(sum.bounded().unwrap(), &mechanism, 7.0, 0, &TestRng::from_seed(3)).to_noise()
+        add_noise_and_average(sum.bounded().unwrap(), &mechanism, 7.0, 0, &TestRng::from_seed(3)).to_noise()
     };
     // Standard error √(2/n), and 2·(value/σ)/√n more from the product.
     assert!(estimate(0.0).abs() < 4.9 * (2.0 / 1e5_f64).sqrt(), "{}", estimate(0.0));

@@ -117,7 +117,7 @@ fn norms_equal_those_of_whole_gradients() {
     let weights = weights.cast(FloatDType::F64);
     let windows = ragged_lot();
     let batch = Batch::new(&windows, windows.len(), model.shape(), FloatDType::F64, &DEVICE);
-    let norms = per_example_norms(&model.records(&weights, batch)).0;
+    let norms = per_example_norms(&model.records(&weights, batch));
     for (window, got) in windows.iter().zip(norms) {
         let want = norm(&single_gradient(&model, &weights, window, &DEVICE));
         assert!(got >= want && got <= want * (1.0 + 2e-5), "{window:?}: {got} {want}");
@@ -206,8 +206,7 @@ fn padding_contributes_nothing_even_where_its_rows_hold_gradients() {
     let batch = || Batch::new(&windows, windows.len(), model.shape(), FloatDType::F32, &DEVICE);
     let sum = |examples| {
         let records = model.records(&weights, batch());
-        let norms = per_example_norms(&records);
-        flatten(clip(records, norms, examples, 0.3, weights.specs()))
+        flatten(clip(records, examples, 0.3, weights.specs()))
     };
     let three = clipped(&model, &weights, &windows[..3], 3, 0.3);
     assert!(relative_distance(&sum(3), &three) < 1e-6, "rows beyond the third are declared padding");
@@ -245,8 +244,7 @@ fn a_poisoned_example_contributes_nothing() {
             }
         };
         let records: Vec<_> = model.records(&weights, batch).into_iter().map(spoil).collect();
-        let norms = per_example_norms(&records);
-        let got = flatten(clip(records, norms, 3, 0.3, weights.specs()));
+        let got = flatten(clip(records, 3, 0.3, weights.specs()));
         assert!(relative_distance(&got, &want) < 1e-6, "{poison}");
     }
 }
@@ -262,7 +260,7 @@ fn noised(parts: &[usize], bound: f64, sigma: f64, divisor: f64, step: u64) -> V
         .collect();
     let sum = ClippedSum::<Flex>::zero(&specs, bound, FloatDType::F32, &DEVICE).bounded().unwrap();
     let mechanism = GaussianMechanism::new(sigma).unwrap();
-    let gradient = privatize(sum, &mechanism, divisor, step, &TestRng::from_seed(1));
+    let gradient = add_noise_and_average(sum, &mechanism, divisor, step, &TestRng::from_seed(1));
     gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
 }
 
@@ -284,7 +282,7 @@ fn total_noise_has_variance_sigma_squared_c_squared_and_a_wrong_sigma_is_rejecte
 fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let (model, weights) = model(small(), 12);
     let step = DpStep {
-        noise_multiplier: 2.0,
+        noise: GaussianMechanism::new(2.0).unwrap(),
         l2_clip_norm: 0.5,
         expected_batch_size: 8.0,
         learning_rate: 0.0,
@@ -293,7 +291,7 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let rng = TestRng::from_seed(2);
     let gradient = |windows: &[Example]| -> Vec<f64> {
         let lot = lot(&model, windows, 4);
-        let (gradient, next) = dp_gradient(&model, &weights, &lot, &step, Clipping::Flat, &rng).unwrap();
+        let (gradient, next) = private_gradient(&model, &weights, &lot, &step, Clipping::Flat, &rng).unwrap();
         assert_eq!(next, None);
         gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
     };
@@ -338,8 +336,7 @@ fn a_parameter_with_two_records_is_refused() {
     let batch = Batch::new(&ragged_lot()[..2], 2, model.shape(), FloatDType::F32, &DEVICE);
     let mut records = model.records(&weights, batch);
     records.push(records[0].clone());
-    let norms = per_example_norms(&records);
-    drop(clip(records, norms, 2, 1.0, weights.specs()));
+    drop(clip(records, 2, 1.0, weights.specs()));
 }
 
 #[test]
@@ -350,8 +347,7 @@ fn a_parameter_without_a_record_is_refused() {
     let mut records = model.records(&weights, batch);
     let dropped = records.pop().unwrap();
     assert_eq!(dropped.param(), ParamId(0));
-    let norms = per_example_norms(&records);
-    drop(clip(records, norms, 2, 1.0, weights.specs()));
+    drop(clip(records, 2, 1.0, weights.specs()));
 }
 
 #[test]
@@ -373,7 +369,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
     for example in expected["examples"].as_array().unwrap() {
         let window: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
         let batch = Batch::new(&[Example::causal(&window)], 2, model.shape(), FloatDType::F32, &DEVICE);
-        let got = per_example_norms(&model.records(&weights, batch)).0[0];
+        let got = per_example_norms(&model.records(&weights, batch))[0];
         let want = example["gradient_norm"].as_f64().unwrap();
         assert!((got / want - 1.0).abs() < 3e-5, "{got} {want}");
     }
