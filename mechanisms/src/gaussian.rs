@@ -1,13 +1,13 @@
 //! Gaussian noise by the Box–Muller transform, addressed by element.
 //!
-//! Elements `2p` and `2p+1` of a fill are made of words `4p..4p+4` of the stream, in double precision, with no
-//! rejection: the same element always has the same value, whatever is drawn around it. Only +, −, ×, ÷ and √ are
-//! used, all exactly specified, so native and WASM agree to the last bit, and the loops vectorise.
+//! Elements `2p` and `2p+1` of a fill are computed from words `4p..4p+4` of the stream, in double precision and without
+//! rejection. An element's value therefore depends on its position alone. Only +, −, ×, ÷ and √ are used. IEEE 754
+//! specifies them exactly, so native code and WASM agree to the last bit, and the loops vectorise.
 //!
 //! # Precision
 //! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the f32 fill rounds the f64 values.
-//! Floating-point Gaussian noise is not an exact Gaussian: counts use [`crate::DiscreteGaussian`]; for gradients the
-//! gap is stated in the certificate.
+//! Floating-point noise is not exactly Gaussian. Counts use [`crate::DiscreteGaussian`]; for gradients the certificate
+//! states the gap.
 
 use crate::Stream;
 use crate::rng::open_unit;
@@ -16,10 +16,10 @@ use crate::rng::open_unit;
 const PAIRS: usize = 1024;
 
 impl Stream {
-    /// Fills `out` with independent N(0, `std`²) figures, rounded to f32.
+    /// Fills `out` with independent N(0, `std`²) numbers, rounded to f32.
     ///
-    /// A `std` that is not a positive finite number fills with NaN, so that nothing leaves without noise.
-    /// Chunked fills of even lengths give the same figures as one fill.
+    /// A `std` that is not a positive finite number fills with NaN, so that no value is released without noise.
+    /// Fills of chunks of even lengths give the same numbers as one fill.
     ///
     /// ```
     /// use mechanisms::{PrivacyRng, Purpose, TestRng};
@@ -31,12 +31,12 @@ impl Stream {
         self.for_gaussian_blocks(out, std, |slot, value| *slot = value as f32);
     }
 
-    /// Adds independent N(0, `std`²) figures to `out`; the sum is taken in f64 and rounded once.
+    /// Adds independent N(0, `std`²) numbers to `out`. Each sum is computed in f64 and rounded once.
     pub fn add_gaussian_f32(&mut self, out: &mut [f32], std: f64) {
         self.for_gaussian_blocks(out, std, |slot, value| *slot = (f64::from(*slot) + value) as f32);
     }
 
-    /// Fills `out` with independent N(0, `std`²) figures; see [`Stream::fill_gaussian_f32`].
+    /// Fills `out` with independent N(0, `std`²) numbers; see [`Stream::fill_gaussian_f32`].
     pub fn fill_gaussian_f64(&mut self, out: &mut [f64], std: f64) {
         self.for_gaussian_blocks(out, std, |slot, value| *slot = value);
     }
@@ -56,7 +56,7 @@ impl Stream {
     }
 }
 
-/// Runs `work` under the widest vector instructions of the processor; the operations and their order, so the bits, stay.
+/// Runs `work` with the widest vector instructions of the processor. Operations, order and bits stay the same.
 #[cfg(target_arch = "x86_64")]
 fn vectorized(work: impl FnOnce()) {
     pulp::Arch::new().dispatch(work);

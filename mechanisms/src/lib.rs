@@ -1,7 +1,7 @@
-//! Secure randomness, samplers and noise, each mechanism emitting its own privacy event.
+//! Secure randomness, samplers and noise. Each mechanism states its own privacy event.
 //!
 //! * [`PrivacyRng`]: ChaCha20 keyed by the operating system ([`OsRng`]) or by a test seed ([`TestRng`], which
-//!   marks a run as not private); every random figure is addressed by (key, purpose, step, index, position).
+//!   marks a run as not private). The address of a random number is (key, purpose, step, index, position).
 //! * [`TrainingMechanism`]: how a training step draws its batch, the noise on the batch's sum, and the event of both.
 //!   [`PoissonSampledGaussian`], [`TruncatedPoissonSampledGaussian`], [`FixedSizeSampledGaussian`],
 //!   [`BallsInBinsGaussian`], [`ShuffledGaussian`].

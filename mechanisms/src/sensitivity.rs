@@ -1,4 +1,4 @@
-//! Values of stated sensitivity, and the mechanisms that alone may open them.
+//! Values of stated sensitivity, and the Gaussian mechanism. Only a mechanism can open such a value.
 
 use accountant::DpEvent;
 
@@ -28,9 +28,10 @@ impl L2Sensitivity {
     }
 }
 
-/// A private value that adding or removing one unit moves by at most its stated sensitivity.
+/// A private value. Adding or removing one unit moves it by at most its stated sensitivity.
 ///
-/// It cannot be read, printed, cloned or serialised; a mechanism consumes it. Whoever makes one vouches for the bound.
+/// It cannot be read, printed, cloned or serialised; a mechanism consumes it. The caller of [`Bounded::new`] is responsible
+/// for the bound.
 #[must_use = "a bounded value is released by a mechanism or dropped"]
 pub struct Bounded<T> {
     value: T,
@@ -49,7 +50,7 @@ impl<T> Bounded<T> {
         self.sensitivity
     }
 
-    /// Changes the value's form without changing its geometry: reshaping, moving between devices, joining parts.
+    /// Applies a map that keeps all distances: reshaping, moving between devices, joining parts.
     pub fn map_isometry<U>(self, form: impl FnOnce(T) -> U) -> Bounded<U> {
         Bounded { value: form(self.value), sensitivity: self.sensitivity }
     }
@@ -91,11 +92,11 @@ impl GaussianMechanism {
         self.noise_multiplier
     }
 
-    /// What is left of this mechanism beside `part`: both together, each on a value of its own, cost what this one
-    /// costs alone, as 1/σ² = 1/σ₁² + 1/σ₂². The noise multiplier given is rounded up.
+    /// The mechanism that together with `part`, each on its own value, costs what this one costs alone:
+    /// 1/σ² = 1/σ₁² + 1/σ₂². Its noise multiplier is rounded up.
     ///
     /// # Errors
-    /// [`MechanismError::OutOfRange`] if `part` alone costs as much or more.
+    /// [`MechanismError::OutOfRange`] if `part` alone costs as much as this mechanism, or more.
     ///
     /// # References
     /// Two Gaussians on (x, y) are one Gaussian on (x/σ₁, y/σ₂); Andrew et al. 2019, Theorem 1,
@@ -109,7 +110,7 @@ impl GaussianMechanism {
     /// # Ok::<(), mechanisms::MechanismError>(())
     /// ```
     pub fn beside(&self, part: &Self) -> Result<Self, MechanismError> {
-        // (1 − (σ/σ₁)²) by its factors loses no digits where the two are near; the last factor covers the rounding.
+        // The factors of 1 − (σ/σ₁)² lose no digits where σ and σ₁ are close. The last factor covers the rounding.
         let ratio = self.noise_multiplier / part.noise_multiplier;
         let left = (1.0 - ratio) * (1.0 + ratio);
         if left > 0.0 {
@@ -128,22 +129,21 @@ impl GaussianMechanism {
         DpEvent::Gaussian { noise_multiplier: self.noise_multiplier }
     }
 
-    /// The standard deviation that `value` will get.
+    /// Standard deviation of the noise that `value` gets.
     #[must_use]
     pub fn std<T>(&self, value: &Bounded<T>) -> f64 {
         self.noise_multiplier * value.sensitivity.0
     }
 
-    /// Adds the noise and gives the value free.
+    /// Adds the noise and releases the value.
     #[must_use]
     pub fn privatize(&self, value: Bounded<Vec<f32>>, stream: &mut Stream) -> Vec<f32> {
         self.privatize_with(value, |values, std| stream.add_gaussian_f32(values, std))
     }
 
-    /// As [`Self::privatize`] for values in another form, a tensor on a device, say.
+    /// As [`Self::privatize`], for a value in another form, for example a tensor on a device.
     ///
-    /// `add_noise` is handed the value and the standard deviation, and must add independent Gaussian noise of it to
-    /// every component.
+    /// `add_noise` gets the value and the standard deviation. It must add independent Gaussian noise to every component.
     #[must_use]
     pub fn privatize_with<T>(&self, value: Bounded<T>, add_noise: impl FnOnce(&mut T, f64)) -> T {
         let std = self.std(&value);

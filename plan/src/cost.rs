@@ -75,10 +75,9 @@ impl PlanFile {
     /// ```
     #[must_use]
     pub fn cost(&self) -> Cost {
-        let model = &self.model;
-        let parameters = memory::parameters(model, self.training.objective, &self.tokenizer);
-        let (objective, at_once) = (self.training.objective, self.performance.physical_batch.unwrap_or(1));
-        let bytes = memory::least_training_bytes(model, objective, &self.tokenizer, at_once);
+        let (model, network) = (&self.model, memory::Network::of(self));
+        let parameters = network.parameters();
+        let bytes = network.least_training_bytes(self.performance.physical_batch.unwrap_or(1));
         let drawn = |phase: crate::BatchPhase| {
             u128::from(phase.steps).saturating_mul(u128::from(phase.expected_batch_size))
         };

@@ -1,100 +1,104 @@
-//! How much memory a plan needs at the least.
+//! A lower bound on the memory that a plan needs.
 
-use crate::{Family, Model, Objective, Tokenizer};
+use crate::{Family, Model, Objective, PlanFile, Tokenizer};
 
-/// Most windows at once where the plan leaves their number out: more are no faster.
+/// Largest number of windows at once where the plan leaves it out. More are not faster.
 const MOST_AT_ONCE: u32 = 32;
 
-/// Times the least memory that a window may take: every layer's records and gradients are there at once.
+/// Factor from the lower bound on a window's memory to what it may take, with the records and gradients of all layers.
 const WINDOW_FACTOR: u128 = 16;
 
-/// Tokens of the byte vocabulary: 256 bytes and three special ones.
+/// Tokens of the byte vocabulary: 256 bytes and three special tokens.
 const BYTE_VOCABULARY: u32 = 259;
 
-/// Trainable numbers of the model. A public tokenizer's size is unknown here and counts as that of bytes.
-pub(crate) fn parameters(model: &Model, objective: Objective, tokenizer: &Tokenizer) -> u128 {
-    let [d, layers, heads, d_ff, context] =
-        [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
-    let vocabulary = vocabulary(tokenizer);
-    match model.family {
-        Family::Gpt2 => {
-            let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-            (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d
-        }
-        Family::T5 | Family::T5V1_1 => {
-            let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
-            // Two attentions and three norms in a decoder's block, one and two in an encoder's.
-            let blocks = layers * (3 * 4 * d * d + 2 * matrices * d * d_ff + 5 * d);
-            let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
-            tables * vocabulary * d + blocks + buckets + last_norms
-        }
-        Family::Bert => {
-            let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-            let embeddings = (vocabulary + context + 2) * d + 2 * d;
-            let masked = d * d + 3 * d + vocabulary;
-            let sentence =
-                if objective == Objective::MaskedLmNextSentence { d * d + d + 2 * d + 2 } else { 0 };
-            embeddings + layers * (attention + feed_forward + norms) + masked + sentence
-        }
-        Family::Decoder => {
-            let kv_heads = model.kv_heads.map_or(heads, u128::from);
-            let d_head = model.d_head.map_or(d / heads, u128::from);
-            let attention = 2 * d * d_head * (heads + kv_heads);
-            let tables = if model.untied { 2 } else { 1 };
-            tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d
-        }
-        Family::FeedForward => {
-            let mut d_in = d * u128::from(model.history.unwrap_or(1));
-            let mut count = vocabulary * d;
-            for d_out in model.hidden_widths().into_iter().map(u128::from).chain([vocabulary]) {
-                count += d_in * d_out + d_out;
-                d_in = d_out;
+/// The parts of a plan on which the size of the network depends.
+#[derive(Clone, Copy)]
+pub(crate) struct Network<'a> {
+    pub model: &'a Model,
+    pub objective: Objective,
+    /// The size of a public tokenizer's vocabulary is unknown to the plan. It counts as that of bytes.
+    pub tokenizer: &'a Tokenizer,
+}
+
+impl<'a> Network<'a> {
+    pub fn of(file: &'a PlanFile) -> Self {
+        Self { model: &file.model, objective: file.training.objective, tokenizer: &file.tokenizer }
+    }
+
+    /// Number of trainable parameters.
+    pub fn parameters(self) -> u128 {
+        let Self { model, objective, tokenizer } = self;
+        let [d, layers, heads, d_ff, context] =
+            [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
+        let vocabulary = vocabulary(tokenizer);
+        match model.family {
+            Family::Gpt2 => {
+                let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
+                (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d
             }
-            count
+            Family::T5 | Family::T5V1_1 => {
+                let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
+                // Two attentions and three norms in a decoder's block, one and two in an encoder's.
+                let blocks = layers * (3 * 4 * d * d + 2 * matrices * d * d_ff + 5 * d);
+                let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
+                tables * vocabulary * d + blocks + buckets + last_norms
+            }
+            Family::Bert => {
+                let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
+                let embeddings = (vocabulary + context + 2) * d + 2 * d;
+                let masked = d * d + 3 * d + vocabulary;
+                let sentence =
+                    if objective == Objective::MaskedLmNextSentence { d * d + d + 2 * d + 2 } else { 0 };
+                embeddings + layers * (attention + feed_forward + norms) + masked + sentence
+            }
+            Family::Decoder => {
+                let kv_heads = model.kv_heads.map_or(heads, u128::from);
+                let d_head = model.d_head.map_or(d / heads, u128::from);
+                let attention = 2 * d * d_head * (heads + kv_heads);
+                let tables = if model.untied { 2 } else { 1 };
+                tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d
+            }
+            Family::FeedForward => {
+                let mut d_in = d * u128::from(model.history.unwrap_or(1));
+                let mut count = vocabulary * d;
+                for d_out in model.hidden_widths().into_iter().map(u128::from).chain([vocabulary]) {
+                    count += d_in * d_out + d_out;
+                    d_in = d_out;
+                }
+                count
+            }
         }
     }
-}
 
-/// Bytes for weights, gradient sum and two moments in 32 bits, and for the activations of one physical batch:
-/// never more than training really takes.
-pub(crate) fn least_training_bytes(
-    model: &Model,
-    objective: Objective,
-    tokenizer: &Tokenizer,
-    physical_batch: u32,
-) -> u128 {
-    let window = least_window_bytes(model, objective, tokenizer);
-    16 * parameters(model, objective, tokenizer) + u128::from(physical_batch) * window
-}
+    /// Bytes of weights, gradient sum and two moments in 32 bits, and of the activations of one micro-batch: a lower bound on
+    /// what training takes.
+    pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
+        16 * self.parameters() + u128::from(micro_batch) * self.least_window_bytes()
+    }
 
-/// Windows per micro-batch: the largest power of two that each of `workers` can compute within half of the `free` bytes, at
-/// least 1.
-pub(crate) fn windows_at_once(
-    model: &Model,
-    objective: Objective,
-    tokenizer: &Tokenizer,
-    free: u64,
-    workers: u32,
-) -> u32 {
-    let fixed = 16 * parameters(model, objective, tokenizer);
-    let one = u128::from(workers) * WINDOW_FACTOR * least_window_bytes(model, objective, tokenizer);
-    let left = (u128::from(free) / 2).saturating_sub(fixed);
-    let fits = |rows: &u32| u128::from(*rows) * one <= left;
-    (0..=MOST_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
-}
+    /// Number of windows, a power of two, that each of `workers` can compute at once within half of the `free` bytes; 1 if none
+    /// fits.
+    pub fn windows_at_once(self, free: u64, workers: u32) -> u32 {
+        let one = u128::from(workers) * WINDOW_FACTOR * self.least_window_bytes();
+        let left = (u128::from(free) / 2).saturating_sub(16 * self.parameters());
+        let fits = |rows: &u32| u128::from(*rows) * one <= left;
+        (0..=MOST_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
+    }
 
-/// Bytes that one window's activations take at the least.
-fn least_window_bytes(model: &Model, objective: Objective, tokenizer: &Tokenizer) -> u128 {
-    let [d, layers, heads, context] =
-        [model.d_model, model.layers, model.heads, model.context].map(u128::from);
-    let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
-    // Logits stand at each place, but for BERT at the masked ones only, and for T5 at those of its shorter decoder.
-    let predicted = match objective {
-        Objective::CausalLm | Objective::PrefixLm => context,
-        Objective::SpanCorruption => context / 5,
-        Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,
-    };
-    4 * (context * d * layers + predicted * vocabulary(tokenizer) + scores)
+    /// A lower bound on the bytes of one window's activations.
+    fn least_window_bytes(self) -> u128 {
+        let Self { model, objective, tokenizer } = self;
+        let [d, layers, heads, context] =
+            [model.d_model, model.layers, model.heads, model.context].map(u128::from);
+        let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
+        // BERT predicts at masked positions only, T5 at those of its shorter decoder, all others at each position.
+        let predicted = match objective {
+            Objective::CausalLm | Objective::PrefixLm => context,
+            Objective::SpanCorruption => context / 5,
+            Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,
+        };
+        4 * (context * d * layers + predicted * vocabulary(tokenizer) + scores)
+    }
 }
 
 fn vocabulary(tokenizer: &Tokenizer) -> u128 {
@@ -111,6 +115,10 @@ mod tests {
 
     fn of(json: &str) -> Model {
         serde_json::from_str(json).unwrap()
+    }
+
+    fn of_bytes(model: &Model) -> Network<'_> {
+        Network { model, objective: Objective::CausalLm, tokenizer: &Tokenizer::Bytes }
     }
 
     /// Oracles: the published sizes of GPT-2 small, Gemma 2B, T5-small, T5-base, and BERT-base with both heads.
@@ -144,7 +152,9 @@ mod tests {
                 release: ReleaseMethod::Sips,
                 byte_fallback: true,
             };
-            assert_eq!(parameters(&model, objective, &Tokenizer::Train(trained)), want, "{model:?}");
+            let tokenizer = Tokenizer::Train(trained);
+            let network = Network { model: &model, objective, tokenizer: &tokenizer };
+            assert_eq!(network.parameters(), want, "{model:?}");
         }
     }
 
@@ -154,8 +164,8 @@ mod tests {
         let model =
             of(r#"{"family": "gpt2", "d_model": 64, "layers": 1, "heads": 2, "d_ff": 64, "context": 64}"#);
         let window = 4 * (4_096 + 64 * 259 + 8_192);
-        let fixed = 16 * parameters(&model, Objective::CausalLm, &Tokenizer::Bytes) as u64;
-        let within = |free: u64| windows_at_once(&model, Objective::CausalLm, &Tokenizer::Bytes, free, 2);
+        let fixed = 16 * of_bytes(&model).parameters() as u64;
+        let within = |free: u64| of_bytes(&model).windows_at_once(free, 2);
         let enough_for = |rows: u64| 2 * (fixed + 2 * 16 * window * rows);
         for rows in [1, 2, 4, 8, 16, 32] {
             assert_eq!(u64::from(within(enough_for(rows))), rows);
@@ -170,6 +180,6 @@ mod tests {
         let model =
             of(r#"{"family": "feed_forward", "d_model": 5, "layers": 1, "heads": 1, "d_ff": 2, "context": 9,
                 "history": 3}"#);
-        assert_eq!(parameters(&model, Objective::CausalLm, &Tokenizer::Bytes), 1_295 + 32 + 777);
+        assert_eq!(of_bytes(&model).parameters(), 1_295 + 32 + 777);
     }
 }

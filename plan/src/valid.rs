@@ -112,26 +112,20 @@ impl Plan {
     /// Trainable numbers of the model. A public tokenizer's size is unknown to the plan; it counts as that of bytes.
     #[must_use]
     pub fn parameters(&self) -> u128 {
-        memory::parameters(self.model(), self.training().objective, self.tokenizer())
+        memory::Network::of(&self.file).parameters()
     }
 
     /// Bytes that training takes at the least: weights, gradient sum, moments, one physical batch.
     #[must_use]
     pub fn least_training_bytes(&self) -> u128 {
-        memory::least_training_bytes(
-            self.model(),
-            self.training().objective,
-            self.tokenizer(),
-            self.performance().physical_batch.unwrap_or(1),
-        )
+        memory::Network::of(&self.file).least_training_bytes(self.performance().physical_batch.unwrap_or(1))
     }
 
     /// Windows per micro-batch for each of `workers` on a machine with `free` bytes of memory. The plan's value, or else
     /// as many as fit, in powers of two up to 32. It affects speed only.
     #[must_use]
     pub fn windows_at_once(&self, free: u64, workers: u32) -> u32 {
-        let (model, objective) = (self.model(), self.training().objective);
-        let found = || memory::windows_at_once(model, objective, self.tokenizer(), free, workers);
+        let found = || memory::Network::of(&self.file).windows_at_once(free, workers);
         self.performance().physical_batch.unwrap_or_else(found)
     }
 

@@ -1,4 +1,4 @@
-//! Where randomness comes from, and how every random figure is addressed.
+//! The source of randomness, and the address of every random number.
 
 #[cfg(target_arch = "x86_64")]
 mod blocks;
@@ -12,10 +12,10 @@ pub(crate) use stream::open_unit;
 
 use crate::MechanismError;
 
-/// What a stream of random figures is for. Two purposes never share a figure.
+/// The use of a stream of random numbers. Two purposes never share a number.
 ///
-/// The discriminants are fixed for ever: they are part of the address of each figure, so a run with a test key can
-/// be repeated bit for bit by a later version.
+/// The discriminants never change. They are part of each number's address, so a later version repeats a run with a test
+/// key bit for bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
@@ -32,7 +32,7 @@ pub enum Purpose {
     Initialization = 5,
     /// Masks and spans of a training objective.
     Masking = 6,
-    /// Invented data, shuffles of public data.
+    /// Synthetic data, shuffles of public data.
     Data = 7,
     /// Which of a unit's items count where it has more than the cap.
     Contribution = 8,
@@ -65,17 +65,17 @@ mod sealed {
     impl Sealed for super::TestRng {}
 }
 
-/// A source of addressed random streams. Sealed: no other crate can slip in a weaker one.
+/// A source of addressed random streams. The trait is sealed, so that no other crate can provide a weaker source.
 pub trait PrivacyRng: sealed::Sealed + Sync {
-    /// The stream at (purpose, step, index), always from its beginning.
+    /// The stream at (purpose, step, index), from its beginning.
     fn stream(&self, purpose: Purpose, step: u64, index: u32) -> Stream;
     /// Whether the key is secret.
     fn source(&self) -> RandomnessSource;
 }
 
-/// Randomness for private runs: ChaCha20 under a 256-bit key drawn afresh from the operating system.
+/// Randomness for private runs: ChaCha20 under a new 256-bit key from the operating system.
 ///
-/// The key is never stored or shown; a process that resumes a run draws a new one, so no noise is ever repeated.
+/// The key is never stored or shown. A process that resumes a run draws a new key, so noise is never repeated.
 pub struct OsRng {
     root: ChaCha20Rng,
 }
@@ -136,10 +136,10 @@ impl PrivacyRng for TestRng {
     }
 }
 
-/// A key of its own for each address: the root key's keystream at nonce = step, block = (purpose, index).
+/// The key of an address: the root key's keystream at nonce = step, block = (purpose, index).
 ///
 /// ChaCha20 under the root key is a pseudo-random function of (nonce, block), so the 256-bit keys of distinct
-/// addresses are independent, and no stream, however long, can run into another.
+/// addresses are independent, and no stream can run into another, whatever its length.
 fn derive_stream(root: &ChaCha20Rng, purpose: Purpose, step: u64, index: u32) -> Stream {
     const WORDS_PER_BLOCK: u128 = 16;
     let block = (u64::from(purpose as u32) << 32) | u64::from(index);

@@ -1,9 +1,9 @@
-//! One addressed stream of random figures.
+//! One addressed stream of random numbers.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A stream of random figures at one address; the n-th figure is always the same for the same key and address.
+/// The stream of random numbers at one address. Its n-th number depends on the key and the address alone.
 pub struct Stream {
     words: ChaCha20Rng,
 }
@@ -25,15 +25,15 @@ impl Stream {
 
     /// Moves to 32-bit word number `word`, counted from the stream's beginning.
     ///
-    /// So that parts of one tensor can be filled by several threads: element `i` of a Gaussian fill from the
-    /// beginning is made of the words from `4·(i/2)` on.
+    /// Several threads can fill parts of one tensor: element `i` of a Gaussian fill from the beginning uses the words from
+    /// `4·(i/2)` on.
     pub fn seek(&mut self, word: u64) {
         self.words.set_word_pos(u128::from(word));
     }
 
-    /// The key of this stream, for a device that draws its words itself: ChaCha20 under a nonce of 0, block numbers from 0.
+    /// The key of this stream, for a device that computes its words: ChaCha20 under nonce 0, block numbers from 0.
     ///
-    /// As secret as the figures it gives: never to be stored or shown.
+    /// The key is as secret as the stream. It must not be stored or shown.
     #[must_use]
     pub fn key(&self) -> [u32; 8] {
         let mut key = [0_u32; 8];
@@ -77,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// Fills the whole blocks of a long `out`, where the stream stands before one; gives how many words these are.
+    /// Fills the whole blocks of a long `out` if the stream is at the beginning of a block. Returns the number of words filled.
     #[cfg(target_arch = "x86_64")]
     fn fill_blocks(&mut self, out: &mut [u64]) -> usize {
         use super::blocks::{BLOCK, Blocks};

@@ -53,14 +53,14 @@ impl TrainingMechanism for PoissonSampledGaussian {
     }
 }
 
-/// The indices below `population` that take part, ascending. `probability` ≥ 1 takes all, ≤ 0 or NaN none.
+/// The indices below `population` that take part, ascending. `probability` ≥ 1 takes all; ≤ 0 or NaN takes none.
 ///
 /// Work and memory are O(number taken), so a population of 5·10⁹ costs no more than one of 10⁴.
 ///
 /// # Method
 /// The gap before the next index taken is geometric, and the binary digits of a geometric variable are independent:
 /// digit j is 1 with probability 1/(1 + exp(x_j)), x_j = −2ʲ·ln(1−q). Each digit is one comparison of 64 random bits,
-/// so no logarithm of a random figure is taken.
+/// so no logarithm of a random number is computed.
 ///
 /// # Guarantee
 /// Given everything drawn before it, each index is taken with probability q·(1 ± 2⁻⁴⁴): about 40 factors, each with a

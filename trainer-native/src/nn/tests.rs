@@ -7,8 +7,8 @@ use std::sync::Arc;
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 
 use super::*;
+use crate::dp::clip;
 use crate::dp::reference::{flatten, norm, relative_distance};
-use crate::dp::{clip, per_example_norms};
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Int, Tensor, TensorData, to_host_f64};
 
 const BATCH: usize = 3;

@@ -2,7 +2,7 @@ use mechanisms::{GaussianMechanism, TestRng};
 use serde_json::Value;
 
 use super::*;
-use crate::dp::{ClippedSum, privatize};
+use crate::dp::{ClippedSum, add_noise_and_average};
 use crate::nn::Initial;
 use crate::tensor::{Flex, FlexDevice, to_host_f64};
 
@@ -111,7 +111,7 @@ fn the_bias_correction_takes_the_noises_variance_out_and_survives_a_save() {
             }
             let sum = ClippedSum::<Flex>::zero(&specs, 3.0, FloatDType::F32, &DEVICE).bounded().unwrap();
             let mechanism = GaussianMechanism::new(1.0).unwrap();
-            let noise = privatize(sum, &mechanism, 30.0, step, &TestRng::from_seed(9));
+            let noise = add_noise_and_average(sum, &mechanism, 30.0, step, &TestRng::from_seed(9));
             let mut gradient = OptimizerGradient::from(noise);
             gradient.parts = gradient.parts.into_iter().map(|part| part + 0.1).collect();
             let before = weights.values()[0].clone();

@@ -1,0 +1,130 @@
+//! The training text, its units and the evaluation text.
+
+use std::collections::BTreeSet;
+
+use super::{Checked, refuse};
+use crate::describe::shown;
+use crate::{Data, Format, PlanFile, PrivacyUnit, Source, Tokenizer};
+
+/// Accepts text whose source, unit and tokenizer fit one another.
+pub(super) fn check(file: &PlanFile) -> Checked {
+    check_source(&file.data.source, "data.source")?;
+    check_tokens(file)?;
+    check_unit(file)
+}
+
+fn check_source(source: &Source, path: &str) -> Checked {
+    let paths = paths(source);
+    if paths.iter().any(|one| one.trim().is_empty() || one.contains('\0')) {
+        return refuse(
+            path,
+            "an empty path".into(),
+            "the path of a file",
+            "name the file, from the plan's folder",
+        );
+    }
+    let distinct: BTreeSet<&&str> = paths.iter().collect();
+    if distinct.len() == paths.len() {
+        return Ok(());
+    }
+    let allowed = "each file once";
+    refuse(path, "the same file twice".into(), allowed, "remove one: its records would count as two units")
+}
+
+fn paths(source: &Source) -> Vec<&str> {
+    match source {
+        Source::Embedded { .. } => Vec::new(),
+        Source::Path(path) => vec![path],
+        Source::Paths(paths) => paths.iter().map(String::as_str).collect(),
+    }
+}
+
+/// A token file is a whole corpus, encoded with a tokenizer that existed before. Evaluation text is not read from one.
+fn check_tokens(file: &PlanFile) -> Checked {
+    let holds_one =
+        |source, format| format == Format::Auto && paths(source).into_iter().any(crate::data::is_token_file);
+    let format = file.data.format;
+    if let Some(evaluation) = &file.evaluation
+        && holds_one(&evaluation.source, evaluation.format.unwrap_or(format))
+    {
+        return refuse(
+            "evaluation.source",
+            "a .tokens file".into(),
+            "text",
+            "name the text it was made from",
+        );
+    }
+    match (file.data.token_file(), &file.tokenizer) {
+        (None, _) if holds_one(&file.data.source, format) => refuse(
+            "data.source",
+            "a .tokens file in a list".into(),
+            "{\"path\": …}, one .tokens file alone",
+            "encode all of the text into one",
+        ),
+        (Some(_), Tokenizer::Train(_) | Tokenizer::Bytes) => refuse(
+            "tokenizer",
+            "not \"public\", though data.source is a .tokens file".into(),
+            "{\"public\": {\"path\": …}}, the file it was encoded with",
+            "name that file, or give the text itself as data.source",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn check_unit(file: &PlanFile) -> Checked {
+    let Data { source, format, user_field, text_field, units, .. } = &file.data;
+    if user_field.as_ref() == Some(text_field) {
+        let given = shown(&text_field.as_str().into());
+        return refuse(
+            "data.user_field",
+            given,
+            "a field other than data.text_field",
+            "name the user's field",
+        );
+    }
+    match (file.privacy.unit, source) {
+        (PrivacyUnit::Record, Source::Embedded { records, .. }) if records != units => {
+            let given = format!("{units}, though the embedded source has {records} records");
+            refuse("data.units", given, "the number of records", &format!("set it to {records}"))
+        }
+        (PrivacyUnit::User, Source::Path(_) | Source::Paths(_)) if *format == Format::Text => refuse(
+            "privacy.unit",
+            "\"user\" with data.format \"text\", which names no users".into(),
+            "\"record\" or {\"words\": 128}",
+            "choose one of these, or give the text as JSON lines with a data.user_field",
+        ),
+        (PrivacyUnit::User, Source::Path(_) | Source::Paths(_))
+            if user_field.is_none() && file.data.token_file().is_none() =>
+        {
+            refuse(
+                "data.user_field",
+                "missing, though privacy.unit is \"user\"".into(),
+                "the name of a JSON field",
+                "name the field that holds a record's user",
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Figures on the evaluation text are published without noise, so it must not be the private text.
+pub(super) fn check_evaluation(file: &PlanFile) -> Checked {
+    let Some(evaluation) = &file.evaluation else { return Ok(()) };
+    check_source(&evaluation.source, "evaluation.source")?;
+    let shares = match (&evaluation.source, &file.data.source) {
+        (Source::Embedded { seed: one, .. }, Source::Embedded { seed: other, .. }) => one == other,
+        (one, other) => {
+            let private: BTreeSet<&str> = paths(other).into_iter().collect();
+            paths(one).into_iter().any(|path| private.contains(path))
+        }
+    };
+    if !shares {
+        return Ok(());
+    }
+    refuse(
+        "evaluation.source",
+        "the training text".into(),
+        "public text other than that of training: its loss is published without noise",
+        "name held-out public text (or another seed), or remove evaluation",
+    )
+}

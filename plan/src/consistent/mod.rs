@@ -1,0 +1,54 @@
+//! Fields that are valid by themselves but do not fit one another.
+
+mod data;
+mod model;
+mod privacy;
+mod training;
+
+use accountant::Delta;
+
+use crate::describe::shown;
+use crate::memory::Network;
+use crate::{PlanError, PlanFile};
+
+/// More memory than any machine that this version runs on.
+const MOST_BYTES: u128 = 1 << 40;
+
+type Checked = Result<(), PlanError>;
+
+/// Accepts a file whose fields fit one another.
+pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
+    check_name(&file.name)?;
+    data::check(file)?;
+    training::check(file)?;
+    privacy::check(file, delta)?;
+    training::check_objective(file)?;
+    model::check(&file.model, &file.tokenizer)?;
+    check_memory(file)?;
+    data::check_evaluation(file)
+}
+
+fn refuse(path: &str, given: String, allowed: &str, fix: &str) -> Checked {
+    Err(PlanError::Field { path: path.to_owned(), given, allowed: allowed.to_owned(), fix: fix.to_owned() })
+}
+
+/// The name becomes the name of a folder.
+fn check_name(name: &str) -> Checked {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    let starts = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
+    if plain && starts && name.len() <= 64 {
+        return Ok(());
+    }
+    let allowed = "1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit";
+    refuse("name", shown(&name.into()), allowed, "rename it: it becomes the name of a folder")
+}
+
+fn check_memory(file: &PlanFile) -> Checked {
+    let bytes = Network::of(file).least_training_bytes(file.performance.physical_batch.unwrap_or(1));
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    let given = format!("training needs at least {} GiB of memory", bytes >> 30);
+    let fix = "make d_model, layers, context, vocab_size or performance.physical_batch smaller";
+    refuse("model", given, &format!("at most {} GiB", MOST_BYTES >> 30), fix)
+}

@@ -1,0 +1,95 @@
+//! Batches, steps and the objective.
+
+use super::{Checked, refuse};
+use crate::{BatchPhase, Family, Objective, PlanFile, Training};
+
+/// Accepts batches, steps and an objective that fit the data and the model.
+pub(super) fn check(file: &PlanFile) -> Checked {
+    check_batch_fields(&file.training)?;
+    check_batch_sizes(file)?;
+    check_steps(&file.training)
+}
+
+/// Either both of `expected_batch_size` and `steps`, or `batch_schedule` alone.
+fn check_batch_fields(training: &Training) -> Checked {
+    let Training { expected_batch_size, steps, batch_schedule, .. } = training;
+    let missing = match (expected_batch_size, steps, batch_schedule) {
+        (Some(_), Some(_), None) | (None, None, Some(_)) => return Ok(()),
+        (_, _, Some(_)) => {
+            let given = "given beside expected_batch_size or steps".into();
+            return refuse("training.batch_schedule", given, "one of the two ways", "remove one of them");
+        }
+        (Some(_), None, None) => "training.steps",
+        (None, _, None) => "training.expected_batch_size",
+    };
+    let allowed = "expected_batch_size and steps, or batch_schedule";
+    refuse(missing, "missing".into(), allowed, "give both, or a schedule")
+}
+
+fn check_batch_sizes(file: &PlanFile) -> Checked {
+    let (training, units) = (&file.training, file.data.units);
+    let phases = training.phases();
+    let too_large = |phase: &BatchPhase| phase.expected_batch_size > units;
+    let Some(index) = phases.iter().position(too_large) else { return Ok(()) };
+    let path = match training.batch_schedule {
+        Some(_) => format!("training.batch_schedule[{index}].expected_batch_size"),
+        None => "training.expected_batch_size".to_owned(),
+    };
+    let given = format!("{}, more than the {units} units of data.units", phases[index].expected_batch_size);
+    refuse(&path, given, "at most data.units", &format!("set expected_batch_size ≤ {units}"))
+}
+
+fn check_steps(training: &Training) -> Checked {
+    const MOST: u64 = 1_000_000_000;
+    let steps = training.total_steps();
+    if steps > MOST {
+        let given = format!("{steps} steps in all");
+        return refuse("training.batch_schedule", given, &format!("at most {MOST}"), "shorten the phases");
+    }
+    let warmup = training.learning_rate.warmup_steps;
+    if warmup <= steps {
+        return Ok(());
+    }
+    let given = format!("{warmup}, more than the {steps} steps of training");
+    refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
+}
+
+/// Each family learns some objectives only.
+pub(super) fn check_objective(file: &PlanFile) -> Checked {
+    let (objective, context) = (file.training.objective, file.model.context);
+    let (able, allowed) = match file.model.family {
+        Family::Gpt2 | Family::Decoder | Family::FeedForward => {
+            (matches!(objective, Objective::CausalLm), "\"causal_lm\" with this model.family")
+        }
+        Family::T5 | Family::T5V1_1 => (
+            matches!(objective, Objective::SpanCorruption | Objective::PrefixLm),
+            "\"span_corruption\" or \"prefix_lm\" with this model.family",
+        ),
+        Family::Bert => (
+            matches!(objective, Objective::MaskedLm | Objective::MaskedLmNextSentence),
+            "\"masked_lm\" or \"masked_lm_next_sentence\" with this model.family",
+        ),
+    };
+    let (given, family) = (written(&objective), written(&file.model.family));
+    if !able {
+        let fitting = match objective {
+            Objective::CausalLm => "\"gpt2\"",
+            Objective::SpanCorruption | Objective::PrefixLm => "\"t5\" or \"t5_v1_1\"",
+            Objective::MaskedLm | Objective::MaskedLmNextSentence => "\"bert\"",
+        };
+        let fix = format!("choose one of these, or set model.family to {fitting}");
+        return refuse("training.objective", format!("{given} with model.family {family}"), allowed, &fix);
+    }
+    /// The shortest window with something to read and something to predict beside the special tokens.
+    const SHORTEST: u32 = 8;
+    if objective == Objective::CausalLm || context >= SHORTEST {
+        return Ok(());
+    }
+    let given = format!("{context} with training.objective {given}");
+    refuse("model.context", given, &format!("at least {SHORTEST}"), &format!("set it to {SHORTEST} or more"))
+}
+
+/// A value as the plan writes it.
+fn written(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
