@@ -1,12 +1,12 @@
-//! What else the same run can be asked: its parts alone, other batches, more than one run.
+//! Events of variants of a certified plan: training alone, shuffled batches, repeated runs, the best of several trials.
 
 use accountant::{DpEvent, Trials};
 
 use crate::{CertifiedPlan, Phase, PlanError, Sampling};
 
 impl Phase {
-    /// Noise multiplier over expected batch size: how much noise the averaged gradient carries, in clip norms. Of two
-    /// runs at the same ε the one with the smaller ratio learns from the cleaner gradients.
+    /// Noise multiplier over expected batch size: the noise in the averaged gradient, in clip norms. Of two runs at the same
+    /// ε, the one with the smaller ratio has less noise in its gradients.
     #[must_use]
     pub fn noise_batch_ratio(&self) -> f64 {
         self.noise_multiplier() / self.expected_batch_size as f64
@@ -14,7 +14,7 @@ impl Phase {
 }
 
 impl CertifiedPlan {
-    /// What training costs without the vocabulary, spare steps included.
+    /// What training costs without the vocabulary, with the spare steps.
     #[must_use]
     pub fn training_event(&self) -> DpEvent {
         match &self.event {
@@ -42,16 +42,17 @@ impl CertifiedPlan {
         Ok(DpEvent::Composed { events: release.chain(training).collect::<Result<_, PlanError>>()? })
     }
 
-    /// What `runs` runs of the pipeline cost when the result of each may be looked at, as when settings are tried on
+    /// What `runs` runs of the pipeline cost if every result may be published, for example where several settings are tried on
     /// the same text.
     #[must_use]
     pub fn repeated_event(&self, runs: u64) -> DpEvent {
         DpEvent::SelfComposed { event: Box::new(self.event.clone()), count: runs }
     }
 
-    /// What the pipeline costs when training is tried with several settings, on one release of the vocabulary, and only
-    /// the trial with the best score is looked at. The number of trials is drawn from a Poisson law of mean `trials`
-    /// before any is begun, and kept secret; the score is computed from released models alone, as on public text.
+    /// What the pipeline costs if training is tried with several settings, on one release of the vocabulary, and only the
+    /// trial with the best score is published. The number of trials is drawn from a Poisson distribution of mean `trials`
+    /// before the first trial, and stays secret. The score depends on the released models alone, for example on their loss on
+    /// public text.
     #[must_use]
     pub fn selected_event(&self, trials: f64) -> DpEvent {
         let event = Box::new(self.training_event());

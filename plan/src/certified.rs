@@ -8,7 +8,7 @@ use mechanisms::TrainingMechanism;
 use crate::canonical::sha256_hex;
 use crate::{Plan, ReleaseMethod};
 
-/// A plan whose cost is computed and within its promise. Only [`Plan::certify`] makes one.
+/// A plan whose cost is computed and does not exceed its ε. Only [`Plan::certify`] makes one.
 #[derive(Clone, Debug)]
 pub struct CertifiedPlan {
     pub(crate) plan: Plan,
@@ -66,7 +66,7 @@ impl Phase {
 pub struct TokenizerRelease {
     /// How words are found.
     pub method: ReleaseMethod,
-    /// Of the whole release, seen as one Gaussian.
+    /// Of the whole release, treated as one Gaussian mechanism.
     pub noise_multiplier: f64,
     /// Probability, over all rounds, that a word of one unit alone is released.
     pub threshold_delta: f64,
@@ -91,7 +91,7 @@ impl CertifiedPlan {
         &self.phases
     }
 
-    /// The number of steps over all phases, spare steps left out.
+    /// The number of steps over all phases, without spare steps.
     #[must_use]
     pub fn total_steps(&self) -> u64 {
         self.phases.iter().map(|phase| phase.steps).sum()
@@ -141,19 +141,19 @@ impl CertifiedPlan {
         self.tokenizer_release.as_ref()
     }
 
-    /// What the whole pipeline costs, spare steps included.
+    /// What the whole pipeline costs, with the spare steps.
     #[must_use]
     pub fn event(&self) -> &DpEvent {
         &self.event
     }
 
-    /// Certified ε of [`CertifiedPlan::event`] at [`CertifiedPlan::delta`]. The upper end is the figure to report.
+    /// Certified ε of [`CertifiedPlan::event`] at [`CertifiedPlan::delta`]. Report the upper end.
     #[must_use]
     pub fn epsilon(&self) -> Bounds {
         self.epsilon
     }
 
-    /// The δ of the promise.
+    /// The δ of the guarantee.
     #[must_use]
     pub fn delta(&self) -> Delta {
         self.plan.delta()

@@ -1,4 +1,4 @@
-//! From a plan to what it costs. Every figure on ε, δ and σ is the accountant's.
+//! From a plan to its cost. The accountant computes every ε, δ and σ.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Bounds, DpEvent, budget};
@@ -10,19 +10,19 @@ use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
 const UNUSED_NOISE: f64 = 1.0;
 
 impl Plan {
-    /// Computes what the whole pipeline costs and holds the plan to its promise.
+    /// Computes the cost of the whole pipeline and checks it against the plan's ε.
     ///
-    /// Where the plan gives no noise multipliers, the tokenizer gets its share of the budget and training the
-    /// smallest noise with which all parts together stay within ε.
+    /// Where the plan gives no noise multipliers, the tokenizer gets its share of the budget, and training the smallest noise
+    /// with which all parts together stay within ε.
     ///
     /// # Guarantee
-    /// [`CertifiedPlan::epsilon`] bounds the composed event of release, all steps and all spare steps, and its
-    /// upper end does not exceed the plan's `privacy.epsilon`. A plan whose text is public has no event, so that what
-    /// it spends is 0; it protects nobody, see [`Plan::is_public`].
+    /// [`CertifiedPlan::epsilon`] bounds the composed event of the release, all steps and all spare steps. Its upper end does
+    /// not exceed the plan's `privacy.epsilon`. A plan on public text has an empty event and spends 0; it protects nobody, see
+    /// [`Plan::is_public`].
     ///
     /// # Errors
-    /// [`PlanError::Overstated`] when the plan's noise gives more ε than it promises;
-    /// [`PlanError::Accountant`] when the accountant has no certified answer.
+    /// [`PlanError::Overstated`] if the plan's noise gives a larger ε than the plan states;
+    /// [`PlanError::Accountant`] if the accountant has no certified answer.
     pub fn certify(self) -> Result<CertifiedPlan, PlanError> {
         if self.is_public() {
             return self.certified_public();
@@ -36,12 +36,12 @@ impl Plan {
         let phases = self.phases(noise.training)?;
         let event = self.pipeline(tokenizer_release.as_ref(), &phases);
         let epsilon = accountant::epsilon(&event, self.delta(), self.privacy().relation)?;
-        self.hold_to_promise(epsilon)?;
+        self.check_epsilon(epsilon)?;
         Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
     }
 
-    /// The noisy count of an adaptive clip norm is paid out of each step's own event: its noise, in units of what one
-    /// unit changes (a half), must leave something for the gradient.
+    /// The noisy count of adaptive clipping shares each step's event with the gradient. Its noise, in units of what one unit
+    /// changes (a half), must be large enough to leave a part of the event to the gradient.
     fn check_count_noise(&self, noise_multiplier: f64) -> Result<(), PlanError> {
         let Clipping::Adaptive(adaptive) = self.training().clipping else { return Ok(()) };
         let batches = self.training().phases().into_iter().map(|phase| phase.expected_batch_size);
@@ -137,7 +137,7 @@ impl Plan {
         DpEvent::Composed { events: release.into_iter().chain(training).collect() }
     }
 
-    fn hold_to_promise(&self, Bounds { lower, upper }: Bounds) -> Result<(), PlanError> {
+    fn check_epsilon(&self, Bounds { lower, upper }: Bounds) -> Result<(), PlanError> {
         match self.privacy().epsilon {
             Some(stated) if upper <= stated => Ok(()),
             Some(stated) => Err(PlanError::Overstated { stated, lower, upper, delta: self.delta().get() }),

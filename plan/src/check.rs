@@ -1,7 +1,7 @@
-//! Holds a JSON value against the schema, and explains the first place where it does not fit.
+//! Checks a JSON value against the schema and explains the first place where it does not fit.
 //!
-//! Ranges and names live in the types' attributes alone; editors, this check and the documents read them from
-//! the schema made of those. Only the part of JSON Schema that the types produce is known here.
+//! Ranges and names are stated in the attributes of the types alone. Editors, this check and the documentation read them
+//! from the schema that the types generate. This check knows the part of JSON Schema that the types use.
 
 use serde_json::{Map, Value};
 
@@ -196,7 +196,7 @@ fn check_length(
     })
 }
 
-/// Appends a field's name; a name that is no plain word is quoted, so that the message stays one line.
+/// Appends a field's name. A name that is not a plain word is quoted, so that the message stays on one line.
 fn join(path: &str, name: &str) -> String {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     match (plain, path.is_empty()) {

@@ -1,17 +1,17 @@
-//! What a plan takes of a machine: memory, arithmetic and time, by formulas that a reader can check.
+//! What a plan needs: memory, arithmetic and time, by formulas that a reader can check.
 //!
-//! Estimates, to the factor of two that such formulas allow: they never enter an event or a promise.
+//! These are estimates, good to about a factor of two. They never enter an event or an ε.
 
 use crate::{PlanFile, memory};
 
-/// A machine by its data sheet.
+/// A machine, from its data sheet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// What it is.
+    /// Name of the machine.
     pub name: &'static str,
     /// Largest rate in 32-bit floating point, FLOP a second.
     pub peak_flops: f64,
-    /// Part of that rate which training reaches.
+    /// Fraction of that rate that training reaches.
     pub utilization: f64,
     /// Memory, bytes.
     pub memory: f64,
@@ -21,8 +21,7 @@ pub struct Machine {
 /// (<https://modal.com/gpu-glossary/perf/peak-rate>). A100: 19.5 TFLOPS, 80 GB, NVIDIA's data sheet as quoted by
 /// <https://glennklockwood.com/garden/processors/A100>. RTX 4090: 16 384 lanes × 2.52 GHz, 24 GB, and T4: 2 560 lanes ×
 /// 1.59 GHz, 16 GB (<https://www.topcpu.net/en/gpu-c/tesla-t4-vs-geforce-rtx-4090>). The processor, 8 cores × 3 GHz × 32 FLOP
-/// a cycle (two 256-bit fused multiply-adds) with 16 GB, is an assumption, and so are the parts of these rates that
-/// training reaches. Memory in units of 10⁹ bytes.
+/// a cycle (two 256-bit fused multiply-adds) with 16 GB, is an assumption, and so are the utilizations. Memory in units of 10⁹ bytes.
 pub const MACHINES: [Machine; 5] = [
     Machine { name: "Processor, 8 cores", peak_flops: 0.77e12, utilization: 0.25, memory: 16e9 },
     Machine { name: "NVIDIA T4", peak_flops: 8.1e12, utilization: 0.35, memory: 16e9 },
@@ -31,27 +30,27 @@ pub const MACHINES: [Machine; 5] = [
     Machine { name: "NVIDIA H100 SXM", peak_flops: 67e12, utilization: 0.4, memory: 80e9 },
 ];
 
-/// What a plan takes.
+/// What a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Trainable numbers, P. A public tokenizer's size is unknown and counts as that of bytes.
+    /// Number of trainable parameters, P. The vocabulary of a public tokenizer counts as that of bytes: its size is unknown.
     pub parameters: u128,
-    /// Tokens seen: steps × expected batch × window. A unit of several windows contributes one a step.
+    /// Tokens processed: steps × expected batch × window. A unit with several windows contributes one per step.
     pub tokens: u128,
     /// Floating-point operations: tokens × (8·P + 12·layers·width·window).
     pub flops: f64,
-    /// Bytes of weights, gradient sum, two moments and the activations of one physical batch, in 32 bits.
+    /// Bytes of weights, gradient sum, two moments and the activations of one micro-batch, in 32 bits.
     pub bytes: u128,
 }
 
 impl Cost {
-    /// Seconds on a machine: operations over the rate it reaches.
+    /// Seconds on a machine: operations divided by the rate that training reaches.
     #[must_use]
     pub fn seconds_on(&self, machine: &Machine) -> f64 {
         self.flops / (machine.peak_flops * machine.utilization)
     }
 
-    /// Whether the machine's memory holds it.
+    /// Whether the machine has enough memory.
     #[must_use]
     pub fn fits(&self, machine: &Machine) -> bool {
         self.bytes as f64 <= machine.memory
@@ -59,7 +58,7 @@ impl Cost {
 }
 
 impl PlanFile {
-    /// What the plan takes, whether or not it can be certified.
+    /// What the plan needs, whether or not it can be certified.
     ///
     /// A token costs 2·P forward and 4·P backward (Kaplan et al. 2020, §2.1), at most 2·P more for the norm of one
     /// example's gradient (a second product with the weights' shape; the Gram form is taken where it is less), and

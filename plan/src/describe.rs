@@ -1,4 +1,4 @@
-//! Puts a piece of the schema, or a value, into the words of a message.
+//! Describes parts of the schema, and values, in messages.
 
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ pub(crate) fn example(outer: &'static Value) -> &'static str {
     }
 }
 
-/// What a field is for, in brackets, as far as the first full stop.
+/// The purpose of a field, in brackets: its description up to the first full stop.
 pub(crate) fn meaning(schema: &'static Value) -> String {
     let text = schema["description"].as_str().unwrap_or_default();
     let sentence = text.split(['.', ';', '\n']).next().unwrap_or_default();

@@ -44,12 +44,12 @@ impl PlanFile {
     /// The plan as a `plan.json`.
     #[must_use]
     pub fn text(&self) -> String {
-        // A plan has string keys and plain fields: writing it cannot fail, and an empty text would be refused aloud.
+        // A plan has string keys and plain fields, so writing it cannot fail; an empty text would be refused.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// Reads a text right in shape, whatever its values; `None` for any other. To offer repairs: nothing else takes a file
-    /// that [`PlanFile::parse`] refuses.
+    /// Reads a text of the right shape without checking its values; `None` for any other text. Use it to offer repairs: nothing
+    /// else takes a file that [`PlanFile::parse`] refuses.
     #[must_use]
     pub fn unchecked(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -67,12 +67,12 @@ impl PlanFile {
         let value: Value = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
         check_version(&value)?;
         check(&value)?;
-        // Read from the text, not from the value: only so is a field given twice noticed.
+        // Read from the text instead of the value, so that a field given twice is noticed.
         serde_json::from_str(text).map_err(|error| syntax(text, &error))
     }
 }
 
-/// Looked at before anything else: a later version may have other fields.
+/// Checked before anything else, because a later version may have other fields.
 fn check_version(value: &Value) -> Result<(), PlanError> {
     let version = &value["version"];
     let newer = version.as_f64().is_some_and(|given| given > VERSION as f64);

@@ -1,6 +1,6 @@
-//! Fixes for the slips that deserve more than a list of names.
+//! Suggested fixes for common mistakes.
 
-/// A better word on a field that does not exist.
+/// The fix for a field that does not exist.
 pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
     let fix = match (path, name) {
         ("", "batch_size" | "steps" | "epochs") => {
@@ -13,13 +13,13 @@ pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
         }
         ("training", "lr") => "did you mean \"learning_rate\"?",
         ("privacy", "eps" | "target_epsilon") => "did you mean \"epsilon\"?",
-        ("training", "physical_batch" | "microbatch" | "device") => "it belongs into performance",
+        ("training", "physical_batch" | "microbatch" | "device") => "move it to performance",
         _ => return None,
     };
     Some(fix.to_owned())
 }
 
-/// A better word on a choice that does not exist.
+/// The fix for a choice that does not exist.
 pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
     let fix = match (path, name) {
         ("privacy.sampling", "shuffled" | "shuffling" | "deterministic" | "epochs") => {
@@ -40,13 +40,13 @@ pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
     Some(fix.to_owned())
 }
 
-/// A better word on a number out of range.
+/// The fix for a number out of range.
 pub(crate) fn for_range(path: &str) -> Option<String> {
     let fix = match path {
         "privacy.noise_multipliers.training" | "privacy.noise_multipliers.tokenizer" => {
             "give a positive number, or leave out privacy.noise_multipliers and give privacy.epsilon"
         }
-        "privacy.epsilon" => "give a positive number; common promises lie between 1 and 10",
+        "privacy.epsilon" => "give a positive number; common values are 1 to 10",
         "privacy.delta" => "give a probability far below 1 / units, for example 1e-6",
         "data.units" => "declare how many units the data has, at least 1",
         "tokenizer.train.vocab_size" => {

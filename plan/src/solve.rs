@@ -1,14 +1,14 @@
-//! The longest or the widest run that a promise and a noise allow.
+//! The largest number of steps, or the largest batch, for a given ε and noise.
 
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
 use crate::{Plan, PlanError, PlanFile};
 
-/// Most steps that a plan may state.
+/// Largest number of steps of a plan.
 const MOST_STEPS: u64 = 1_000_000_000;
 
-/// What is to be found when ε and the noise are both given.
+/// The quantity to find where ε and the noise are both given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknown {
@@ -19,9 +19,10 @@ pub enum Unknown {
 }
 
 impl PlanFile {
-    /// The same plan with the largest number of steps, or the largest expected batch, with which its noise keeps its ε.
+    /// The same plan with the largest number of steps, or the largest expected batch size, with which its noise stays within
+    /// its ε.
     ///
-    /// What is written in the place of the unknown does not matter. A warm-up longer than the steps found is cut to them.
+    /// The current value of the unknown is ignored. A warm-up that is longer than the steps found is shortened to them.
     ///
     /// ```
     /// use plan::{NoiseMultipliers, Plan, PlanFile, Unknown};
@@ -36,12 +37,16 @@ impl PlanFile {
     /// ```
     ///
     /// # Errors
-    /// [`PlanError::Field`] for a batch schedule, a missing ε or noise, a promise that not even one step of one unit
-    /// keeps, and whatever else is wrong with the plan; [`PlanError::Accountant`] as in certification.
+    /// [`PlanError::Field`] for a batch schedule, a missing ε or noise, an ε that a single step of one unit exceeds, and
+    /// whatever else is wrong with the plan; [`PlanError::Accountant`] as in certification.
     pub fn solved_for(&self, unknown: Unknown) -> Result<Self, PlanError> {
         let mut file = self.clone();
         let (Some(target), Some(noise)) = (file.privacy.epsilon, file.privacy.noise_multipliers) else {
-            return Err(refuse("privacy", "ε or the noise is missing", "both, so that a third can be found"));
+            return Err(refuse(
+                "privacy",
+                "ε or the noise is missing",
+                "both, from which the third quantity is found",
+            ));
         };
         if file.training.batch_schedule.is_some() {
             return Err(refuse(
@@ -88,6 +93,6 @@ fn refuse(path: &str, given: &str, allowed: &str) -> PlanError {
         path: path.to_owned(),
         given: given.to_owned(),
         allowed: allowed.to_owned(),
-        fix: "give them, or let another quantity be found".to_owned(),
+        fix: "give them, or solve for another quantity".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! A plan that makes sense: every field in range, and the fields consistent with one another.
+//! A valid plan: every field is in range, and the fields fit one another.
 
 use accountant::Delta;
 
@@ -7,7 +7,7 @@ use crate::{
 };
 use crate::{canonical, check, consistent, memory};
 
-/// A plan that makes sense. Made from a [`PlanFile`] by `TryFrom`; what it costs says [`Plan::certify`].
+/// A valid plan, made from a [`PlanFile`] by `TryFrom`. [`Plan::certify`] computes its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub(crate) file: PlanFile,
@@ -55,7 +55,7 @@ impl Plan {
         &self.json
     }
 
-    /// The plan's name, fit for a folder.
+    /// The plan's name, which is a valid name of a folder.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.file.name
@@ -67,19 +67,19 @@ impl Plan {
         &self.file.data
     }
 
-    /// Whether the training text is declared public: then nothing is promised, noised or charged.
+    /// Whether the training text is declared public. Then no ε is stated, no noise is added and nothing is charged.
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.file.data.visibility == Visibility::Public
     }
 
-    /// What is promised. In a public plan only its unit and its sampling have an effect.
+    /// The privacy guarantee. In a public plan only its unit and its sampling have an effect.
     #[must_use]
     pub fn privacy(&self) -> &Privacy {
         &self.file.privacy
     }
 
-    /// The δ of the promise.
+    /// The δ of the guarantee.
     #[must_use]
     pub fn delta(&self) -> Delta {
         self.delta
@@ -109,13 +109,14 @@ impl Plan {
         self.file.evaluation.as_ref()
     }
 
-    /// Trainable numbers of the model. A public tokenizer's size is unknown to the plan; it counts as that of bytes.
+    /// Number of trainable parameters. The vocabulary of a public tokenizer counts as that of bytes: the plan does not know
+    /// its size.
     #[must_use]
     pub fn parameters(&self) -> u128 {
         memory::Network::of(&self.file).parameters()
     }
 
-    /// Bytes that training takes at the least: weights, gradient sum, moments, one physical batch.
+    /// A lower bound on the bytes that training needs: weights, gradient sum, moments, one micro-batch.
     #[must_use]
     pub fn least_training_bytes(&self) -> u128 {
         memory::Network::of(&self.file).least_training_bytes(self.performance().physical_batch.unwrap_or(1))

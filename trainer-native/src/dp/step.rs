@@ -57,6 +57,21 @@ impl TrainingData {
     }
 }
 
+/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`.
+pub(crate) fn clipped_sum<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    lot: &Lot<'_, B>,
+    l2_clip_norm: f64,
+    clipping: Clipping,
+) -> ClippedSum<B> {
+    let sum = lot.sum(weights, |weights, micro_batch| {
+        let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
+        gradients.clip_and_sum(clipping, l2_clip_norm)
+    });
+    sum.unwrap_or_else(|| ClippedSum::zero(weights.specs(), l2_clip_norm, weights.dtype(), lot.device))
+}
+
 /// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.
 ///
 /// # Errors
@@ -76,19 +91,4 @@ pub(crate) fn private_gradient<B: Kernels>(
     };
     let gradient = add_noise_and_average(sum.bounded()?, &noise, step.expected_batch_size, step.step, rng);
     Ok((gradient, next_clip_norm))
-}
-
-/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`.
-pub(crate) fn clipped_sum<B: Kernels>(
-    model: &Network,
-    weights: &Weights<B>,
-    lot: &Lot<'_, B>,
-    l2_clip_norm: f64,
-    clipping: Clipping,
-) -> ClippedSum<B> {
-    let sum = lot.sum(weights, |weights, micro_batch| {
-        let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
-        gradients.clip_and_sum(clipping, l2_clip_norm)
-    });
-    sum.unwrap_or_else(|| ClippedSum::zero(weights.specs(), l2_clip_norm, weights.dtype(), lot.device))
 }

@@ -4,9 +4,9 @@ use super::{StateTensor, is_matrix, zero};
 use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::Tensor;
 
-/// Adafactor without a first moment: the second moment of a matrix is kept as the means of its rows and columns; an
-/// update whose root mean square is beyond the threshold is scaled down to it; the step is in proportion to the weights'
-/// root mean square. Vectors keep all of their second moment, and do not decay.
+/// Adafactor without a first moment. It keeps the second moment of a matrix as the means of its rows and columns, scales an
+/// update down whose root mean square exceeds the threshold, and makes the step proportional to the root mean square of the
+/// weights. Vectors keep their whole second moment and do not decay.
 ///
 /// # References
 /// Shazeer & Stern 2018, <https://arxiv.org/abs/1804.04235>.
@@ -40,7 +40,7 @@ impl<B: Kernels> Adafactor<B> {
         let values = weights.take();
         let mut moved = Vec::with_capacity(values.len());
         for (index, (value, grad)) in values.into_iter().zip(gradient).enumerate() {
-            let update = self.second[index].scaled(grad, beta, settings.epsilon);
+            let update = self.second[index].update(grad, beta, settings.epsilon);
             let excess = (root_mean_square(&update) / settings.clipping_threshold).clamp_min(1.0);
             let rate = if settings.scale_by_weights {
                 root_mean_square(&value).clamp_min(settings.least_scale) * learning_rate
@@ -57,14 +57,15 @@ impl<B: Kernels> Adafactor<B> {
     pub(super) fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
         let mut state = Vec::new();
         for (second, spec) in self.second.iter().zip(specs) {
-            let mut put = |list: &str, shape: Vec<usize>, value: &Tensor<B, 1>| {
-                state.push((format!("optimizer.{list}.{}", spec.name), shape, value.clone()));
+            let mut push = |list: &str, shape: Vec<usize>, value: &Tensor<B, 1>| {
+                let name = format!("optimizer.{list}.{}", spec.name);
+                state.push(StateTensor { name, shape, value: value.clone() });
             };
             match second {
-                Second::Whole(whole) => put("second_moment", spec.shape.clone(), whole),
+                Second::Whole(whole) => push("second_moment", spec.shape.clone(), whole),
                 Second::Factored { rows, columns } => {
-                    put("second_moment_rows", rows.dims().to_vec(), rows);
-                    put("second_moment_columns", columns.dims().to_vec(), columns);
+                    push("second_moment_rows", rows.dims().to_vec(), rows);
+                    push("second_moment_columns", columns.dims().to_vec(), columns);
                 }
             }
         }
@@ -93,8 +94,8 @@ fn take<B: Kernels>(values: &mut impl Iterator<Item = Tensor<B, 1>>, place: &mut
 }
 
 impl<B: Kernels> Second<B> {
-    /// Takes a gradient in, and gives it divided by the root of the second moment.
-    fn scaled(&mut self, grad: Tensor<B, 1>, beta: f64, epsilon: f64) -> Tensor<B, 1> {
+    /// Updates the second moment with a gradient. Returns the gradient divided by the root of the second moment.
+    fn update(&mut self, grad: Tensor<B, 1>, beta: f64, epsilon: f64) -> Tensor<B, 1> {
         let square = grad.clone().square() + epsilon;
         match self {
             Self::Whole(whole) => {
@@ -115,7 +116,7 @@ impl<B: Kernels> Second<B> {
     }
 }
 
-/// As a tensor of one element, so that nothing waits for a device.
+/// A tensor of one element, so that the host does not wait for the device.
 fn root_mean_square<B: Kernels>(values: &Tensor<B, 1>) -> Tensor<B, 1> {
     values.clone().square().mean().sqrt()
 }

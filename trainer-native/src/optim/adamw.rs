@@ -8,8 +8,8 @@ use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 /// Adam (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019). Vectors (biases and gains) do not
 /// decay.
 ///
-/// With the bias correction for noise, the second moment is freed of the noise's own, which is known, before its root is
-/// taken: w ← w − rate·m̂/√max(v̂ − Φ̂, floor), Φ̂ the average of the noise's variance over the same steps.
+/// With the bias correction for noise, the known variance of the noise is subtracted from the second moment before the
+/// root: w ← w − rate·m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages the noise's variance over the same steps.
 ///
 /// # References
 /// Tang, Shpilevskiy & Lécuyer 2023, "DP-AdamBC", <https://arxiv.org/abs/2312.14334>.
@@ -17,7 +17,7 @@ use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 pub struct AdamW<B: Kernels> {
     settings: plan::AdamW,
     moments: Moments<B>,
-    /// Moving average of the noise's variance, as the checkpoint holds it.
+    /// Moving average of the noise's variance, in the precision of the checkpoint.
     noise: f32,
     device: B::Device,
     pub(super) steps: u64,
@@ -62,7 +62,11 @@ impl<B: Kernels> AdamW<B> {
         let mut state = self.moments.state(specs);
         if self.settings.dp_bias_correction.is_some() {
             let noise = from_host(vec![self.noise], [1], FloatDType::F32, &self.device);
-            state.push(("optimizer.noise_variance".to_owned(), vec![1], noise));
+            state.push(StateTensor {
+                name: "optimizer.noise_variance".to_owned(),
+                shape: vec![1],
+                value: noise,
+            });
         }
         state
     }

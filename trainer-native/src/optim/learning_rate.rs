@@ -1,10 +1,10 @@
-//! The step size over time.
+//! Learning-rate schedules.
 
 use plan::{Decay, LearningRate};
 
 /// The learning rate of step `step` (from 0) of `steps`: linear growth to the peak over the warm-up, then decay.
 ///
-/// All decays but the constant and the inverse root reach 0 at `steps`, one past the last step, so no step is without effect.
+/// Linear, cosine and quadratic decay reach 0 at `steps`, one past the last step, so that no step has a rate of 0.
 #[must_use]
 pub fn learning_rate(plan: &LearningRate, step: u64, steps: u64) -> f64 {
     if step < plan.warmup_steps {

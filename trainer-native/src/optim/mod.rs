@@ -17,7 +17,7 @@ use crate::dp::{BaselineGradient, PrivateGradient};
 use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host};
 
-/// A gradient that an optimizer may see: noised, or of a run that never claimed privacy.
+/// What an optimizer takes: a gradient with noise, or that of a run marked as not private.
 pub struct OptimizerGradient<B: Kernels> {
     parts: Vec<Tensor<B, 1>>,
     /// Variance of the noise in each element; 0 in a baseline.
@@ -37,10 +37,16 @@ impl<B: Kernels> From<BaselineGradient<B>> for OptimizerGradient<B> {
     }
 }
 
-/// A tensor of an optimizer's state: its name in a checkpoint, its shape, its values.
-pub type StateTensor<B> = (String, Vec<usize>, Tensor<B, 1>);
+/// A tensor of an optimizer's state.
+pub(crate) struct StateTensor<B: Kernels> {
+    /// Name in a checkpoint.
+    pub name: String,
+    pub shape: Vec<usize>,
+    /// Flat values.
+    pub value: Tensor<B, 1>,
+}
 
-/// How weights follow a gradient.
+/// An optimizer with its state.
 #[derive(Clone, Debug)]
 pub enum Optimizer<B: Kernels> {
     /// Adam with decoupled weight decay.
@@ -54,8 +60,7 @@ pub enum Optimizer<B: Kernels> {
 }
 
 impl<B: Kernels> Optimizer<B> {
-    /// With state zero.
-    #[must_use]
+    /// An optimizer before its first step.
     pub fn new(plan: &plan::Optimizer, specs: &[ParamSpec], device: &B::Device) -> Self {
         match plan {
             plan::Optimizer::Adamw(settings) => Self::AdamW(AdamW::new(settings.clone(), specs, device)),
@@ -83,7 +88,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// How many steps it has made.
+    /// Number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
         match self {
@@ -94,9 +99,8 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Its state, in an order of its own that does not change.
-    #[must_use]
-    pub fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
+    /// The state's tensors, in a fixed order.
+    pub(crate) fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
         match self {
             Self::AdamW(adamw) => adamw.state(specs),
             Self::Sgd(sgd) => listed("momentum", &sgd.velocity, specs),
@@ -105,7 +109,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Takes up where a saved state stopped; `values` in the order of [`Optimizer::state`].
+    /// Continues from a saved state. `values` are in the order of [`Optimizer::state`].
     pub fn restore(&mut self, steps: u64, values: Vec<Tensor<B, 1>>) {
         match self {
             Self::AdamW(adamw) => adamw.restore(steps, values),
@@ -119,15 +123,16 @@ impl<B: Kernels> Optimizer<B> {
     }
 }
 
-/// A list of one tensor a parameter, as a part of a state.
+/// A list of one tensor per parameter, as part of a state.
 fn listed<B: Kernels>(list: &str, values: &[Tensor<B, 1>], specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
     let state = |(value, spec): (&Tensor<B, 1>, &ParamSpec)| {
-        (format!("optimizer.{list}.{}", spec.name), spec.shape.clone(), value.clone())
+        let name = format!("optimizer.{list}.{}", spec.name);
+        StateTensor { name, shape: spec.shape.clone(), value: value.clone() }
     };
     values.iter().zip(specs).map(state).collect()
 }
 
-/// Whether weight decay applies: vectors (biases and gains) do not decay.
+/// Whether weight decay applies. Vectors (biases and gains) do not decay.
 fn is_matrix(spec: &ParamSpec) -> bool {
     spec.shape.len() > 1
 }

@@ -1,4 +1,4 @@
-//! The two moments of Adam, which its relatives share.
+//! The two moments that Adam and LAMB keep.
 
 use super::{StateTensor, listed, zeros};
 use crate::nn::{AdamStep, AdamTensors, Kernels, ParamSpec};
@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 
 /// Moving averages of the gradient and of its square (Kingma & Ba 2015).
 #[derive(Clone, Debug)]
-pub struct Moments<B: Kernels> {
+pub(super) struct Moments<B: Kernels> {
     first: Vec<Tensor<B, 1>>,
     second: Vec<Tensor<B, 1>>,
 }
@@ -16,8 +16,8 @@ impl<B: Kernels> Moments<B> {
         Self { first: zeros(specs, device), second: zeros(specs, device) }
     }
 
-    /// Takes a gradient of parameter `index` in, and gives both averages as they then are.
-    pub fn follow(
+    /// Updates both averages with a gradient of parameter `index` and returns them.
+    pub fn update(
         &mut self,
         index: usize,
         grad: &Tensor<B, 1>,
@@ -29,7 +29,7 @@ impl<B: Kernels> Moments<B> {
         [first.clone(), second.clone()]
     }
 
-    /// Takes a gradient of parameter `index` in, and gives its value after a step of Adam.
+    /// Updates both averages with a gradient of parameter `index` and returns its value after a step of Adam.
     pub fn step(
         &mut self,
         index: usize,
@@ -59,7 +59,7 @@ impl<B: Kernels> Moments<B> {
     }
 }
 
-/// What a moving average that began at 0 is short of after `steps` steps: 1 − βᵗ.
-pub fn bias(beta: f64, steps: u64) -> f64 {
+/// The factor by which a moving average that began at 0 is too small after `steps` steps: 1 − βᵗ.
+pub(super) fn bias(beta: f64, steps: u64) -> f64 {
     1.0 - beta.powi(i32::try_from(steps).unwrap_or(i32::MAX))
 }

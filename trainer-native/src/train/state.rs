@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{TrainError, Trainer};
 use crate::nn::{Kernels, ParamSpec};
+use crate::optim::StateTensor;
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 use crate::tensor_file::NamedTensor;
 
@@ -20,7 +21,7 @@ impl<B: Kernels> Trainer<B> {
     pub fn state(&self) -> Vec<NamedTensor> {
         let mut state = named(self.weights.specs(), self.weights.values());
         let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
-        state.extend(of_optimizer.map(|(name, shape, value)| NamedTensor {
+        state.extend(of_optimizer.map(|StateTensor { name, shape, value }| NamedTensor {
             name,
             shape,
             data: to_host(value),
@@ -45,8 +46,8 @@ impl<B: Kernels> Trainer<B> {
         let counter = state.take(COUNTER, &[2])?;
         let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
         let values = state.take_list::<B>(&specs, &self.device)?;
-        let take = |(name, shape, _): (String, Vec<usize>, Tensor<B, 1>)| {
-            let data = state.take(&name, &shape)?;
+        let take = |tensor: StateTensor<B>| {
+            let data = state.take(&tensor.name, &tensor.shape)?;
             let length = data.len();
             Ok(from_host(data, [length], FloatDType::F32, &self.device))
         };
