@@ -4,9 +4,10 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
 
 use super::reference::{
-    clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, single_gradient,
+    clipped_sum_by_loop, flatten, lot, median_norm, moved_weights, norm, ragged_lot, relative_distance,
+    single_gradient,
 };
-use super::{Lot, clipped_sum, per_example_norms};
+use super::{clipped_sum, per_example_norms};
 use crate::model::{Batch, Example, Network};
 use crate::nn::{Kernels, Selection, Weights};
 use crate::pretrained::Checkpoint;
@@ -40,24 +41,6 @@ fn families() -> Vec<Network> {
 
 fn weights(network: &Network) -> Weights<Flex> {
     moved_weights(network, 41, &DEVICE)
-}
-
-/// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
-fn ragged_lot() -> Vec<Example> {
-    let windows: [&[u32]; 7] = [
-        &[1, 2, 3, 4, 5, 6, 7, 8],
-        &[4, 4, 4, 4, 4],
-        &[22, 0],
-        &[9, 3, 9, 3, 9, 3, 9],
-        &[5],
-        &[],
-        &[11, 12, 13, 14, 13, 12, 11],
-    ];
-    windows.into_iter().map(Example::causal).collect()
-}
-
-fn lot<'a>(network: &Network, examples: &'a [Example], physical_batch: usize) -> Lot<'a, Flex> {
-    Lot { examples, physical_batch, shape: network.shape(), recompute: false, device: &DEVICE }
 }
 
 fn clipped(network: &Network, weights: &Weights<Flex>, rows: usize, bound: f64) -> Vec<f64> {

@@ -5,10 +5,31 @@ use plan::Clipping;
 
 use super::gradients::plain_sum;
 use super::norms::{norms, squared_norms};
-use super::{ClippedSum, PerExampleGrads};
+use super::{ClippedSum, Lot, PerExampleGrads};
 use crate::model::{Batch, Example, Network};
 use crate::nn::{GradRecord, Kernels, ParamSpec, Weights};
-use crate::tensor::{FloatDType, from_host, to_host_f64};
+use crate::tensor::{Flex, FlexDevice, FloatDType, from_host, to_host_f64};
+
+/// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
+pub fn ragged_lot() -> Vec<Example> {
+    let windows: [&[u32]; 9] = [
+        &[1, 2, 3, 4, 5, 6, 7, 8],
+        &[4, 4, 4, 4, 4],
+        &[22, 0],
+        &[9, 3, 9, 3, 9, 3, 9],
+        &[5],
+        &[],
+        &[0, 1, 0],
+        &[11, 12, 13, 14, 13, 12, 11],
+        &[20, 20, 21],
+    ];
+    windows.into_iter().map(Example::causal).collect()
+}
+
+/// The examples in micro-batches of `physical_batch` rows, on the CPU.
+pub fn lot<'a>(model: &Network, examples: &'a [Example], physical_batch: usize) -> Lot<'a, Flex> {
+    Lot { examples, physical_batch, shape: model.shape(), recompute: false, device: &FlexDevice }
+}
 
 /// The gradient of one example's loss, all parameters in one vector, from a batch of that example alone.
 pub fn single_gradient<B: Kernels>(

@@ -6,7 +6,7 @@ use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use plan::Clipping;
 
 use super::reference::{
-    clipped_sum_by_loop, flatten, moved_weights, norm, relative_distance, single_gradient,
+    clipped_sum_by_loop, flatten, lot, moved_weights, norm, ragged_lot, relative_distance, single_gradient,
 };
 use super::*;
 use crate::model::{Batch, Example, Gpt2, Gpt2Config, Network};
@@ -23,26 +23,6 @@ fn model(config: Gpt2Config, seed: u64) -> (Network, Weights<Flex>) {
 
 fn small() -> Gpt2Config {
     Gpt2Config { vocab_size: 23, context: 7, d_model: 8, layers: 2, heads: 2, d_ff: 12 }
-}
-
-/// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
-fn ragged_lot() -> Vec<Example> {
-    let windows: [&[u32]; 9] = [
-        &[1, 2, 3, 4, 5, 6, 7, 8],
-        &[4, 4, 4, 4, 4],
-        &[22, 0],
-        &[9, 3, 9, 3, 9, 3, 9],
-        &[5],
-        &[],
-        &[0, 1, 0],
-        &[11, 12, 13, 14, 13, 12, 11],
-        &[20, 20, 21],
-    ];
-    windows.into_iter().map(Example::causal).collect()
-}
-
-fn lot<'a>(model: &Network, examples: &'a [Example], physical_batch: usize) -> Lot<'a, Flex> {
-    Lot { examples, physical_batch, shape: model.shape(), recompute: false, device: &DEVICE }
 }
 
 fn clipped(
