@@ -1,4 +1,4 @@
-//! An audit refutes a run that protects nobody, and lets a private one stand.
+//! An audit refutes a run without noise and does not refute a private one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Bench, stderr, tiny};
 use serde_json::{Value, json};
 
-/// Long enough to learn canaries by heart where nothing hinders it.
+/// Long enough to memorise canaries without clipping and noise.
 fn plan() -> Value {
     let mut plan = tiny();
     plan["model"]["d_model"] = json!(32);

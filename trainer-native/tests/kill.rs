@@ -12,7 +12,7 @@ use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::json;
 use trainer_native::verify::verify_run;
 
-/// Moments that look random and are the same every time.
+/// A fixed pseudo-random sequence of moments.
 struct Moments(u64);
 
 impl Moments {
@@ -24,7 +24,7 @@ impl Moments {
     }
 }
 
-/// Kills of a test: `DP_KILLS`, for a longer trial than every check can wait for.
+/// Number of kills in a test; `DP_KILLS` sets another for longer trials.
 fn kills(unless_told: u32) -> u32 {
     std::env::var("DP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(unless_told)
 }
@@ -37,8 +37,8 @@ fn twenty_kills_change_no_weight_and_lose_no_charge() {
     assert_kills_change_nothing(&plan, kills(20));
 }
 
-/// The same where a pass is charged and not a step, the clip norm follows the data, and the optimizer's state is of
-/// several shapes: all of them go through the checkpoint.
+/// The same with charges for a pass, adaptive clipping, and optimizer state of several shapes: all of these are in the
+/// checkpoint.
 #[test]
 fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() {
     let mut plan = tiny();
@@ -113,8 +113,8 @@ fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
     }
 }
 
-/// A private run draws the rest of a pass in a new order, so that a unit may take part once more: the pass is charged
-/// again, also after an orderly stop, and the run ends early where no spare pass is left.
+/// A private run draws the rest of a pass in a new order, so a unit may take part again. The pass is charged again, even
+/// after an orderly stop, and the run ends early if no spare pass is left.
 #[test]
 fn a_pass_that_a_stop_interrupts_is_charged_again() {
     let mut plan = tiny();
@@ -140,14 +140,14 @@ fn a_pass_that_a_stop_interrupts_is_charged_again() {
         .iter()
         .filter(|entry| entry["kind"] == "step" && entry["event"]["type"] == "shuffled_gaussian")
         .count();
-    // Ten passes of fifteen batches are paid for, whatever happens.
+    // The plan pays for ten passes of fifteen batches, whatever happens.
     assert_eq!(passes, 10);
     let whole_passes = stopped.is_multiple_of(15);
     assert_eq!(summary.steps_done, if whole_passes { 150 } else { 135 });
     assert!(summary.epsilon.unwrap().upper <= 8.0);
 }
 
-/// Each process reserves every step from its checkpoint on, those that an earlier process had reserved included.
+/// Each process reserves every step after its checkpoint, including those that an earlier process reserved.
 fn assert_every_attempt_is_charged(run: &std::path::Path, steps: u64) {
     let (mut next, mut torn) = (0, false);
     for entry in ledger(run) {
@@ -236,8 +236,8 @@ fn an_interrupt_checkpoints_exits_130_and_the_run_goes_on_to_the_same_weights() 
     assert_eq!(reservations(&bench.path("run")), 150, "an orderly stop burns no step");
 }
 
-/// A signal while the vocabulary is released: the release is charged once, finished and saved, no step is made, and the
-/// run goes on from there to the same weights.
+/// A signal during the vocabulary release: the release is charged once, finished and saved, and no step is taken. The run
+/// resumes to the same weights.
 #[test]
 fn an_interrupt_in_the_release_saves_the_vocabulary_and_makes_no_step() {
     let mut plan = tiny_with_vocabulary();
@@ -268,7 +268,7 @@ fn an_interrupt_in_the_release_saves_the_vocabulary_and_makes_no_step() {
     verify_run(&run).unwrap();
 }
 
-/// A private run resumed draws new noise, is charged again, and ends early where the spare steps do not pay for it.
+/// A resumed private run draws new noise, is charged again, and ends early if the spare steps do not pay for it.
 #[test]
 fn a_run_whose_spare_steps_are_used_up_ends_early_within_the_certified_epsilon() {
     let mut plan = tiny();
@@ -299,13 +299,13 @@ fn a_run_whose_spare_steps_are_used_up_ends_early_within_the_certified_epsilon()
     }
 }
 
-/// The last line may be half written while the process lives.
+/// The last line may be incomplete while the process is running.
 fn reservations_or_none(run: &std::path::Path) -> usize {
     let text = std::fs::read_to_string(run.join("ledger.jsonl")).unwrap_or_default();
     text.matches("\"kind\":\"step\"").count()
 }
 
-/// The torn line is charged as the step it would have reserved, and the run goes on.
+/// The torn line is charged as the step it would have reserved, and the run resumes.
 #[test]
 fn a_torn_last_line_is_charged_and_the_run_goes_on_to_the_same_weights() {
     let bench = Bench::new(&tiny());

@@ -1,4 +1,4 @@
-//! What is made of a finished run: the report, the export, TensorBoard's file.
+//! Outputs of a finished run: the report, the export, TensorBoard's file.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Products of 16 bits: another way to the weights, at the same price.
+//! Products in bfloat16 give nearly the same weights with the same guarantee.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

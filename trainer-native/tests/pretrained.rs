@@ -1,4 +1,4 @@
-//! A run that starts from the weights of another.
+//! Runs that start from the weights of another run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
-/// A finished baseline run in `public`, and a plan that goes on from its weights.
+/// A finished baseline run in `public`, and a plan that starts from its weights.
 fn pretrained(model: &[(&str, Value)]) -> Bench {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(40);
@@ -45,7 +45,7 @@ fn perplexity(bench: &Bench, run: &str) -> f64 {
 fn training_goes_on_from_the_checkpoint_and_the_certificate_says_so() {
     let bench = pretrained(&[]);
     bench.model("tuned", &[]);
-    // Two steps of a millionth move nothing: the figure is the checkpoint's.
+    // Two steps with a rate of 1e-6 change nothing: the figure is the checkpoint's.
     let (before, after) = (perplexity(&bench, "public"), perplexity(&bench, "tuned"));
     assert!((after / before - 1.0).abs() < 1e-3 && before < 60.0, "{before} {after}");
     let run = bench.path("tuned");
@@ -68,7 +68,7 @@ fn a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written() {
     assert!(!bench.path("tuned").exists());
 }
 
-/// Frozen weights come out as they went in, trained ones do not, and a resumed run needs the trained ones alone.
+/// Frozen weights stay, trained ones change, and a resumed run needs only the trained ones.
 #[test]
 fn adapters_are_merged_and_nothing_else_moves() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
@@ -128,7 +128,7 @@ fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
     }
 }
 
-/// A checkpoint of adapters holds the trained values alone; the frozen ones come from the same public weights again.
+/// A checkpoint of adapters holds only the trained values. The frozen ones come from the public weights.
 #[test]
 fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });

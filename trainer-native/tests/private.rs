@@ -1,4 +1,4 @@
-//! What a run shows, and what it must not.
+//! What a run shows and what it hides.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
-/// PITFALLS 7: the key is the system's, a new one each process, and stands nowhere.
+/// PITFALLS 7: the key comes from the operating system, is new in each process, and is written nowhere.
 #[test]
 fn two_private_runs_of_one_plan_differ_and_are_called_private() {
     let bench = Bench::new(&tiny());
@@ -23,7 +23,7 @@ fn two_private_runs_of_one_plan_differ_and_are_called_private() {
     }
 }
 
-/// PITFALLS 7: a known key marks the run wherever it is described.
+/// PITFALLS 7: a known key marks the run in every output.
 #[test]
 fn a_test_key_or_a_baseline_is_marked_not_private_everywhere() {
     let bench = Bench::new(&tiny());
@@ -44,7 +44,7 @@ fn a_test_key_or_a_baseline_is_marked_not_private_everywhere() {
     assert_eq!(reservations(&plain), 0);
 }
 
-/// Public text is trained on without noise or charge, its words counted as they are, and every result says so.
+/// Training on public text adds no noise and charges nothing, counts words exactly, and every output says so.
 #[test]
 fn a_public_corpus_spends_nothing_and_is_marked_everywhere() {
     let mut plan = tiny_with_vocabulary();
@@ -93,7 +93,7 @@ fn evaluation_text_is_read_in_its_own_format() {
     assert_eq!(verify_run(&bench.path("run")).unwrap().evaluation.unwrap().tokens, 11);
 }
 
-/// PITFALLS 19: the metrics hold public figures alone, and the ledger the plan's alone.
+/// PITFALLS 19: metrics hold only public figures, and the ledger only the plan's.
 #[test]
 fn metrics_and_ledger_hold_no_field_beyond_the_public_ones() {
     let bench = Bench::new(&tiny_with_vocabulary());
@@ -141,19 +141,19 @@ fn neighboring_corpora_leave_the_same_ledger_up_to_the_models_digests() {
     assert_ne!(model, neighbor_model);
 }
 
-/// PITFALLS 12: with one expected unit a step, most of these runs' lots are empty now and then; no step is left out.
+/// PITFALLS 12: with one expected unit a step, some batches are empty. No step is left out.
 #[test]
 fn steps_with_empty_lots_are_reserved_and_counted() {
     let mut plan = tiny();
     plan["training"]["expected_batch_size"] = json!(1);
     let bench = Bench::new(&plan);
     bench.model("run", &["--test-key", "3"]);
-    // Oracle: an empty lot has probability (1 − 1/300)^300 = 0.367; none in 60 has 1e-12.
+    // Oracle: a batch is empty with probability (1 − 1/300)^300 = 0.367; none of 60 is with 1e-12.
     assert_eq!(reservations(&bench.path("run")), 60);
     assert_eq!(verify_run(&bench.path("run")).unwrap().steps_done, 60);
 }
 
-/// PITFALLS 2: each step is divided by the plan's constant, whatever was drawn.
+/// PITFALLS 2: each sum is divided by the plan's constant, whatever was sampled.
 #[test]
 fn the_certificate_names_the_plans_divisor_for_every_phase() {
     let mut plan = tiny();

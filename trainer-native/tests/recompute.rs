@@ -1,4 +1,4 @@
-//! Activations that are computed again: the same model from less memory, and the same promise.
+//! Recomputed activations give the same model with less memory and the same guarantee.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use common::{Bench, ledger, tiny};
 use serde_json::json;
 
-/// The model's bytes, and the most memory in KiB that the process had while it was watched.
+/// The model's bytes, and the largest memory in KiB that was observed.
 fn model_and_peak(bench: &Bench, out: &str) -> (Vec<u8>, u64) {
     let mut command = bench.command(out, &["--test-key", "3"]);
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

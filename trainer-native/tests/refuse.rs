@@ -9,7 +9,7 @@ use std::fs;
 use common::{Bench, stderr, tiny};
 use serde_json::{Value, json};
 
-/// The plan with one field changed, and what the message must hold.
+/// The plan with one field changed, and a part of the expected message.
 fn cases() -> Vec<(&'static str, Value, &'static str)> {
     let change = |pointer: &str, value: Value| {
         let mut plan = tiny();
@@ -67,8 +67,8 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
     }
 }
 
-/// PITFALLS 1: what draws by the number of units must have that very number, which the relation makes public; one unit
-/// more or fewer is refused, where sampling by chance allows for a tenth.
+/// PITFALLS 1: sampling that depends on the number of units needs the exact number, which the relation makes public. One
+/// unit more or fewer is refused, where Poisson sampling tolerates a tenth.
 #[test]
 fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
     let with = |sampling: Value, relation: &str, units: u64| {
@@ -101,7 +101,7 @@ fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
     assert!(with(json!("poisson"), "add_or_remove_one", 299).0.status.success());
 }
 
-/// A knob of speed that is left out is found, and changes nothing but the order in which 32-bit sums are made.
+/// A missing `physical_batch` is chosen automatically, and changes only the order of 32-bit sums.
 #[test]
 fn the_physical_batch_is_found_where_it_is_left_out() {
     let run = |performance: Value| {

@@ -1,4 +1,4 @@
-//! A token file in the plan's place for text: the same run, bit for bit, or a refusal.
+//! A token file in place of text gives the same run, bit for bit, or is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -73,7 +73,7 @@ fn a_token_file_of_other_units_or_of_another_tokenizer_is_refused_before_anythin
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
         assert!(!message.contains("secret") && !bench.path("run").exists(), "{message}");
     };
-    // Fewer records than a user has would be protected.
+    // Otherwise only some of a user's records would be protected.
     let records = bench(PrivacyUnit::Record, 300, "notes.tokens");
     let user = plan(PrivacyUnit::User, 300, "notes.tokens");
     fs::write(records.path("plan.json"), user.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! What a run relies on: equal inputs give equal bits, a saved state continues them, bad input changes nothing.
+//! Equal inputs give equal bits, a saved state continues to the same bits, and refused input changes nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
@@ -25,7 +25,7 @@ fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex
 
 fn lot(step: u64) -> Vec<Example> {
     let mut stream = TestRng::from_seed(1).stream(Purpose::Data, step, 0);
-    // Sizes 0 to 11 cover the empty lot, full micro-batches and a ragged last one.
+    // Sizes 0 to 11 cover the empty batch, full micro-batches and a partial last one.
     let mut window = || (0..stream.below(12)).map(|_| stream.below(40) as u32).collect::<Vec<_>>();
     (0..(step * 5) % 12).map(|_| Example::causal(&window())).collect()
 }

@@ -1,4 +1,4 @@
-//! `verify` accepts what a run wrote and nothing else.
+//! `verify` accepts only what a run wrote.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -62,7 +62,7 @@ fn removed_lines_and_files_fail_verification() {
     assert!(verify_run(&run).is_err());
 }
 
-/// Whoever rewrites the ledger consistently still cannot make it fit the certificate's digest.
+/// A certificate with another ε is refused by name.
 #[test]
 fn the_command_says_what_failed_and_exits_1() {
     let (_bench, run) = finished();

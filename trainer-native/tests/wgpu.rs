@@ -1,4 +1,4 @@
-//! Runs on a graphics processor, or on a software Vulkan, where the program was built for one.
+//! Runs on a graphics processor or on software Vulkan, if the program was built with `wgpu`.
 
 #![cfg(feature = "wgpu")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -13,7 +13,7 @@ use trainer_native::nn::Kernels;
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::verify::verify_run;
 
-/// The same steps with the same noise give the same weights, but for the rounding of 32-bit sums.
+/// The same steps with the same noise give the same weights up to the rounding of 32-bit sums.
 #[test]
 fn a_run_on_wgpu_ends_where_one_on_the_cpu_does() {
     let bench = Bench::new(&tiny_with_vocabulary());
@@ -37,7 +37,7 @@ impl OnDevice for Nothing {
     fn run<B: Kernels>(self, _: B::Device) {}
 }
 
-/// The library carries on after a panic of its own threads; what they were to compute is then what the memory held before.
+/// The library continues after a panic of its threads, and their results are then whatever the memory held.
 #[test]
 fn a_panic_on_any_thread_ends_the_run_at_the_next_step() {
     on_device(plan::Device::Wgpu, Nothing).unwrap();
@@ -47,7 +47,7 @@ fn a_panic_on_any_thread_ends_the_run_at_the_next_step() {
     assert!(lost.contains("out of memory") && lost.contains("--resume"), "{lost}");
 }
 
-/// Its shading language has no such numbers.
+/// WGSL has no 16-bit brain floats.
 #[test]
 fn products_of_16_bits_are_refused_before_anything_is_written() {
     let mut plan = common::tiny();
@@ -59,7 +59,7 @@ fn products_of_16_bits_are_refused_before_anything_is_written() {
     assert!(!bench.path("run").exists());
 }
 
-/// Linux's only way to a graphics processor here is Vulkan, whose loader looks for drivers where this variable says.
+/// On Linux `wgpu` uses Vulkan, whose loader looks for drivers where this variable says.
 #[test]
 #[cfg(target_os = "linux")]
 fn without_a_driver_wgpu_is_refused_before_anything_is_written() {
