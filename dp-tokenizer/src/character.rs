@@ -6,25 +6,22 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 ///
 /// Narrower than [`char::is_alphabetic`], which also takes letter-like numbers and marks.
 pub fn is_letter(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_alphabetic()
-    } else {
-        c.general_category_group() == GeneralCategoryGroup::Letter
-    }
+    belongs(c, char::is_ascii_alphabetic, GeneralCategoryGroup::Letter)
 }
 
 /// Whether `c` is a number: general category N, the `\p{N}` of regular expressions.
 pub fn is_number(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_digit() } else { c.general_category_group() == GeneralCategoryGroup::Number }
+    belongs(c, char::is_ascii_digit, GeneralCategoryGroup::Number)
 }
 
 /// Whether BERT isolates `c`: all ASCII that is neither letter, digit, blank nor control, and category P.
 pub fn is_bert_punctuation(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_punctuation()
-    } else {
-        c.general_category_group() == GeneralCategoryGroup::Punctuation
-    }
+    belongs(c, char::is_ascii_punctuation, GeneralCategoryGroup::Punctuation)
+}
+
+/// Whether an ASCII character is in `ascii`, or any other in `group`.
+fn belongs(c: char, ascii: impl Fn(&char) -> bool, group: GeneralCategoryGroup) -> bool {
+    if c.is_ascii() { ascii(&c) } else { c.general_category_group() == group }
 }
 
 /// Whether `c` is a mark without a width of its own (category Mn): what is left of an accent once decomposed.

@@ -5,7 +5,7 @@ use mechanisms::{PrivacyRng, Purpose};
 use super::config::ReleaseConfig;
 use super::error::ReleaseError;
 use super::fixed_point::noise;
-use super::method::{self, Round};
+use super::method::{self, Hidden, Round};
 use super::selection::Selection;
 use crate::count::UnitItems;
 
@@ -21,7 +21,7 @@ pub(super) fn run(
     for index in 0..config.rounds() {
         let noise = noise(config.round_noise_multiplier(index))?;
         let round = Round { config, index, sigma: noise.sigma(), choices: &choices };
-        let histogram = method.histogram(items, &selection, &round)?;
+        let histogram = method.histogram(Hidden { items, selection: &selection }, &round)?;
         let mut stream = rng.stream(Purpose::HistogramNoise, index as u64, 0);
         for (item, weight) in histogram.into_iter().enumerate() {
             if method.publishes(item, weight, &selection) {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fs;
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{BadUtf8, Files, Format, Meter, Source, open};
 use trainer_native::run::{Request, run};
@@ -15,6 +15,16 @@ pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 pub struct NamedPlan {
     pub name: &'static str,
     pub text: &'static str,
+}
+
+/// The paths of the texts, and the folder of the runs, which may be left out.
+pub fn arguments<const TEXTS: usize>(folder: &str, usage: &str) -> Outcome<([PathBuf; TEXTS], PathBuf)> {
+    let mut paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let named = if paths.len() > TEXTS { paths.pop() } else { None };
+    let folder = named.unwrap_or_else(|| PathBuf::from(folder));
+    let texts = paths.try_into().map_err(|_| usage)?;
+    fs::create_dir_all(&folder)?;
+    Ok((texts, folder))
 }
 
 /// Runs or resumes a plan, and prints its evaluation.

@@ -18,7 +18,7 @@ use serde_json::json;
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{NamedPlan, Outcome, brown, carry_out, column, write};
+use common::{NamedPlan, Outcome, arguments, brown, carry_out, column, write};
 
 /// Words of the fixed vocabulary, learnt on the public text alone; special tokens are among them.
 const VOCABULARY: usize = 10_000;
@@ -36,24 +36,19 @@ const PLANS: [[NamedPlan; 2]; 2] = [
 ];
 
 fn main() -> Outcome {
-    let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let (texts, folder) = match paths.as_slice() {
-        [brown, train, test] => ([brown, train, test], Path::new("runs/kerrigan")),
-        [brown, train, test, folder] => ([brown, train, test], folder.as_path()),
-        _ => return Err("give BROWN.tsv TRAIN.tsv TEST.tsv and, if you like, a folder".into()),
-    };
-    fs::create_dir_all(folder)?;
-    prepare(texts, folder)?;
+    let usage = "give BROWN.tsv TRAIN.tsv TEST.tsv and optionally a folder";
+    let (texts, folder) = arguments("runs/kerrigan", usage)?;
+    prepare(&texts, &folder)?;
     for [public, private] in PLANS {
-        carry_out(public, folder, false)?;
-        carry_out(private, folder, false)?;
-        carry_out(private, folder, true)?;
+        carry_out(public, &folder, false)?;
+        carry_out(private, &folder, false)?;
+        carry_out(private, &folder, true)?;
     }
     Ok(())
 }
 
 /// Writes the texts as a line a record, and the vocabulary.
-fn prepare([brown_path, train, test]: [&PathBuf; 3], folder: &Path) -> Outcome {
+fn prepare([brown_path, train, test]: &[PathBuf; 3], folder: &Path) -> Outcome {
     let sentences = brown(brown_path)?;
     fs::write(folder.join("words.json"), words(&sentences).to_string())?;
     write(&folder.join("brown.txt"), &sentences)?;

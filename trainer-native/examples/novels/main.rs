@@ -9,13 +9,10 @@
 //! `novels.jsonl`: a paragraph a line in the field `text`; each is a unit. `brown.tsv`, the public text: a header, then
 //! file, category and sentence a line. Also `.gz` and `.zst`. Finished runs are not run again, others go on where they stopped.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{NamedPlan, Outcome, brown, carry_out, records, write};
+use common::{NamedPlan, Outcome, arguments, brown, carry_out, records, write};
 
 /// Of so many paragraphs one is not trained on; of these, one in [`MEASURED`] is what models are measured on.
 const HELD_OUT: usize = 8;
@@ -35,20 +32,15 @@ const PLANS: [NamedPlan; 9] = [
 ];
 
 fn main() -> Outcome {
-    let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let (novels, public, folder) = match paths.as_slice() {
-        [novels, public] => (novels, public, Path::new("runs/novels")),
-        [novels, public, folder] => (novels, public, folder.as_path()),
-        _ => return Err("give NOVELS.jsonl BROWN.tsv and, if you like, a folder".into()),
-    };
-    fs::create_dir_all(folder)?;
-    write(&folder.join("brown.txt"), &brown(public)?)?;
+    let ([novels, public], folder) =
+        arguments("runs/novels", "give NOVELS.jsonl BROWN.tsv and optionally a folder")?;
+    write(&folder.join("brown.txt"), &brown(&public)?)?;
     let paragraphs =
-        records(novels)?.into_iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        records(&novels)?.into_iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let (held_out, private): (Vec<_>, Vec<_>) =
         paragraphs.enumerate().partition(|(index, _)| index % HELD_OUT == HELD_OUT / 2);
     let texts = |numbered: Vec<(usize, String)>| numbered.into_iter().map(|(_, text)| text);
     write(&folder.join("novels.txt"), &texts(private).collect::<Vec<_>>())?;
     write(&folder.join("held-out.txt"), &texts(held_out).step_by(MEASURED).collect::<Vec<_>>())?;
-    PLANS.into_iter().try_for_each(|plan| carry_out(plan, folder, false))
+    PLANS.into_iter().try_for_each(|plan| carry_out(plan, &folder, false))
 }

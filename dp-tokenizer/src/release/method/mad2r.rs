@@ -52,7 +52,7 @@
 
 use mechanisms::Stream;
 
-use super::{Round, RoundMethod};
+use super::{Hidden, Round, RoundMethod};
 use crate::count::UnitItems;
 use crate::release::config::ReleaseConfig;
 use crate::release::error::ReleaseError;
@@ -197,12 +197,8 @@ fn threshold(config: &ReleaseConfig, round: usize) -> Threshold {
 }
 
 impl RoundMethod for Mad2r {
-    fn histogram(
-        &mut self,
-        items: &UnitItems,
-        selection: &Selection,
-        round: &Round<'_>,
-    ) -> Result<Vec<u64>, ReleaseError> {
+    fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
+        let Hidden { items, selection } = hidden;
         self.threshold = threshold(round.config, round.index).fixed_point()?;
         self.limit = self.threshold.max(0) as u64 + (EXCESS_SIGMAS * round.sigma as f64) as u64;
         let histogram = self.weigh(items, selection, |unit| round.same_choice(unit))?;

@@ -41,6 +41,13 @@ impl Round<'_> {
     }
 }
 
+/// The items of the units, and which of them are still hidden.
+#[derive(Clone, Copy)]
+pub(super) struct Hidden<'a> {
+    pub(super) items: &'a UnitItems,
+    pub(super) selection: &'a Selection,
+}
+
 /// How a method weighs items and learns from noisy weights. The shares of the rounds are in [`ReleaseMethod`].
 ///
 /// # Contract
@@ -49,12 +56,7 @@ impl Round<'_> {
 /// items held, which the thresholds protect.
 pub(super) trait RoundMethod {
     /// The histogram of one round over the items that are still hidden, by item number.
-    fn histogram(
-        &mut self,
-        items: &UnitItems,
-        selection: &Selection,
-        round: &Round<'_>,
-    ) -> Result<Vec<u64>, ReleaseError>;
+    fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError>;
 
     /// Whether the round adds noise to the weight of this item and looks at the result.
     fn publishes(&self, _item: usize, weight: u64, _selection: &Selection) -> bool {

@@ -16,7 +16,7 @@
 
 use mechanisms::Stream;
 
-use super::{Round, RoundMethod};
+use super::{Hidden, Round, RoundMethod};
 use crate::count::UnitItems;
 use crate::release::error::ReleaseError;
 use crate::release::fixed_point::{MAX_UNITS, ONE};
@@ -78,12 +78,8 @@ impl Policy {
 }
 
 impl RoundMethod for Policy {
-    fn histogram(
-        &mut self,
-        items: &UnitItems,
-        selection: &Selection,
-        round: &Round<'_>,
-    ) -> Result<Vec<u64>, ReleaseError> {
+    fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
+        let Hidden { items, selection } = hidden;
         self.threshold = round.config.round_threshold(round.index).fixed_point()?;
         self.target = self.threshold.max(0) as u64 + (TARGET_SIGMAS * round.sigma as f64) as u64;
         self.weigh(items, selection, |unit| round.choice_stream(unit))

@@ -15,7 +15,7 @@
 
 use mechanisms::Stream;
 
-use super::{Round, RoundMethod};
+use super::{Hidden, Round, RoundMethod};
 use crate::count::UnitItems;
 use crate::release::config::ReleaseConfig;
 use crate::release::error::ReleaseError;
@@ -90,12 +90,8 @@ pub(super) struct Pooled {
 }
 
 impl RoundMethod for Pooled {
-    fn histogram(
-        &mut self,
-        items: &UnitItems,
-        selection: &Selection,
-        round: &Round<'_>,
-    ) -> Result<Vec<u64>, ReleaseError> {
+    fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
+        let Hidden { items, selection } = hidden;
         let histogram = weigh(items, selection, round.config.cap(), |unit| round.same_choice(unit))?;
         if round.index == 0 {
             self.taking_part = histogram.iter().map(|&weight| weight > 0).collect();

@@ -6,8 +6,7 @@
 //! # References
 //! Swanberg et al. 2023, <https://arxiv.org/abs/2301.01998>
 
-use super::{Round, RoundMethod};
-use crate::count::UnitItems;
+use super::{Hidden, Round, RoundMethod};
 use crate::release::contribution;
 use crate::release::error::ReleaseError;
 use crate::release::selection::Selection;
@@ -19,12 +18,8 @@ pub(super) struct Sips {
 }
 
 impl RoundMethod for Sips {
-    fn histogram(
-        &mut self,
-        items: &UnitItems,
-        selection: &Selection,
-        round: &Round<'_>,
-    ) -> Result<Vec<u64>, ReleaseError> {
+    fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
+        let Hidden { items, selection } = hidden;
         let config = round.config;
         self.threshold = config.round_threshold(round.index).fixed_point()?;
         let choice = |unit| round.choice_stream(unit);
