@@ -87,7 +87,7 @@ fn actions(state: PlannerState) -> El {
         .attr("aria-label", "Plan")
         .child(undo.dynamic_flag("disabled", move || !state.can_undo()))
         .child(redo.dynamic_flag("disabled", move || !state.can_redo()))
-        .child(button("Create link", move |_| plan_io::write_link(state)).id("link"))
+        .child(button("Link", move |_| plan_io::write_link(state)).id("link"))
         .child(el("span").class("file").child(file).child(el("label").attr("for", "import").child("Open…")))
         .child(save.dynamic_flag("disabled", unsaved))
 }

@@ -141,14 +141,22 @@ pub(crate) fn error_at(state: PlannerState, path: &str) -> Content {
 /// A refusal: what is wrong, what is allowed, and quick fixes as buttons.
 pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
     let fixes = state.plan.with_untracked(|plan| quick_fixes(&refusal, plan));
-    let advice = if fixes.is_empty() { refusal.fix } else { String::new() };
-    let allowed =
-        if refusal.allowed.is_empty() { String::new() } else { format!("Allowed: {}.", refusal.allowed) };
-    let text = el("p").child(el("strong").child(refusal.given)).child(format!(" {allowed} {advice}"));
+    let advice = if fixes.is_empty() { refusal.fix.as_str() } else { "" };
+    let text = explanation(&refusal.given, &refusal.allowed, advice);
     fixes.into_iter().fold(el("div").class("error").child(text), |error, fix| {
         let plan = fix.plan;
         error.child(button(fix.label, move |_| state.replace(plan.clone())).class("quick-fix"))
     })
+}
+
+/// What is wrong, what is allowed, and how to fix it. Empty parts are left out.
+pub(crate) fn explanation(given: &str, allowed: &str, fix: &str) -> El {
+    let part = |name: &str, text: &str| {
+        let text = text.trim_end_matches('.');
+        if text.is_empty() { String::new() } else { format!(" {name}: {text}.") }
+    };
+    let given = el("strong").child(format!("{}.", given.trim_end_matches('.')));
+    el("p").child(given).child(part("Allowed", allowed)).child(part("Fix", fix))
 }
 
 /// A drop-down list of values with their labels.

@@ -221,14 +221,8 @@ fn other_targets(state: PlannerState) -> El {
     };
     let line = || el("div").class("line");
     let mu_line = labelled_input(line(), "target-mu", "μ of Gaussian differential privacy", mu);
-    let rates = labelled_input(
-        line(),
-        "target-tpr",
-        "An attack detects at most (% of the units that are there)",
-        hits,
-    );
-    let rates =
-        labelled_input(rates, "target-fpr", "at false alarms of (% of the units that are not)", alarms);
+    let rates = labelled_input(line(), "target-tpr", "True positive rate of an attack, at most (%)", hits);
+    let rates = labelled_input(rates, "target-fpr", "at a false positive rate of (%)", alarms);
     el("details")
         .class("wide more")
         .child(el("summary").child("State the target as μ or as the success of an attack"))

@@ -15,7 +15,7 @@ pub(crate) fn charges(state: PlannerState) -> El {
             Some(lines(plan, certified).into_iter().map(Charge::row).collect::<Vec<_>>())
         })
     };
-    let head = ["Mechanism", "Count", "Sampling probability q", "Noise multiplier σ"];
+    let head = ["Mechanism", "Count", "Probability q", "Noise σ"];
     let table = el("table").child(table_head(&head)).child(el("tbody").dynamic(rows));
     let region = scrollable("Privacy charges", table).toggle_class("stale", move || state.dimmed.get());
     section("panel", "ledger-title", "What is charged").child(region)

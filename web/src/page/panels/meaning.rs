@@ -43,9 +43,8 @@ fn odds(AttackerFigures { odds, mu }: AttackerFigures) -> El {
 
 fn groups(state: PlannerState) -> El {
     let rows = move || {
-        let row = |(units, figures): (u32, GroupFigures)| {
-            table_row(format!("{units} units"), [group(figures).into()])
-        };
+        let row =
+            |(units, figures): (u32, GroupFigures)| table_row(units.to_string(), [group(figures).into()]);
         state.secondary_results.groups.get().into_iter().map(row).collect::<Vec<_>>()
     };
     table("groups", "Several units of one person", &["Units", "ε at the same δ"], rows)

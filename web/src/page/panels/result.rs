@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use plan::PlanFile;
 
 use crate::page::dom::{El, button, el, scrollable, section, table_head, table_row};
-use crate::page::field::error_box;
+use crate::page::field::{error_box, explanation};
 use crate::page::state::PlannerState;
 use crate::page::widgets::with_outdated_note;
 use crate::protocol::{Certified, Refusal};
@@ -44,10 +44,7 @@ fn refused(state: PlannerState, refusal: Refusal) -> El {
 /// Why a file or link was not opened.
 fn rejected(state: PlannerState, refusal: Refusal) -> El {
     let place = if refusal.path.is_empty() { String::new() } else { format!("{}: ", refusal.path) };
-    let allowed =
-        if refusal.allowed.is_empty() { String::new() } else { format!(" Allowed: {}.", refusal.allowed) };
-    let text = el("p").child(el("strong").child(format!("{place}{}", refusal.given)));
-    let text = text.child(format!("{allowed} {}", refusal.fix));
+    let text = explanation(&format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);
     let dismiss = button("Keep the current plan", move |_| state.rejected.set(None)).class("dismiss");
     let heading = el("p").class("place").child("Not opened");
     let text = el("div").class("error").child(text).child(dismiss);

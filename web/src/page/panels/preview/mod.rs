@@ -130,7 +130,7 @@ fn result(state: PlannerState, preview: Preview) -> El {
         .child(heading("Most frequent words released".to_owned()))
         .child(words(released))
         .child(heading("Most frequent words not released (number of units that contain them)".to_owned()))
-        .child(words(hidden))
+        .child(words(if preview.lost.is_empty() { vec!["none".to_owned()] } else { hidden }))
 }
 
 fn figures(preview: &Preview) -> El {
