@@ -2,7 +2,7 @@
 //! SentencePiece, BPE and WordPiece beside Hugging Face's tokenizers, where `PEERS_PYTHON` names a Python that has them.
 //!
 //! All learn from every fourth paragraph of the novels of `../shared/data` (invented notes elsewhere), without noise,
-//! normalisation or a blank put in front, with bytes for characters they do not know, on one thread. Times are CPU seconds of the whole
+//! normalization or a blank put in front, with bytes for characters they do not know, on one thread. Times are CPU seconds of the whole
 //! training, reading and counting included.
 
 #![allow(clippy::print_stdout, reason = "a bench talks to its user")]

@@ -159,7 +159,7 @@ fn counting(text: &Path, bytes: u64) -> Result<(), Box<dyn Error>> {
 fn token_file(folder: &Path, text: &Path, tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
     let path = folder.join("corpus.tokens");
     let start = Clock::start();
-    encode_corpus(&Source::files([text.to_owned()]), PrivacyUnit::Record, (tokenizer, [0; 32]), &path, 2)?;
+    encode_corpus(&Source::files([text.to_owned()]), PrivacyUnit::Record, tokenizer, [0; 32], &path, 2)?;
     report("encode to a token file, 2 threads", start, text.metadata()?.len() as usize);
     let data = TokenDataset::open(&path)?;
     let (mut window, mut sum) = (Vec::new(), 0_u64);

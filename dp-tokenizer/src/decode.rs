@@ -1,42 +1,42 @@
-//! Tokens back to text.
+//! Decoding: tokens to text.
 
 use crate::encode::Model;
 use crate::pretokenize::{METASPACE, char_to_byte};
 
-/// How a tokenizer's tokens join to a text.
+/// How tokens are joined to a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoder {
-    /// Marks become spaces, byte tokens characters.
+    /// Marks become spaces, and byte tokens become characters.
     Metaspace {
-        /// Whether the space that the first token opens with was put there by the pre-tokeniser.
+        /// Whether the leading space of the first token was added by the pre-tokenizer.
         drop_first_space: bool,
     },
     /// Tokens spell bytes in GPT-2's alphabet.
     ByteLevel,
-    /// A space before each token without the prefix.
+    /// A space goes before each token without the prefix.
     WordPiece {
-        /// What tokens inside a word start with.
+        /// The prefix of tokens inside a word.
         prefix: String,
-        /// Where spaces before punctuation and English contractions go.
+        /// How spaces before punctuation and English contractions are removed.
         cleanup: Cleanup,
     },
-    /// A space between all tokens.
+    /// A space goes between all tokens.
     Spaces,
 }
 
-/// How the spaces that English writing does not have are found.
+/// How spaces that English spelling does not have are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cleanup {
     /// Not at all.
     Never,
-    /// Token by token, as a `tokenizer.json` is decoded elsewhere.
+    /// Token by token, as Hugging Face decodes a `tokenizer.json`.
     Tokens,
     /// In the whole text, as BERT's own tools do.
     Text,
 }
 
 impl Decoder {
-    /// The text of `ids`; `name` gives the tokens that are not the model's.
+    /// The text of `ids`. `name` gives the tokens outside the model.
     pub(crate) fn decode<'a>(
         &self,
         ids: &[u32],
@@ -49,7 +49,7 @@ impl Decoder {
             Self::Metaspace { drop_first_space } => {
                 let text = join_pieces(ids, byte_of, surface);
                 let first = ids.iter().find(|id| surface(**id).is_some()).copied();
-                // What a `.model` shows for unknown text keeps its own space.
+                // The text that a `.model` shows for unknown characters keeps its own space.
                 let is_unknown = matches!(model, Model::SentencePiece(_)) && first == model.unk_id();
                 match text.strip_prefix(' ') {
                     Some(rest) if *drop_first_space && !is_unknown => rest.to_owned(),
@@ -61,7 +61,7 @@ impl Decoder {
                 for token in ids.iter().filter_map(|id| surface(*id)) {
                     match token.chars().map(char_to_byte).collect::<Option<Vec<u8>>>() {
                         Some(spelt) => bytes.extend(spelt),
-                        // A special token outside the alphabet stands for itself.
+                        // A special token outside the alphabet appears as it is.
                         None => bytes.extend(token.bytes()),
                     }
                 }
@@ -101,7 +101,7 @@ fn join_pieces<'a>(ids: &[u32], byte_of: &[Option<u8>], surface: impl Fn(u32) ->
     text
 }
 
-/// All the bytes as text if they are UTF-8, else a replacement character each, as HF tokenizers does.
+/// The bytes as text if they are UTF-8, else one replacement character per byte, as in Hugging Face tokenizers.
 fn flush_bytes(bytes: &mut Vec<u8>, text: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(valid) => text.push_str(valid),
@@ -110,7 +110,7 @@ fn flush_bytes(bytes: &mut Vec<u8>, text: &mut String) {
     bytes.clear();
 }
 
-/// The spaces that English writing does not have, in the order in which BERT's tools remove them.
+/// Spaces that English spelling does not have, in the order in which BERT's tools remove them.
 fn clean_up(text: String) -> String {
     const SPACED: [(&str, &str); 10] = [
         (" .", "."),

@@ -1,11 +1,10 @@
 //! Differentially private vocabularies: text in, released words, a tokenizer out.
 //!
-//! The data's way: [`corpus`] (records) → [`mod@unit`] (whose they are) → [`count`] (their items) → [`release`] (the items
-//! that may be shown) → [`train`] (a vocabulary from released words) →
-//! [`Tokenizer`] → `tokens` (an encoded corpus on disk).
+//! The pipeline: [`corpus`] (records) → [`mod@unit`] (privacy units) → [`count`] (their items) → [`release`] (private words)
+//! → [`train`] (a vocabulary) → [`Tokenizer`] → `tokens` (an encoded corpus on disk).
 
-mod aligned;
-mod character;
+mod aligned_text;
+mod character_class;
 pub mod corpus;
 pub mod count;
 mod decode;
@@ -17,7 +16,7 @@ pub mod pretokenize;
 mod pretrained;
 pub mod preview;
 pub mod release;
-mod short;
+mod short_key;
 mod tokenizer;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tokens;

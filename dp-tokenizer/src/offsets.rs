@@ -1,12 +1,12 @@
-//! Ids with the places of their tokens in the text.
+//! Encoding with the offsets of tokens in the text.
 
 use serde_json::Value;
 
-use crate::aligned::Aligned;
+use crate::aligned_text::AlignedText;
 use crate::encode::Token;
 use crate::tokenizer::{Encoder, Stage, Tokenizer};
 
-/// What offsets count.
+/// The unit of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetUnit {
     /// Bytes of UTF-8.
@@ -15,19 +15,18 @@ pub enum OffsetUnit {
     Characters,
 }
 
-/// The ids of a text, and which part of it each stands for.
+/// The ids of a text, with offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoding {
     /// The ids.
     pub ids: Vec<u32>,
-    /// For each id, where its part of the text starts and ends. Parts of neighbours may be the same, where one character
-    /// became several tokens, and what a normaliser dropped belongs to none.
+    /// For each id, start and end of its part of the text. Neighboring ids may have the same part, where one character became
+    /// several tokens. Text that a normalizer dropped belongs to no id.
     pub offsets: Vec<(usize, usize)>,
 }
 
 impl Tokenizer {
-    /// The ids of `text` and where each stands in it. Offsets are those of Hugging Face's `Encoding.offsets`, and for a
-    /// `.model` those of SentencePiece.
+    /// The ids of `text` with offsets, as in Hugging Face's `Encoding.offsets`, or for a `.model` as in SentencePiece.
     ///
     /// ```
     /// use dp_tokenizer::{OffsetUnit, Tokenizer, format::vocab_txt, normalize::BertNormalizer};
@@ -45,17 +44,17 @@ impl Tokenizer {
 }
 
 impl Encoder<'_> {
-    /// The ids of `text` and where each stands in it; see [`Tokenizer::encode_with_offsets`].
+    /// The ids of `text` with offsets; see [`Tokenizer::encode_with_offsets`].
     pub fn encode_with_offsets(&mut self, text: &str, unit: OffsetUnit) -> Encoding {
         let mut found = Encoding::default();
         let mut from = 0;
         while let Some((start, end, id)) = self.tokenizer.special.find(&text[from..]) {
-            plain(self.tokenizer, Aligned::new(&text[from..from + start], from), &mut found);
+            plain(self.tokenizer, AlignedText::new(&text[from..from + start], from), &mut found);
             found.ids.push(id);
             found.offsets.push((from + start, from + end));
             from += end;
         }
-        plain(self.tokenizer, Aligned::new(&text[from..], from), &mut found);
+        plain(self.tokenizer, AlignedText::new(&text[from..], from), &mut found);
         if unit == OffsetUnit::Characters && !text.is_ascii() {
             let before = characters_before(text);
             for (start, end) in &mut found.offsets {
@@ -68,15 +67,15 @@ impl Encoder<'_> {
 }
 
 /// Text without special tokens, through all stages.
-fn plain(tokenizer: &Tokenizer, mut text: Aligned, found: &mut Encoding) {
+fn plain(tokenizer: &Tokenizer, mut text: AlignedText, found: &mut Encoding) {
     let is_first = text.span(0..text.text.len().min(1)).0 == 0;
     match &tokenizer.normalizer {
-        Stage::Asis => {}
+        Stage::Identity => {}
         Stage::Normalizer(normalizer) => normalizer.align(&mut text),
         Stage::SentencePiece(normalizer) => text = normalizer.align(&text),
     }
     let mut tokens = Vec::new();
-    let mut encode = |word: &Aligned| {
+    let mut encode = |word: &AlignedText| {
         tokens.clear();
         tokenizer.model.tokens(&word.text, &mut tokens);
         for &Token { id, start, end } in &tokens {
@@ -90,7 +89,7 @@ fn plain(tokenizer: &Tokenizer, mut text: Aligned, found: &mut Encoding) {
     }
 }
 
-/// How many characters begin before each byte and the end.
+/// For each byte and the end, the number of characters that begin before it.
 fn characters_before(text: &str) -> Vec<usize> {
     let mut count = 0;
     let mut before = Vec::with_capacity(text.len() + 1);
@@ -102,7 +101,7 @@ fn characters_before(text: &str) -> Vec<usize> {
     before
 }
 
-/// Takes the spaces that tokens open or close with off their offsets, where the post-processor says so.
+/// Excludes leading and trailing spaces of tokens from their offsets, where the post-processor says so.
 fn trim(tokenizer: &Tokenizer, post_processor: &Value, found: &mut Encoding) {
     match post_processor["type"].as_str() {
         Some("Sequence") => {
@@ -120,7 +119,7 @@ fn trim(tokenizer: &Tokenizer, post_processor: &Value, found: &mut Encoding) {
         let token = tokenizer.token(*id).unwrap_or_default();
         let opening = token.chars().take_while(is_space).count();
         let closing = token.chars().rev().take_while(is_space).count();
-        // A single space before all was put there, not found.
+        // A single space at the beginning of the text was added by the pre-tokenizer.
         if !((at == 0 || *start == 0) && keeps_first && opening == 1) {
             *start = (*start + opening).min(*end);
         }

@@ -10,13 +10,13 @@ use crate::corpus::{CorpusError, Record};
 /// A part of a unit's text. No two units share text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The unit it belongs to, numbered from 0 in order of first appearance.
+    /// The unit, numbered from 0 in order of first appearance.
     pub unit: u64,
     /// The text.
     pub text: String,
 }
 
-/// Why records cannot be cut into units.
+/// Why records cannot be divided into units.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
@@ -34,8 +34,8 @@ pub enum UnitError {
     /// The corpus could not be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// What exceeds the memory cannot be laid aside on disk, or not be read back.
-    #[error("temporary files in {}: {reason}; name a folder with room (spill folder), or allow more memory", folder.display())]
+    /// The temporary file cannot be written or read back.
+    #[error("temporary files in {}: {reason}; name a folder with free space (--spill-folder or TMPDIR), or allow more memory", folder.display())]
     Spill {
         /// The folder of the temporary files.
         folder: PathBuf,
@@ -44,7 +44,7 @@ pub enum UnitError {
     },
 }
 
-/// Cuts records into units as they stream by.
+/// Divides a stream of records into units.
 pub struct UnitAssigner {
     unit: PrivacyUnit,
     records: u64,
@@ -53,7 +53,7 @@ pub struct UnitAssigner {
 }
 
 impl UnitAssigner {
-    /// An assigner that has seen nothing yet.
+    /// An assigner for a new corpus.
     ///
     /// # Errors
     /// [`UnitError::NoWords`] for `Words(0)`.
@@ -77,7 +77,7 @@ impl UnitAssigner {
         Ok((first..).zip(texts).map(|(unit, text)| Piece { unit, text }).collect())
     }
 
-    /// The unit of the first piece of a record that was cut already; the others follow by number.
+    /// The unit of the first piece of a divided record; the others have the following numbers.
     pub(crate) fn assign_pieces(&mut self, user: Option<String>, pieces: u64) -> Result<u64, UnitError> {
         self.records += 1;
         match self.unit {
@@ -134,7 +134,7 @@ where
     }))
 }
 
-/// Cuts before the white space that precedes each n-th word, so that the pieces put together are the text.
+/// Divides before the white space that precedes every n-th word. The pieces concatenate to the text.
 pub(crate) fn cut_words(text: &str, n: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

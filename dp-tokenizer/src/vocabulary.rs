@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Distinct tokens, each with its position as id.
+/// Distinct tokens. The id of a token is its position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vocabulary {
     tokens: Vec<String>,

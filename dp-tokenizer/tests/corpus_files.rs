@@ -68,7 +68,7 @@ fn bad_utf8_is_replaced_and_counted_or_refused_by_line() {
         text_field: "text".into(),
         user_field: None,
         bad_utf8: BadUtf8::Refuse,
-        meter: Default::default(),
+        progress: Default::default(),
     });
     let error = texts(&strict).unwrap_err();
     assert!(error.to_string().contains("latin1.txt, line 2: not valid UTF-8"), "{error}");

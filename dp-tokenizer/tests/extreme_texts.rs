@@ -92,7 +92,7 @@ fn the_unicode_test_files_are_counted_encoded_and_decoded() {
     }
 }
 
-/// The characters that a line of the normalisation test names by their numbers, besides the line itself.
+/// The characters that a line of the normalization test names by their numbers, besides the line itself.
 fn unescape(line: &str) -> String {
     let numbers = line.split([';', ' ']).map_while(|code| u32::from_str_radix(code, 16).ok());
     let named: String = numbers.filter_map(char::from_u32).filter(|c| *c != '\n').collect();

@@ -40,7 +40,7 @@ fn check(tokenizer: &Tokenizer, tool: &str) {
 }
 
 #[test]
-fn ids_and_offsets_equal_hugging_face_s_for_each_kind_and_normaliser() {
+fn ids_and_offsets_equal_hugging_face_s_for_each_kind_and_normalizer() {
     // Oracle: `Encoding.offsets` of the tokenizers version that the fixture names.
     let expected: Value = serde_json::from_str(include_str!("fixtures/offsets.json")).unwrap();
     let cases = expected["cases"].as_array().unwrap();

@@ -41,8 +41,8 @@ fn bench(unit: PrivacyUnit, units: u64, file: &str) -> Bench {
     fs::write(bench.path("tokenizer.json"), &json).unwrap();
     let mut files = Files::of([bench.path("notes.jsonl")]);
     files.user_field = Some("user".to_owned());
-    let with = (&tokenizer, Sha256::digest(json.as_bytes()).into());
-    encode_corpus(&Source::Files(files), unit, with, &bench.path("notes.tokens"), 2).unwrap();
+    let digest = Sha256::digest(json.as_bytes()).into();
+    encode_corpus(&Source::Files(files), unit, &tokenizer, digest, &bench.path("notes.tokens"), 2).unwrap();
     bench
 }
 

@@ -1,4 +1,4 @@
-//! The command line.
+//! The arguments of the command line.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use mechanisms::{PrivacyUnit, ReleaseMethod};
 
 use super::corpus::{Corpus, Machine};
 
-/// Learn a tokenizer from private text with a stated (ε, δ), and use it.
+/// Train a tokenizer on private text with differential privacy, and use it.
 #[derive(Parser)]
 #[command(version, max_term_width = 110)]
 pub(super) struct Arguments {
@@ -20,132 +20,132 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Learn a vocabulary; writes tokenizer.json, tokenizer_config.json and privacy.json.
+    /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
     Train(Train),
-    /// Text lines in, lines of ids out; or a corpus into a token file.
+    /// Encode lines of text as lines of ids, or a corpus as a token file.
     Encode(Encode),
-    /// Lines of ids in, text lines out.
+    /// Decode lines of ids as lines of text.
     Decode(Tokens),
-    /// Say what a tokenizer holds.
+    /// Show what a tokenizer contains.
     Inspect(Inspect),
-    /// Write a tokenizer in another tool's format.
+    /// Write a tokenizer in another format.
     Convert(Convert),
 }
 
-/// Learn a vocabulary; from invented clinical notes where neither files nor counts are named.
+/// Train a vocabulary. Without files or counts, it uses invented clinical notes.
 #[derive(Args)]
 pub(super) struct Train {
     #[command(flatten)]
     pub(super) corpus: Corpus,
-    /// Public counts of words instead of text: a word, a tab and its count a line.
+    /// Public word counts instead of text: on each line a word, a tab and its count.
     #[arg(long, num_args = 1.., value_name = "FILE", requires = "public", conflicts_with = "input")]
     pub(super) counts: Vec<PathBuf>,
-    /// Whose presence is hidden: record, user, or words:N.
+    /// Privacy unit, whose presence is hidden: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT")]
     pub(super) unit: PrivacyUnit,
-    /// How words are released.
+    /// Method that releases words.
     #[arg(long, value_enum, default_value = "pooled")]
     pub(super) method: Method,
-    /// The ε to stay within.
+    /// Largest ε.
     #[arg(long, required_unless_present = "public", value_name = "E")]
     pub(super) epsilon: Option<f64>,
-    /// The δ to stay within; below one over the number of units.
+    /// Largest δ; must be below 1 / number of units.
     #[arg(long, required_unless_present = "public", value_name = "D")]
     pub(super) delta: Option<f64>,
-    /// Noise and threshold of the papers' methods as printed; privacy.json then states the true δ, which is larger.
+    /// Use noise and threshold of the papers' methods as printed. privacy.json states the true δ, which is larger.
     #[arg(long)]
     pub(super) as_published: bool,
-    /// Which data sets must be hard to tell apart.
+    /// Neighboring relation: the pairs of data sets that the guarantee compares.
     #[arg(long, value_enum, default_value = "add-or-remove-one")]
     pub(super) relation: Relation,
-    /// The text is public: count it as it is, without noise.
+    /// Declare the text public: count it without noise.
     #[arg(long, conflicts_with_all = ["epsilon", "delta"])]
     pub(super) public: bool,
-    /// Kind of model.
+    /// Model to train.
     #[arg(long, value_enum, default_value = "unigram")]
     pub(super) model: Model,
-    /// Tokens wanted, special tokens and bytes included.
+    /// Number of tokens, special tokens and bytes included.
     #[arg(long, default_value_t = 8000, value_name = "V")]
     pub(super) vocab_size: usize,
-    /// Write characters outside the vocabulary as <unk> instead of as bytes.
+    /// Encode characters outside the vocabulary as <unk> instead of as bytes.
     #[arg(long)]
     pub(super) no_byte_fallback: bool,
     #[command(flatten)]
-    pub(super) shape: Shape,
-    /// Folder for the files; it is made if need be.
+    pub(super) options: VocabularyOptions,
+    /// Folder for the files; created if missing.
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// Repeatable noise from this key. The result is NOT private and says so.
+    /// Draw repeatable noise from this key. The result is NOT private, and privacy.json says so.
     #[arg(long, value_name = "N", conflicts_with = "public")]
     pub(super) test_key: Option<u64>,
     #[command(flatten)]
     pub(super) machine: Machine,
-    /// A summary as JSON on stdout.
+    /// Print the summary as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Encode a text for reading, or a corpus for a trainer.
+/// Encode lines of text, or a corpus for training.
 #[derive(Args)]
 pub(super) struct Encode {
     /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long, value_name = "PATH")]
     pub(super) tokenizer: PathBuf,
-    /// Write a token file of all records, by unit, instead of lines of ids. It holds private text if the files do.
+    /// Write a token file of all records, by unit, instead of lines of ids. It is private if the text is.
     #[arg(long, value_name = "FILE", requires = "input")]
     pub(super) out: Option<PathBuf>,
-    /// What the units of the token file are: record, user, or words:N.
+    /// Privacy unit of the token file: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
     pub(super) unit: PrivacyUnit,
-    /// Write each id with the place of its token in the line, as id:from:to.
+    /// Write each id with the offsets of its token in the line, as id:from:to.
     #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
     pub(super) offsets: Option<Offsets>,
     #[command(flatten)]
     pub(super) corpus: Corpus,
-    /// Threads for a token file; all cores unless stated.
+    /// Threads for a token file [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
     pub(super) threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Offsets {
-    /// Of UTF-8.
+    /// Bytes of UTF-8.
     Bytes,
-    /// Unicode scalar values, as Python counts.
+    /// Unicode scalar values, as in Python.
     Characters,
 }
 
-/// What the vocabulary is made of beside learnt pieces. All of it is public.
+/// The public parts of a vocabulary, beside learnt pieces.
 #[derive(Args)]
-pub(super) struct Shape {
-    /// A symbol that is one token wherever it stands (unigram, bpe, byte); repeat for more.
+pub(super) struct VocabularyOptions {
+    /// Symbol that is always one token (unigram, bpe, byte). May be repeated.
     #[arg(long = "symbol", value_name = "TEXT")]
     pub(super) symbols: Vec<String>,
-    /// How many of T5's <extra_id_…> end the vocabulary (unigram).
+    /// Number of T5 sentinels <extra_id_…> at the end of the vocabulary (unigram).
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(super) sentinels: usize,
-    /// Share of all characters that the alphabet covers (unigram: 1, char: 0.9995, if not given).
+    /// Share of all characters that the alphabet covers [default: 1 for unigram, 0.9995 for char].
     #[arg(long, value_name = "SHARE")]
     pub(super) character_coverage: Option<f64>,
-    /// What texts go through first (unigram).
+    /// Normalization of the text (unigram).
     #[arg(long, value_enum, default_value = "none")]
     pub(super) normalizer: NormalizerName,
-    /// The character map of this SentencePiece .model instead, such as T5's nmt_nfkc (unigram).
+    /// Normalize with the character map of this SentencePiece .model, such as T5's nmt_nfkc (unigram).
     #[arg(long, value_name = "PATH", conflicts_with = "normalizer")]
     pub(super) normalizer_of: Option<PathBuf>,
-    /// Keep case and accents (wordpiece), as BERT cased does.
+    /// Keep case and accents, as BERT cased does (wordpiece).
     #[arg(long)]
     pub(super) cased: bool,
 }
 
-/// Normalisers that need no file.
+/// Normalizers that need no file.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum NormalizerName {
-    /// Texts as they are.
+    /// No normalization.
     None,
-    /// Unicode's NFC.
+    /// Unicode NFC.
     Nfc,
-    /// Unicode's NFKC.
+    /// Unicode NFKC.
     Nfkc,
     /// NFKC, then lower case.
     NfkcLowercase,
@@ -157,21 +157,21 @@ pub(super) struct Tokens {
     /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long, value_name = "PATH")]
     pub(super) tokenizer: PathBuf,
-    /// What to read; stdin by default.
+    /// File to read [default: standard input].
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
 }
 
-/// Look at a tokenizer.
+/// Show what a tokenizer contains.
 #[derive(Args)]
 pub(super) struct Inspect {
     /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long, value_name = "PATH")]
     pub(super) tokenizer: PathBuf,
-    /// PUBLIC text on which to measure tokens a word.
+    /// PUBLIC text on which to measure tokens per word.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub(super) public_text: Vec<PathBuf>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -182,7 +182,7 @@ pub(super) struct Convert {
     /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long, value_name = "PATH")]
     pub(super) tokenizer: PathBuf,
-    /// The file to write; its name says the format as above.
+    /// File to write. Its name determines the format, as above.
     #[arg(long, value_name = "PATH")]
     pub(super) out: PathBuf,
 }
@@ -245,21 +245,21 @@ impl ValueEnum for Method {
 pub(super) enum Model {
     /// Pieces with probabilities (Kudo 2018).
     Unigram,
-    /// Byte-level merges, as GPT-2's.
+    /// Byte-level merges, as in GPT-2.
     Bpe,
-    /// Longest match in lower case, as BERT's.
+    /// Longest match in lower case, as in BERT.
     Wordpiece,
     /// Single characters.
     Char,
-    /// Single bytes: nothing is learnt.
+    /// Single bytes; nothing is learnt.
     Byte,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Relation {
-    /// One unit more or less.
+    /// One unit is added or removed.
     AddOrRemoveOne,
-    /// One unit exchanged for another.
+    /// One unit is exchanged for another.
     ReplaceOne,
 }
 

@@ -1,4 +1,4 @@
-//! Tokenizers in the files of several tools, told apart by name.
+//! `convert`: tokenizers in the formats of several tools, recognized by file name.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use dp_tokenizer::{FormatError, Tokenizer};
 use super::arguments::Convert;
 use super::failure::refuse;
 
-/// The format that a file's name stands for.
+/// The format that a file name implies.
 enum Kind {
     TokenizerJson,
     SentencePiece,
@@ -56,7 +56,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Tokenizer> {
     tokenizer.map_err(|error| refuse(format!("{}: {error}", path.display())))
 }
 
-/// A vocab.txt does not say its case; a vocabulary that has capitals was not learnt from lower-cased text.
+/// A vocab.txt does not state its case. A vocabulary with capitals was not learnt from lower-cased text.
 fn bert(vocabulary: dp_tokenizer::Vocabulary) -> Result<Tokenizer, FormatError> {
     let is_special = |token: &str| token.starts_with('[') && token.ends_with(']');
     let cased = vocabulary.tokens().iter().any(|t| !is_special(t) && t.chars().any(char::is_uppercase));

@@ -1,73 +1,73 @@
-//! What the user typed about a corpus, and about the machine that reads it.
+//! Arguments about a corpus and about the machine.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dp_tokenizer::corpus::{self, BadUtf8, Files, Meter, Source};
+use dp_tokenizer::corpus::{self, BadUtf8, Files, ReadProgress, Source};
 use dp_tokenizer::count::CountOptions;
 
 use super::failure::refuse;
 
-/// Files and how to read them.
+/// Files, and how to read them.
 #[derive(Args)]
 pub(super) struct Corpus {
-    /// Text or JSON-lines files, also as .gz or .zst; `*`, `?` and `**` stand for names, `-` for standard input.
+    /// Text or JSON Lines files, also as .gz or .zst. `*`, `?` and `**` are wildcards; `-` is standard input.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub(super) input: Vec<PathBuf>,
-    /// How the files are cut into records.
+    /// How the files are divided into records.
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) format: Format,
-    /// JSON field that holds the text.
+    /// JSON field with the text.
     #[arg(long, default_value = "text", value_name = "NAME")]
     pub(super) text_field: String,
-    /// JSON field that names the user.
+    /// JSON field with the user.
     #[arg(long, value_name = "NAME")]
     pub(super) user_field: Option<String>,
-    /// What to do with bytes that are not UTF-8.
+    /// How to treat bytes that are not UTF-8.
     #[arg(long, value_enum, default_value = "replace")]
     pub(super) invalid_utf8: InvalidUtf8,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Format {
-    /// By the file's name.
+    /// By file name.
     Auto,
-    /// A line is a record.
+    /// Each line is a record.
     Text,
-    /// A line is a JSON object.
+    /// Each line is a JSON object.
     Jsonl,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum InvalidUtf8 {
-    /// Put U+FFFD in their place.
+    /// Replace them by U+FFFD.
     Replace,
-    /// Refuse the file, naming the line.
+    /// Refuse the file and name the line.
     Refuse,
 }
 
-/// How to use the machine. Changes no result.
+/// Use of the machine. It never changes a result.
 #[derive(Args)]
 pub(super) struct Machine {
-    /// Threads; all cores unless stated.
+    /// Threads [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) threads: Option<u16>,
-    /// Memory for counting, such as 500M or 4G; what exceeds it goes to a temporary file only this process can open.
+    /// Memory for counting, such as 500M or 4G. The rest goes to a temporary file that only this process can open.
     #[arg(long, default_value = "2G", value_name = "SIZE", value_parser = bytes)]
     pub(super) memory: usize,
-    /// Folder of that file; it holds private text.
+    /// Folder of that file, which contains private text [default: the system's temporary folder].
     #[arg(long, value_name = "DIR")]
     pub(super) spill_folder: Option<PathBuf>,
 }
 
 impl Corpus {
-    /// Whether anything but the files was stated.
+    /// Whether any option besides the files is given.
     pub(super) fn has_rules(&self) -> bool {
         let is_plain = matches!((self.format, self.invalid_utf8), (Format::Auto, InvalidUtf8::Replace));
         !is_plain || self.text_field != "text" || self.user_field.is_some()
     }
 
-    /// The files, with names completed.
+    /// The files, with wildcards expanded.
     pub(super) fn source(&self) -> anyhow::Result<Source> {
         Ok(Source::Files(Files {
             paths: corpus::expand(&self.input).map_err(refuse)?,
@@ -82,7 +82,7 @@ impl Corpus {
                 InvalidUtf8::Replace => BadUtf8::Replace,
                 InvalidUtf8::Refuse => BadUtf8::Refuse,
             },
-            meter: Meter::default(),
+            progress: ReadProgress::default(),
         }))
     }
 }
@@ -96,7 +96,7 @@ impl Machine {
     }
 }
 
-/// Least memory that means something beside the program itself.
+/// Smaller limits mean nothing beside the memory of the program itself.
 const LEAST_MEMORY: usize = 32 << 20;
 
 fn bytes(text: &str) -> Result<usize, String> {

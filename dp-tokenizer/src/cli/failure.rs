@@ -1,4 +1,4 @@
-//! How a command ends badly: one line on stderr and an exit code.
+//! How a failed command reports: one line on stderr and an exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -13,14 +13,14 @@ pub(super) fn refuse(reason: impl ToString) -> anyhow::Error {
     Refused(reason.to_string()).into()
 }
 
-/// Says what went wrong, where there is still someone to listen.
+/// Writes the error to stderr, if it is open.
 pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     let pipe_closed = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     if pipe_closed.into_iter().any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
     let line = format!("{error:#}").replace('\n', " ");
-    // Nothing is left to do if stderr is closed too.
+    // If stderr is closed too, nothing can be reported.
     let _ = writeln!(io::stderr(), "dp-tokenizer: {line}");
     ExitCode::from(if error.is::<Refused>() { 2 } else { 1 })
 }

@@ -1,4 +1,4 @@
-//! What a tokenizer holds; measurements on public text only.
+//! `inspect`: what a tokenizer contains, and measurements on public text.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> 
         "tokens_per_word": tokens as f64 / words.max(1) as f64,
         "bytes_per_token": bytes as f64 / tokens.max(1) as f64,
         "unknown_tokens": unknown,
-        // Of words and of what stands between them, as a release counts them.
+        // Of items as a release counts them: words, and what is between them.
         "share_in_one_token": whole as f64 / items.max(1) as f64,
     }))
 }

@@ -1,4 +1,4 @@
-//! What the user typed, and what becomes of it.
+//! The command line.
 
 mod arguments;
 mod convert;
@@ -7,10 +7,10 @@ mod failure;
 mod inspect;
 mod private;
 mod progress;
-mod shape;
 mod statement;
 mod tokens;
 mod train;
+mod vocabulary_options;
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use clap::Parser;
 
 use arguments::{Arguments, Command};
 
-/// Runs the command; 0 done, 2 refused input, 1 anything else.
+/// Runs the command. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
 pub(crate) fn run() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Train(arguments) => train::run(&arguments),

@@ -1,4 +1,4 @@
-//! A release within the ε and δ that the user stated.
+//! A release within the stated ε and δ.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Delta, DpEvent, NeighboringRelation, budget, vocabulary_release_event};
@@ -17,23 +17,23 @@ use super::progress::Progress;
 /// The rounds of method `weighted`.
 const WEIGHTED_SHARES: [f64; 1] = [0.75];
 
-/// Beyond this, δ means fewer than a hundred units.
+/// A larger δ would mean fewer than a hundred units.
 const MOST_DELTA: f64 = 0.01;
 
-/// What the user promised.
+/// The stated guarantee.
 struct Promise {
     epsilon: f64,
     delta: Delta,
     relation: NeighboringRelation,
 }
 
-/// Releases words and says what privacy.json is to say.
+/// Releases words, and returns the content of privacy.json.
 pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
     let (Some(epsilon), Some(delta)) = (arguments.epsilon, arguments.delta) else {
         return Err(refuse("private text needs --epsilon and --delta (or --public if it is not private)"));
     };
     let delta = Delta::new(delta).map_err(refuse)?;
-    // The number of units is private, so that only what is wrong for any useful number is refused.
+    // The number of units is private. Only values that are wrong for every useful number are refused.
     if delta.get() > MOST_DELTA {
         return Err(refuse(format!(
             "--delta {}: at one over the number of units or above, publishing one unit at random would keep the promise; \
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
     Ok((released.words, statement))
 }
 
-/// The least noise whose certified ε meets the promise.
+/// The smallest noise whose certified ε is within the guarantee.
 fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
     let threshold_delta = budget::threshold_delta(promise.delta);
     let calibrate = |event: &dyn Fn(f64) -> DpEvent| {
@@ -141,7 +141,7 @@ fn statement(
     Ok(out)
 }
 
-/// The certified upper δ at the promised ε.
+/// The certified upper bound on δ at the stated ε.
 fn really(event: &DpEvent, promise: &Promise) -> anyhow::Result<Value> {
     Ok(json!(accountant::delta(event, promise.epsilon, promise.relation).map_err(refuse)?.upper))
 }

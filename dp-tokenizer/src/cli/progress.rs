@@ -1,22 +1,22 @@
-//! How far reading has come: a line that is drawn anew on a terminal, a line every few seconds elsewhere.
+//! Progress of reading: one line that is redrawn on a terminal, or a new line every few seconds elsewhere.
 //!
-//! It shows bytes of the files as they lie on disk, which are no secret of the text, and nothing else.
+//! It shows only bytes of the files on disk, which reveal nothing about the text.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use dp_tokenizer::corpus::{Meter, Source};
+use dp_tokenizer::corpus::{ReadProgress, Source};
 
-/// Shown until it is dropped.
+/// Displayed until dropped.
 pub(super) struct Progress {
     stop: Option<Sender<()>>,
     shown: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Shows how far a source has been read; of invented notes there is nothing to show.
+    /// Displays how much of a source has been read. Invented notes have no progress.
     pub(super) fn of(what: &'static str, source: &Source) -> Self {
         let Source::Files(files) = source else { return Self { stop: None, shown: None } };
         // Standard input has no size.
@@ -27,19 +27,19 @@ impl Progress {
             .collect();
         let total = sizes.map(|sizes| sizes.iter().sum());
         let (stop, stopped) = channel();
-        let meter = files.meter.clone();
+        let progress = files.progress.clone();
         let is_terminal = io::stderr().is_terminal();
         let pause = if is_terminal { Duration::from_millis(200) } else { Duration::from_secs(5) };
         let shown = std::thread::spawn(move || {
             let mut was_shown = false;
             let start = Instant::now();
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                show(is_terminal, &line(what, &meter, total, start.elapsed()));
+                show(is_terminal, &line(what, &progress, total, start.elapsed()));
                 was_shown = true;
             }
             if was_shown {
-                show(is_terminal, &line(what, &meter, total, start.elapsed()));
-                // The terminal's line is over.
+                show(is_terminal, &line(what, &progress, total, start.elapsed()));
+                // Ends the line on the terminal.
                 show(false, "");
             }
         });
@@ -51,7 +51,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(shown) = self.shown.take() {
-            // It does nothing but print.
+            // The thread only prints.
             let _ = shown.join();
         }
     }
@@ -59,7 +59,7 @@ impl Drop for Progress {
 
 fn show(is_terminal: bool, line: &str) {
     let mut out = io::stderr().lock();
-    // A closed stderr is no reason to stop.
+    // A closed stderr must not stop the work.
     let _ = match (is_terminal, line) {
         (true, line) => write!(out, "\r\x1b[Kdp-tokenizer: {line}"),
         (false, "") if io::stderr().is_terminal() => writeln!(out),
@@ -69,8 +69,8 @@ fn show(is_terminal: bool, line: &str) {
     let _ = out.flush();
 }
 
-fn line(what: &str, meter: &Meter, total: Option<u64>, elapsed: Duration) -> String {
-    describe(what, meter.bytes(), total, elapsed.as_secs_f64())
+fn line(what: &str, progress: &ReadProgress, total: Option<u64>, elapsed: Duration) -> String {
+    describe(what, progress.bytes(), total, elapsed.as_secs_f64())
 }
 
 fn describe(what: &str, bytes: u64, total: Option<u64>, seconds: f64) -> String {

@@ -1,13 +1,13 @@
-//! `privacy.json`: what is said of it in one line.
+//! `privacy.json` in one line.
 
 use serde_json::Value;
 
-/// The statement of a file; a text where it holds none.
+/// The statement of a file, or a text if the file is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from("not valid JSON"))
 }
 
-/// A statement in short, ε rounded up. Null: there is no file.
+/// A statement in one line, with ε rounded up. Null means that there is no file.
 pub(super) fn in_words(privacy: &Value) -> String {
     let text = |field: &str| privacy[field].as_str().unwrap_or("unstated").to_owned();
     match (&privacy["private"], privacy["epsilon"]["upper"].as_f64(), &privacy["delta"]) {

@@ -1,4 +1,4 @@
-//! Encoding and decoding, a line at a time.
+//! `encode` and `decode`, line by line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -15,7 +15,7 @@ use super::convert::load;
 use super::failure::refuse;
 use super::progress::Progress;
 
-/// Lines of text to lines of ids, or a corpus to a token file.
+/// Encodes lines of text as lines of ids, or a corpus as a token file.
 pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     if let Some(out) = &arguments.out {
@@ -67,15 +67,15 @@ fn encode_to_file(arguments: &Encode, tokenizer: &Tokenizer, out: &Path) -> anyh
         std::fs::read(&arguments.tokenizer).with_context(|| arguments.tokenizer.display().to_string())?;
     let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
     let shown = Progress::of("encoding", &source);
-    let with = (tokenizer, Sha256::digest(&file).into());
-    let done = encode_corpus(&source, arguments.unit, with, out, threads);
+    let digest = Sha256::digest(&file).into();
+    let done = encode_corpus(&source, arguments.unit, tokenizer, digest, out, threads);
     drop(shown);
     done.map_err(refuse)?;
-    // Neither records nor tokens are counted here: their number is private if the text is.
+    // No counts of records or tokens: they are private if the text is.
     Ok(writeln!(io::stdout(), "{}", out.display())?)
 }
 
-/// Lines of ids to lines of text.
+/// Decodes lines of ids as lines of text.
 pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let size = tokenizer.vocab_size();

@@ -1,4 +1,4 @@
-//! Learning a vocabulary: release words, train on them, write the files.
+//! `train`: release words, train on them, write the files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,12 +17,12 @@ use super::arguments::{Model, Train};
 use super::failure::refuse;
 use super::progress::Progress;
 
-/// Notes of the embedded corpus, where no file is named.
+/// The corpus if no file is given.
 const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
 
 pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
-    // Before hours of work, not after.
-    super::shape::check(arguments)?;
+    // Check before hours of work.
+    super::vocabulary_options::check(arguments)?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
@@ -50,28 +50,28 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
-    let shape = &arguments.shape;
-    let special_tokens = || [BpeConfig::default().special_tokens, shape.symbols.clone()].concat();
+    let options = &arguments.options;
+    let special_tokens = || [BpeConfig::default().special_tokens, options.symbols.clone()].concat();
     let trained = match arguments.model {
         Model::Unigram => unigram(
             words,
             &UnigramConfig {
                 vocab_size,
                 byte_fallback,
-                symbols: shape.symbols.clone(),
-                sentinels: shape.sentinels,
-                character_coverage: shape.character_coverage.unwrap_or(1.0),
-                normalizer: super::shape::normalizer(shape)?,
+                symbols: options.symbols.clone(),
+                sentinels: options.sentinels,
+                character_coverage: options.character_coverage.unwrap_or(1.0),
+                normalizer: super::vocabulary_options::normalizer(options)?,
                 ..Default::default()
             },
         ),
         Model::Bpe => bpe(words, &BpeConfig { vocab_size, special_tokens: special_tokens() }),
         Model::Wordpiece => {
-            let normalizer = if shape.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
+            let normalizer = if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
             wordpiece(words, &WordPieceTraining { vocab_size, normalizer, ..Default::default() })
         }
         Model::Char => {
-            let coverage = shape.character_coverage.unwrap_or(CharacterConfig::default().coverage);
+            let coverage = options.character_coverage.unwrap_or(CharacterConfig::default().coverage);
             characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback })
         }
         Model::Byte => {
@@ -103,7 +103,7 @@ fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {
         ("privacy.json", format!("{privacy:#}\n")),
     ];
     for (name, text) in files {
-        // Complete or absent: a file appears under its name only when all of it is on disk.
+        // A file gets its name only when it is complete on disk.
         let (path, partial) = (out.join(name), out.join(format!(".{name}.partial")));
         std::fs::write(&partial, text)
             .and_then(|()| std::fs::rename(&partial, &path))
@@ -128,6 +128,6 @@ fn summarize(arguments: &Train, trained: &Trained, words: usize, privacy: &Value
 }
 
 fn progress(line: &str) {
-    // A closed stderr is no reason to stop.
+    // A closed stderr must not stop the work.
     let _ = writeln!(io::stderr(), "dp-tokenizer: {line}");
 }

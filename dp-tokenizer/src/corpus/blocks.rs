@@ -1,4 +1,4 @@
-//! A corpus in blocks of whole lines, which threads can take apart side by side.
+//! A corpus in blocks of whole lines, which threads process in parallel.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::files::{OpenFile, check_files, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
-/// Bytes of a block, but for a line that is longer.
+/// Bytes of a block, unless one line is longer.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Records of a block of invented notes.
+/// Records in a block of invented notes.
 const BLOCK_NOTES: usize = 512;
 
-/// Some records in a row.
+/// Consecutive records.
 pub(crate) struct Block {
-    /// Counted from 0 through the corpus.
+    /// Counted from 0 over the corpus.
     pub(crate) number: u64,
     content: Content,
 }
@@ -26,16 +26,16 @@ enum Content {
     Records(Vec<Record>),
 }
 
-/// What taking a block apart came to.
+/// Statistics of a processed block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) records: u64,
-    /// Lines in which bad UTF-8 was replaced. Private if the corpus is.
+    /// Lines in which invalid UTF-8 was replaced. Private if the corpus is.
     pub(crate) replaced_lines: u64,
 }
 
 impl Block {
-    /// Hands over the records in order.
+    /// Calls `take` with the records in order.
     pub(crate) fn each_record<E: From<CorpusError>>(
         &self,
         mut take: impl FnMut(Record) -> Result<(), E>,
@@ -71,7 +71,7 @@ impl Block {
     }
 }
 
-/// The blocks of a corpus in order. Where they are cut depends on the corpus alone.
+/// The blocks of a corpus in order. Their bounds depend on the corpus alone.
 pub(crate) struct Blocks {
     inner: Inner,
     number: u64,
@@ -87,7 +87,7 @@ struct FileBlocks {
     files: Arc<Files>,
     next_file: usize,
     current: Option<(OpenFile, Arc<PathBuf>)>,
-    /// The beginning of a line whose end has not been read.
+    /// The beginning of a line whose end has not been read yet.
     begun: Vec<u8>,
 }
 
@@ -151,7 +151,7 @@ impl FileBlocks {
     }
 }
 
-/// The next whole lines; empty at the end of the file.
+/// The next whole lines, or nothing at the end of the file.
 fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, CorpusError> {
     let mut bytes = Vec::with_capacity(begun.len() + BLOCK_BYTES);
     bytes.append(begun);
@@ -159,7 +159,7 @@ fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, Corpu
         let before = bytes.len();
         let read =
             file.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes).map_err(|error| {
-                // As when lines are read one by one: the last line that came whole.
+                // The last complete line, as when lines are read one by one.
                 let whole = memchr_iter(b'\n', &bytes).count() as u64;
                 let line = file.line - 1 + whole;
                 CorpusError::Interrupted { path: file.path.clone(), line, reason: error.to_string() }
@@ -196,7 +196,7 @@ mod tests {
     fn blocks_hold_the_records_that_lines_hold() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
-        // Lines of all lengths around the size of a block; the last has no end.
+        // Lines of many lengths around the block size; the last has no line end.
         let mut text = String::from("\u{FEFF}first\r\n\n");
         for length in [1, 300, BLOCK_BYTES - 1, BLOCK_BYTES, 3 * BLOCK_BYTES + 1, 7, 0, 100_000, 200_000] {
             text.push_str(&"é".repeat(length / 2));

@@ -1,4 +1,4 @@
-//! Words counted elsewhere: a word, a tab and its count a line.
+//! Files of public word counts: on each line a word, a tab and its count.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::{CorpusError, Files, Format, Source};
 use crate::count::items;
 
-/// Reads public counts of words, also as `.gz` or `.zst`, as counts of items: each word as if a blank stood before it,
-/// unless it starts with a blank or `▁` itself. Counts of the same item are added up; the most frequent comes first.
+/// Reads public word counts, also as `.gz` or `.zst`, as counts of items. A blank is put before each word that does not start
+/// with a blank or `▁`. Counts of the same item are added up; the most frequent comes first.
 ///
 /// ```
 /// let folder = tempfile::tempdir()?;
@@ -22,7 +22,7 @@ use crate::count::items;
 /// ```
 ///
 /// # Errors
-/// [`CorpusError`] where a file cannot be read, a line is no word and count above 0, or there is none at all.
+/// [`CorpusError`] if a file cannot be read, a line is not a word and a count above 0, or there is no line.
 pub fn read_counts(paths: &[PathBuf]) -> Result<Vec<(String, f64)>, CorpusError> {
     let files = Files { format: Format::Text, ..Files::of(paths.iter().cloned()) };
     check_files(&files)?;

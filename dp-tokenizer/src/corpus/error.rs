@@ -11,7 +11,7 @@ pub enum CorpusError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
     /// Reading stopped in the middle of a file.
@@ -24,7 +24,7 @@ pub enum CorpusError {
         /// What went wrong.
         reason: String,
     },
-    /// A form of file this program does not read.
+    /// A file format that this program does not read.
     #[error(
         "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson and any other text, plain or as .gz or .zst, and .parquet where the program was built with --features parquet: convert it first",
         path.display()
@@ -35,7 +35,7 @@ pub enum CorpusError {
         /// Its extension.
         extension: String,
     },
-    /// A line beyond the cap.
+    /// A line longer than the cap.
     #[error("{}, line {line}: longer than {cap} bytes; break the text into shorter lines", path.display())]
     LineTooLong {
         /// The file.
@@ -56,17 +56,17 @@ pub enum CorpusError {
         /// Its line.
         line: u64,
     },
-    /// A line of a JSON-lines file that is not what was announced.
+    /// A line of a JSON Lines file that is not as announced.
     #[error("{}, line {line}: {reason}", path.display())]
     BadJson {
         /// The file.
         path: PathBuf,
         /// Its line.
         line: u64,
-        /// What is wrong and how to mend it.
+        /// What is wrong and how to fix it.
         reason: String,
     },
-    /// A line of a file of counts that is none.
+    /// A line of a file of counts that is no count.
     #[error("{}, line {line}: no count; allowed: a word, a tab, and a number above 0", path.display())]
     BadCount {
         /// The file.

@@ -1,12 +1,11 @@
-//! File names with `*`, `?` and `**`, for shells that do not complete them.
+//! Expands `*`, `?` and `**` in file names, for shells that do not.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::CorpusError;
 
-/// Replaces each name with wildcards by the files it stands for, in the order of their names. `*` and `?` stand for
-/// any part and any one character of a name, `**` for any number of folders. A file that bears the very name is meant
-/// itself.
+/// Replaces each name with wildcards by the matching files, in the order of their names. `*` and `?` match any part and any
+/// single character of a name, `**` any number of folders. A name that is an existing file stands for itself.
 ///
 /// # Errors
 /// [`CorpusError::Unreadable`] for a pattern that no file matches.
@@ -53,7 +52,7 @@ fn search(folder: &Path, parts: &[String], found: &mut Vec<PathBuf>) {
     } else {
         let pattern: Vec<char> = part.chars().collect();
         for (path, name) in entries(folder) {
-            // As in shells, hidden files are not meant unless named.
+            // As in shells, wildcards do not match hidden files.
             let hidden = name.starts_with('.') && !part.starts_with('.');
             if hidden || !matches(&pattern, &name.chars().collect::<Vec<_>>()) {
                 continue;
@@ -69,7 +68,7 @@ fn search(folder: &Path, parts: &[String], found: &mut Vec<PathBuf>) {
 
 fn entries(folder: &Path) -> Vec<(PathBuf, String)> {
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that cannot be read holds no match.
+    // A folder that cannot be read has no matches.
     let entries = std::fs::read_dir(here).into_iter().flatten().flatten();
     entries
         .map(|entry| {
@@ -82,7 +81,7 @@ fn entries(folder: &Path) -> Vec<(PathBuf, String)> {
 /// Whether a name matches, in time proportional to pattern times name.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where the last star stands, and how much of the name it takes so far.
+    // The position of the last star, and how much of the name it matches so far.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {

@@ -1,4 +1,4 @@
-//! Records of the user's files, one file after the other.
+//! Records of files, one file after the other.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::{BadUtf8, CorpusError, Files, Format, Record, json_line};
 
-/// Extensions of binary forms that would only give rubbish if read as text.
+/// Extensions of binary formats, which must not be read as text.
 const NOT_TEXT: &[&str] = &[
     #[cfg(not(feature = "parquet"))]
     "parquet",
@@ -106,7 +106,7 @@ impl FileRecords {
     }
 }
 
-/// Why a line gives no record.
+/// Why a line is refused.
 pub(super) enum LineFault {
     NotUtf8,
     BadJson(String),
@@ -121,7 +121,7 @@ impl LineFault {
     }
 }
 
-/// The record of a line, none for a blank one; and whether bad UTF-8 was replaced.
+/// The record of a line, `None` for a blank one; and whether invalid UTF-8 was replaced.
 pub(super) fn parse_line(
     bytes: &[u8],
     is_first: bool,
@@ -159,7 +159,7 @@ impl Iterator for FileRecords {
     }
 }
 
-/// Whether all files can be opened, before any is read.
+/// Checks that all files can be opened, before any is read.
 pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
     let mut is_taken = false;
     for path in &files.paths {
@@ -173,13 +173,13 @@ pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
     Ok(())
 }
 
-/// The path that stands for standard input.
+/// The path of standard input.
 const STDIN: &str = "-";
 
 pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
     if path.as_os_str() == STDIN {
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, files.metered(std::io::stdin()));
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(std::io::stdin()));
         let compression = match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
             [0x1F, 0x8B, ..] => Compression::Gzip,
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
@@ -214,7 +214,7 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     if is_dir {
         return Err(unreadable("is a folder".to_owned()));
     }
-    let input = BufReader::with_capacity(BUFFER_BYTES, files.metered(file));
+    let input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(file));
     Ok(opened(path, format, decompress(input, compression).map_err(unreadable)?))
 }
 
@@ -223,7 +223,7 @@ fn opened(path: &Path, format: Format, reader: Box<dyn Read + Send>) -> OpenFile
     OpenFile { path: path.to_owned(), format, reader, line: 0 }
 }
 
-/// Bytes as they lie on disk.
+/// The bytes of the file on disk.
 type Input = BufReader<Box<dyn Read + Send>>;
 
 enum Compression {
@@ -249,7 +249,7 @@ fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + S
     }
 }
 
-/// All frames of a zstd file: the decoder itself stops after the first.
+/// Reads all frames of a zstd file; the decoder itself stops after the first.
 #[cfg(not(target_arch = "wasm32"))]
 struct ZstdFrames {
     input: Option<Input>,

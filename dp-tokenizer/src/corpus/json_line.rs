@@ -1,4 +1,4 @@
-//! One line of a JSON-lines file: the text and user fields are taken, the rest is skipped without being stored.
+//! One line of a JSON Lines file. Only the text and user fields are stored.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visi
 
 use super::Record;
 
-/// Takes the record out of a JSON object. An `Err` says what is wrong and how to mend it, without quoting the line.
+/// Reads the record of a JSON object. An error says what is wrong and how to fix it, without quoting the line.
 pub(crate) fn parse(line: &str, text_field: &str, user_field: Option<&str>) -> Result<Record, String> {
     let mut json = serde_json::Deserializer::from_str(line);
     let fields = Fields { text_field, user_field }
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-/// A string; for users also an integer. The message of a wrong type must not show the value.
+/// A string, or for users also an integer. The error for a wrong type must not show the value.
 struct Text(&'static str);
 
 impl<'de> DeserializeSeed<'de> for Text {

@@ -1,21 +1,21 @@
-//! Lines of bytes under a cap.
+//! Lines of bytes of limited length.
 
 use std::io::{self, BufRead};
 
-/// Longest line taken, in bytes; a longer one is refused before it is held in memory.
+/// Longest accepted line, in bytes. A longer one is refused before it is in memory.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// What one read gave.
+/// The result of reading a line.
 pub(crate) enum Line {
     /// A line is in the buffer, without its end (`\n` or `\r\n`).
     Read,
-    /// Nothing is left.
+    /// The end of the input.
     End,
-    /// The line is beyond the cap.
+    /// The line is longer than the cap.
     TooLong,
 }
 
-/// Reads the next line into `buffer`, of which no more than `cap` bytes are ever held.
+/// Reads the next line into `buffer`, which never holds more than `cap` bytes.
 pub(crate) fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>, cap: usize) -> io::Result<Line> {
     buffer.clear();
     loop {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn lines(bytes: &[u8], cap: usize) -> Vec<Option<Vec<u8>>> {
-        // A buffer of 3 bytes makes every line cross refills.
+        // With a buffer of 3 bytes, every line crosses a refill.
         let mut reader = io::BufReader::with_capacity(3, bytes);
         let (mut buffer, mut out) = (Vec::new(), Vec::new());
         loop {

@@ -1,6 +1,6 @@
-//! Where text comes from: files of the user's, or the embedded generator of invented clinical notes.
+//! Sources of text: files, or the embedded generator of invented clinical notes.
 //!
-//! Everything streams: memory is bounded by the longest line, which is capped.
+//! Everything is streamed. Memory is bounded by the longest line, whose length is limited.
 
 mod blocks;
 pub mod clinical;
@@ -10,9 +10,9 @@ mod expand;
 mod files;
 pub(crate) mod json_line;
 pub(crate) mod lines;
-mod meter;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod read_progress;
 
 use std::path::PathBuf;
 
@@ -21,22 +21,22 @@ pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
 pub use lines::MAX_LINE_BYTES;
-pub use meter::Meter;
+pub use read_progress::ReadProgress;
 
-/// One piece of text, and who it belongs to where that is known.
+/// One text, and its user where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The text, without its line end.
     pub text: String,
-    /// The person it belongs to, for user-level privacy.
+    /// The user it belongs to, for user-level privacy.
     pub user: Option<String>,
 }
 
-/// How a file is cut into records.
+/// How a file is divided into records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// By the file's name: `.jsonl` and `.ndjson` are JSON lines, anything else is text; `.gz` and `.zst` on top.
-    /// `.parquet` is read where the feature `parquet` is on: a row is a record, columns are what fields are.
+    /// By file name: `.jsonl` and `.ndjson` are JSON Lines, anything else is text; either may be compressed as `.gz` or
+    /// `.zst`. With the feature `parquet`, `.parquet` is read too: a row is a record, and a column a field.
     #[default]
     Auto,
     /// Each line that is not blank is a record.
@@ -45,38 +45,38 @@ pub enum Format {
     JsonLines,
 }
 
-/// What to do with bytes that are not UTF-8.
+/// How to treat bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BadUtf8 {
-    /// Replace each bad sequence by U+FFFD and count the line.
+    /// Replace each invalid sequence by U+FFFD and count the line.
     #[default]
     Replace,
-    /// Refuse the file, naming the line.
+    /// Refuse the file and name the line.
     Refuse,
 }
 
-/// Files of the user's and how to read them.
+/// Files, and how to read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// Read in this order; `-` is standard input, which can be read once.
+    /// The files in order. `-` is standard input, which can be read only once.
     pub paths: Vec<PathBuf>,
-    /// How each is cut into records.
+    /// How each file is divided into records.
     pub format: Format,
-    /// The JSON field that holds the text.
+    /// The JSON field with the text.
     pub text_field: String,
-    /// The JSON field that names the user, if there is one.
+    /// The JSON field with the user, if there is one.
     pub user_field: Option<String>,
-    /// What to do with bytes that are not UTF-8.
+    /// How to treat bytes that are not UTF-8.
     pub bad_utf8: BadUtf8,
-    /// Told how far reading has come.
-    pub meter: Meter,
+    /// Updated while the files are read.
+    pub progress: ReadProgress,
 }
 
 /// A corpus that can be opened any number of times, with the same records in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// Files of the user's.
+    /// Files.
     Files(Files),
     /// Invented clinical notes; see [`clinical`].
     Embedded {
@@ -88,7 +88,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Files with the defaults: format by name, text in the field `text`, no user, bad UTF-8 replaced.
+    /// Files with the defaults: format by name, text in the field `text`, no user, invalid UTF-8 replaced.
     #[must_use]
     pub fn files(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self::Files(Files::of(paths))
@@ -96,7 +96,7 @@ impl Source {
 }
 
 impl Files {
-    /// These files with the defaults of [`Source::files`].
+    /// Files with the defaults of [`Source::files`].
     pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             paths: paths.into_iter().collect(),
@@ -104,7 +104,7 @@ impl Files {
             text_field: "text".to_owned(),
             user_field: None,
             bad_utf8: BadUtf8::Replace,
-            meter: Meter::default(),
+            progress: ReadProgress::default(),
         }
     }
 }
@@ -121,7 +121,7 @@ enum Inner {
 }
 
 impl Records {
-    /// Lines so far in which bad UTF-8 was replaced. A raw count of the corpus: private if the corpus is.
+    /// Lines so far in which invalid UTF-8 was replaced. This raw count is private if the corpus is.
     #[must_use]
     pub fn replaced_lines(&self) -> u64 {
         match &self.inner {
@@ -155,7 +155,7 @@ impl Iterator for Records {
 /// ```
 ///
 /// # Errors
-/// [`CorpusError`] where a file is missing or unreadable, a line cannot be taken, or there is no record at all.
+/// [`CorpusError`] if a file is missing or unreadable, a line is refused, or there is no record.
 pub fn open(source: &Source) -> Result<Records, CorpusError> {
     let inner = match source {
         Source::Files(files) => Inner::Files(files::FileRecords::open(files.clone())?),

@@ -1,41 +1,41 @@
-//! Units with a name: their parts, wherever they stand, brought together before anything is weighed.
+//! Brings together the parts of units that have a name, wherever they are in the corpus.
 
 use std::collections::HashMap;
 
 use super::merge::numbers_of;
 use super::run::{PARTS, Run, push_item};
-use super::tape::{Spill, Tape, TapeReader, damaged, push_number};
+use super::spill::{SpillBuffer, SpillFile, SpillReader, damaged, push_number};
 use crate::unit::UnitError;
 
-/// How a unit's name becomes the number that addresses its random choices.
+/// Maps the name of a unit to the number that addresses its random choices.
 pub(super) type Address = fn(&[u8]) -> u64;
 
-/// One list of whole units by rising address: the address (8 bytes), number of items, items by rising number with their
-/// counts.
+/// A list of whole units by rising address. Each has its address (8 bytes), its number of items, and the items by rising
+/// number with their counts.
 pub(super) fn group(
     runs: Vec<Run>,
-    numbers: &[Tape],
+    numbers: &[SpillBuffer],
     address: Address,
-    spill: &Spill,
+    spill: &SpillFile,
     limit: usize,
-) -> Result<Tape, UnitError> {
+) -> Result<SpillBuffer, UnitError> {
     let mut lists = Vec::new();
     for (run, numbers) in runs.into_iter().zip(numbers) {
-        lists.resize_with(run.lists.len(), Tape::default);
-        let of = numbers_of(run.names.count(), (&run.order, numbers), spill)?;
+        lists.resize_with(run.lists.len(), SpillBuffer::default);
+        let of = numbers_of(run.names.count(), &run.order, numbers, spill)?;
         for (from, to) in run.lists.iter().zip(&mut lists) {
             translate(from, &of, to, spill)?;
         }
-        if lists.iter().map(Tape::held).sum::<usize>() > limit / 4 {
+        if lists.iter().map(SpillBuffer::held).sum::<usize>() > limit / 4 {
             lists.iter_mut().try_for_each(|list| list.store(spill))?;
         }
     }
-    let mut out = Tape::default();
+    let mut out = SpillBuffer::default();
     for list in lists {
-        // An entry takes two bytes or more on the tape, and four times that in memory.
+        // An entry takes at least two bytes in the list, and four times as many in memory.
         let passes = (1 + list.length().saturating_mul(8) / (limit as u64 / 2).max(1)).min(1 << 20);
-        for pass in 0..passes {
-            group_list(&list, (pass, passes), address, (&mut out, spill))?;
+        for index in 0..passes {
+            group_list(&list, Pass { index, passes }, address, &mut out, spill)?;
             if out.held() > limit / 4 {
                 out.store(spill)?;
             }
@@ -44,8 +44,13 @@ pub(super) fn group(
     Ok(out)
 }
 
-/// Copies a list under the common numbers.
-fn translate(from: &Tape, of: &[u32], to: &mut Tape, spill: &Spill) -> Result<(), UnitError> {
+/// Copies a list with the common numbers of items.
+fn translate(
+    from: &SpillBuffer,
+    of: &[u32],
+    to: &mut SpillBuffer,
+    spill: &SpillFile,
+) -> Result<(), UnitError> {
     let mut reader = from.reader(spill, usize::MAX);
     let (mut entry, mut owner, mut held) = (Vec::new(), Vec::new(), Vec::new());
     while read_owner(&mut reader, &mut owner)? {
@@ -63,10 +68,10 @@ fn translate(from: &Tape, of: &[u32], to: &mut Tape, spill: &Spill) -> Result<()
     Ok(())
 }
 
-fn read_owner(reader: &mut TapeReader<'_>, owner: &mut Vec<u8>) -> Result<bool, UnitError> {
+fn read_owner(reader: &mut SpillReader<'_>, owner: &mut Vec<u8>) -> Result<bool, UnitError> {
     let Some(length) = reader.number()? else { return Ok(false) };
     owner.clear();
-    // A name is part of a line, whose length is capped.
+    // A name is part of a line, which has a limited length.
     owner.resize(usize::try_from(length).map_err(|_| damaged())?, 0);
     reader.fill(owner)?;
     Ok(true)
@@ -74,7 +79,7 @@ fn read_owner(reader: &mut TapeReader<'_>, owner: &mut Vec<u8>) -> Result<bool, 
 
 /// Reads this many items with their counts.
 pub(super) fn read_items(
-    reader: &mut TapeReader<'_>,
+    reader: &mut SpillReader<'_>,
     count: u64,
     held: &mut Vec<(u32, u32)>,
 ) -> Result<(), UnitError> {
@@ -89,13 +94,13 @@ pub(super) fn read_items(
 
 struct Owned {
     held: Vec<(u32, u32)>,
-    /// Up to here items are in order and distinct.
-    settled: usize,
+    /// The first items, up to here, are sorted and distinct.
+    merged: usize,
 }
 
 impl Owned {
-    /// Adds counts of the same item.
-    fn settle(&mut self) {
+    /// Sorts the items and adds up the counts of equal ones.
+    fn merge_counts(&mut self) {
         self.held.sort_unstable();
         self.held.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -104,16 +109,25 @@ impl Owned {
             }
             same
         });
-        self.settled = self.held.len();
+        self.merged = self.held.len();
     }
 }
 
-/// Groups those owners of a list whose turn it is.
+/// One of several passes over a list, each of which groups a range of addresses.
+#[derive(Clone, Copy)]
+struct Pass {
+    /// Counted from 0.
+    index: u64,
+    passes: u64,
+}
+
+/// Groups the owners of a list whose addresses belong to this pass.
 fn group_list(
-    list: &Tape,
-    (pass, passes): (u64, u64),
+    list: &SpillBuffer,
+    pass: Pass,
     address: Address,
-    (out, spill): (&mut Tape, &Spill),
+    out: &mut SpillBuffer,
+    spill: &SpillFile,
 ) -> Result<(), UnitError> {
     let mut owners: HashMap<Box<[u8]>, Owned> = HashMap::new();
     let mut reader = list.reader(spill, usize::MAX);
@@ -121,26 +135,26 @@ fn group_list(
     while read_owner(&mut reader, &mut owner)? {
         let count = reader.expect()?;
         read_items(&mut reader, count, &mut held)?;
-        // Passes take rising addresses, so that their number does not change the order.
+        // Passes have rising addresses, so their number does not change the order.
         let low = u128::from(address(&owner) << PARTS.ilog2());
-        if (low * u128::from(passes)) >> 64 != u128::from(pass) {
+        if (low * u128::from(pass.passes)) >> 64 != u128::from(pass.index) {
             continue;
         }
         let owned = match owners.get_mut(owner.as_slice()) {
             Some(known) => known,
-            None => owners.entry(owner.as_slice().into()).or_insert(Owned { held: Vec::new(), settled: 0 }),
+            None => owners.entry(owner.as_slice().into()).or_insert(Owned { held: Vec::new(), merged: 0 }),
         };
         owned.held.extend_from_slice(&held);
-        // So that someone who writes the same words all the time does not fill the memory.
-        if owned.held.len() > 2 * owned.settled + 1024 {
-            owned.settle();
+        // A user who repeats the same words must not fill the memory.
+        if owned.held.len() > 2 * owned.merged + 1024 {
+            owned.merge_counts();
         }
     }
     let mut owners: Vec<(u64, Box<[u8]>, Owned)> =
         owners.into_iter().map(|(owner, owned)| (address(&owner), owner, owned)).collect();
     owners.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     for (address, _, mut owned) in owners {
-        owned.settle();
+        owned.merge_counts();
         entry.clear();
         entry.extend_from_slice(&address.to_le_bytes());
         push_number(&mut entry, owned.held.len() as u64);

@@ -1,15 +1,15 @@
-//! Distinct items with numbers: a table in which a short item is its own key.
+//! Numbers for distinct items: a hash table in which a short item is its own key.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use crate::encode::WordHasher;
-use crate::short::{SHORT_BYTES, short_hash, short_key};
+use crate::short_key::{SHORT_BYTES, short_hash, short_key};
 
-/// Marks the key of a longer item, which holds its place among them instead of its bytes.
+/// Marks the key of a longer item, which has an index instead of bytes.
 const LONG: u128 = 0xFF << 120;
 
-/// An item's number, and where the open unit lists it.
+/// The number of an item, and its index in the current unit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
     /// 0 for a free slot.
@@ -17,9 +17,9 @@ pub(super) struct Slot {
     pub(super) number: u32,
     /// The unit that last held the item.
     pub(super) serial: u32,
-    /// Where in that unit's list.
+    /// The index in the list of that unit.
     pub(super) place: u32,
-    /// How often it was met, where there are no units.
+    /// Occurrences, where there are no units.
     pub(super) count: u32,
 }
 
@@ -40,15 +40,15 @@ impl Default for Interner {
     }
 }
 
-/// The distinct items in their order: short ones by their bytes, then longer ones by theirs.
+/// The distinct items: first short ones in byte order, then longer ones in byte order.
 pub(super) struct Sorted {
-    /// Keys in order of bytes, with the items' numbers.
+    /// Keys in byte order, with the numbers of the items.
     pub(super) short: Vec<(u128, u32)>,
     pub(super) long: Vec<(Box<[u8]>, u32)>,
 }
 
 impl Interner {
-    /// What stands for the item at `from..to` of `bytes` in the table.
+    /// The key of the item at `from..to` of `bytes`.
     #[inline]
     pub(super) fn key(&mut self, bytes: &[u8], from: usize, to: usize) -> u128 {
         match to - from {
@@ -57,7 +57,7 @@ impl Interner {
         }
     }
 
-    /// Brings the slots of these keys near. Their loads do not wait for each other, as those of [`Self::slot`] do, and
+    /// Prefetches the slots of these keys. These loads do not wait for each other, unlike those of [`Self::slot`], and
     /// waiting for memory is most of the work.
     #[inline]
     pub(super) fn touch(&self, keys: &[u128]) {
@@ -115,7 +115,7 @@ impl Interner {
         }
     }
 
-    /// Hands over the number of each item met since the last call, and how often.
+    /// Calls `take` with the number and count of each item that occurred since the last call.
     pub(super) fn take_counts(&mut self, mut take: impl FnMut(u32, u32)) {
         for slot in self.slots.iter_mut().filter(|slot| slot.count > 0) {
             take(slot.number, std::mem::take(&mut slot.count));
@@ -155,7 +155,7 @@ impl Interner {
     }
 }
 
-/// The bytes of a short key in the order of [`Sorted::short`], and how many count.
+/// The bytes of a short key in the order of [`Sorted::short`], and their number.
 pub(super) fn short_bytes(sorted_key: u128) -> ([u8; 16], usize) {
     let bytes = sorted_key.to_be_bytes();
     (bytes, usize::from(bytes[SHORT_BYTES]).min(SHORT_BYTES))
@@ -174,7 +174,7 @@ mod tests {
             let mut interner = Interner::default();
             let mut known: HashMap<Vec<u8>, u32> = HashMap::new();
             for item in &items {
-                // Among other bytes, so that the key must not take more than the item.
+                // Among other bytes, which the key must not include.
                 let text = [&[9, 9], item.as_slice(), &[7; 3]].concat();
                 let key = interner.key(&text, 2, 2 + item.len());
                 let number = interner.slot(key).number;

@@ -1,9 +1,9 @@
-//! Items: the parts of words over which no learnt piece reaches.
+//! Items: the parts of text that are counted. No learnt piece crosses their bounds.
 
 use super::scan::scan;
 use crate::tokenizer::BLANK;
 
-/// Longer items are not counted: they are keys, sequences and rubbish, never worth a token.
+/// Longer items are not counted: they are keys or sequences and never worth a token.
 pub const MAX_ITEM_CHARS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub(super) enum Class {
     Other,
 }
 
-/// Calls `found` for each item of `text`: runs of letters, of digits, of other white space and of other characters,
-/// with `▁` in front where a blank stood.
+/// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
+/// front if a blank precedes it.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -25,7 +25,7 @@ pub(super) enum Class {
 pub fn items(text: &str, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
     scan(text, |bytes, range| {
-        // An item's bounds are those of characters.
+        // Items end at character bounds.
         let Ok(item) = std::str::from_utf8(&bytes[range]) else { return };
         match item.strip_prefix(' ') {
             Some(rest) => {
@@ -48,9 +48,9 @@ pub(super) fn classify(c: char) -> Class {
             _ => Class::Other,
         };
     }
-    if crate::character::is_letter(c) || unicode_normalization::char::is_combining_mark(c) {
+    if crate::character_class::is_letter(c) || unicode_normalization::char::is_combining_mark(c) {
         Class::Letter
-    } else if crate::character::is_number(c) {
+    } else if crate::character_class::is_number(c) {
         Class::Number
     } else if c.is_whitespace() {
         Class::Space
@@ -59,8 +59,8 @@ pub(super) fn classify(c: char) -> Class {
     }
 }
 
-/// Whether everyone knows this item without looking at the data: one printable ASCII character, after a blank or not,
-/// or the blank alone. Such items need no release, only a count.
+/// Whether this item is known without the data: one printable ASCII character, with or without a blank before it, or a blank
+/// alone. Such items need no release, only a count.
 #[must_use]
 pub fn is_public_item(item: &str) -> bool {
     let rest = item.strip_prefix(BLANK).unwrap_or(item);

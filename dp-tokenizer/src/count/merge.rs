@@ -1,28 +1,28 @@
-//! The runs' items brought under one numbering: a k-way merge of their sorted names.
+//! Brings the items of all runs under one numbering, by a k-way merge of their sorted names.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::run::{Names, Run};
-use super::tape::{Spill, Tape, TapeReader, damaged};
+use super::spill::{SpillBuffer, SpillFile, SpillReader, damaged};
 use crate::unit::UnitError;
 
-/// What a merge gives.
+/// The result of a merge.
 pub(super) struct Merged {
-    /// All items; an item's place is its number.
+    /// All items, by number.
     pub(super) names: Names,
-    /// Of each run: the numbers of its items, in the order of its names.
-    pub(super) numbers: Vec<Tape>,
+    /// For each run, the common numbers of its items in the order of its names.
+    pub(super) numbers: Vec<SpillBuffer>,
 }
 
-/// Merges the names of all runs, with about `limit` bytes of memory beside what the runs hold.
-pub(super) fn merge(runs: &[&Run], spill: &Spill, limit: usize) -> Result<Merged, UnitError> {
+/// Merges the names of all runs, with about `limit` bytes of memory beside those of the runs.
+pub(super) fn merge(runs: &[&Run], spill: &SpillFile, limit: usize) -> Result<Merged, UnitError> {
     let buffer = limit / 4 / runs.len().max(1);
     let mut merge = Merge {
-        readers: runs.iter().map(|run| run.names.tape.reader(spill, buffer)).collect(),
+        readers: runs.iter().map(|run| run.names.bytes.reader(spill, buffer)).collect(),
         out: Merged {
             names: Names::default(),
-            numbers: runs.iter().map(|_| Tape::of_chunks(buffer)).collect(),
+            numbers: runs.iter().map(|_| SpillBuffer::of_chunks(buffer)).collect(),
         },
         held: 0,
         limit: limit / 2,
@@ -33,16 +33,16 @@ pub(super) fn merge(runs: &[&Run], spill: &Spill, limit: usize) -> Result<Merged
     Ok(merge.out)
 }
 
-/// An item and the run whose next it is, least first.
+/// The next item of a run, least first, and the run.
 type Head<Item> = Reverse<(Item, usize)>;
 
 struct Merge<'a> {
-    readers: Vec<TapeReader<'a>>,
+    readers: Vec<SpillReader<'a>>,
     out: Merged,
-    /// Bytes written since memory was last looked at.
+    /// Bytes written since memory was last checked.
     held: usize,
     limit: usize,
-    spill: &'a Spill,
+    spill: &'a SpillFile,
 }
 
 impl Merge<'_> {
@@ -104,7 +104,7 @@ impl Merge<'_> {
     }
 
     fn check_room(&self) -> Result<(), UnitError> {
-        // A run's numbers and a marker bit share 32 bits nowhere, but the last number stays unused.
+        // The last number stays unused.
         if self.out.names.short.checked_add(self.out.names.long).is_some_and(|count| count < u32::MAX - 1) {
             return Ok(());
         }
@@ -114,21 +114,21 @@ impl Merge<'_> {
         })
     }
 
-    /// The item just written is the next of this run.
+    /// Records that the item just written is the next one of this run.
     fn number(&mut self, run: usize) -> Result<(), UnitError> {
         let number = self.out.names.count() - 1;
         self.out.numbers[run].push(&number.to_le_bytes());
         self.held += 20;
         if self.held > self.limit {
             self.held = 0;
-            self.out.names.tape.store(self.spill)?;
-            return self.out.numbers.iter_mut().try_for_each(|tape| tape.store(self.spill));
+            self.out.names.bytes.store(self.spill)?;
+            return self.out.numbers.iter_mut().try_for_each(|buffer| buffer.store(self.spill));
         }
         Ok(())
     }
 }
 
-pub(super) fn read_long(reader: &mut TapeReader<'_>) -> Result<Vec<u8>, UnitError> {
+pub(super) fn read_long(reader: &mut SpillReader<'_>) -> Result<Vec<u8>, UnitError> {
     let mut length = [0; 2];
     reader.fill(&mut length)?;
     let mut item = vec![0; usize::from(u16::from_le_bytes(length))];
@@ -136,11 +136,12 @@ pub(super) fn read_long(reader: &mut TapeReader<'_>) -> Result<Vec<u8>, UnitErro
     Ok(item)
 }
 
-/// A run's own numbers to the common ones.
+/// Maps the item numbers of a run to the common ones.
 pub(super) fn numbers_of(
     count: u32,
-    (order, numbers): (&Tape, &Tape),
-    spill: &Spill,
+    order: &SpillBuffer,
+    numbers: &SpillBuffer,
+    spill: &SpillFile,
 ) -> Result<Vec<u32>, UnitError> {
     let mut of = vec![0; count as usize];
     let (mut order, mut numbers) = (order.reader(spill, usize::MAX), numbers.reader(spill, usize::MAX));

@@ -1,8 +1,11 @@
-//! What is counted: the items of a text, and which of them each unit holds.
+//! Counts the items of a text, and which of them each unit holds, on several threads and within a bound on memory.
 //!
-//! The way of a corpus: blocks of lines are dealt to threads; each gathers `run`s, in which items have numbers of its
-//! own (`intern`) and units lists of them (`tape`); `merge` brings the runs' items under one numbering, and
-//! `group` the parts of each user together. What exceeds the memory lies in a temporary file all the while.
+//! 1. `parallel` distributes blocks of lines over threads.
+//! 2. Each thread collects `run`s: its own numbers for items (`intern`), and lists of these numbers for units.
+//! 3. `merge` brings the items of all runs under one numbering.
+//! 4. `group` brings the parts of each user together.
+//!
+//! Throughout, `spill` moves data that exceeds the memory to a temporary file.
 
 mod group;
 mod intern;
@@ -11,7 +14,7 @@ mod merge;
 mod parallel;
 mod run;
 mod scan;
-mod tape;
+mod spill;
 #[cfg(test)]
 mod tests;
 mod units;

@@ -1,4 +1,4 @@
-//! Blocks of the corpus dealt to threads.
+//! Distributes the blocks of a corpus over threads.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::{
@@ -8,23 +8,23 @@ use std::sync::{
 };
 
 use super::run::{Builder, PARTS, Run};
-use super::tape::Spill;
-use super::units::{CountOptions, Gathered};
+use super::spill::SpillFile;
+use super::units::{Collected, CountOptions};
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
 use crate::unit::{PrivacyUnit, UnitError, cut_words};
 
-/// Reads the whole corpus. Without a unit, all that a thread counts between two [`Worker::settle`] stands as one.
-pub(super) fn gather(
+/// Reads the whole corpus. Without a unit, everything that a thread counts between two calls of [`Worker::flush`] is one unit.
+pub(super) fn collect(
     source: &Source,
     unit: Option<PrivacyUnit>,
     options: &CountOptions,
-    spill: &Spill,
-) -> Result<Gathered, UnitError> {
+    spill: &SpillFile,
+) -> Result<Collected, UnitError> {
     if unit == Some(PrivacyUnit::Words(0)) {
         return Err(UnitError::NoWords);
     }
     let threads = options.threads.clamp(1, 256);
-    // Half of the memory: the other half is for what is being read, merged and grown.
+    // Half of the memory: reading, merging and growing tables need the other half.
     let limit = options.memory.max(1 << 16) / 2 / threads;
     let worker = || Worker::of(unit, limit, spill);
     let blocks = Blocks::open(source)?;
@@ -67,7 +67,7 @@ fn side_by_side<'a>(
         }
         for block in blocks {
             match block {
-                // Blocks are taken in the order of sending, so those before a bad one are finished all the same.
+                // Blocks are received in the order of sending, so those before a bad one are finished.
                 Ok(block) if !failed.load(Ordering::Relaxed) => {
                     if sender.send(block).is_err() {
                         break;
@@ -85,30 +85,30 @@ fn side_by_side<'a>(
     (workers, stopped)
 }
 
-/// A page has no threads here.
+/// WASM has no threads.
 #[cfg(target_arch = "wasm32")]
 fn side_by_side<'a>(blocks: Blocks, _: usize, worker: impl Fn() -> Worker<'a>) -> (Vec<Worker<'a>>, Stopped) {
     one_by_one(blocks, worker())
 }
 
-/// The first error in the order of the corpus, or everything.
-fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result<Gathered, UnitError> {
-    let mut gathered = Gathered { runs: Vec::new(), blocks: Vec::new() };
+/// The first error in the order of the corpus, or the collected data.
+fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result<Collected, UnitError> {
+    let mut collected = Collected { runs: Vec::new(), blocks: Vec::new() };
     let mut records = Vec::new();
     let mut first: Option<(u64, UnitError)> = None;
     for mut worker in workers {
         if let Some(block) = worker.last {
-            worker.settle(block);
+            worker.flush(block);
         }
         if let Some((block, error)) = worker.fault
             && first.as_ref().is_none_or(|known| block < known.0)
         {
             first = Some((block, error));
         }
-        gathered.blocks.extend(worker.units);
+        collected.blocks.extend(worker.units);
         let mut runs = worker.runs;
         runs.push(worker.builder.finish());
-        gathered.runs.push(runs);
+        collected.runs.push(runs);
         records.extend(worker.records);
     }
     match (first, stopped) {
@@ -121,29 +121,29 @@ fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result
         (None, None) if records.iter().all(|r| r.1 == 0) => {
             Err(CorpusError::Empty { source_name: source_name(source) }.into())
         }
-        (None, None) => Ok(gathered),
+        (None, None) => Ok(collected),
     }
 }
 
-/// Bytes of text whose items are counted in 32 bits: fewer than 2³².
+/// Bytes of text whose items fit into counts of 32 bits.
 const MOST_COUNTED: usize = 1 << 31;
 
 struct Worker<'a> {
     unit: Option<PrivacyUnit>,
     limit: usize,
-    spill: &'a Spill,
+    spill: &'a SpillFile,
     builder: Builder,
     runs: Vec<Run>,
-    /// Of each block: its number and its units, or records.
+    /// The number of each block, and its number of units.
     units: Vec<(u64, u64)>,
     records: Vec<(u64, u64)>,
-    /// The last block whose counts are not written down.
+    /// The last block whose counts are not flushed.
     last: Option<u64>,
     fault: Option<(u64, UnitError)>,
 }
 
 impl<'a> Worker<'a> {
-    fn of(unit: Option<PrivacyUnit>, limit: usize, spill: &'a Spill) -> Self {
+    fn of(unit: Option<PrivacyUnit>, limit: usize, spill: &'a SpillFile) -> Self {
         let lists = if unit == Some(PrivacyUnit::User) { PARTS } else { 1 };
         Self {
             unit,
@@ -161,7 +161,7 @@ impl<'a> Worker<'a> {
     #[cfg(not(target_arch = "wasm32"))]
     fn run(&mut self, receiver: &Mutex<Receiver<Block>>, failed: &AtomicBool) {
         loop {
-            // The lock is held while waiting: the others wait for the same block.
+            // The lock is held while waiting; other threads wait for the next block.
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(block) = next else { return };
             if self.fault.is_none() {
@@ -212,7 +212,7 @@ impl<'a> Worker<'a> {
         match self.unit {
             Some(_) => self.units.push((number, units)),
             None if self.builder.counted() >= MOST_COUNTED || self.builder.is_full(self.limit) => {
-                self.settle(number);
+                self.flush(number);
             }
             None => self.last = Some(number),
         }
@@ -220,8 +220,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Writes down what was counted up to this block.
-    fn settle(&mut self, block: u64) {
+    /// Writes the counts up to this block to the list.
+    fn flush(&mut self, block: u64) {
         self.last = None;
         self.builder.end_count(block);
         self.units.push((block, 1));

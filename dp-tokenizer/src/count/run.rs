@@ -1,42 +1,42 @@
-//! What one thread gathers: its own numbers for the items, and the units' items under these numbers.
+//! The data that one thread collects: its own numbers for items, and the items of units by these numbers.
 
 use super::intern::{Interner, Slot, Sorted};
 use super::scan::scan;
-use super::tape::{Spill, Tape, push_number};
-use crate::short::SHORT_BYTES;
+use super::spill::{SpillBuffer, SpillFile, push_number};
+use crate::short_key::SHORT_BYTES;
 use crate::unit::UnitError;
 
-/// Lists into which units with a name are dealt, so that all of a unit's parts lie in the same list.
+/// Number of lists for units with a name. All parts of a unit go to the same list.
 pub(super) const PARTS: usize = 64;
 
-/// Gathers until it is finished.
+/// Collects the data of a run.
 pub(super) struct Builder {
     interner: Interner,
-    lists: Vec<Tape>,
-    /// The open unit's items with their counts, in order of appearance.
+    lists: Vec<SpillBuffer>,
+    /// The items of the current unit with their counts, in order of appearance.
     open: Vec<(u32, u32)>,
     serial: u32,
     counted: usize,
-    /// Of the items that are being added.
+    /// Keys of the items that are being added.
     keys: Vec<u128>,
     entry: Vec<u8>,
 }
 
-/// Keys whose slots are brought near together: their lines fill a part of the nearest cache.
+/// Keys whose slots are prefetched together: their lines fill part of the L1 cache.
 const KEYS_AT_ONCE: usize = 128;
 
-/// What was gathered under one numbering.
+/// Data under one numbering of items.
 pub(super) struct Run {
     pub(super) names: Names,
-    /// The run's own number of each item, in the order of the names.
-    pub(super) order: Tape,
-    pub(super) lists: Vec<Tape>,
+    /// The number of each item, in the order of the names.
+    pub(super) order: SpillBuffer,
+    pub(super) lists: Vec<SpillBuffer>,
 }
 
-/// Distinct items in order: short ones by their bytes, then longer ones by theirs.
+/// Distinct items: first short ones in byte order, then longer ones in byte order.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    pub(super) tape: Tape,
+    pub(super) bytes: SpillBuffer,
     pub(super) short: u32,
     pub(super) long: u32,
 }
@@ -47,14 +47,14 @@ impl Names {
     }
 
     pub(super) fn push_short(&mut self, key: u128) {
-        self.tape.push(&key.to_be_bytes());
+        self.bytes.push(&key.to_be_bytes());
         self.short += 1;
     }
 
     pub(super) fn push_long(&mut self, item: &[u8]) {
         debug_assert!(item.len() > SHORT_BYTES);
-        self.tape.push(&(item.len() as u16).to_le_bytes());
-        self.tape.push(item);
+        self.bytes.push(&(item.len() as u16).to_le_bytes());
+        self.bytes.push(item);
         self.long += 1;
     }
 }
@@ -63,7 +63,7 @@ impl Builder {
     pub(super) fn new(lists: usize) -> Self {
         Self {
             interner: Interner::default(),
-            lists: (0..lists).map(|_| Tape::default()).collect(),
+            lists: (0..lists).map(|_| SpillBuffer::default()).collect(),
             open: Vec::new(),
             serial: 0,
             counted: 0,
@@ -72,7 +72,7 @@ impl Builder {
         }
     }
 
-    /// Says which block the units that follow belong to.
+    /// Begins a block; the following units belong to it.
     pub(super) fn begin_block(&mut self, block: u64) {
         self.entry.clear();
         push_number(&mut self.entry, block << 1 | 1);
@@ -109,12 +109,12 @@ impl Builder {
         push_number(&mut self.entry, owner.len() as u64);
         self.entry.extend_from_slice(owner);
         push_number(&mut self.entry, self.open.len() as u64);
-        // By the highest bits, so that the lists one after the other rise by hash.
+        // By the highest bits, so that hashes rise from list to list.
         let list = (u128::from(owner_hash(owner)) * self.lists.len() as u128) >> 64;
         self.write_open(list as usize);
     }
 
-    /// Adds text to the open unit.
+    /// Adds text to the current unit.
     fn add(&mut self, text: &str) {
         let Self { interner, open, serial, keys, .. } = self;
         each_slot(text, interner, keys, |slot| {
@@ -134,19 +134,19 @@ impl Builder {
         each_slot(text, &mut self.interner, &mut self.keys, |slot| slot.count += 1);
     }
 
-    /// Text counted since the last [`Self::end_count`], in bytes: as many items at most.
+    /// Bytes of text counted since the last [`Self::end_count`], a bound on the number of items.
     pub(super) fn counted(&self) -> usize {
         self.counted
     }
 
-    /// Writes down what was counted as if it were one unit, in a block of its own.
+    /// Writes the counts as one unit in a block of its own.
     pub(super) fn end_count(&mut self, block: u64) {
         self.begin_block(block);
         self.open.clear();
         self.interner.take_counts(|item, count| self.open.push((item, count)));
         self.counted = 0;
         self.end_unit();
-        // Not kept: it is as long as the table.
+        // Freed, since it is as long as the table.
         self.open = Vec::new();
     }
 
@@ -159,12 +159,12 @@ impl Builder {
 
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
-        self.interner.bytes() + self.lists.iter().map(Tape::held).sum::<usize>()
+        self.interner.bytes() + self.lists.iter().map(SpillBuffer::held).sum::<usize>()
     }
 
-    /// Keeps the memory below `limit` bytes or so: the units' items go to disk; the run as a whole, where its numbering
-    /// takes a large part.
-    pub(super) fn relieve(&mut self, limit: usize, spill: &Spill) -> Result<Option<Run>, UnitError> {
+    /// Keeps the memory near `limit` bytes: moves the items of units to disk, and the whole run if its numbering takes a
+    /// large part.
+    pub(super) fn relieve(&mut self, limit: usize, spill: &SpillFile) -> Result<Option<Run>, UnitError> {
         if self.bytes() > limit {
             for list in &mut self.lists {
                 list.store(spill)?;
@@ -178,7 +178,7 @@ impl Builder {
         Ok(None)
     }
 
-    /// Whether the numbering takes so large a part of `limit` bytes that a new one is begun.
+    /// Whether the numbering takes so much of `limit` bytes that a new run must begin.
     pub(super) fn is_full(&self, limit: usize) -> bool {
         let numbering = self.interner.bytes();
         numbering > limit / 2 || (self.interner.is_nearly_full() && numbering > limit / 4)
@@ -186,7 +186,7 @@ impl Builder {
 
     pub(super) fn finish(self) -> Run {
         let Sorted { short, long } = self.interner.sorted();
-        let mut run = Run { names: Names::default(), order: Tape::default(), lists: self.lists };
+        let mut run = Run { names: Names::default(), order: SpillBuffer::default(), lists: self.lists };
         for (key, number) in short {
             run.names.push_short(key);
             run.order.push(&number.to_le_bytes());
@@ -199,7 +199,7 @@ impl Builder {
     }
 }
 
-/// Calls `take` for the slot of each item of the text.
+/// Calls `take` with the slot of each item of the text.
 #[inline]
 fn each_slot(text: &str, interner: &mut Interner, keys: &mut Vec<u128>, mut take: impl FnMut(&mut Slot)) {
     let mut take_all = |interner: &mut Interner, keys: &mut Vec<u128>| {
@@ -216,14 +216,14 @@ fn each_slot(text: &str, interner: &mut Interner, keys: &mut Vec<u128>, mut take
 }
 
 impl Run {
-    fn store(&mut self, spill: &Spill) -> Result<(), UnitError> {
-        self.names.tape.store(spill)?;
+    fn store(&mut self, spill: &SpillFile) -> Result<(), UnitError> {
+        self.names.bytes.store(spill)?;
         self.order.store(spill)?;
         self.lists.iter_mut().try_for_each(|list| list.store(spill))
     }
 }
 
-/// Appends an item and its count, 1 for nearly all.
+/// Appends an item and its count, which is nearly always 1.
 pub(super) fn push_item(entry: &mut Vec<u8>, item: u32, count: u32) {
     push_number(entry, u64::from(item) << 1 | u64::from(count > 1));
     if count > 1 {
@@ -231,7 +231,7 @@ pub(super) fn push_item(entry: &mut Vec<u8>, item: u32, count: u32) {
     }
 }
 
-/// The same on every machine and in every run: it addresses a unit's random choices.
+/// A hash that is the same on every machine: it addresses the random choices of a unit.
 pub(super) fn owner_hash(owner: &[u8]) -> u64 {
     use std::hash::Hasher;
     let mut hasher = crate::encode::WordHasher::default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng};
 
 use super::{CountOptions, UnitItems, items};
-use crate::corpus::{Files, Format, Meter, Source, open};
+use crate::corpus::{Files, Format, ReadProgress, Source, open};
 use crate::release::{ReleaseConfig, release, release_items};
 use crate::unit::{PrivacyUnit, pieces};
 
@@ -41,7 +41,7 @@ fn corpus(folder: &Path) -> Source {
         text_field: "text".to_owned(),
         user_field: Some("who".to_owned()),
         bad_utf8: Default::default(),
-        meter: Meter::default(),
+        progress: ReadProgress::default(),
     })
 }
 
@@ -102,7 +102,7 @@ fn what_is_counted_is_what_the_definition_says() {
             (unit, held.iter().map(|h| (names[h.0 as usize].clone(), h.1)).collect::<BTreeMap<_, _>>())
         });
         if unit == PrivacyUnit::User {
-            // Users are not numbered in the order in which they appear, but by their names.
+            // Users are numbered by the hash of their names, not in order of appearance.
             let (mut got, mut all): (Vec<_>, Vec<_>) =
                 (named.map(|u| u.1).collect(), want.into_values().collect());
             got.sort_unstable();
@@ -227,7 +227,7 @@ fn extreme_texts_are_counted_or_refused() {
     (0..200_000)
         .for_each(|n| words.push_str(&format!(" w{}x", char::from_u32(0x4E00 + n % 20_000).unwrap())));
     assert_eq!(read(words.as_bytes()).unwrap().distinct(), 20_000);
-    // Bytes that are no text at all.
+    // Random bytes.
     let mut s = TestRng::from_seed(8).stream(Purpose::Data, 0, 0);
     let noise: Vec<u8> = (0..1_000_000).map(|_| s.below(256) as u8).collect();
     assert!(read(&noise).unwrap().distinct() > 1000);

@@ -1,4 +1,4 @@
-//! Which items each unit holds, and how often.
+//! The items that each unit holds, with their counts.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use super::group::{Address, group, read_items};
 use super::intern::short_bytes;
 use super::merge::{Merged, merge, numbers_of, read_long};
 use super::run::{Builder, Names, Run, owner_hash};
-use super::tape::{Spill, Tape, TapeReader, damaged};
+use super::spill::{SpillBuffer, SpillFile, SpillReader, damaged};
 use crate::corpus::Source;
 use crate::tokenizer::BLANK;
 use crate::unit::{Piece, PrivacyUnit, UnitError};
 
-/// How counting may use the machine. The result is the same whatever is chosen.
+/// How counting may use the machine. The result does not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountOptions {
-    /// Threads that take the text apart, beside one that reads it; with one, there is no other.
+    /// Threads that process the text, beside one that reads it. With 1, there is no other thread.
     pub threads: usize,
-    /// Bytes of memory to stay within, as far as the longest line and the largest unit allow; what exceeds them goes to
-    /// a temporary file without a name, which only this process can open and which ends with it. Below 64 KiB as 64 KiB.
+    /// Limit on memory in bytes, as far as the longest line and the largest unit allow. The rest goes to a temporary file
+    /// without a name, which only this process can open and which ends with it. Less than 64 KiB counts as 64 KiB.
     pub memory: usize,
-    /// Folder of that file; the system's for temporary files if none is named.
+    /// Folder of that file. `None` takes the system's temporary folder.
     pub spill_folder: Option<PathBuf>,
 }
 
@@ -31,44 +31,44 @@ impl Default for CountOptions {
     }
 }
 
-/// The items of all units. Private: nothing here may leave but through a mechanism.
+/// The items of all units. They are private: only a mechanism may publish anything about them.
 pub struct UnitItems {
     names: Names,
     units: Units,
-    spill: Spill,
+    spill: SpillFile,
 }
 
-/// Where the units lie.
+/// How the units are stored.
 enum Units {
-    /// In blocks, as they stand in the corpus.
+    /// In blocks, in the order of the corpus.
     InBlocks {
-        /// Of each thread: its blocks, in order.
+        /// The blocks of each thread, in order.
         threads: Vec<Vec<Segment>>,
-        /// Of each block, in order: its number, and that of its first unit.
+        /// The number of each block, in order, and that of its first unit.
         first_units: Vec<(u64, u64)>,
     },
-    /// With their addresses, in the order of these, under the common numbers for items.
-    Addressed(Tape),
+    /// By rising address, with the common numbers of items.
+    Addressed(SpillBuffer),
 }
 
-/// Blocks of units under a run's own numbers for the items.
+/// Blocks of units with the item numbers of one run.
 struct Segment {
-    list: Tape,
-    order: Tape,
-    numbers: Tape,
+    list: SpillBuffer,
+    order: SpillBuffer,
+    numbers: SpillBuffer,
     count: u32,
 }
 
-/// What was gathered, before it is one.
-pub(super) struct Gathered {
-    /// Of each thread.
+/// What the threads collected.
+pub(super) struct Collected {
+    /// The runs of each thread.
     pub(super) runs: Vec<Vec<Run>>,
-    /// Of each block: its number, and how many units it holds.
+    /// The number of each block, and its number of units.
     pub(super) blocks: Vec<(u64, u64)>,
 }
 
 impl UnitItems {
-    /// Counts a corpus's items by unit, on several threads and within the given memory.
+    /// Counts the items of each unit of a corpus, on several threads and within the given memory.
     ///
     /// ```
     /// use dp_tokenizer::corpus::Source;
@@ -84,22 +84,22 @@ impl UnitItems {
     /// ```
     ///
     /// # Errors
-    /// [`UnitError`] where the corpus cannot be read or cut into units, or the temporary file not be written.
+    /// [`UnitError`] if the corpus cannot be read or divided into units, or the temporary file cannot be written.
     pub fn read(source: &Source, unit: PrivacyUnit, options: &CountOptions) -> Result<Self, UnitError> {
-        let spill = Spill::new(options.spill_folder.clone());
-        let gathered = super::parallel::gather(source, Some(unit), options, &spill)?;
-        Self::of_gathered(gathered, unit == PrivacyUnit::User, owner_hash, (spill, room(options)))
+        let spill = SpillFile::new(options.spill_folder.clone());
+        let collected = super::parallel::collect(source, Some(unit), options, &spill)?;
+        Self::of_gathered(collected, unit == PrivacyUnit::User, owner_hash, spill, room(options))
     }
 
-    /// Counts without units: those here are arbitrary stretches of the text.
+    /// Counts public text, where units are irrelevant: those of the result are arbitrary parts of the text.
     pub(crate) fn read_public(source: &Source, options: &CountOptions) -> Result<Self, UnitError> {
-        let spill = Spill::new(options.spill_folder.clone());
-        let gathered = super::parallel::gather(source, None, options, &spill)?;
-        Self::of_gathered(gathered, false, owner_hash, (spill, room(options)))
+        let spill = SpillFile::new(options.spill_folder.clone());
+        let collected = super::parallel::collect(source, None, options, &spill)?;
+        Self::of_gathered(collected, false, owner_hash, spill, room(options))
     }
 
     /// Reads all pieces into memory.
-    pub(crate) fn collect(
+    pub(crate) fn from_pieces(
         pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
     ) -> Result<Self, UnitError> {
         let mut builder = Builder::new(1);
@@ -107,18 +107,19 @@ impl UnitItems {
             let piece = piece?;
             builder.part(&piece.unit.to_be_bytes(), &piece.text);
         }
-        let gathered = Gathered { runs: vec![vec![builder.finish()]], blocks: Vec::new() };
+        let collected = Collected { runs: vec![vec![builder.finish()]], blocks: Vec::new() };
         let number: Address = |owner| owner.try_into().map_or(0, u64::from_be_bytes);
-        Self::of_gathered(gathered, true, number, (Spill::new(None), usize::MAX))
+        Self::of_gathered(collected, true, number, SpillFile::new(None), usize::MAX)
     }
 
     fn of_gathered(
-        gathered: Gathered,
+        collected: Collected,
         grouped: bool,
         address: Address,
-        (spill, room): (Spill, usize),
+        spill: SpillFile,
+        room: usize,
     ) -> Result<Self, UnitError> {
-        let Gathered { runs, mut blocks } = gathered;
+        let Collected { runs, mut blocks } = collected;
         let all: Vec<&Run> = runs.iter().flatten().collect();
         let Merged { names, numbers } = merge(&all, &spill, room / 2)?;
         if grouped {
@@ -144,17 +145,17 @@ impl UnitItems {
         Ok(Self { names, units, spill })
     }
 
-    /// How many different items there are.
+    /// Number of distinct items.
     pub(crate) fn distinct(&self) -> usize {
         self.names.count() as usize
     }
 
-    /// Hands over each unit's number and its items with their counts, each item once, none with count 0.
+    /// Calls `take` with the number of each unit and its distinct items with their counts, all above 0.
     ///
-    /// Numbers and order of the units depend on the corpus alone; items come by rising number.
+    /// Numbers and order of the units depend on the corpus alone. Items come by rising number.
     ///
     /// # Errors
-    /// If what was laid aside on disk cannot be read back.
+    /// If data in the temporary file cannot be read back.
     pub(crate) fn each_unit(&self, mut take: impl FnMut(u64, &[(u32, u32)])) -> Result<(), UnitError> {
         let mut held = Vec::new();
         match &self.units {
@@ -182,12 +183,12 @@ impl UnitItems {
         Ok(())
     }
 
-    /// Hands over each item's number and name, by rising number.
+    /// Calls `take` with the number and name of each item, by rising number.
     ///
     /// # Errors
-    /// If what was laid aside on disk cannot be read back.
+    /// If data in the temporary file cannot be read back.
     pub(crate) fn each_name(&self, mut take: impl FnMut(u32, &str)) -> Result<(), UnitError> {
-        let mut reader = self.names.tape.reader(&self.spill, usize::MAX);
+        let mut reader = self.names.bytes.reader(&self.spill, usize::MAX);
         let mut name = String::new();
         let mut named = |number: u32, bytes: &[u8]| -> Result<(), UnitError> {
             let item = std::str::from_utf8(bytes).map_err(|_| damaged())?;
@@ -220,27 +221,27 @@ impl UnitItems {
     }
 }
 
-/// Goes through the blocks of one thread.
+/// Iterates over the blocks of one thread.
 struct Cursor<'a> {
     segments: std::slice::Iter<'a, Segment>,
-    spill: &'a Spill,
-    open: Option<(TapeReader<'a>, Vec<u32>)>,
-    /// The block it stands before.
+    spill: &'a SpillFile,
+    open: Option<(SpillReader<'a>, Vec<u32>)>,
+    /// The next block.
     block: Option<u64>,
 }
 
 impl<'a> Cursor<'a> {
-    fn new(segments: &'a [Segment], spill: &'a Spill) -> Self {
+    fn new(segments: &'a [Segment], spill: &'a SpillFile) -> Self {
         Self { segments: segments.iter(), spill, open: None, block: None }
     }
 
-    /// Moves to the first block of the next segment that has one.
+    /// Moves to the first block of the next segment that is not empty.
     fn advance(&mut self) -> Result<(), UnitError> {
         (self.open, self.block) = (None, None);
         for segment in self.segments.by_ref() {
             let mut reader = segment.list.reader(self.spill, usize::MAX);
             if let Some(head) = reader.number()? {
-                let of = numbers_of(segment.count, (&segment.order, &segment.numbers), self.spill)?;
+                let of = numbers_of(segment.count, &segment.order, &segment.numbers, self.spill)?;
                 (self.open, self.block) = (Some((reader, of)), Some(head >> 1));
                 return Ok(());
             }
@@ -248,7 +249,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Hands over the units of the block it stands before, and moves on to the next.
+    /// Calls `take` with the units of the next block, and moves on.
     fn units(
         &mut self,
         first: u64,
@@ -267,7 +268,7 @@ impl<'a> Cursor<'a> {
                     for item in &mut *held {
                         item.0 = *of.get(item.0 as usize).ok_or_else(damaged)?;
                     }
-                    // The order must not tell in which way the text was read.
+                    // The order must not depend on how the text was read.
                     held.sort_unstable();
                     take(unit, held);
                 }
@@ -278,12 +279,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Bytes in all.
+/// The limit on memory in bytes.
 fn room(options: &CountOptions) -> usize {
     options.memory.max(1 << 16)
 }
 
-fn read_address(reader: &mut TapeReader<'_>) -> Result<Option<u64>, UnitError> {
+fn read_address(reader: &mut SpillReader<'_>) -> Result<Option<u64>, UnitError> {
     if reader.is_at_end()? {
         return Ok(None);
     }
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn counts_are_kept_by_unit_wherever_its_pieces_stand() {
         let piece = |unit, text: &str| Ok(Piece { unit, text: text.into() });
-        let all = UnitItems::collect([piece(0, "a bb a"), piece(1, "bb"), piece(0, " a cc bb")]).unwrap();
+        let all = UnitItems::from_pieces([piece(0, "a bb a"), piece(1, "bb"), piece(0, " a cc bb")]).unwrap();
         let mut names = Vec::new();
         all.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let mut units = Vec::new();

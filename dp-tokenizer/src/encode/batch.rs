@@ -1,8 +1,8 @@
-//! Many texts dealt to threads, answers in order.
+//! Distributes texts over threads and returns the results in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What `worker`s make of each input, in the order of the inputs, of which a thread takes `hand` at a time.
+/// The result of a `worker` for each input, in the order of the inputs. A thread takes `hand` inputs at a time.
 pub(crate) fn batch<S: Sync, T: Send, W: FnMut(&S) -> T>(
     inputs: &[S],
     hand: usize,

@@ -1,4 +1,4 @@
-//! Byte-pair encoding: the most urgent merge first, wherever it stands in the word.
+//! Byte-pair encoding: applies the merge of lowest rank first, wherever it is in the word.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,7 +8,7 @@ use super::{Token, WordHasher};
 use crate::pretokenize::byte_to_char;
 use crate::vocabulary::Vocabulary;
 
-/// What a word is made of before the first merge.
+/// The symbols of a word before the first merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alphabet {
     /// Bytes, each written as GPT-2's printable character.
@@ -24,7 +24,7 @@ pub enum Alphabet {
     },
 }
 
-/// Why vocabulary and merges do not fit each other.
+/// Why a vocabulary and merges are inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BpeError {
@@ -74,7 +74,7 @@ pub struct Bpe {
     unk_id: Option<u32>,
 }
 
-/// Up to this many symbols the best merge is found by looking at all; above, by a queue.
+/// Up to this many symbols, the best merge is found by linear search; above, by a queue.
 const SHORT: usize = 48;
 
 fn pair(left: u32, right: u32) -> u64 {
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition: while any two neighbours can merge, merge the pair of lowest rank, leftmost first.
+    /// The definition: while any two neighbors can merge, merge the pair of lowest rank, leftmost first.
     fn by_definition(bpe: &Bpe, word: &str) -> Vec<String> {
         let mut symbols: Vec<String> = word.chars().map(String::from).collect();
         loop {

@@ -1,19 +1,19 @@
-//! Tokens of words seen before. Text repeats its words; a look-up is several times faster than a search.
+//! A cache of the tokens of words. Text repeats its words, and a lookup is several times faster than a search.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::short::{SHORT_BYTES, short_hash, short_key};
+use crate::short_key::{SHORT_BYTES, short_hash, short_key};
 
-/// Sets of two slots for short words, at most; a third word of a set pushes the older one out.
+/// Most sets of two slots for short words. A third word of a set evicts the older one.
 const SETS: usize = 1 << 16;
-/// Sets to begin with: a single short text must not pay for a large table.
+/// Sets at the start, so that a single short text does not need a large table.
 const FIRST_SETS: usize = 1 << 5;
-/// Ids that a slot holds. A short word of more is kept with the longer words.
+/// Ids per slot. A short word with more ids is stored with the longer words.
 const SLOT_IDS: usize = 4;
-/// Longer words kept; when they are so many, all are dropped.
+/// Most longer words. When the cache is full, all are dropped.
 const WORDS: usize = 1 << 15;
-/// Still longer words are rare and would fill the memory.
+/// Even longer words are rare and would fill the memory.
 const WORD_BYTES: usize = 64;
 
 #[derive(Clone, Copy, Default)]
@@ -28,11 +28,11 @@ struct Slot {
 #[repr(align(64))]
 struct Set([Slot; 2]);
 
-/// A short key leaves the bits above its length free.
+/// A short key has free bits above its length.
 const COUNT_SHIFT: u32 = 125;
 const KEY_BITS: u128 = (1 << COUNT_SHIFT) - 1;
 
-/// Remembers the token ids of words, in a bounded memory: 4 MiB for short words, a few for longer ones.
+/// Caches the token ids of words in bounded memory: 4 MiB for short words, a few more for longer ones.
 #[derive(Default)]
 pub(crate) struct WordCache {
     short: Vec<Set>,
@@ -46,7 +46,7 @@ impl WordCache {
     /// Appends the ids of `word` to `out`, by memory or else by `encode`.
     pub(crate) fn extend(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
         if word.len() <= SHORT_BYTES {
-            self.extend_short((word, 0, word.len()), out, encode);
+            self.extend_short(word, 0, word.len(), out, encode);
         } else {
             self.extend_long(word, out, encode);
         }
@@ -60,7 +60,7 @@ impl WordCache {
         }
         let start = out.len();
         encode(out);
-        // A short word in few tokens has a slot.
+        // A short word with few tokens has a slot.
         if word.len() <= WORD_BYTES && (word.len() > SHORT_BYTES || out.len() - start > SLOT_IDS) {
             if self.words.len() == WORDS {
                 self.words.clear();
@@ -72,12 +72,14 @@ impl WordCache {
         }
     }
 
-    /// The same for the word of at most [`SHORT_BYTES`] bytes that lies in `text` at `from`; the bytes around it make
-    /// reading it quicker.
+    /// As [`Self::extend`], for a word of at most [`SHORT_BYTES`] bytes in `text` at `from`. The bytes around it make reading
+    /// it faster.
     #[inline]
     pub(crate) fn extend_short(
         &mut self,
-        (text, from, length): (&[u8], usize, usize),
+        text: &[u8],
+        from: usize,
+        length: usize,
         out: &mut Vec<u32>,
         encode: impl FnOnce(&mut Vec<u32>),
     ) {
@@ -90,7 +92,7 @@ impl WordCache {
         self.remember(key, &out[start..]);
     }
 
-    /// Keeps the ids of the short word of this key, if they are few.
+    /// Caches the ids of the short word with this key, if they fit a slot.
     pub(crate) fn remember(&mut self, key: u128, ids: &[u32]) {
         if ids.len() <= SLOT_IDS && key != 0 {
             let mut slot = Slot { key: key | (ids.len() as u128) << COUNT_SHIFT, ids: [0; SLOT_IDS] };
@@ -102,7 +104,7 @@ impl WordCache {
         }
     }
 
-    /// Appends the ids of the short word of this key, if they are remembered.
+    /// Appends the ids of the short word with this key, if they are cached.
     #[inline]
     pub(crate) fn recall(&self, key: u128, out: &mut Vec<u32>) -> bool {
         let place = short_hash(key) as usize & self.short.len().wrapping_sub(1);
@@ -111,7 +113,7 @@ impl WordCache {
         if slot.key & KEY_BITS != key {
             return false;
         }
-        // All of a slot is copied, which is quicker than just what counts.
+        // Copying the whole slot is faster than copying the used part.
         let end = out.len() + (slot.key >> COUNT_SHIFT) as usize;
         out.extend_from_slice(&slot.ids);
         out.truncate(end);
@@ -134,9 +136,9 @@ impl WordCache {
     }
 }
 
-/// Eight bytes a multiplication; quality enough for words, and the same on every machine.
+/// A hash with one multiplication for eight bytes. Its quality suffices for words, and it is the same on every machine.
 ///
-/// Not resistant to chosen collisions: they could only slow a bounded cache down.
+/// Not resistant to chosen collisions, which could only slow down a bounded cache.
 #[derive(Default)]
 pub(crate) struct WordHasher(u64);
 

@@ -1,12 +1,12 @@
-//! A trie over bytes in two flat arrays: one addition and one comparison a byte.
+//! A trie over bytes in two flat arrays, with one addition and one comparison per byte.
 
 const NONE: u32 = u32::MAX;
 /// Slots a node's children may span: 256 bytes.
 const FAN: usize = 256;
-/// Free places tried for a node before its children go to the end of the arrays.
+/// Free slots tried for a node before its children go to the end of the arrays.
 const TRIES: usize = 64;
 
-/// Maps byte strings to their index in the list it was built from.
+/// Maps byte strings to their index in the original list.
 pub(crate) struct DoubleArray {
     slots: Vec<Slot>,
 }
@@ -93,7 +93,7 @@ fn key<K: AsRef<[u8]>>(keys: &[K], index: u32) -> &[u8] {
     keys[index as usize].as_ref()
 }
 
-/// Which slots are free; places children first-fit, within a bounded number of tries.
+/// The free slots. Children are placed first-fit within a bounded number of tries.
 struct Free {
     first: usize,
     /// For a slot its own number if it is free, or else one up to which none is; all beyond the list are free.

@@ -1,4 +1,4 @@
-//! Text to token ids: the tries and searches behind [`crate::Tokenizer`].
+//! The models that encode words as token ids.
 
 mod batch;
 mod bpe;

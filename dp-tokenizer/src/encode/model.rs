@@ -1,9 +1,9 @@
-//! The models behind one face.
+//! One interface for all models.
 
 use super::{Bpe, SentencePiece, Unigram, WordPiece};
 use crate::format::sentencepiece::PieceKind;
 
-/// A token and the bytes of the word it stands for.
+/// A token, and its bytes in the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) id: u32,
@@ -11,7 +11,7 @@ pub(crate) struct Token {
     pub(crate) end: usize,
 }
 
-/// How words become tokens.
+/// A model that encodes words.
 pub(crate) enum Model {
     /// A word's best path by log-probability.
     Unigram(Unigram),

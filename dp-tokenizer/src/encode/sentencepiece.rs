@@ -7,24 +7,24 @@ use super::sentencepiece_merge::{Candidate, characters, merge};
 use super::{DoubleArray, Token, byte_token};
 use crate::format::FormatError;
 use crate::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
-use crate::short::SHORT_BYTES;
+use crate::short_key::SHORT_BYTES;
 use crate::tokenizer::BLANK;
 
-/// Score of an unknown character below that of the worst piece.
+/// The score of an unknown character, relative to the lowest score of a piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
-/// A sum beyond this, of either sign, is taken from itself and from all that are open.
+/// A sum beyond this, of either sign, is subtracted from itself and from all open sums.
 const RESET: f32 = 100_000.0;
 const UNREACHED: u32 = u32::MAX;
 
 /// Finds pieces as SentencePiece does.
 ///
-/// Scores add up over the *whole* text in `f32`. Rounding then grows with the text, and decides between paths of
-/// nearly equal score: cutting at spaces first, or adding in `f64`, gives other ids now and then. Where a sum passes
-/// [`RESET`] the sums around it start anew from nought.
+/// Scores are added over the *whole* text in `f32`. Rounding errors grow with the text and decide between paths of nearly
+/// equal score: splitting at spaces first, or adding in `f64`, sometimes gives other ids. When a sum exceeds [`RESET`], the
+/// open sums restart from 0.
 ///
-/// Where no piece reaches over a blank, a word depends on what stands before it through one number, the sum up to it, and on
-/// that through rounding alone. Words whose best path leads every other by more than rounding can ever amount to are found
-/// without it: [`SentencePiece::sure_pieces`].
+/// If no piece crosses a blank, a word depends on the text before it only through the sum of scores, and on this sum only
+/// through rounding. If the best path of a word leads all others by more than any rounding error, the sum is not needed:
+/// [`SentencePiece::sure_pieces`].
 ///
 /// # References
 /// Kudo 2018, <https://arxiv.org/abs/1804.10959>; SentencePiece 0.2.3, `unigram::Model::EncodeOptimized`.
@@ -120,7 +120,7 @@ impl SentencePiece {
         self.unk_id
     }
 
-    /// Appends the ids of a normalised text to `out`.
+    /// Appends the ids of a normalized text to `out`.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let first = out.len();
         self.each_piece(text, |start, end, id| self.push(&text[start..end], id, first, out));
@@ -221,7 +221,7 @@ impl SentencePiece {
         });
     }
 
-    /// The pieces of a normalised text in order: start, end, id.
+    /// The pieces of a normalized text in order: start, end, id.
     fn each_piece(&self, text: &str, mut take: impl FnMut(usize, usize, u32)) {
         let mut look_up = |start: usize, end: usize| {
             take(start, end, self.id(&text[start..end]).unwrap_or(self.unk_id));
@@ -281,7 +281,7 @@ impl SentencePiece {
     }
 }
 
-/// The sum of the first of the open places, which `open` holds, after taking it from all if it has grown too large.
+/// The first of the open sums, after subtracting it from all if it is too large.
 fn start_anew(open: &mut [Best]) -> f32 {
     let offset = open[0].score;
     if offset.abs() <= RESET {
@@ -295,7 +295,7 @@ fn start_anew(open: &mut [Best]) -> f32 {
     0.0
 }
 
-/// The pieces that BPE merges into.
+/// The pieces that BPE merges can form.
 fn candidates(model: &SentencePieceModel) -> HashMap<String, Candidate> {
     let kinds = [PieceKind::Normal, PieceKind::UserDefined, PieceKind::Unused];
     let found = (0u32..).zip(&model.pieces).filter(|(_, piece)| kinds.contains(&piece.kind));

@@ -1,11 +1,11 @@
-//! SentencePiece's BPE: neighbours merge into pieces, the best-scored piece of the whole text first.
+//! SentencePiece's BPE: merges neighbors into pieces, starting with the piece of the highest score in the whole text.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::DoubleArray;
 
-/// What merging needs of a piece.
+/// The data of a piece that merging needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) score: f32,
@@ -13,7 +13,7 @@ pub(super) struct Candidate {
     pub(super) unused: bool,
 }
 
-/// Part of the text; neighbours are linked, and one that was merged into its left neighbour is empty.
+/// A part of the text, linked to its neighbors. A part that was merged into its left neighbor is empty.
 struct Symbol {
     start: usize,
     end: usize,
@@ -23,7 +23,7 @@ struct Symbol {
     frozen: bool,
 }
 
-/// Two neighbours that would make a piece.
+/// Two neighbors that together are a piece.
 #[derive(PartialEq)]
 struct Pair {
     score: f32,
@@ -47,7 +47,7 @@ impl PartialOrd for Pair {
     }
 }
 
-/// The characters of `text`, and the longest of the user's symbols as one, as (start, end, whether it is a symbol).
+/// The characters of `text`, with each longest user-defined symbol as one, as (start, end, whether it is a symbol).
 pub(super) fn characters<'a>(
     text: &'a str,
     symbols: &'a DoubleArray,
@@ -138,13 +138,13 @@ pub(super) fn merge(
     let mut at = Some(0);
     while let Some(index) = at {
         let Symbol { start, end, next, .. } = merging.symbols[index];
-        cut_unused((start, end), &merging, take);
+        cut_unused(start, end, &merging, take);
         at = next;
     }
 }
 
-/// Cuts a piece that may not be used into those it was merged from.
-fn cut_unused((start, end): (usize, usize), merging: &Merging<'_>, take: &mut impl FnMut(usize, usize)) {
+/// Splits a piece marked unused into the pieces from which it was merged.
+fn cut_unused(start: usize, end: usize, merging: &Merging<'_>, take: &mut impl FnMut(usize, usize)) {
     // A stack instead of recursion: the leftmost part on top.
     let mut parts = vec![(start, end)];
     while let Some((start, end)) = parts.pop() {

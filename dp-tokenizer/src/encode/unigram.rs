@@ -1,14 +1,13 @@
-//! The unigram language model: the segmentation of highest total score, by Viterbi over the bytes.
+//! The unigram language model: the segmentation with the highest total score, by the Viterbi algorithm over bytes.
 
 use super::{DoubleArray, Token};
 
-/// Score of an unknown character below the lowest piece's, as SentencePiece and HF tokenizers set it.
+/// The score of an unknown character, relative to the lowest score of a piece, as in SentencePiece and HF tokenizers.
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 /// A unigram model: pieces with log probabilities.
 ///
-/// Scores are added in f64 in the order of the text and ties go to the path found first
-/// path: the same rule as HF tokenizers, so that ids agree exactly.
+/// Scores are added in `f64` in text order, and ties go to the path found first, as in HF tokenizers, so that ids agree exactly.
 pub(crate) struct Unigram {
     pieces: Vec<(String, f64)>,
     /// The pieces' own, close together.
@@ -29,10 +28,10 @@ struct Best {
 
 const UNREACHED: u32 = u32::MAX;
 const START: Best = Best { score: 0.0, start: UNREACHED, id: UNREACHED };
-/// Words below this many bytes are searched without asking for memory.
+/// Words below this many bytes are segmented without an allocation.
 const SHORT: usize = 40;
 
-/// The name of a byte's token.
+/// The name of the token of a byte.
 pub(crate) fn byte_token(byte: u8) -> String {
     format!("<0x{byte:02X}>")
 }

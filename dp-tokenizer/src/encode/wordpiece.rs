@@ -1,4 +1,4 @@
-//! WordPiece: the longest token first, from left to right, in time linear in the word.
+//! WordPiece: the longest match first, from left to right, in time linear in the word.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use super::{Token, WordHasher};
 use crate::vocabulary::Vocabulary;
 
-/// What a WordPiece model does beside matching.
+/// Settings of a WordPiece model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordPieceConfig {
     /// The token of a word that cannot be cut into tokens.
@@ -24,11 +24,10 @@ impl Default for WordPieceConfig {
     }
 }
 
-/// Cuts words into the longest tokens, from left to right.
+/// Splits words into the longest tokens, from left to right.
 ///
-/// A trie walks through the word once. Where it cannot go on, the state says which tokens the walked part begins
-/// with for certain and in which state the rest of it leads ("failure pops" and "failure link"), so no byte is
-/// read twice however long the tokens are.
+/// A trie reads the word once. Where no transition matches, the state gives the tokens that certainly begin the part read so
+/// far, and the state of its rest ("failure pops" and "failure link"). No byte is read twice, however long the tokens are.
 ///
 /// ```
 /// use dp_tokenizer::{Vocabulary, encode::{WordPiece, WordPieceConfig}};
@@ -53,7 +52,7 @@ pub struct WordPiece {
     pops: Vec<u32>,
 }
 
-/// State and byte → state.
+/// The transition from a state and a byte to a state.
 type Edges = HashMap<u64, u32, BuildHasherDefault<WordHasher>>;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Base64 (RFC 4648, section 4), in which a `tokenizer.json` holds a character map.
+//! Base64 (RFC 4648, section 4), the encoding of a character map in a `tokenizer.json`.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -15,7 +15,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// `None` for what is not padded base64.
+/// `None` if the text is not padded base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

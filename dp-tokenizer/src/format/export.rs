@@ -1,4 +1,4 @@
-//! A tokenizer in the files of other tools.
+//! Writes a tokenizer in the formats of other tools.
 
 use super::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, SentencePieceModel, SpecialIds};
 use super::{FormatError, gpt2, vocab_txt};
@@ -12,7 +12,7 @@ fn refused(file: &'static str, allowed: &'static str) -> FormatError {
 }
 
 impl Tokenizer {
-    /// BERT's `vocab.txt` of a WordPiece tokenizer. The normaliser's settings are not part of that file.
+    /// BERT's `vocab.txt` of a WordPiece tokenizer. The normalizer's settings are not part of that file.
     ///
     /// # Errors
     /// If it is no WordPiece tokenizer, or a token holds a line break.
@@ -57,7 +57,7 @@ impl Tokenizer {
             _ => return Err(refused("a .model", "a unigram tokenizer with an unknown token")),
         };
         let normalizer = self.sentencepiece_normalizer().ok_or_else(|| {
-            refused("a .model", "one with Metaspace, and no normaliser or a precompiled one")
+            refused("a .model", "one with Metaspace, and no normalizer or a precompiled one")
         })?;
         let mut file = SentencePieceModel::new(self.pieces(model), ModelType::Unigram);
         let id = |name: &str| model.id(name).and_then(|id| i32::try_from(id).ok()).unwrap_or(-1);
@@ -93,7 +93,7 @@ impl Tokenizer {
     fn sentencepiece_normalizer(&self) -> Option<NormalizerSpec> {
         let mut spec = NormalizerSpec::default();
         match &self.normalizer {
-            Stage::Asis => spec.name = "identity".to_owned(),
+            Stage::Identity => spec.name = "identity".to_owned(),
             Stage::Normalizer(Normalizer::Precompiled(map)) => spec.precompiled_charsmap = map.to_bytes(),
             _ => return None,
         }

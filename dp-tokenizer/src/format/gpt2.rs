@@ -1,4 +1,4 @@
-//! GPT-2's pair of files: `vocab.json` (token → id) and `merges.txt` (a merge a line, most urgent first).
+//! GPT-2's two files: `vocab.json` (token → id) and `merges.txt` (one merge per line, by rank).
 
 use std::collections::BTreeMap;
 
@@ -49,10 +49,10 @@ pub(super) fn from_entries(
         .map_err(|twice| FormatError::malformed(format, twice.second.into(), twice.to_string()))
 }
 
-/// Reads a `merges.txt`: pairs in order of urgency. A `#version` line may open it; empty lines are skipped.
+/// Reads a `merges.txt`: pairs by rank. The first line may be a `#version` line; empty lines are skipped.
 ///
 /// # Errors
-/// If it is not UTF-8 or a line is not two tokens with a space between.
+/// If it is not UTF-8, or a line is not two tokens separated by a space.
 pub fn read_merges(bytes: &[u8]) -> Result<Vec<(String, String)>, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() as u64 + 1;
@@ -72,7 +72,7 @@ pub fn read_merges(bytes: &[u8]) -> Result<Vec<(String, String)>, FormatError> {
     Ok(merges)
 }
 
-/// The two tokens of a merge written with a space between.
+/// The two tokens of a merge that are separated by a space.
 pub(super) fn split_merge(line: &str) -> Option<(String, String)> {
     let (left, right) = line.split_once(' ')?;
     let proper = !left.is_empty() && !right.is_empty() && !right.contains(' ');
@@ -94,7 +94,7 @@ pub fn write_vocab(vocabulary: &Vocabulary) -> String {
 /// The text of `merges.txt`.
 ///
 /// # Errors
-/// If a token holds a blank, which the format cannot express; byte-level tokens never do.
+/// If a token contains a blank, which the format cannot express. Byte-level tokens never do.
 pub fn write_merges<'a>(merges: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, FormatError> {
     let mut text = String::from("#version: 0.2\n");
     for (number, (left, right)) in (2..).zip(merges) {

@@ -1,4 +1,4 @@
-//! Files that other tools read and write.
+//! File formats of other tools.
 
 mod base64;
 mod export;

@@ -16,7 +16,7 @@ fn inconsistent(reason: impl Into<String>) -> FormatError {
     FormatError::Inconsistent { reason: reason.into() }
 }
 
-/// Whether the words that reach the model are spelt in bytes.
+/// Whether words reach the model in GPT-2's alphabet of bytes.
 fn is_byte_level(pre_tokenizer: Option<&PreTokenizer>) -> bool {
     match pre_tokenizer {
         Some(PreTokenizer::ByteLevel { .. }) => true,
@@ -148,8 +148,8 @@ fn write_bpe(model: &Bpe) -> Value {
     })
 }
 
-/// A `.model` in Hugging Face's words: unigram, which adds in double precision and word by word there; BPE with the
-/// merges that its pieces imply, best-scored first; characters as BPE without merges; words as WordLevel.
+/// A `.model` in Hugging Face's format: unigram, which adds in double precision and word by word there; BPE with the merges that
+/// its pieces imply, highest score first; characters as BPE without merges; words as WordLevel.
 fn write_sentencepiece(model: &SentencePiece) -> Value {
     let file = model.model();
     let unk_token = file.pieces.get(model.unk_id() as usize).map(|piece| piece.text.as_str());
@@ -174,7 +174,7 @@ fn write_sentencepiece(model: &SentencePiece) -> Value {
     }
 }
 
-/// Every way to make a piece from two others, pieces of higher score first.
+/// All merges of two pieces into a piece, by falling score of the result.
 fn implied_merges(model: &SentencePiece) -> Vec<(&str, &str)> {
     let mut pieces: Vec<_> = model.model().pieces.iter().filter(|p| p.kind == PieceKind::Normal).collect();
     pieces.sort_by(|a, b| b.score.total_cmp(&a.score));

@@ -5,7 +5,7 @@
 
 use super::FormatError;
 
-/// A field's value as it lies on the wire.
+/// The value of a field in wire format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Varint(u64),
@@ -29,7 +29,7 @@ impl Value<'_> {
     }
 }
 
-/// Fields of a message one after the other, each with the raw bytes it was read from.
+/// The fields of a message in order, each with its raw bytes.
 pub(super) struct Fields<'a> {
     format: &'static str,
     all: &'a [u8],

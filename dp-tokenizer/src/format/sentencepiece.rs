@@ -8,7 +8,7 @@ use super::protobuf::{Fields, Message, Value};
 
 const NAME: &str = "SentencePiece .model";
 
-/// What a piece is for.
+/// The type of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieceKind {
     /// An ordinary piece.
@@ -44,7 +44,7 @@ pub struct Piece {
     pub kind: PieceKind,
 }
 
-/// How pieces are found in text.
+/// The algorithm that finds pieces in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelType {
     /// Best path by log-probability.
@@ -57,7 +57,7 @@ pub enum ModelType {
     Char = 4,
 }
 
-/// A `.model` file: what encoding needs of it, the rest kept as it was.
+/// A `.model` file: the fields that encoding needs, with all others kept unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentencePieceModel {
     /// The pieces, in order of id.
@@ -78,7 +78,7 @@ pub struct SentencePieceModel {
     other_fields: Vec<u8>,
 }
 
-/// Ids of special pieces; -1: none.
+/// Ids of special pieces; -1 means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpecialIds {
     /// Unknown.
@@ -91,7 +91,7 @@ pub struct SpecialIds {
     pub pad: i32,
 }
 
-/// The normaliser's settings.
+/// Settings of the normalizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizerSpec {
     /// Its name, such as `nmt_nfkc`.
@@ -212,7 +212,7 @@ impl NormalizerSpec {
         for field in Fields::new(NAME, message) {
             let (number, value, raw) = field?;
             match (number, value, value.as_bool()) {
-                (1, Value::Bytes(name), _) => self.name = utf8(name, "the normaliser's name")?,
+                (1, Value::Bytes(name), _) => self.name = utf8(name, "the normalizer's name")?,
                 (2, Value::Bytes(map), _) => self.precompiled_charsmap = map.to_vec(),
                 (3, _, Some(x)) => self.add_dummy_prefix = x,
                 (4, _, Some(x)) => self.remove_extra_whitespaces = x,

@@ -1,4 +1,4 @@
-//! The stages around the model in a `tokenizer.json`: normaliser, pre-tokeniser, decoder.
+//! The stages around the model in a `tokenizer.json`: normalizer, pre-tokenizer, decoder.
 
 use serde_json::{Value, json};
 

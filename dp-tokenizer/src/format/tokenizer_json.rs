@@ -1,4 +1,4 @@
-//! `tokenizer.json` as HF tokenizers writes it, for the pipeline this crate trains.
+//! `tokenizer.json`, the format of Hugging Face tokenizers.
 
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ impl Tokenizer {
             special.push(read_added_token(token, &model, normalizer.is_some())?);
         }
         let mut tokenizer = Self::of_model(model);
-        tokenizer.normalizer = normalizer.map_or(Stage::Asis, Stage::Normalizer);
+        tokenizer.normalizer = normalizer.map_or(Stage::Identity, Stage::Normalizer);
         tokenizer.pre_tokenizer = pre_tokenizer;
         tokenizer.decoder = read_decoder(&file["decoder"])?;
         tokenizer.special = SpecialTokens::new(special);
@@ -108,7 +108,7 @@ impl Tokenizer {
 
     fn normalizer_json(&self) -> Value {
         match &self.normalizer {
-            Stage::Asis => Value::Null,
+            Stage::Identity => Value::Null,
             Stage::Normalizer(normalizer) => write_normalizer(normalizer),
             Stage::SentencePiece(normalizer) => {
                 write_normalizer(&Normalizer::Precompiled(normalizer.map().clone()))
@@ -168,7 +168,7 @@ fn read_added_token(
     has_normalizer: bool,
 ) -> Result<(u32, String), FormatError> {
     for flag in ["single_word", "lstrip", "rstrip", "normalized"] {
-        // Without a normaliser it does not matter whether a token is sought before or after it.
+        // Without a normalizer it does not matter whether a token is sought before or after it.
         if token[flag] == true && (flag != "normalized" || has_normalizer) {
             return Err(unsupported(
                 "added_tokens",

@@ -1,11 +1,11 @@
-//! BERT's `vocab.txt`: a token a line, its number the id.
+//! BERT's `vocab.txt`: one token per line. The line number, from 0, is the id.
 
 use super::FormatError;
 use crate::vocabulary::Vocabulary;
 
 const NAME: &str = "vocab.txt";
 
-/// Reads a `vocab.txt`; Windows line ends and a missing last newline are fine.
+/// Reads a `vocab.txt`. Windows line ends and a missing last newline are accepted.
 ///
 /// ```
 /// let vocabulary = dp_tokenizer::format::vocab_txt::read(b"[UNK]\nthe\n##s\n")?;
@@ -14,7 +14,7 @@ const NAME: &str = "vocab.txt";
 /// ```
 ///
 /// # Errors
-/// If it is empty, not UTF-8, or names a token twice.
+/// If it is empty, not UTF-8, or contains a token twice.
 pub fn read(bytes: &[u8]) -> Result<Vocabulary, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() as u64 + 1;
@@ -32,7 +32,7 @@ pub fn read(bytes: &[u8]) -> Result<Vocabulary, FormatError> {
 /// The file's text.
 ///
 /// # Errors
-/// If a token holds a line break, which the format cannot express.
+/// If a token contains a line break, which the format cannot express.
 pub fn write(vocabulary: &Vocabulary) -> Result<String, FormatError> {
     let mut text = String::new();
     for (line, token) in (1..).zip(vocabulary.tokens()) {

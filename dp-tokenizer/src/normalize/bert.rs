@@ -1,13 +1,13 @@
-//! BERT's normaliser.
+//! BERT's normalizer.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::aligned::Aligned;
-use crate::character::{is_bert_control, is_cjk_ideograph, is_nonspacing_mark};
+use crate::aligned_text::AlignedText;
+use crate::character_class::{is_bert_control, is_cjk_ideograph, is_nonspacing_mark};
 
-/// Clean-up, spacing of Chinese characters, accents and case, in this order, as BERT was trained with.
+/// Clean-up, spaces around Chinese characters, accents and case, in this order, as in BERT's training.
 ///
 /// ```
 /// use dp_tokenizer::normalize::BertNormalizer;
@@ -39,7 +39,7 @@ impl BertNormalizer {
         Self { lowercase: false, ..Self::uncased() }
     }
 
-    /// The normalised text.
+    /// The normalized text.
     pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if text.is_ascii() {
             return self.normalize_ascii(text);
@@ -72,7 +72,7 @@ impl BertNormalizer {
     }
 
     /// The same with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut Aligned) {
+    pub(crate) fn align(&self, text: &mut AlignedText) {
         if self.clean_text {
             text.filter(|c| !is_dropped(c));
             text.map(|c| if c.is_whitespace() { ' ' } else { c });
@@ -109,7 +109,7 @@ impl BertNormalizer {
     }
 }
 
-/// What cleaning drops.
+/// Whether clean-up drops this character.
 fn is_dropped(c: char) -> bool {
     c == '\0' || c == char::REPLACEMENT_CHARACTER || is_bert_control(c)
 }

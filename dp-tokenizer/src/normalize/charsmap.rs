@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::aligned::{Aligned, Change};
+use crate::aligned_text::{AlignedText, Change};
 use crate::format::FormatError;
 
-/// A map from character sequences to their normal form, as a SentencePiece `.model` carries it (`nmt_nfkc`, …).
+/// A map from character sequences to their normal form, as in a SentencePiece `.model` (`nmt_nfkc`, …).
 ///
-/// Layout: byte length of the trie (u32, little endian), the trie (darts-clone units of 32 bits), then the
-/// replacements, each ended by a zero byte; a leaf's value is the replacement's offset.
+/// Layout: byte length of the trie (u32, little endian), the trie (darts-clone units of 32 bits), then the replacements, each
+/// terminated by a zero byte. The value of a leaf is the offset of its replacement.
 ///
 /// # References
 /// Kudo and Richardson 2018, <https://arxiv.org/abs/1808.06226>, section 3.3.
@@ -128,7 +128,7 @@ impl Charsmap {
         out
     }
 
-    /// Replaces grapheme by grapheme, as Hugging Face's `Precompiled` normaliser does.
+    /// Replaces grapheme by grapheme, as Hugging Face's `Precompiled` normalizer does.
     ///
     /// Differs from [`Charsmap::normalize`] where a key spans graphemes or is longer than five bytes, and in that
     /// the *shortest* key at a place is taken: `tokenizer.json` files are to be read the way they are elsewhere.
@@ -159,7 +159,7 @@ impl Charsmap {
     }
 
     /// [`Charsmap::normalize_graphemes`] with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut Aligned) {
+    pub(crate) fn align(&self, text: &mut AlignedText) {
         let mut changes: Vec<Change> = Vec::with_capacity(text.text.len());
         self.each_grapheme(&text.text, |old, new| {
             changes.extend(new.chars().map(|c| (c, 0)));
@@ -179,7 +179,7 @@ impl Charsmap {
     }
 }
 
-/// Where the children of `node` start: darts-clone's offset, with its switch for far ones.
+/// The start of the children of `node`: darts-clone's offset, with its flag for large ones.
 fn child_base(node: usize, unit: u32) -> usize {
     node ^ (((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize)
 }

@@ -1,4 +1,4 @@
-//! Normalisers: what happens to a text before it is cut into words.
+//! Normalizers, which transform a text before pre-tokenization.
 
 mod bert;
 mod charsmap;
@@ -8,13 +8,13 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::aligned::Aligned;
+use crate::aligned_text::AlignedText;
 
 pub use bert::BertNormalizer;
 pub use charsmap::Charsmap;
 pub(crate) use sentencepiece::SentencePieceNormalizer;
 
-/// A normaliser as a `tokenizer.json` names it.
+/// A normalizer as in a `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Normalizer {
@@ -24,20 +24,20 @@ pub enum Normalizer {
     Precompiled(Charsmap),
     /// Lower case, character by character.
     Lowercase,
-    /// Unicode normalisation form C.
+    /// Unicode normalization form C.
     Nfc,
-    /// Unicode normalisation form D.
+    /// Unicode normalization form D.
     Nfd,
-    /// Unicode normalisation form KC.
+    /// Unicode normalization form KC.
     Nfkc,
-    /// Unicode normalisation form KD.
+    /// Unicode normalization form KD.
     Nfkd,
     /// One after the other.
     Sequence(Vec<Normalizer>),
 }
 
 impl Normalizer {
-    /// The normalised text.
+    /// The normalized text.
     ///
     /// ```
     /// use dp_tokenizer::normalize::Normalizer;
@@ -62,7 +62,7 @@ impl Normalizer {
     }
 
     /// The same with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut Aligned) {
+    pub(crate) fn align(&self, text: &mut AlignedText) {
         match self {
             Self::Bert(bert) => bert.align(text),
             Self::Precompiled(map) => map.align(text),

@@ -1,13 +1,13 @@
-//! SentencePiece's normaliser: the character map, then its rules for spaces.
+//! SentencePiece's normalizer: the character map, then its rules for spaces.
 
 use super::Charsmap;
-use crate::aligned::Aligned;
+use crate::aligned_text::AlignedText;
 use crate::encode::DoubleArray;
 use crate::format::FormatError;
 use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::pretokenize::METASPACE;
 
-/// Text to the form in which a `.model` looks for its pieces.
+/// Transforms a text into the form in which a `.model` finds pieces.
 pub(crate) struct SentencePieceNormalizer {
     map: Charsmap,
     /// Symbols of the user, which the map must leave alone.
@@ -55,7 +55,7 @@ impl SentencePieceNormalizer {
     }
 
     /// The same with the places of what it comes from.
-    pub(crate) fn align(&self, text: &Aligned) -> Aligned {
+    pub(crate) fn align(&self, text: &AlignedText) -> AlignedText {
         let mut places = Vec::new();
         let form = self.form(&text.text, Some(&mut places));
         let place = |at: usize| {
@@ -65,7 +65,7 @@ impl SentencePieceNormalizer {
             })
         };
         let spans = places.windows(2).map(|two| (place(two[0]), place(two[1]))).collect();
-        Aligned::from_spans(form, spans)
+        AlignedText::from_spans(form, spans)
     }
 
     /// The normal form; `places` gets, for each of its bytes and its end, the byte of the text that had been reached.
@@ -210,7 +210,7 @@ mod tests {
                 .collect();
             assert_eq!(
                 normalizer.normalize(&text),
-                normalizer.align(&Aligned::new(&text, 0)).text,
+                normalizer.align(&AlignedText::new(&text, 0)).text,
                 "{text:?}"
             );
         }

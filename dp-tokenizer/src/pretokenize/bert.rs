@@ -1,8 +1,8 @@
-//! BERT's words: runs between blanks, with each punctuation mark a word of its own.
+//! BERT's pre-tokenizer: words are separated by blanks, and each punctuation mark is a word.
 
-use crate::character::is_bert_punctuation;
+use crate::character_class::is_bert_punctuation;
 
-/// The words of `text`, in order; blanks are dropped, each punctuation mark stands alone.
+/// The words of `text`, in order. Blanks are dropped, and each punctuation mark is a word.
 ///
 /// ```
 /// let words: Vec<&str> = dp_tokenizer::pretokenize::bert_words("don't stop!").collect();

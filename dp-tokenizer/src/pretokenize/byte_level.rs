@@ -1,11 +1,11 @@
-//! GPT-2's words and its printable alphabet of bytes.
+//! GPT-2's pre-tokenizer and its printable alphabet of bytes.
 
-use crate::character::{is_letter, is_number};
+use crate::character_class::{is_letter, is_number};
 
-/// The words of `text` by GPT-2's rule; joined they are `text` again.
+/// The words of `text` by GPT-2's rule. They concatenate to `text`.
 ///
 /// The rule is the regular expression
-/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, carried out by hand in one pass.
+/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, implemented by hand in one pass.
 ///
 /// ```
 /// let words: Vec<&str> = dp_tokenizer::pretokenize::byte_level_words("I'll pay  $5").collect();
@@ -70,7 +70,7 @@ fn contraction(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Blanks up to the end of the text, or all but the last, which is left to the word that follows.
+/// Blanks up to the end of the text, or all but the last, which belongs to the next word.
 fn blank_run(text: &str) -> usize {
     let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
     if end == text.len() {
@@ -82,9 +82,9 @@ fn blank_run(text: &str) -> usize {
     }
 }
 
-/// The printable character that stands for `byte` in GPT-2's vocabulary files.
+/// The printable character for `byte` in GPT-2's vocabulary files.
 ///
-/// Printable Latin-1 bytes stand for themselves, the others for U+0100 onwards in their order.
+/// Printable Latin-1 bytes map to themselves, the others to U+0100 onwards in order.
 ///
 /// ```
 /// assert_eq!(dp_tokenizer::pretokenize::byte_to_char(b' '), 'Ġ');
@@ -99,7 +99,7 @@ pub fn byte_to_char(byte: u8) -> char {
     }
 }
 
-/// The byte that `c` stands for in GPT-2's vocabulary files, if it does.
+/// The byte for `c` in GPT-2's vocabulary files, if there is one.
 ///
 /// ```
 /// assert_eq!(dp_tokenizer::pretokenize::char_to_byte('Ċ'), Some(b'\n'));

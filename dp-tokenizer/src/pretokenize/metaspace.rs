@@ -1,13 +1,13 @@
-//! SentencePiece's words: blanks become a visible mark that opens the word after them.
+//! SentencePiece's pre-tokenizer: a blank becomes a visible mark at the start of the next word.
 
 use std::borrow::Cow;
 
-use crate::aligned::Aligned;
+use crate::aligned_text::AlignedText;
 
-/// The mark that stands for a space: U+2581 LOWER ONE EIGHTH BLOCK.
+/// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
 pub const METASPACE: char = '\u{2581}';
 
-/// When a mark is put before a text that starts without one.
+/// When a mark is added before a text that starts without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrependScheme {
     /// Before every text.
@@ -18,7 +18,7 @@ pub enum PrependScheme {
     Never,
 }
 
-/// Spaces to marks, and the words that start with them.
+/// Replaces spaces by marks, and splits the text before each mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metaspace {
     /// The mark for a space.
@@ -57,7 +57,7 @@ impl Metaspace {
     }
 
     /// [`Metaspace::mark`] with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut Aligned, is_first: bool) {
+    pub(crate) fn align(&self, text: &mut AlignedText, is_first: bool) {
         text.map(|c| if c == ' ' { self.replacement } else { c });
         if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
             text.prepend(self.replacement);

@@ -1,16 +1,16 @@
-//! Pre-tokenisers: how a normalised text is cut into words, over which no token reaches.
+//! Pre-tokenizers, which split a normalized text into words. No token crosses the bounds of words.
 
 mod bert;
 mod byte_level;
 mod metaspace;
 
-use crate::aligned::Aligned;
+use crate::aligned_text::AlignedText;
 
 pub use bert::bert_words;
 pub use byte_level::{byte_level_words, byte_to_char, char_to_byte};
 pub use metaspace::{METASPACE, Metaspace, PrependScheme};
 
-/// A pre-tokeniser as a `tokenizer.json` names it.
+/// A pre-tokenizer as in a `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PreTokenizer {
@@ -29,7 +29,7 @@ pub enum PreTokenizer {
     Sequence(Vec<PreTokenizer>),
 }
 
-/// T5's, and that of most files made from a SentencePiece `.model`.
+/// The pre-tokenizers of T5 and of most files made from a SentencePiece `.model`.
 pub(crate) const OF_T5: [PreTokenizer; 2] = [
     PreTokenizer::WhitespaceSplit,
     PreTokenizer::Metaspace(Metaspace {
@@ -71,7 +71,12 @@ impl PreTokenizer {
 
 impl PreTokenizer {
     /// The same with the places of what the words come from.
-    pub(crate) fn each_aligned(&self, mut text: Aligned, is_first: bool, take: &mut dyn FnMut(&Aligned)) {
+    pub(crate) fn each_aligned(
+        &self,
+        mut text: AlignedText,
+        is_first: bool,
+        take: &mut dyn FnMut(&AlignedText),
+    ) {
         match self {
             Self::Bert => bert_words(&text.text).for_each(|word| take(&part(&text, word))),
             Self::ByteLevel { add_prefix_space } => {
@@ -92,13 +97,18 @@ impl PreTokenizer {
     }
 }
 
-/// The part of `text` that is `word`.
-fn part(text: &Aligned, word: &str) -> Aligned {
+/// The range of `word` in `text`.
+fn part(text: &AlignedText, word: &str) -> AlignedText {
     let start = word.as_ptr() as usize - text.text.as_ptr() as usize;
     text.part(start..start + word.len())
 }
 
-fn aligned_sequence(all: &[PreTokenizer], text: Aligned, is_first: bool, take: &mut dyn FnMut(&Aligned)) {
+fn aligned_sequence(
+    all: &[PreTokenizer],
+    text: AlignedText,
+    is_first: bool,
+    take: &mut dyn FnMut(&AlignedText),
+) {
     match all.split_first() {
         None => take(&text),
         Some((first, others)) => {

@@ -1,4 +1,4 @@
-//! Raw counts of a text: what a release is compared with, and must never be mistaken for.
+//! Raw counts of a text, with which a release is compared. They are not private.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -8,31 +8,31 @@ use crate::encode::WordHasher;
 use crate::preview::Bin;
 use crate::unit::Piece;
 
-/// Bytes of the text on which tokens are measured.
+/// Bytes of text on which bytes per token are measured.
 const SAMPLE: usize = 1 << 18;
-/// Characters of a text's beginning that are shown in tokens.
+/// Characters of the text's beginning that are shown in tokens.
 const SENTENCE: usize = 120;
 
 #[derive(Clone, Copy, Default)]
 struct Count {
     occurrences: u64,
     units: u64,
-    /// One more than the last unit, so that 0 is none.
+    /// The last unit that held the word, plus 1; 0 means none.
     last: u64,
 }
 
-/// Words and how often they were seen.
+/// Words, and how often they occur.
 #[derive(Default)]
 pub(super) struct Counts {
     words: HashMap<Box<str>, Count, BuildHasherDefault<WordHasher>>,
     units: u64,
     total: u64,
-    /// How many pieces hold so many distinct words: index is the bit length.
+    /// Pieces by the bit length of their number of distinct words.
     sizes: [u64; 32],
     sample: String,
 }
 
-/// What a release keeps of the words.
+/// A release compared with the raw counts.
 pub(super) struct Known {
     pub(super) released: u64,
     pub(super) coverage: f64,
@@ -40,7 +40,7 @@ pub(super) struct Known {
 }
 
 impl Counts {
-    /// Counts one more piece. A user's pieces that do not follow one another count as several units.
+    /// Counts a piece. Pieces of one user count as several units if they do not follow one another.
     pub(super) fn take(&mut self, piece: &Piece) {
         self.units = self.units.max(piece.unit + 1);
         if self.sample.len() < SAMPLE {
@@ -85,7 +85,7 @@ impl Counts {
         self.sample.lines().next().unwrap_or_default().chars().take(SENTENCE).collect()
     }
 
-    /// Distinct words of a unit: the upper end of the bin that holds the median.
+    /// Distinct words of a typical unit: the upper end of the bin with the median.
     pub(super) fn typical_items(&self) -> u32 {
         let half = self.sizes.iter().sum::<u64>().div_ceil(2);
         let mut below = 0;
@@ -103,7 +103,7 @@ impl Counts {
         all.into_iter().take(most).map(|(word, count)| (word.to_owned(), count as f64)).collect()
     }
 
-    /// What the released words are of all.
+    /// Compares the released words with all words.
     pub(super) fn compare(&mut self, released: &[(String, f64)]) -> Known {
         let names: HashSet<&str> = released.iter().map(|word| word.0.as_str()).collect();
         let (mut kept, mut covered, mut lost) = (0, 0, Vec::new());
@@ -121,7 +121,7 @@ impl Counts {
         Known { released: kept, coverage: covered as f64 / self.total.max(1) as f64, lost }
     }
 
-    /// Words by the number of units that hold them; after [`Counts::compare`]. Public words need no release.
+    /// Words by the number of units that hold them, without public words. Call it after [`Counts::compare`].
     pub(super) fn bins<E>(&self, probability: impl Fn(f64) -> Result<Option<f64>, E>) -> Result<Vec<Bin>, E> {
         let mut bins = [(0_u64, 0_u64); 64];
         for (word, count) in &self.words {

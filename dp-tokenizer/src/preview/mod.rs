@@ -1,7 +1,7 @@
-//! What a private vocabulary would be on a text at hand: for the person who holds the text, before anything is spent.
+//! A preview of the private vocabulary of a text, for its owner, before any budget is spent.
 //!
-//! A preview reads raw text and shows raw counts. It is **not private**: nothing of it may leave the machine, and no
-//! event describes it. The release inside is the real one, with fresh noise.
+//! A preview reads raw text and shows raw counts. It is **not private**: nothing of it may leave the machine, and no event
+//! describes it. It runs the real release, with fresh noise.
 
 mod counts;
 mod records;
@@ -23,42 +23,42 @@ use crate::{FormatError, Tokenizer};
 use counts::Counts;
 use records::Lines;
 
-/// Words of the vocabulary without noise: as many as matter beside the one with noise.
+/// Words on which the vocabulary without noise is trained.
 const PLAIN_WORDS: usize = 30_000;
-/// Words listed on either side.
+/// Words in each list.
 const LISTED: usize = 40;
-/// Most items of a unit that the release's thresholds allow for, as [`ReleaseConfig::new`].
+/// Most items of a unit that count, as in [`ReleaseConfig::new`].
 const CAP: u32 = 4096;
 
-/// How a text is cut, and its words released.
+/// How a text is divided into units, and its words released.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The JSON field that holds a record's text; without one, every line is a record.
+    /// The JSON field with the text of a record. `None` makes every line a record.
     pub text_field: Option<String>,
-    /// The JSON field that names the user.
+    /// The JSON field with the user.
     pub user_field: Option<String>,
-    /// What one unit is.
+    /// The privacy unit.
     pub unit: PrivacyUnit,
     /// How words are released.
     pub method: Method,
-    /// Of the whole release, seen as one Gaussian mechanism.
+    /// Noise multiplier of the whole release, seen as one Gaussian mechanism.
     pub noise_multiplier: f64,
-    /// Probability that any word of one unit alone is released.
+    /// Probability that any word which only one unit holds is released.
     pub threshold_delta: f64,
-    /// Tokens wanted.
+    /// Number of tokens.
     pub vocab_size: usize,
-    /// Shown in tokens before and after; without one, the beginning of the text is.
+    /// A sentence to show in tokens. `None` takes the beginning of the text.
     pub sentence: Option<String>,
 }
 
-/// What the vocabulary would be.
+/// The result of a preview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preview {
     /// Units in the text.
     pub units: u64,
     /// Distinct words.
     pub distinct_words: u64,
-    /// Words, repeated ones included.
+    /// Words, repetitions included.
     pub total_words: u64,
     /// Distinct words that are released.
     pub released_words: u64,
@@ -70,52 +70,53 @@ pub struct Preview {
     pub kept: Vec<String>,
     /// Words by the number of units that hold them, in bins a factor of two wide.
     pub survival: Vec<Bin>,
-    /// Text that a token holds, in bytes, with the private vocabulary.
+    /// Bytes of text per token of the private vocabulary.
     pub bytes_per_token: f64,
-    /// The same with the vocabulary that no noise touched.
+    /// Bytes of text per token of the vocabulary without noise.
     pub plain_bytes_per_token: f64,
     /// Tokens of the private vocabulary.
     pub vocab_size: u64,
-    /// The sentence in tokens of the vocabulary that no noise touched.
+    /// The sentence in tokens of the vocabulary without noise.
     pub before: Vec<String>,
     /// The sentence in tokens of the private vocabulary.
     pub after: Vec<String>,
-    /// Lines in which bytes that are no UTF-8 were replaced.
+    /// Lines in which invalid UTF-8 was replaced.
     pub replaced_lines: u64,
 }
 
-/// Words that are about as frequent.
+/// Words of similar frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bin {
-    /// Units that hold such a word, the middle of the bin (geometric).
+    /// Number of units that hold such a word: the geometric middle of the bin.
     pub units: f64,
-    /// How many distinct words.
+    /// Distinct words in the bin.
     pub words: u64,
-    /// How many of them were released.
+    /// How many of these were released.
     pub released: u64,
-    /// Probability with which a word of `units` units is released, each of them holding the median number of words.
-    /// Too small for later rounds, in which released words have made room. None for methods whose weights depend on one
-    /// another.
+    /// Probability that a word is released which `units` units hold, each with the median number of words. An underestimate
+    /// for later rounds, where released words have made room. `None` for methods whose weights depend on one another.
     pub probability: Option<f64>,
 }
 
-/// Why there is no preview.
+/// Why a preview fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreviewError {
-    /// The text holds bytes that no text has.
-    #[error("this is no text: it holds zero bytes; give plain text or JSON lines, and unpack archives first")]
+    /// The text contains zero bytes.
+    #[error(
+        "this is no text: it contains zero bytes; give plain text or JSON Lines, and unpack archives first"
+    )]
     Binary,
-    /// The text cannot be read or cut into units.
+    /// The text cannot be read or divided into units.
     #[error(transparent)]
     Units(#[from] UnitError),
-    /// The release refuses its settings.
+    /// A setting of the release is out of range.
     #[error(transparent)]
     Release(#[from] ReleaseError),
-    /// No vocabulary can be made of what was released.
+    /// The released words are not enough for a vocabulary.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// There is no randomness.
+    /// The system provides no randomness.
     #[error(transparent)]
     Randomness(#[from] MechanismError),
     /// The trained vocabulary cannot be written.
@@ -125,7 +126,7 @@ pub enum PreviewError {
 
 /// Reads the text, releases its words once with fresh noise, and compares.
 ///
-/// Memory: the release's, about eight bytes for each distinct word of each unit, and the distinct words once more.
+/// Memory: about eight bytes for each distinct word of each unit, and the distinct words themselves.
 ///
 /// ```
 /// use dp_tokenizer::preview::{Settings, preview};
@@ -149,7 +150,7 @@ pub enum PreviewError {
 /// ```
 ///
 /// # Errors
-/// [`PreviewError`]: text that is empty, binary or not as announced; settings out of range; no word released.
+/// [`PreviewError`] if the text is empty, binary or in another format, a setting is out of range, or no word is released.
 pub fn preview(reader: impl BufRead, settings: &Settings) -> Result<Preview, PreviewError> {
     preview_with(reader, settings, &OsRng::new()?)
 }
@@ -202,7 +203,7 @@ fn config(settings: &Settings) -> Result<ReleaseConfig, ReleaseError> {
     ReleaseConfig::new(settings.method, settings.noise_multiplier, settings.threshold_delta)
 }
 
-/// P(some round releases a word of `units` units), each giving it the weight of one of `items`.
+/// The probability that some round releases a word which `units` units hold, each among `items` items.
 fn probability(
     settings: &Settings,
     config: &ReleaseConfig,

@@ -1,4 +1,4 @@
-//! Records of a text that arrives in slices, with no file behind it.
+//! Records of a text that arrives in slices instead of from a file.
 
 use std::cell::Cell;
 use std::io::BufRead;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::corpus::lines::{Line, MAX_LINE_BYTES, read_line};
 use crate::corpus::{CorpusError, Record, json_line};
 
-/// What errors call the text.
+/// The name of the text in errors.
 const NAME: &str = "the text";
 
 /// Records, line by line.
@@ -22,7 +22,7 @@ pub(super) struct Lines<R> {
     seen: Seen,
 }
 
-/// What was met on the way; stays readable while the lines are being read.
+/// Findings during reading; can be read while the lines are being read.
 #[derive(Clone, Default)]
 pub(super) struct Seen {
     binary: Rc<Cell<bool>>,
@@ -30,12 +30,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether a byte was met that no text has.
+    /// Whether the text contains a zero byte.
     pub(super) fn binary(&self) -> bool {
         self.binary.get()
     }
 
-    /// Lines in which bad UTF-8 was replaced.
+    /// Lines in which invalid UTF-8 was replaced.
     pub(super) fn replaced_lines(&self) -> u64 {
         self.replaced.get()
     }

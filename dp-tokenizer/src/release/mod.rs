@@ -69,7 +69,7 @@ pub fn release(
     config: &ReleaseConfig,
     rng: &impl PrivacyRng,
 ) -> Result<Released, ReleaseError> {
-    release_items(&UnitItems::collect(units)?, config, rng)
+    release_items(&UnitItems::from_pieces(units)?, config, rng)
 }
 
 /// As [`release`], for items that [`UnitItems::read`] has already counted by unit.
@@ -107,7 +107,7 @@ pub fn first_threshold(config: &ReleaseConfig) -> Result<f64, ReleaseError> {
 pub fn public_counts(
     pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
-    all_counts(&UnitItems::collect(pieces)?)
+    all_counts(&UnitItems::from_pieces(pieces)?)
 }
 
 /// As [`public_counts`], for a whole corpus and on several threads. The result is held in memory, whatever the options say.

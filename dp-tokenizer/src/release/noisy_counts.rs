@@ -76,7 +76,7 @@ mod tests {
     /// Counts without noise, in the fixed-point unit, and with it.
     fn counted(texts: &[String], released: &[&str], rng: &TestRng) -> (Counts<u64>, Counts<f64>) {
         let pieces = texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() }));
-        let items = UnitItems::collect(pieces).unwrap();
+        let items = UnitItems::from_pieces(pieces).unwrap();
         let mut names: Vec<String> = Vec::new();
         items.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();

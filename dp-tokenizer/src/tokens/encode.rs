@@ -1,8 +1,8 @@
-//! A whole corpus into a token file.
+//! Encodes a whole corpus into a token file.
 
 use std::path::Path;
 
-use super::{TokenFileError, TokenWriter};
+use super::{PartPlace, TokenFileError, TokenWriter};
 use crate::Tokenizer;
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
 use crate::encode::batch;
@@ -29,24 +29,25 @@ impl From<CorpusError> for EncodeError {
     }
 }
 
-/// A record's user, and the tokens of its pieces.
+/// The user of a record, and the tokens of its pieces.
 type Encoded = (Option<String>, Vec<Vec<u32>>);
 
-/// Encodes a corpus, cut into units, into a token file; the file is the same for any number of threads.
+/// Encodes a corpus, divided into units, into a token file. The file does not depend on the number of threads.
 ///
-/// `tokenizer_sha256` is that of the tokenizer's file, so that a reader can tell whether it has the same.
+/// `tokenizer_sha256` is the digest of the tokenizer's file, so that a reader can check that it uses the same one.
 ///
 /// # Errors
-/// [`EncodeError`]; then no file is left behind.
+/// [`EncodeError`]; no file is left behind.
 pub fn encode_corpus(
     source: &Source,
     unit: PrivacyUnit,
-    (tokenizer, tokenizer_sha256): (&Tokenizer, [u8; 32]),
+    tokenizer: &Tokenizer,
+    tokenizer_sha256: [u8; 32],
     path: &Path,
     threads: usize,
 ) -> Result<(), EncodeError> {
     let mut units = UnitAssigner::new(unit)?;
-    let mut writer = TokenWriter::create(path, unit, (tokenizer_sha256, tokenizer.vocab_size() as u64))?;
+    let mut writer = TokenWriter::create(path, unit, tokenizer_sha256, tokenizer.vocab_size() as u64)?;
     let mut blocks = Blocks::open(source)?;
     let mut is_empty = true;
     loop {
@@ -72,8 +73,10 @@ pub fn encode_corpus(
                 is_empty = false;
                 let first = units.assign_pieces(user, pieces.len() as u64)?;
                 let last = pieces.len().saturating_sub(1);
-                for (place, tokens) in pieces.iter().enumerate() {
-                    writer.push(first + place as u64, (place == 0, place == last), tokens)?;
+                for (index, tokens) in pieces.iter().enumerate() {
+                    let (begins_record, ends_record) = (index == 0, index == last);
+                    let unit = first + index as u64;
+                    writer.push(PartPlace { unit, begins_record, ends_record }, tokens)?;
                 }
             }
         }
@@ -130,7 +133,7 @@ mod tests {
         for unit in [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(3)] {
             let paths = [1, 2, 3].map(|threads| {
                 let path = folder.path().join(format!("{threads}.tokens"));
-                encode_corpus(&source, unit, (&tokenizer, [1; 32]), &path, threads).unwrap();
+                encode_corpus(&source, unit, &tokenizer, [1; 32], &path, threads).unwrap();
                 path
             });
             let bytes = paths.each_ref().map(|path| std::fs::read(path).unwrap());
@@ -149,7 +152,7 @@ mod tests {
         std::fs::write(&nothing, "\n\n").unwrap();
         let out = folder.path().join("none.tokens");
         let refused =
-            encode_corpus(&Source::files([nothing]), PrivacyUnit::Record, (&tokenizer, [1; 32]), &out, 2);
+            encode_corpus(&Source::files([nothing]), PrivacyUnit::Record, &tokenizer, [1; 32], &out, 2);
         assert!(refused.unwrap_err().to_string().contains("no record found") && !out.exists());
     }
 }

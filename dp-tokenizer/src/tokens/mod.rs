@@ -1,4 +1,4 @@
-//! Token files: an encoded corpus on disk, from which a trainer takes windows without reading the rest.
+//! Token files: an encoded corpus on disk, from which a trainer reads windows without reading the rest.
 //!
 //! All numbers are little endian. `P` parts, `U` units, `T` tokens of `W` bytes (2 where all ids fit, else 4):
 //!
@@ -8,16 +8,16 @@
 //! | 4 + 4 | version (2), `W` |
 //! | 8 × 4 | `P`, `U`, `T`, size of the vocabulary |
 //! | 32 | SHA-256 of the tokenizer's file |
-//! | 8 | what a unit is: 0 a record, 1 a user, N + 1 a piece of N words |
-//! | `W` × `T` | the tokens of all parts in the corpus's order, then zeros up to a multiple of 8 |
-//! | 16 × `P` | of each part: where its tokens begin (8), and unit × 4 + 2 if it begins a record + 1 if it ends one (8) |
-//! | 8 × `U` | where each unit's parts begin in the list below |
-//! | 8 × `P` | the parts' numbers, unit by unit |
+//! | 8 | the privacy unit: 0 for records, 1 for users, N + 1 for runs of N words |
+//! | `W` × `T` | the tokens of all parts in corpus order, then zeros up to a multiple of 8 |
+//! | 16 × `P` | for each part: the index of its first token (8), and unit × 4 + 2 if it begins a record + 1 if it ends one (8) |
+//! | 8 × `U` | for each unit: the index of its first part in the list below |
+//! | 8 × `P` | the numbers of the parts, unit by unit |
 //!
-//! A part is what [`crate::unit`] calls a piece: text of one unit within one record. The file holds private text if the
-//! corpus does: it is made readable for its owner alone, and appears under its name only when it is complete.
+//! A part is a piece of [`crate::unit`]: text of one unit within one record. The file is as private as the corpus: only its
+//! owner can read it. It gets its name only when it is complete.
 //!
-//! What a trainer does with one:
+//! How a trainer uses one:
 //!
 //! ```
 //! # use dp_tokenizer::{corpus::Source, train::bytes, unit::PrivacyUnit};
@@ -25,16 +25,16 @@
 //! # let (folder, tokenizer) = (tempfile::tempdir()?, bytes(&[])?);
 //! # let (path, digest) = (folder.path().join("notes.tokens"), [7; 32]);
 //! # let corpus = Source::Embedded { records: 20, seed: 1 };
-//! encode_corpus(&corpus, PrivacyUnit::Record, (&tokenizer, digest), &path, 2)?;
+//! encode_corpus(&corpus, PrivacyUnit::Record, &tokenizer, digest, &path, 2)?;
 //! let data = TokenDataset::open(&path)?;
-//! // Other ids would mean other words.
+//! // Another tokenizer would give other ids.
 //! assert_eq!(data.tokenizer_sha256(), &digest);
-//! // Other units would be protected otherwise than stated.
+//! // Other units would not have the stated protection.
 //! assert_eq!(data.unit(), PrivacyUnit::Record);
 //! let mut window = Vec::new();
 //! for unit in 0..data.units() {
 //!     for part in data.parts_of(unit).into_iter().flatten().filter_map(|part| data.part(*part)) {
-//!         // Windows of one part, so that none holds text of two units.
+//!         // Windows within one part, so that none contains text of two units.
 //!         for from in part.tokens.clone().step_by(64) {
 //!             data.read(from..part.tokens.end.min(from + 64), &mut window)?;
 //!             assert!(!window.is_empty() && window.iter().all(|id| u64::from(*id) < data.vocab_size()));
@@ -52,7 +52,7 @@ use std::path::PathBuf;
 
 pub use encode::{EncodeError, encode_corpus};
 pub use read::{TokenDataset, TokenPart};
-pub use write::TokenWriter;
+pub use write::{PartPlace, TokenWriter};
 
 const MAGIC: [u8; 8] = *b"DPTOKENS";
 const VERSION: u32 = 2;
@@ -107,9 +107,11 @@ mod tests {
     type Part = (u64, bool, bool, Vec<u32>);
 
     fn write(path: &std::path::Path, vocab_size: u64, parts: &[Part]) {
-        let mut writer = TokenWriter::create(path, PrivacyUnit::Words(3), ([7; 32], vocab_size)).unwrap();
+        let mut writer = TokenWriter::create(path, PrivacyUnit::Words(3), [7; 32], vocab_size).unwrap();
         for (unit, begins, ends, tokens) in parts {
-            writer.push(*unit, (*begins, *ends), tokens).unwrap();
+            writer
+                .push(PartPlace { unit: *unit, begins_record: *begins, ends_record: *ends }, tokens)
+                .unwrap();
         }
         writer.finish().unwrap();
     }
@@ -191,11 +193,11 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.tokens");
-        let mut writer = TokenWriter::create(&path, PrivacyUnit::Record, ([0; 32], 9)).unwrap();
-        writer.push(0, (true, true), &[1, 2]).unwrap();
+        let mut writer = TokenWriter::create(&path, PrivacyUnit::Record, [0; 32], 9).unwrap();
+        writer.push(PartPlace::whole_record(0), &[1, 2]).unwrap();
         assert!(!path.exists());
         assert!(matches!(
-            writer.push(0, (true, true), &[9]),
+            writer.push(PartPlace::whole_record(0), &[9]),
             Err(TokenFileError::IdOutOfRange { id: 9, .. })
         ));
         drop(writer);

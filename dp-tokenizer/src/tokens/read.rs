@@ -1,4 +1,4 @@
-//! Reading a token file at any place.
+//! Reads windows of a token file.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -9,8 +9,8 @@ use super::write::io_error;
 use super::{HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
 
-/// A token file, open. Its tables are in memory, 24 bytes a part and 8 a unit; tokens are read where they lie, by several
-/// threads at once if need be.
+/// An open token file. Its tables are in memory, with 24 bytes per part and 8 per unit. Tokens are read from disk, by several
+/// threads at once if needed.
 #[derive(Debug)]
 pub struct TokenDataset {
     path: PathBuf,
@@ -91,13 +91,13 @@ impl TokenDataset {
             unit_starts: Vec::new(),
             parts_by_unit: Vec::new(),
         };
-        data.read_tables(start, (parts, units)).map_err(io)?;
+        data.read_tables(start, parts, units).map_err(io)?;
         data.check().map_err(malformed)?;
         Ok(data)
     }
 
     /// The numbers fit the file's size, so no table is larger than the file.
-    fn read_tables(&mut self, start: u64, (parts, units): (u64, u64)) -> std::io::Result<()> {
+    fn read_tables(&mut self, start: u64, parts: u64, units: u64) -> std::io::Result<()> {
         let mut file = BufReader::with_capacity(1 << 20, &self.file);
         std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start))?;
         let mut next = || {
@@ -216,7 +216,7 @@ impl TokenDataset {
     }
 }
 
-/// The file's own place is neither used nor moved, so that threads do not meet.
+/// Reads without the file's cursor, so that threads do not interfere.
 #[cfg(unix)]
 fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)

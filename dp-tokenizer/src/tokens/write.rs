@@ -1,4 +1,4 @@
-//! Writing a token file from front to back.
+//! Writes a token file from front to back.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,26 @@ use tempfile::NamedTempFile;
 use super::{HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
 
-/// Writes a token file; without [`TokenWriter::finish`] there is none. Memory: 24 bytes a part.
+/// Where a part of a corpus stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartPlace {
+    /// The unit it belongs to.
+    pub unit: u64,
+    /// Whether a record begins with it.
+    pub begins_record: bool,
+    /// Whether a record ends with it.
+    pub ends_record: bool,
+}
+
+impl PartPlace {
+    /// A part that is a whole record.
+    #[must_use]
+    pub fn whole_record(unit: u64) -> Self {
+        Self { unit, begins_record: true, ends_record: true }
+    }
+}
+
+/// Writes a token file, which exists only after [`TokenWriter::finish`]. Memory: 24 bytes per part.
 #[derive(Debug)]
 pub struct TokenWriter {
     path: PathBuf,
@@ -17,24 +36,23 @@ pub struct TokenWriter {
     tokenizer_sha256: [u8; 32],
     vocab_size: u64,
     tokens: u64,
-    /// Of each part: where its tokens begin; its unit and marks.
+    /// For each part, the index of its first token, and its unit with flags.
     parts: Vec<(u64, u64)>,
     units: u64,
     bytes: Vec<u8>,
 }
 
 impl TokenWriter {
-    /// Begins a file, under a temporary name in the same folder: what its units are, the SHA-256 of the tokenizer's file,
-    /// and its size, which all ids will be below.
+    /// Begins a file under a temporary name in the same folder. All ids must be below `vocab_size`.
     ///
     /// ```
     /// use dp_tokenizer::unit::PrivacyUnit;
-    /// use dp_tokenizer::tokens::{TokenDataset, TokenWriter};
+    /// use dp_tokenizer::tokens::{PartPlace, TokenDataset, TokenWriter};
     /// let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("notes.tokens");
-    /// let mut writer = TokenWriter::create(&path, PrivacyUnit::Record, ([0; 32], 100))?;
-    /// writer.push(0, (true, true), &[5, 6, 7])?;
-    /// writer.push(1, (true, true), &[8])?;
+    /// let mut writer = TokenWriter::create(&path, PrivacyUnit::Record, [0; 32], 100)?;
+    /// writer.push(PartPlace::whole_record(0), &[5, 6, 7])?;
+    /// writer.push(PartPlace::whole_record(1), &[8])?;
     /// writer.finish()?;
     /// let data = TokenDataset::open(&path)?;
     /// let mut window = Vec::new();
@@ -48,7 +66,8 @@ impl TokenWriter {
     pub fn create(
         path: &Path,
         unit: PrivacyUnit,
-        (tokenizer_sha256, vocab_size): ([u8; 32], u64),
+        tokenizer_sha256: [u8; 32],
+        vocab_size: u64,
     ) -> Result<Self, TokenFileError> {
         let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = NamedTempFile::new_in(folder)
@@ -67,16 +86,12 @@ impl TokenWriter {
         })
     }
 
-    /// Adds the next part of the corpus: its unit, whether it begins and ends a record, its tokens.
+    /// Adds the next part of the corpus.
     ///
     /// # Errors
     /// [`TokenFileError::IdOutOfRange`], after which the file is as before; [`TokenFileError::Io`].
-    pub fn push(
-        &mut self,
-        unit: u64,
-        (begins_record, ends_record): (bool, bool),
-        tokens: &[u32],
-    ) -> Result<(), TokenFileError> {
+    pub fn push(&mut self, place: PartPlace, tokens: &[u32]) -> Result<(), TokenFileError> {
+        let PartPlace { unit, begins_record, ends_record } = place;
         if let Some(&id) = tokens.iter().find(|id| u64::from(**id) >= self.vocab_size) {
             return Err(TokenFileError::IdOutOfRange { id, vocab_size: self.vocab_size });
         }
@@ -143,7 +158,7 @@ impl TokenWriter {
     }
 }
 
-/// Two bytes hold every id of most vocabularies.
+/// Two bytes are enough for the ids of most vocabularies.
 fn token_bytes(vocab_size: u64) -> u32 {
     if vocab_size <= 1 << 16 { 2 } else { 4 }
 }

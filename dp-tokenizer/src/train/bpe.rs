@@ -8,7 +8,7 @@ use crate::pretokenize::{PreTokenizer, byte_level_words, byte_to_char};
 use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Tokenizer, UNK};
 use crate::vocabulary::Vocabulary;
 
-/// How to train.
+/// Settings of the BPE trainer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BpeConfig {
     /// Tokens wanted, special tokens and bytes included.
@@ -23,11 +23,10 @@ impl Default for BpeConfig {
     }
 }
 
-/// Trains a byte-level BPE on words with their counts, as GPT-2's is. Words start with `▁` where a blank precedes
-/// them.
+/// Trains a byte-level BPE, as in GPT-2, on words with their counts. A word starts with `▁` if a blank precedes it.
 ///
-/// All 256 bytes are tokens, so nothing is unknown and decoding gives back any text. Counts may be fractions, as
-/// noisy ones are, and of any size. The same words give the same vocabulary, in whatever order they come.
+/// All 256 bytes are tokens, so nothing is unknown and every text decodes to itself. Counts may be fractions, as noisy ones
+/// are, and of any size. The result does not depend on the order of the words.
 ///
 /// ```
 /// use dp_tokenizer::train::{BpeConfig, bpe};
@@ -63,7 +62,7 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
-/// Tokens left for learning once `needed` ones have their place.
+/// Number of tokens to learn, beside the `needed` ones.
 pub(super) fn room(vocab_size: usize, needed: usize) -> Result<usize, TrainError> {
     vocab_size.checked_sub(needed).ok_or(TrainError::TooSmall { given: vocab_size, needed })
 }

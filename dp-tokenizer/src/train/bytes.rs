@@ -1,4 +1,4 @@
-//! The vocabulary that needs no training: a token a byte.
+//! A vocabulary without training: one token per byte.
 
 use super::TrainError;
 use super::bpe::byte_level;
@@ -7,7 +7,7 @@ use crate::tokenizer::Tokenizer;
 
 /// A tokenizer whose tokens are `special_tokens` and the 256 bytes, in this order.
 ///
-/// It has seen no data, so it costs no privacy; texts become long in return.
+/// It depends on no data, so it costs no privacy. Encoded texts are long.
 ///
 /// ```
 /// let tokenizer = dp_tokenizer::train::bytes(&["</s>".to_owned()])?;

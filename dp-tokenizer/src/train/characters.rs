@@ -8,7 +8,7 @@ use super::{TrainError, Trained};
 use crate::encode::{Unigram, byte_token};
 use crate::tokenizer::{EOS, PAD, SpecialTokens, Tokenizer, UNK};
 
-/// How to choose characters.
+/// Settings of the choice of characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CharacterConfig {
     /// Tokens wanted at most, special tokens and bytes included.
@@ -25,8 +25,7 @@ impl Default for CharacterConfig {
     }
 }
 
-/// Chooses characters from words with their counts, the most frequent first. Words start with `▁` where a blank
-/// precedes them.
+/// Chooses the most frequent characters of words with their counts. A word starts with `▁` if a blank precedes it.
 ///
 /// ```
 /// use dp_tokenizer::train::{CharacterConfig, characters};

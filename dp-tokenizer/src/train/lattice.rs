@@ -1,15 +1,15 @@
-//! All ways to cut words into pieces, laid out once so that each round of training only walks arrays.
+//! The lattice of all segmentations of words into pieces, built once, so that each round of training only walks arrays.
 
 use std::ops::Range;
 
 use super::seeds::{MAX_PIECE_CHARS, MAX_WORD_CHARS, Place};
 
-/// Most pieces that an edge can tell apart.
+/// Most pieces that an edge can distinguish.
 pub(super) const MAX_PIECES: usize = 1 << (32 - LENGTH_BITS);
 const LENGTH_BITS: u32 = 5;
 const _: () = assert!(MAX_PIECE_CHARS < 1 << LENGTH_BITS);
 
-/// A piece that ends at some character: its number, and its length in characters.
+/// A piece that ends at a character: its number, and its length in characters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Edge(u32);
 
@@ -27,7 +27,7 @@ impl Edge {
     }
 }
 
-/// The cuts of many words.
+/// The segmentations of many words.
 pub(super) struct Lattices {
     /// The first character of each word, all words' characters numbered through; one more entry than words.
     words: Vec<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Span {
     pub(super) chars: u8,
 }
 
-/// Reusable memory of the searches, a place for each gap between characters.
+/// Reusable memory of the searches: an entry for each position between characters.
 pub(super) struct Scratch {
     forward: [f64; MAX_WORD_CHARS + 1],
     backward: [f64; MAX_WORD_CHARS + 1],

@@ -1,4 +1,4 @@
-//! Vocabularies from released words and their (noisy) counts: post-processing, so free of privacy cost.
+//! Trains vocabularies on released words and their noisy counts. This is post-processing and costs no privacy.
 
 mod bpe;
 mod bytes;
@@ -16,7 +16,7 @@ pub use characters::{CharacterConfig, characters};
 pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
 
-/// Why no vocabulary can be trained.
+/// Why training is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {

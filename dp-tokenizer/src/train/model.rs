@@ -3,11 +3,10 @@
 use super::lattice::{Lattices, MAX_PIECES, Scratch, Span};
 use super::seeds::{Seed, Seeds};
 
-/// Least count of a candidate of several characters: what occurs once would only learn itself, and keep parts that many
-/// words share from being learnt.
+/// Least count of a candidate of several characters. A candidate that occurs once would replace parts that many words share.
 const LEAST_SEED: f64 = 2.0;
 
-/// The pieces under training. The first `characters` are single characters, which are never dropped.
+/// The pieces in training. The first `characters` pieces are single characters and are never dropped.
 pub(super) struct Model<'a> {
     words: &'a [(String, f64)],
     /// Where each piece stands in some word.

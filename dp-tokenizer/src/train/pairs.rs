@@ -1,4 +1,4 @@
-//! Learning merges: the neighbours that stand side by side most often become one symbol, again and again.
+//! Learns merges: the most frequent pair of neighbors becomes one symbol, repeatedly.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -9,7 +9,7 @@ use crate::encode::WordHasher;
 
 type Map<V> = HashMap<(u32, u32), V, BuildHasherDefault<WordHasher>>;
 
-/// Symbols and the merges that made the longer ones.
+/// Symbols, and the merges that formed the longer ones.
 pub(super) struct Merges {
     /// All symbols, the first ones given, each once.
     pub(super) symbols: Vec<String>,
@@ -17,10 +17,10 @@ pub(super) struct Merges {
     pub(super) merges: Vec<(u32, u32)>,
 }
 
-/// Counts as integers, so that sums neither drift nor depend on their order, nor overflow.
+/// Counts as integers, so that sums do not drift, depend on their order, or overflow.
 ///
-/// All are multiplied by the same power of two, chosen so that their sum, each weighted with its word's length,
-/// stays below 2^100: a count of 53 bits keeps them all unless it is 2^47 times smaller than the sum.
+/// All are multiplied by the same power of two, chosen so that their sum, weighted by word length, stays below 2^100. A count
+/// keeps all of its 53 bits unless it is 2^47 times smaller than the sum.
 fn to_integers(words: &[(Vec<u32>, f64)]) -> Result<Vec<i128>, TrainError> {
     let total: f64 = words.iter().map(|(symbols, count)| symbols.len() as f64 * count).sum();
     if !total.is_finite() {
@@ -38,10 +38,10 @@ fn to_integers(words: &[(Vec<u32>, f64)]) -> Result<Vec<i128>, TrainError> {
     Ok(words.iter().map(|(_, count)| (count * scale) as i128).collect())
 }
 
-/// Learns merges until there are `limit` symbols or no neighbours are left.
+/// Learns merges until there are `limit` symbols or no neighbors are left.
 ///
-/// `words` hold indices into `symbols`; `join` makes the merged symbol's text. Of pairs that are equally frequent the
-/// one with the smaller indices comes first, so the result depends on nothing but the arguments.
+/// `words` are indices into `symbols`; `join` makes the text of a merged symbol. Of equally frequent pairs, the one with the
+/// smaller indices comes first, so the result depends on the arguments alone.
 pub(super) fn learn(
     words: Vec<(Vec<u32>, f64)>,
     symbols: Vec<String>,
@@ -79,7 +79,7 @@ struct State {
     changes: Vec<((u32, u32), i128)>,
 }
 
-fn neighbours(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
+fn neighbors(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
     symbols.windows(2).map(|two| (two[0], two[1]))
 }
 
@@ -87,7 +87,7 @@ impl State {
     fn new(words: Vec<(Vec<u32>, i128)>) -> Self {
         let (mut counts, mut places) = (Map::<i128>::default(), Map::<Vec<u32>>::default());
         for (index, (symbols, count)) in (0..).zip(&words) {
-            for pair in neighbours(symbols) {
+            for pair in neighbors(symbols) {
                 *counts.entry(pair).or_default() += count;
                 let places = places.entry(pair).or_default();
                 if places.last() != Some(&index) {
@@ -120,12 +120,12 @@ impl State {
         self.changes.clear();
         for index in places {
             let (symbols, count) = &mut self.words[index as usize];
-            if !neighbours(symbols).any(|two| two == pair) {
+            if !neighbors(symbols).any(|two| two == pair) {
                 continue;
             }
-            self.changes.extend(neighbours(symbols).map(|old| (old, -*count)));
+            self.changes.extend(neighbors(symbols).map(|old| (old, -*count)));
             replace(symbols, pair, merged);
-            for new in neighbours(symbols) {
+            for new in neighbors(symbols) {
                 self.changes.push((new, *count));
                 if new.0 == merged || new.1 == merged {
                     self.places.entry(new).or_default().push(index);
@@ -149,7 +149,7 @@ impl State {
     }
 }
 
-/// Puts `merged` for each `pair` from left to right.
+/// Replaces each `pair` by `merged`, from left to right.
 fn replace(symbols: &mut Vec<u32>, pair: (u32, u32), merged: u32) {
     let (mut read, mut write) = (0, 0);
     while read < symbols.len() {
@@ -161,7 +161,7 @@ fn replace(symbols: &mut Vec<u32>, pair: (u32, u32), merged: u32) {
     symbols.truncate(write);
 }
 
-/// Checks counts, cuts each word by `cut` and adds up what is equal, in order of the pieces.
+/// Checks counts, splits each word by `cut`, and adds up the counts of equal words, in the order of their pieces.
 pub(super) fn count_pieces(
     words: &[(String, f64)],
     mut cut: impl FnMut(&str, &mut dyn FnMut(&str)),
@@ -195,7 +195,7 @@ mod tests {
         while symbols.len() < limit {
             let mut counts: BTreeMap<(u32, u32), f64> = BTreeMap::new();
             for (word, count) in &words {
-                for pair in neighbours(word) {
+                for pair in neighbors(word) {
                     *counts.entry(pair).or_default() += count;
                 }
             }

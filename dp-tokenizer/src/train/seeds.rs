@@ -1,14 +1,14 @@
-//! Candidate pieces: substrings that branch to the right, with the counts of the words they occur in and where.
+//! Candidate pieces: right-branching substrings, with the counts of the words that contain them, and their positions.
 
 use std::ops::Range;
 
 /// Longest piece, in characters.
 pub(super) const MAX_PIECE_CHARS: usize = 16;
 
-/// Longest word that is learnt from, in characters.
+/// Longest word that the trainer uses, in characters.
 pub(super) const MAX_WORD_CHARS: usize = 255;
 
-/// Where a piece begins.
+/// The start of a piece.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// Number of the word.
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) from: u8,
 }
 
-/// A candidate and how often it occurs.
+/// A candidate with its count.
 #[derive(Clone)]
 pub(super) struct Seed {
     pub(super) count: f64,
@@ -28,8 +28,7 @@ pub(super) struct Seed {
     places: Range<u32>,
 }
 
-/// Candidates, and the beginnings of all suffixes of words in the order of the suffixes, so that the places of a candidate
-/// lie side by side.
+/// Candidates, and the starts of all suffixes of words in suffix order, where the positions of a candidate are consecutive.
 pub(super) struct Seeds {
     places: Vec<Place>,
     /// Each character that occurs, in order.
@@ -106,7 +105,7 @@ fn longer(words: &[(String, f64)], places: &[Place]) -> Vec<Seed> {
     found
 }
 
-/// Where the suffixes of all words begin, in the order of the suffixes.
+/// The starts of the suffixes of all words, in suffix order.
 fn sorted_suffixes(words: &[(String, f64)]) -> Vec<Place> {
     // The first eight bytes beside the place settle most comparisons.
     let mut suffixes: Vec<(u64, Place)> = Vec::new();
@@ -127,7 +126,7 @@ fn sorted_suffixes(words: &[(String, f64)]) -> Vec<Place> {
     suffixes.into_iter().map(|(_, place)| place).collect()
 }
 
-/// The first characters, as many as a piece may have.
+/// The first characters, at most as many as a piece may have.
 fn clip(text: &str) -> &str {
     if text.len() <= MAX_PIECE_CHARS {
         return text;

@@ -1,6 +1,6 @@
-//! The unigram trainer: expectation–maximisation over all cuts, and in rounds pieces go that save the fewest tokens.
+//! The unigram trainer: expectation–maximization over all segmentations. Each round drops the pieces that save the fewest tokens.
 //!
-//! Deterministic: sums are taken in a fixed order, ties are broken by the piece itself.
+//! It is deterministic: sums have a fixed order, and ties are broken by the text of the piece.
 //!
 //! # References
 //! Kudo 2018, "Subword regularization", <https://arxiv.org/abs/1804.10959>; SentencePiece's trainer for seeds and EM steps (digamma in
@@ -17,23 +17,23 @@ use crate::normalize::Normalizer;
 use crate::pretokenize::Metaspace;
 use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Stage, Tokenizer, UNK};
 
-/// How to train.
+/// Settings of the unigram trainer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnigramConfig {
-    /// Tokens wanted, special tokens and bytes included.
+    /// Number of tokens, special tokens and bytes included.
     pub vocab_size: usize,
-    /// Whether characters outside the vocabulary are written as bytes; without it they are `<unk>`.
+    /// Whether characters outside the vocabulary are encoded as bytes instead of `<unk>`.
     pub byte_fallback: bool,
-    /// Symbols of the user, each one token wherever it stands in a text; their ids follow the special tokens'.
+    /// User-defined symbols, each always one token. Their ids follow those of the special tokens.
     pub symbols: Vec<String>,
-    /// How many of T5's sentinels `<extra_id_0>`, … end the vocabulary, the first one with the last id.
+    /// Number of T5 sentinels `<extra_id_0>`, … at the end of the vocabulary. The first sentinel has the last id.
     pub sentinels: usize,
-    /// Share of all characters that the alphabet is to cover. Words are cut at the rarest beyond it, which become bytes
-    /// or `<unk>`. Printable ASCII is always covered.
+    /// Share of all characters that the alphabet covers. Rarer characters split words and become bytes or `<unk>`. Printable
+    /// ASCII is always covered.
     pub character_coverage: f64,
-    /// What texts go through before they are cut, and the words before they are learnt from.
+    /// Normalization of texts before encoding, and of words before training.
     pub normalizer: Option<Normalizer>,
-    /// Candidates to start from.
+    /// Number of candidates at the start.
     pub seed_size: usize,
     /// Share of pieces that survive a round.
     pub shrinking_factor: f64,
@@ -58,27 +58,27 @@ impl Default for UnigramConfig {
 pub struct Trained {
     /// The tokenizer.
     pub tokenizer: Tokenizer,
-    /// Tokens wanted.
+    /// Requested number of tokens.
     pub requested: usize,
 }
 
 impl Trained {
-    /// What the user should know: fewer pieces exist than were wanted.
+    /// A warning if there are fewer pieces than requested.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let reached = self.tokenizer.vocab_size();
         (reached < self.requested).then(|| {
             format!(
-                "the released words hold only {reached} pieces, fewer than vocab_size = {}; the vocabulary shrank to that",
+                "the released words have only {reached} pieces, fewer than vocab_size = {}; the vocabulary has that size",
                 self.requested
             )
         })
     }
 }
 
-/// Trains a unigram tokenizer on words with their counts. Words start with `▁` where a blank precedes them.
+/// Trains a unigram tokenizer on words with their counts. A word starts with `▁` if a blank precedes it.
 ///
-/// Only the words given, the printable ASCII characters and the bytes decide the vocabulary.
+/// The vocabulary depends on these words, the printable ASCII characters and the bytes alone.
 ///
 /// # Errors
 /// [`TrainError`] without words, with a count that is not finite and positive, with a symbol that is empty, listed twice
@@ -97,7 +97,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let room = config.vocab_size - needed;
     let mut model = Model::new(&words, config.seed_size.max(room));
     let wanted = room + model.characters();
-    // At first, all that words hardly use may go.
+    // At first, all pieces that words hardly use may be dropped.
     model.em_step(0);
     model.em_step(0);
     while model.len() > wanted {
@@ -106,7 +106,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
         model.em_step(wanted);
     }
     model.em_step(wanted);
-    let pieces = finish(&model, &required, room, (config, &sentinels));
+    let pieces = finish(&model, &required, room, config, &sentinels);
     let leading = [PAD, EOS, UNK].map(str::to_owned).into_iter().chain(config.symbols.iter().cloned());
     let last = (pieces.len() - sentinels.len()) as u32;
     let special = (0..).zip(leading).chain((last..).zip(sentinels)).collect();
@@ -118,7 +118,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
-/// The user's symbols and the sentinels, each once and no other token's name.
+/// Checks that user-defined symbols and sentinels are distinct and not the names of other tokens.
 fn checked_symbols<'a>(
     config: &'a UnigramConfig,
     sentinels: &'a [String],
@@ -133,8 +133,8 @@ fn checked_symbols<'a>(
     Ok(known)
 }
 
-/// Checks, normalises and sorts the words, adds up repeated ones, cuts out symbols and rare characters, and scales so that the least
-/// count is at least 1: the trainer drops pieces expected less than half a time.
+/// Checks, normalizes and sorts the words, adds up equal ones, and splits them at symbols and rare characters. Scales so that the
+/// least count is at least 1, because the trainer drops pieces with an expected count below one half.
 fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String, f64)>, TrainError> {
     let mut merged: BTreeMap<Cow<'_, str>, f64> = BTreeMap::new();
     for (index, (word, count)) in words.iter().enumerate() {
@@ -156,7 +156,7 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
         merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
     }
     for symbol in config.symbols.iter().filter(|symbol| !symbol.is_empty()) {
-        // As texts are cut there before the model sees them.
+        // Encoding splits texts there too, before the model.
         merged = cut_all(merged, |word| word.split(symbol.as_str()).collect());
     }
     merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS);
@@ -168,7 +168,7 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
     Ok(merged.into_iter().map(|(word, count)| (word.into_owned(), count * scale)).collect())
 }
 
-/// The words' parts, each with the sum of its words' counts.
+/// The parts of the words, each with the sum of the counts of its words.
 fn cut_all<'a>(
     words: BTreeMap<Cow<'a, str>, f64>,
     parts: impl Fn(&str) -> Vec<&str>,
@@ -187,7 +187,7 @@ fn cut_all<'a>(
     cut
 }
 
-/// The characters beyond those that cover this share of all, the most frequent ones first; none of printable ASCII.
+/// The rare characters beyond those that cover this share of all, without printable ASCII.
 fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeSet<char> {
     let mut counts: BTreeMap<char, f64> = BTreeMap::new();
     if coverage < 1.0 {
@@ -207,7 +207,7 @@ fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeS
     ranked.into_iter().map(|(c, _)| c).collect()
 }
 
-/// Characters that must be tokens: printable ASCII and `▁`, which are public, and those of the words.
+/// Characters that must be tokens: printable ASCII and `▁`, which are public, and the characters of the words.
 fn required_characters(words: &[(String, f64)]) -> Vec<char> {
     let mut all: std::collections::BTreeSet<char> = ('!'..='~').collect();
     all.insert(BLANK);
@@ -220,7 +220,8 @@ fn finish(
     model: &Model<'_>,
     required: &[char],
     room: usize,
-    (config, sentinels): (&UnigramConfig, &[String]),
+    config: &UnigramConfig,
+    sentinels: &[String],
 ) -> Vec<(String, f64)> {
     let mut letters = model.pieces();
     let lowest = letters.iter().map(|piece| piece.1).fold(f64::INFINITY, f64::min);
@@ -234,28 +235,28 @@ fn finish(
             (c, score)
         })
         .collect();
-    // A piece that is a symbol's name has its place already.
+    // A piece with the name of a symbol is already in the vocabulary.
     longer.retain(|(piece, _)| config.symbols.iter().chain(sentinels).all(|symbol| symbol != piece));
     longer.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     chosen.extend(longer.into_iter().take(room).map(|(piece, score)| (piece.to_owned(), score)));
     chosen.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
 
     let mut out: Vec<(String, f64)> = [PAD, EOS, UNK].into_iter().map(|t| (t.to_owned(), 0.0)).collect();
-    // Never found by the model: texts are cut at symbols before.
+    // The model never finds these: texts are split at symbols before.
     out.extend(config.symbols.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
     if config.byte_fallback {
-        // Below the six characters of its name, so that the text "<0x41>" is never read as the byte.
+        // Below the score of the six characters of its name, so that the text "<0x41>" is never encoded as the byte.
         let score = 6.0 * lowest - 1.0;
         out.extend((0..=255).map(|b| (byte_token(b), score)));
     }
     out.extend(chosen);
     out.extend(sentinels.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
-    // Few decimals: every JSON reader gets the same float.
+    // Few decimals, so that every JSON parser reads the same float.
     out.iter_mut().for_each(|piece| piece.1 = libm::round(piece.1 * 1e6) / 1e6);
     out
 }
 
-/// A score below that of any cut of the symbol into characters.
+/// A score below that of any segmentation of the symbol into characters.
 fn symbol_score(symbol: &str, lowest: f64) -> f64 {
     symbol.chars().count() as f64 * lowest - 1.0
 }
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_characters_are_cut_out_and_words_are_normalised_first() {
+    fn rare_characters_are_cut_out_and_words_are_normalized_first() {
         let list = words(&[("▁ﬁne", 500.0), ("▁Zoë", 90.0), ("▁x日y", 1.0)]);
         let all = unigram(&list, &config(400)).unwrap().tokenizer;
         assert!(all.id("日").is_some() && all.id("ﬁ").is_some());

@@ -1,11 +1,11 @@
-//! The WordPiece trainer: merges by count, as BERT's public re-implementations learn it.
+//! The WordPiece trainer: merges by count, as in the public re-implementations of BERT's.
 
 use std::collections::BTreeMap;
 
 use super::bpe::room;
 use super::pairs::{count_pieces, learn};
 use super::{TrainError, Trained};
-use crate::character::{is_bert_punctuation, is_cjk_ideograph};
+use crate::character_class::{is_bert_punctuation, is_cjk_ideograph};
 use crate::normalize::BertNormalizer;
 use crate::pretokenize::bert_words;
 use crate::tokenizer::{BLANK, Tokenizer};
@@ -14,12 +14,12 @@ use crate::vocabulary::Vocabulary;
 const PREFIX: &str = "##";
 const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
-/// How to train.
+/// Settings of the WordPiece trainer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordPieceTraining {
     /// Tokens wanted, special tokens and characters included.
     pub vocab_size: usize,
-    /// How text is normalised, now and when encoding.
+    /// How text is normalized, now and when encoding.
     pub normalizer: BertNormalizer,
     /// Different characters kept at most, the most frequent first; words with others are not learnt from.
     pub alphabet_limit: usize,
@@ -33,8 +33,8 @@ impl Default for WordPieceTraining {
 
 /// Trains a WordPiece vocabulary with BERT's special tokens on words with their counts.
 ///
-/// Words may start with `▁` where a blank precedes them; they are normalised and cut as BERT does. The same words
-/// give the same ids, in whatever order they come.
+/// A word may start with `▁` if a blank precedes it. Words are normalized and split as in BERT. The result does not depend on
+/// the order of the words.
 ///
 /// ```
 /// use dp_tokenizer::train::{WordPieceTraining, wordpiece};

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::corpus::{BadUtf8, Files, Format, Meter, Source, open};
+use dp_tokenizer::corpus::{BadUtf8, Files, Format, ReadProgress, Source, open};
 use trainer_native::run::{Request, run};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -84,7 +84,7 @@ pub fn records(path: &Path) -> Outcome<Vec<String>> {
         text_field: "text".into(),
         user_field: None,
         bad_utf8: BadUtf8::Refuse,
-        meter: Meter::default(),
+        progress: ReadProgress::default(),
     };
     open(&Source::Files(files))?.map(|record| Ok(record?.text)).collect()
 }

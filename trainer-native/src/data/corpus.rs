@@ -152,7 +152,7 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
         text_field: data.text_field.clone(),
         user_field: data.user_field.clone(),
         bad_utf8: corpus::BadUtf8::Refuse,
-        meter: corpus::Meter::default(),
+        progress: corpus::ReadProgress::default(),
     })
 }
 

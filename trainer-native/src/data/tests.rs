@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::tokens::TokenDataset;
+use dp_tokenizer::tokens::{PartPlace, TokenWriter};
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
 use mechanisms::TestRng;
 use proptest::prelude::*;
@@ -205,11 +206,13 @@ proptest! {
             .collect();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.tokens");
-        let of = ([0; 32], tokenizer.vocab_size() as u64);
-        let mut writer = dp_tokenizer::tokens::TokenWriter::create(&path, PrivacyUnit::User, of).unwrap();
+        let vocab_size = tokenizer.vocab_size() as u64;
+        let mut writer = TokenWriter::create(&path, PrivacyUnit::User, [0; 32], vocab_size).unwrap();
         for part in &numbered {
             let tokens = tokenizer.encode(&part.piece.text);
-            writer.push(part.piece.unit, (part.begins_record, part.ends_record), &tokens).unwrap();
+            let UnitText { piece, begins_record, ends_record } = part;
+            let place = PartPlace { unit: piece.unit, begins_record: *begins_record, ends_record: *ends_record };
+            writer.push(place, &tokens).unwrap();
         }
         writer.finish().unwrap();
         let cut = WindowSpec { eos, length, overlaps };

@@ -86,7 +86,10 @@ fn optimize(root: &Path, folder: &Path) -> Result<()> {
 
 /// Test targets that compare native and WASM results in headless Chromium. A `webdriver.json` is beside each crate's
 /// Cargo.toml.
-const BROWSER_TESTS: [BrowserTest; 1] = [BrowserTest { package: "web", target: "parity" }];
+const BROWSER_TESTS: [BrowserTest; 2] = [
+    BrowserTest { package: "web", target: "parity" },
+    BrowserTest { package: "dp-tokenizer", target: "parity" },
+];
 
 struct BrowserTest {
     package: &'static str,
@@ -158,9 +161,14 @@ fn trunk(root: &Path, command: &str, release: bool) -> Result<Job> {
     Ok(job)
 }
 
-/// Writes the figures that the browser test compares with.
+/// Writes the results that the browser tests compare with.
 fn vectors(root: &Path) -> Result<bool> {
-    let test =
-        ["test", "--release", "--package", "web", "--no-default-features", "--test", "parity", "the_vectors"];
-    Job::cargo(root).args(test).env("WRITE_VECTORS", "1").run().map(|()| true)
+    for test in BROWSER_TESTS {
+        Job::cargo(root)
+            .args(["test", "--release", "--package", test.package, "--no-default-features"])
+            .args(["--test", test.target, "the_vectors"])
+            .env("WRITE_VECTORS", "1")
+            .run()?;
+    }
+    Ok(true)
 }

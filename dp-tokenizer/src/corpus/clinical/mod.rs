@@ -1,9 +1,8 @@
-//! Invented clinical notes, made from a seed: names, phone numbers, dates, drugs, and planted secrets.
+//! Invented clinical notes from a seed: names, phone numbers, dates, drugs, and planted secrets.
 //!
-//! Every person, number and address is invented. The notes stand in for private text in examples and tests: they hold
-//! what such text holds, including details that a model must not learn by heart. Some notes carry a *canary*, a
-//! sentence with a random secret; how well a trained model knows it, against secrets never planted, measures
-//! memorisation.
+//! Every person, number and address is invented. The notes replace private text in examples and tests, and contain the same
+//! kinds of details, which a model must not memorize. Some notes contain a *canary*, a sentence with a random secret. How well a
+//! trained model predicts it, compared with secrets that were never planted, measures memorization.
 
 mod note;
 mod vocabulary;
@@ -14,21 +13,21 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use super::Record;
 
-/// How often each planted secret occurs, one secret for each figure; larger corpora get them all.
+/// Occurrences of the planted secrets, one secret for each entry. Large corpora contain all.
 const REPETITIONS: [u64; 12] = [1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16];
 
-/// Index of the stream that chooses canaries, apart from those of notes.
+/// Index of the stream that chooses canaries; notes use others.
 const CANARY_STREAM: u32 = 1;
 const REFERENCE_STREAM: u32 = 2;
 
 /// A planted secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canary {
-    /// What precedes the secret, without a blank at its end.
+    /// The text before the secret, without a blank at its end.
     pub prefix: String,
     /// The secret, eight digits in two groups.
     pub secret: String,
-    /// In how many notes it occurs.
+    /// Number of notes that contain it.
     pub repetitions: u64,
 }
 
@@ -40,7 +39,7 @@ impl Canary {
     }
 }
 
-/// The secrets planted in a corpus of this size and seed. They take up at most a tenth of the notes.
+/// The secrets planted in a corpus of this size and seed, in at most a tenth of the notes.
 ///
 /// ```
 /// use dp_tokenizer::corpus::{Source, clinical, open};
@@ -67,7 +66,7 @@ pub fn canaries(records: u64, seed: u64) -> Vec<Canary> {
     out
 }
 
-/// `count` secrets of the same form that were never planted, to rank the planted ones against.
+/// `count` secrets of the same form that were never planted, for comparison with the planted ones.
 #[must_use]
 pub fn reference_secrets(count: usize, seed: u64) -> Vec<String> {
     let mut stream = TestRng::from_seed(seed).stream(Purpose::Data, u64::MAX, REFERENCE_STREAM);

@@ -1,11 +1,11 @@
-//! One note: a patient fixed by the user number, an encounter by the note number.
+//! One note. The user number determines the patient, the note number the encounter.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use super::vocabulary as v;
 use crate::corpus::Record;
 
-/// Index of the streams that make a patient, apart from those that make a note.
+/// Index of the streams of a patient; notes use others.
 const PATIENT_STREAM: u32 = 3;
 
 struct Patient {
@@ -46,7 +46,7 @@ impl Patient {
     }
 }
 
-/// Note number `index` of `records`, with `secret` as an extra sentence where it carries one.
+/// Note number `index` of `records`, with `secret` as an extra sentence if there is one.
 pub(super) fn write(rng: &TestRng, index: u64, records: u64, secret: Option<&str>) -> Record {
     let s = &mut rng.stream(Purpose::Data, index, 0);
     let patient = Patient::new(rng, s.below(records.div_ceil(3)));

@@ -1,4 +1,4 @@
-//! The words that notes are made of. All names are common ones put together at random.
+//! The words of the notes. All names are common names, combined at random.
 
 pub(super) const WOMEN: &[&str] = &[
     "Alice", "Amara", "Beatrice", "Carmen", "Chloe", "Dana", "Elena", "Fatima", "Grace", "Hannah", "Ines",

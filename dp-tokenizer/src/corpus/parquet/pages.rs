@@ -1,5 +1,5 @@
-//! Numbers in a parquet file for which the crate takes memory before it sees what they count. Damaged, they may be beyond
-//! all memory, and an allocation that fails ends the program; so they are checked first.
+//! Checks the counts in a parquet file for which the parquet crate allocates memory before it reads the data. In a damaged file
+//! they may exceed all memory, and a failed allocation ends the program.
 
 use std::fs::File;
 
@@ -16,7 +16,7 @@ fn damaged() -> ParquetError {
     ParquetError::General(super::DAMAGED.to_owned())
 }
 
-/// A file whose pages are checked as they come. Columns are flat: of no lists or groups.
+/// A file whose pages are checked while they are read. Columns are flat, without lists or groups.
 pub(super) struct Checked {
     pub(super) reader: SerializedFileReader<File>,
     /// Bytes of the file.
@@ -106,7 +106,7 @@ impl PageReader for Pages {
     }
 }
 
-/// Whether a page states no more values than it can hold; none where it ends too soon.
+/// Whether a page can hold the number of values that it states; `None` if it ends too soon.
 fn is_sound(page: &Page, is_optional: bool) -> Option<bool> {
     let (values, encoding, most) = match page {
         // A value takes a byte at least.
@@ -138,7 +138,7 @@ fn is_sound(page: &Page, is_optional: bool) -> Option<bool> {
     })
 }
 
-/// The head of a list of numbers as the format's "delta encoding" has it.
+/// The header of a list of numbers in the format's delta encoding.
 struct Deltas {
     block: u64,
     parts: u64,
@@ -175,7 +175,7 @@ impl Deltas {
     }
 }
 
-/// A number of seven bits a byte, the lowest first.
+/// A number in LEB128: seven bits per byte, low bits first.
 fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..70).step_by(7) {

@@ -4,7 +4,7 @@
 //! Let h = target − histogram, restricted to the items of one unit. The unit moves h to h − P(h), where P projects onto
 //! the vectors that have no negative entry and norm at most 1. This set is convex, so h ↦ h − P(h) never increases the
 //! distance of two points, and P(h) has norm at most 1. An additional unit therefore moves the histogram by at most 1 when
-//! its turn comes, and no later unit increases the difference. Two neighbouring corpora take their common units in the
+//! its turn comes, and no later unit increases the difference. Two neighboring corpora take their common units in the
 //! same order.
 //!
 //! Rounding: weights are multiples of 2⁻⁴⁰, so one turn may separate two histograms by another 2·√4096·2⁻⁴⁰ = 2⁻³³, and

@@ -1,4 +1,4 @@
-//! What every method must hold: neighbouring corpora give histograms at most the stated distance apart, and what a round
+//! What every method must hold: neighboring corpora give histograms at most the stated distance apart, and what a round
 //! passes over changes no unit's choice of items.
 //!
 //! 400 random pairs for each method, relation and state of the earlier rounds; `SENSITIVITY_PAIRS` sets another number.
@@ -112,7 +112,7 @@ fn histogram(units: &[Vec<u64>], weigh: Weigh, state: u64) -> BTreeMap<String, u
         .iter()
         .enumerate()
         .map(|(unit, words)| Ok(Piece { unit: unit as u64, text: words.iter().map(|&w| word(w)).collect() }));
-    let items = UnitItems::collect(pieces).unwrap();
+    let items = UnitItems::from_pieces(pieces).unwrap();
     let names = names(&items);
     let marked = |name: &String, bit: u64| state >> (name.bytes().map(u64::from).sum::<u64>() % 7) & 1 == bit;
     let selection = Selection {
@@ -150,7 +150,7 @@ fn pairs() -> u64 {
 }
 
 #[test]
-fn neighbouring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and_relation() {
+fn neighboring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and_relation() {
     let mut s = TestRng::from_seed(9).stream(Purpose::Data, 0, 0);
     for Case { name, lengths, weigh } in CASES {
         let (mut removed, mut replaced) = (0.0_f64, 0.0_f64);
@@ -175,8 +175,10 @@ fn neighbouring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and
 }
 
 fn units(texts: &[String]) -> UnitItems {
-    UnitItems::collect(texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() })))
-        .unwrap()
+    UnitItems::from_pieces(
+        texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() })),
+    )
+    .unwrap()
 }
 
 fn histogram_of_texts(
@@ -199,7 +201,7 @@ fn histogram_of_texts(
 
 #[test]
 fn the_histogram_moves_by_at_most_one_when_a_unit_is_removed() {
-    // About 10,000 random neighbouring pairs for each way to weigh; the sensitivity is compared in exact integers.
+    // About 10,000 random neighboring pairs for each way to weigh; the sensitivity is compared in exact integers.
     let mut s = TestRng::from_seed(9).stream(Purpose::Data, 0, 0);
     for _ in 0..30_000 {
         let texts: Vec<String> = (0..1 + s.below(6))

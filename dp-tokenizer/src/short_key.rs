@@ -1,12 +1,12 @@
-//! Short byte strings as integers: compared at once, hashed with one multiplication.
+//! Short byte strings as integers, which are compared at once and hashed with one multiplication.
 
-/// Longest string that fits: fifteen bytes, and their number in the sixteenth.
+/// Length of the longest string that fits: fifteen bytes, with their number in the sixteenth.
 pub(crate) const SHORT_BYTES: usize = 15;
 
-/// First byte of U+2581, and of much else.
+/// First byte of U+2581 and of other characters.
 pub(crate) const MARK: u8 = 0xE2;
 
-/// The `length` bytes at `from`, low ones first, and `length` in the highest byte: never 0 unless `length` is.
+/// The `length` bytes at `from`, low bytes first, and `length` in the highest byte. 0 only if `length` is 0.
 #[inline]
 pub(crate) fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
     let content = match bytes.get(from..from + 16) {
@@ -20,15 +20,15 @@ pub(crate) fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
     content | (length as u128) << 120
 }
 
-/// Length and key of the word that opens `text` and ends before the next space, if it is short and holds no byte
-/// [`MARK`], which may begin a mark that stands for a space.
+/// Length and key of the first word of `text`, up to the next space, if it is short and contains no byte [`MARK`], which may
+/// begin a mark that stands for a space.
 #[inline]
 pub(crate) fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
     const EACH: u128 = u128::from_le_bytes([1; 16]);
     let text = u128::from_le_bytes(*text);
-    // The lowest byte that is zero; those above it may seem so falsely.
+    // Finds the lowest zero byte; bytes above it may be false positives.
     let zero = |bytes: u128| bytes.wrapping_sub(EACH) & !bytes & (0x80 * EACH);
-    // A space that opens the word does not end it.
+    // A leading space belongs to the word.
     let spaces = zero((text ^ (u128::from(b' ') * EACH)) | 0xFF);
     let marks = zero(text ^ (u128::from(MARK) * EACH));
     let length = spaces.trailing_zeros() / 8;
@@ -38,7 +38,7 @@ pub(crate) fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
     Some((length as usize, text & ((1 << (8 * length)) - 1) | u128::from(length) << 120))
 }
 
-/// Where sixteen bytes would reach beyond the end: from the front and from the back, overlapping in the middle.
+/// For bytes near the end of the text: read from the front and from the back, overlapping in the middle.
 #[inline]
 fn near_the_end(bytes: &[u8]) -> u128 {
     let length = bytes.len();
@@ -53,7 +53,7 @@ fn near_the_end(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u128::from(byte))
 }
 
-/// Both halves multiplied and folded. Whoever chooses collisions slows down the counting of their own text, no more.
+/// Both halves, multiplied and folded. Chosen collisions only slow down the counting of that text.
 #[inline]
 pub(crate) fn short_hash(key: u128) -> u64 {
     let (low, high) = (key as u64 ^ 0x9E37_79B9_7F4A_7C15, (key >> 64) as u64 ^ 0xD6E8_FEB8_6659_FD93);

@@ -1,8 +1,8 @@
-//! Texts that remember which part of the original each of their bytes comes from.
+//! Normalized text with the span of the original that each byte comes from.
 //!
-//! The rules are those of Hugging Face tokenizers, so that offsets agree: a text is rewritten as characters with a change
-//! each. 0 replaces the next character; 1 adds one, which comes from where the one before it does; -n replaces the next and
-//! drops the n after it.
+//! The rules are those of `NormalizedString` in Hugging Face tokenizers, so that offsets agree. A text is rewritten as
+//! characters with a change each: 0 replaces the next character; 1 inserts one with the span of the previous character; -n
+//! replaces the next character and drops the n after it.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
 
-/// Bytes of the original, from and to.
+/// A range of bytes of the original.
 pub(crate) type Span = (usize, usize);
 
 /// A character and how it changes the text.
 pub(crate) type Change = (char, isize);
 
-/// A text whose bytes know their places in the original.
+/// A text with a span of the original for each byte.
 #[derive(Clone, Debug)]
-pub(crate) struct Aligned {
+pub(crate) struct AlignedText {
     pub(crate) text: String,
     /// For each byte of the text.
     pub(crate) spans: Vec<Span>,
-    /// Where in the original it starts.
+    /// Its start in the original.
     origin: usize,
 }
 
-impl Aligned {
-    /// Part of the original that starts there at `origin`.
+impl AlignedText {
+    /// A part of the original that starts at `origin`.
     pub(crate) fn new(text: &str, origin: usize) -> Self {
         let spans = text.char_indices().flat_map(|(at, c)| {
             let span = (origin + at, origin + at + c.len_utf8());
@@ -42,12 +42,12 @@ impl Aligned {
         Self { text, spans, origin }
     }
 
-    /// These bytes of the text.
+    /// A part of the text.
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         Self::from_spans(self.text[range.clone()].to_owned(), self.spans[range].to_vec())
     }
 
-    /// Where these bytes of the text come from.
+    /// The span of a part of the text.
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
         let start = self.spans.get(range.start).map_or(self.origin, |first| first.0);
         match self.spans.get(range) {
@@ -74,20 +74,20 @@ impl Aligned {
         (self.text, self.spans) = (text, spans);
     }
 
-    /// Each character by another.
+    /// Replaces each character by another.
     pub(crate) fn map(&mut self, map: impl Fn(char) -> char) {
         let changes: Vec<Change> = self.text.chars().map(|c| (map(c), 0)).collect();
         self.change(changes, 0);
     }
 
-    /// Each character by those that `write` adds for it.
+    /// Replaces each character by those that `write` appends for it.
     pub(crate) fn expand(&mut self, mut write: impl FnMut(char, &mut Vec<Change>)) {
         let mut changes = Vec::with_capacity(self.text.len());
         self.text.chars().for_each(|c| write(c, &mut changes));
         self.change(changes, 0);
     }
 
-    /// Only the characters to `keep`.
+    /// Keeps only the characters for which `keep` holds.
     pub(crate) fn filter(&mut self, keep: impl Fn(char) -> bool) {
         let (mut changes, mut skipped): (Vec<Change>, usize) = (Vec::new(), 0);
         for c in self.text.chars() {
@@ -100,12 +100,12 @@ impl Aligned {
         self.change(changes, skipped);
     }
 
-    /// Lower case, character by character.
+    /// Converts to lower case, character by character.
     pub(crate) fn lowercase(&mut self) {
         self.expand(|c, out| out.extend(c.to_lowercase().zip([0, 1, 1])));
     }
 
-    /// `mark` before the text, as if it stood where the first character does.
+    /// Inserts `mark` before the text, with the span of the first character.
     pub(crate) fn prepend(&mut self, mark: char) {
         if let Some(first) = self.spans.first().copied() {
             self.text.insert(0, mark);
@@ -113,7 +113,7 @@ impl Aligned {
         }
     }
 
-    /// Unicode normalisation: with compatibility forms or without, composed or not.
+    /// Unicode normalization, with or without compatibility forms, composed or decomposed.
     pub(crate) fn unicode(&mut self, is_compatible: bool, is_composed: bool) {
         if self.text.is_ascii() {
             return;
@@ -137,12 +137,12 @@ impl Aligned {
     }
 }
 
-/// Marks in the order of their classes, those of one class as they stand.
+/// Sorts marks by combining class; the order within a class stays.
 fn order(marks: &mut [Change]) {
     marks.sort_by_key(|mark| canonical_combining_class(mark.0));
 }
 
-/// Composes decomposed characters; what goes into another is dropped after it.
+/// Composes decomposed characters; a character that is composed into another is dropped.
 fn composed(changes: Vec<Change>) -> Vec<Change> {
     let mut out = Vec::with_capacity(changes.len());
     let mut waiting: Vec<Change> = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
                 (true, false, text.nfkd().collect()),
             ];
             for (is_compatible, is_composed, form) in forms {
-                let mut aligned = Aligned::new(&text, 7);
+                let mut aligned = AlignedText::new(&text, 7);
                 aligned.unicode(is_compatible, is_composed);
                 prop_assert_eq!(&aligned.text, &form);
                 prop_assert_eq!(aligned.spans.len(), form.len());
@@ -202,12 +202,12 @@ mod tests {
 
     #[test]
     fn changes_keep_places() {
-        let mut text = Aligned::new("\u{1}Ae\u{301}ﬁ", 10);
+        let mut text = AlignedText::new("\u{1}Ae\u{301}ﬁ", 10);
         text.filter(|c| c != '\u{1}');
         text.unicode(true, true);
         text.lowercase();
         assert_eq!(text.text, "aéfi");
-        // The accent is dropped after its letter, so the letter alone is named: as tokenizers has it.
+        // The accent is dropped after its letter, so the span is that of the letter alone, as in tokenizers.
         assert_eq!(text.spans, [(11, 12), (12, 13), (12, 13), (15, 18), (15, 18)]);
         text.prepend('▁');
         assert_eq!((text.span(0..3), text.span(0..4), text.span(3..8)), ((11, 12), (11, 12), (11, 18)));

@@ -1,4 +1,4 @@
-//! Bytes laid aside: in memory while there is room, then in a temporary file that nobody else can open.
+//! Buffers that move from memory to a temporary file when memory runs out. No other process can open the file.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,21 +10,21 @@ use crate::unit::UnitError;
 /// Bytes written at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Room on disk for what exceeds the memory. It holds private text.
+/// A temporary file for data that exceeds the memory. It contains private text.
 ///
-/// The file has no name and mode 0600: the system frees it when the process ends, however it ends.
+/// The file has no name and mode 0600. The system frees it when the process ends, for whatever reason.
 #[derive(Debug)]
-pub(super) struct Spill {
+pub(super) struct SpillFile {
     folder: PathBuf,
     file: Mutex<Option<(File, u64)>>,
 }
 
-impl Spill {
+impl SpillFile {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder: folder.unwrap_or_else(default_folder), file: Mutex::new(None) }
     }
 
-    /// Appends bytes and says where they lie.
+    /// Appends bytes and returns their offset.
     fn store(&self, bytes: &[u8]) -> Result<u64, UnitError> {
         let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, end) = match &mut *guard {
@@ -65,7 +65,7 @@ fn default_folder() -> PathBuf {
 
 #[cfg(not(target_arch = "wasm32"))]
 fn unnamed_file(folder: &std::path::Path) -> std::io::Result<File> {
-    // Unlike a file that never had a name, one that had is made for its owner alone; here it loses the name at once.
+    // A named temporary file has mode 0600, unlike one created without a name. `into_file` removes the name at once.
     tempfile::NamedTempFile::new_in(folder).map(tempfile::NamedTempFile::into_file)
 }
 
@@ -74,14 +74,14 @@ fn unnamed_file(_: &std::path::Path) -> std::io::Result<File> {
     Err(std::io::Error::other("a page has no temporary files"))
 }
 
-/// What was read back is not what was written.
+/// The data read back differ from those written.
 pub(super) fn damaged() -> UnitError {
-    UnitError::Spill { folder: PathBuf::new(), reason: "what was laid aside came back damaged".to_owned() }
+    UnitError::Spill { folder: PathBuf::new(), reason: "data read back are damaged".to_owned() }
 }
 
-/// A list of bytes, written once from front to back and then read any number of times.
+/// A list of bytes that is written once from front to back, and then read any number of times.
 #[derive(Debug)]
-pub(super) struct Tape {
+pub(super) struct SpillBuffer {
     chunks: Vec<Chunk>,
     open: Vec<u8>,
     chunk_bytes: usize,
@@ -95,14 +95,14 @@ enum Chunk {
     Stored { at: u64, length: usize },
 }
 
-impl Default for Tape {
+impl Default for SpillBuffer {
     fn default() -> Self {
         Self::of_chunks(CHUNK_BYTES)
     }
 }
 
-impl Tape {
-    /// A tape that is written in chunks of this many bytes.
+impl SpillBuffer {
+    /// A buffer with chunks of this many bytes.
     pub(super) fn of_chunks(chunk_bytes: usize) -> Self {
         let chunk_bytes = chunk_bytes.clamp(1 << 10, CHUNK_BYTES);
         Self { chunks: Vec::new(), open: Vec::new(), chunk_bytes, held: 0, length: 0 }
@@ -125,13 +125,13 @@ impl Tape {
         self.held + self.open.capacity()
     }
 
-    /// Bytes in all.
+    /// Bytes in memory and on disk.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Moves what is in memory to disk.
-    pub(super) fn store(&mut self, spill: &Spill) -> Result<(), UnitError> {
+    /// Moves the data in memory to disk.
+    pub(super) fn store(&mut self, spill: &SpillFile) -> Result<(), UnitError> {
         if !self.open.is_empty() {
             self.chunks.push(Chunk::Held(std::mem::take(&mut self.open)));
         }
@@ -144,18 +144,18 @@ impl Tape {
         Ok(())
     }
 
-    /// Reads from the front, with a buffer of at most `buffer` bytes for what is on disk.
-    pub(super) fn reader<'a>(&'a self, spill: &'a Spill, buffer: usize) -> TapeReader<'a> {
+    /// Reads from the front, with at most `buffer` bytes of memory for data on disk.
+    pub(super) fn reader<'a>(&'a self, spill: &'a SpillFile, buffer: usize) -> SpillReader<'a> {
         let buffer_bytes = buffer.clamp(1 << 10, CHUNK_BYTES);
-        TapeReader { tape: self, spill, chunk: 0, offset: 0, loaded: Vec::new(), at: 0, buffer_bytes }
+        SpillReader { buffer: self, spill, chunk: 0, offset: 0, loaded: Vec::new(), at: 0, buffer_bytes }
     }
 }
 
-/// Reads a tape from front to back.
-pub(super) struct TapeReader<'a> {
-    tape: &'a Tape,
-    spill: &'a Spill,
-    /// Chunk and place in it of what is to be loaded next; for a held chunk, of what is to be read next.
+/// Reads a buffer from front to back.
+pub(super) struct SpillReader<'a> {
+    buffer: &'a SpillBuffer,
+    spill: &'a SpillFile,
+    /// Chunk, and offset in it, of the data to load next; for a chunk in memory, of the data to read next.
     chunk: usize,
     offset: usize,
     loaded: Vec<u8>,
@@ -163,11 +163,11 @@ pub(super) struct TapeReader<'a> {
     buffer_bytes: usize,
 }
 
-impl TapeReader<'_> {
-    /// What can be read without moving on; empty at the end.
+impl SpillReader<'_> {
+    /// The data available at once; empty at the end.
     fn available(&mut self) -> Result<&[u8], UnitError> {
         while self.at == self.loaded.len() {
-            match self.tape.chunks.get(self.chunk) {
+            match self.buffer.chunks.get(self.chunk) {
                 Some(Chunk::Held(bytes)) if self.offset < bytes.len() => return Ok(&bytes[self.offset..]),
                 Some(&Chunk::Stored { at, length }) if self.offset < length => {
                     let size = self.buffer_bytes.min(length - self.offset);
@@ -177,7 +177,7 @@ impl TapeReader<'_> {
                     self.at = 0;
                 }
                 Some(_) => (self.chunk, self.offset) = (self.chunk + 1, 0),
-                None => return Ok(self.tape.open.get(self.offset..).unwrap_or(&[])),
+                None => return Ok(self.buffer.open.get(self.offset..).unwrap_or(&[])),
             }
         }
         Ok(&self.loaded[self.at..])
@@ -187,7 +187,7 @@ impl TapeReader<'_> {
         if self.at < self.loaded.len() { self.at += count } else { self.offset += count }
     }
 
-    /// The next byte; none at the end.
+    /// The next byte; `None` at the end.
     fn byte(&mut self) -> Result<Option<u8>, UnitError> {
         let byte = self.available()?.first().copied();
         self.consume(usize::from(byte.is_some()));
@@ -213,9 +213,9 @@ impl TapeReader<'_> {
         Ok(())
     }
 
-    /// The next number; none at the end of the tape.
+    /// The next number; `None` at the end.
     pub(super) fn number(&mut self) -> Result<Option<u64>, UnitError> {
-        // Nearly always the whole number lies in what is loaded.
+        // Nearly always the whole number is loaded.
         if let Some((value, length)) = read_number(self.available()?) {
             self.consume(length);
             return Ok(Some(value));
@@ -231,7 +231,7 @@ impl TapeReader<'_> {
         Err(damaged())
     }
 
-    /// A number that has to be there.
+    /// The next number, or an error at the end.
     pub(super) fn expect(&mut self) -> Result<u64, UnitError> {
         self.number()?.ok_or_else(damaged)
     }
@@ -248,7 +248,7 @@ fn read_number(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Appends a number, seven bits a byte, low ones first.
+/// Appends a number in LEB128: seven bits per byte, low bits first.
 #[inline]
 pub(super) fn push_number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -268,23 +268,23 @@ mod tests {
         fn what_was_written_is_read_back_from_memory_and_from_disk(
             numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 0..2000),
             stored_after in 0_usize..2000,
-            buffer in 1_usize..5000,
+            read_bytes in 1_usize..5000,
         ) {
             let numbers: Vec<u64> = numbers.into_iter().map(|(n, shift)| n >> shift).collect();
-            let spill = Spill::new(None);
-            let mut tape = Tape::of_chunks(1 << 10);
+            let spill = SpillFile::new(None);
+            let mut buffer = SpillBuffer::of_chunks(1 << 10);
             let mut bytes = Vec::new();
             for (place, &n) in numbers.iter().enumerate() {
                 bytes.clear();
                 push_number(&mut bytes, n);
-                tape.push(&bytes);
+                buffer.push(&bytes);
                 if place == stored_after {
-                    tape.store(&spill).unwrap();
-                    prop_assert!(tape.held() == 0);
+                    buffer.store(&spill).unwrap();
+                    prop_assert!(buffer.held() == 0);
                 }
             }
             for _ in 0..2 {
-                let mut reader = tape.reader(&spill, buffer);
+                let mut reader = buffer.reader(&spill, read_bytes);
                 for &n in &numbers {
                     prop_assert_eq!(reader.expect().unwrap(), n);
                 }
@@ -298,7 +298,7 @@ mod tests {
     fn the_file_has_no_name_and_is_open_to_its_owner_alone() {
         use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().unwrap();
-        let spill = Spill::new(Some(folder.path().to_owned()));
+        let spill = SpillFile::new(Some(folder.path().to_owned()));
         spill.store(b"private").unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let guard = spill.file.lock().unwrap();
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_refused_by_name() {
-        let spill = Spill::new(Some(PathBuf::from("no-such-folder")));
+        let spill = SpillFile::new(Some(PathBuf::from("no-such-folder")));
         let error = spill.store(b"x").unwrap_err().to_string();
         assert!(error.contains("no-such-folder"), "{error}");
     }

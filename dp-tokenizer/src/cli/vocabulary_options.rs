@@ -1,14 +1,15 @@
-//! What a vocabulary is made of beside learnt pieces: which choices go with which model.
+//! Which options of a vocabulary go with which model.
 
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::normalize::{Charsmap, Normalizer};
 
-use super::arguments::{Model, NormalizerName, Shape, Train};
+use super::arguments::{Model, NormalizerName, Train, VocabularyOptions};
 use super::failure::refuse;
 
-/// Refuses what the model would ignore.
+/// Refuses options that the model would ignore.
 pub(super) fn check(arguments: &Train) -> anyhow::Result<()> {
-    let Shape { symbols, sentinels, character_coverage, normalizer, normalizer_of, cased } = &arguments.shape;
+    let VocabularyOptions { symbols, sentinels, character_coverage, normalizer, normalizer_of, cased } =
+        &arguments.options;
     let model = arguments.model;
     let is_unigram = matches!(model, Model::Unigram);
     let normalized = *normalizer != NormalizerName::None || normalizer_of.is_some();
@@ -26,7 +27,7 @@ pub(super) fn check(arguments: &Train) -> anyhow::Result<()> {
             "unigram and char",
             is_unigram || matches!(model, Model::Char),
         ),
-        (normalized, "a normaliser", "unigram (wordpiece has --cased)", is_unigram),
+        (normalized, "a normalizer", "unigram (wordpiece has --cased)", is_unigram),
         (*cased, "--cased", "wordpiece", matches!(model, Model::Wordpiece)),
     ];
     if let Some((_, what, models, _)) = asked.into_iter().find(|(asked, _, _, fits)| *asked && !fits) {
@@ -41,9 +42,9 @@ pub(super) fn check(arguments: &Train) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The normaliser that was asked for.
-pub(super) fn normalizer(shape: &Shape) -> anyhow::Result<Option<Normalizer>> {
-    if let Some(path) = &shape.normalizer_of {
+/// The requested normalizer.
+pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<Normalizer>> {
+    if let Some(path) = &options.normalizer_of {
         let refused = |error: &dyn std::fmt::Display| refuse(format!("{}: {error}", path.display()));
         let bytes = std::fs::read(path).map_err(|error| refused(&error))?;
         let model = SentencePieceModel::from_bytes(&bytes).map_err(|error| refused(&error))?;
@@ -51,7 +52,7 @@ pub(super) fn normalizer(shape: &Shape) -> anyhow::Result<Option<Normalizer>> {
             Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).map_err(|error| refused(&error))?;
         return Ok(Some(Normalizer::Precompiled(map)));
     }
-    Ok(match shape.normalizer {
+    Ok(match options.normalizer {
         NormalizerName::None => None,
         NormalizerName::Nfc => Some(Normalizer::Nfc),
         NormalizerName::Nfkc => Some(Normalizer::Nfkc),

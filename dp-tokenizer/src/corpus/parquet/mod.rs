@@ -1,4 +1,4 @@
-//! Rows of a parquet file as JSON lines, so that whatever reads lines reads them.
+//! Rows of a parquet file as JSON lines, for all code that reads lines.
 
 use std::fs::File;
 use std::io::{Error, Read};
@@ -18,7 +18,7 @@ use super::{BadUtf8, Files};
 
 mod pages;
 
-/// The rows of the file at `path`, of which only the columns of text and user are read.
+/// The rows of the file at `path`. Only the columns of text and user are read.
 pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let size = file.metadata().map_err(|error| error.to_string())?.len();
@@ -57,7 +57,7 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
 
 const DAMAGED: &str = "the parquet file is damaged";
 
-/// What `work` answers, or none where it panics: the crate does on some damaged files.
+/// The result of `work`, or `None` if it panics, as the parquet crate does on some damaged files.
 fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
@@ -83,7 +83,7 @@ impl Read for Lines {
             self.line = self.json(&row)?;
             self.taken = 0;
             let shown = |rows: u64| (rows as f64 * self.shown_per_row) as u64;
-            self.files.meter.add(shown(self.done + 1) - shown(self.done));
+            self.files.progress.add(shown(self.done + 1) - shown(self.done));
             self.done += 1;
         }
         let count = out.len().min(self.line.len() - self.taken);

@@ -1,0 +1,180 @@
+//! Encoding of many texts in a row, with a cache of words.
+
+use std::borrow::Cow;
+
+use super::{BLANK, Stage, Tokenizer};
+use crate::encode::{Model, SentencePiece, WordCache};
+use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, PrependScheme};
+use crate::short_key::{MARK, SHORT_BYTES, short_key, short_word};
+
+/// A tokenizer with a cache of words; see [`Tokenizer::encoder`].
+pub struct Encoder<'a> {
+    pub(crate) tokenizer: &'a Tokenizer,
+    cache: WordCache,
+    word: String,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
+        Self { tokenizer, cache: WordCache::default(), word: String::new() }
+    }
+}
+
+impl Encoder<'_> {
+    /// The ids of `text`.
+    pub fn encode(&mut self, text: &str) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(text.len() / 3);
+        let mut rest = text;
+        while let Some((start, end, id)) = self.tokenizer.special.find(rest) {
+            self.encode_plain(&rest[..start], rest.len() == text.len(), &mut ids);
+            ids.push(id);
+            rest = &rest[end..];
+        }
+        self.encode_plain(rest, rest.len() == text.len(), &mut ids);
+        ids
+    }
+
+    /// Text without special tokens, through all stages.
+    fn encode_plain(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        let Tokenizer { normalizer, pre_tokenizer, model, .. } = self.tokenizer;
+        let normal = match normalizer {
+            Stage::Identity => Cow::Borrowed(text),
+            Stage::Normalizer(normalizer) => normalizer.normalize(text),
+            Stage::SentencePiece(normalizer) => Cow::Owned(normalizer.normalize(text)),
+        };
+        match pre_tokenizer {
+            Some(PreTokenizer::Metaspace(Metaspace {
+                replacement: BLANK,
+                prepend_scheme: PrependScheme::Never,
+                split: true,
+            })) => self.encode_blanks(&normal, ids),
+            Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => self.encode_split(&normal, is_first, ids),
+            Some(words) => words.each_word(&normal, is_first, &mut |word| {
+                self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
+            }),
+            None => match model {
+                Model::SentencePiece(model) if model.cuts_at_blanks() => {
+                    self.encode_summed(model, &normal, ids)
+                }
+                _ => model.encode(&normal, ids),
+            },
+        }
+    }
+
+    /// Word by word, each with the score sum of the words before it. Most words do not depend on it and are cached.
+    fn encode_summed(&mut self, model: &SentencePiece, text: &str, ids: &mut Vec<u32>) {
+        let bytes = text.as_bytes();
+        let (first, mut from, mut sum) = (ids.len(), 0, 0.0);
+        while from < bytes.len() {
+            let (end, start) = (next_mark(text, from + 1), ids.len());
+            let mut is_known = false;
+            if end - from <= SHORT_BYTES && model.is_far_from_reset(sum) {
+                let key = short_key(bytes, from, end - from);
+                is_known = self.cache.recall(key, ids);
+                if !is_known && model.sure_pieces(&text[from..end], ids) {
+                    self.cache.remember(key, &ids[start..]);
+                    is_known = true;
+                }
+            }
+            sum = match is_known {
+                true => model.add(sum, &ids[start..]),
+                false => model.encode_after(sum, &text[from..end], first, ids),
+            };
+            from = end;
+        }
+    }
+
+    /// Metaspace without prepending: splits before each blank or literal `▁`, without a copy of the text.
+    fn encode_blanks(&mut self, text: &str, ids: &mut Vec<u32>) {
+        let bytes = text.as_bytes();
+        let mut from = 0;
+        while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
+            // Most words are short and cached.
+            let word = rest.first_chunk().and_then(short_word);
+            from = match word.filter(|(_, key)| self.cache.recall(*key, ids)) {
+                Some((length, _)) => from + length,
+                None => self.encode_word(text, from, ids),
+            };
+        }
+    }
+
+    /// Words between blanks, each with a mark before it, without a copy of cached ones.
+    fn encode_split(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        let Self { cache, word, tokenizer } = self;
+        if text.as_bytes().contains(&MARK) {
+            let words = PreTokenizer::Sequence(OF_T5.to_vec());
+            return words.each_word(text, is_first, &mut |word| {
+                cache.extend(word.as_bytes(), ids, |out| tokenizer.model.encode(word, out));
+            });
+        }
+        for part in text.split_whitespace() {
+            let encode = |out: &mut Vec<u32>| {
+                word.clear();
+                word.push(BLANK);
+                word.push_str(part);
+                tokenizer.model.encode(word, out);
+            };
+            if part.len() <= SHORT_BYTES {
+                let from = part.as_ptr() as usize - text.as_ptr() as usize;
+                cache.extend_short(text.as_bytes(), from, part.len(), ids, encode);
+            } else {
+                cache.extend(part.as_bytes(), ids, encode);
+            }
+        }
+    }
+
+    /// Encodes the word that starts at `from` and returns its end.
+    fn encode_word(&mut self, text: &str, from: usize, ids: &mut Vec<u32>) -> usize {
+        let bytes = text.as_bytes();
+        let Self { cache, word, tokenizer } = self;
+        let opens_with_mark = bytes[from] == MARK && text[from..].starts_with(BLANK);
+        let skip = if opens_with_mark { BLANK.len_utf8() } else { 1 };
+        let end = next_blank(text, from + skip);
+        let body = match bytes[from] {
+            b' ' => Some(from + 1),
+            _ if opens_with_mark => Some(from + skip),
+            _ => None,
+        };
+        let mut encode = |out: &mut Vec<u32>| match body {
+            Some(body) => {
+                word.clear();
+                word.push(BLANK);
+                word.push_str(&text[body..end]);
+                tokenizer.model.encode(word, out);
+            }
+            None => tokenizer.model.encode(&text[from..end], out),
+        };
+        if end - from <= SHORT_BYTES {
+            cache.extend_short(bytes, from, end - from, ids, encode);
+        } else if bytes[from] == b' ' || !opens_with_mark {
+            cache.extend(&bytes[from..end], ids, encode);
+        } else {
+            encode(ids);
+        }
+        end
+    }
+}
+
+/// The position of the next `▁` from `at` on.
+fn next_mark(text: &str, mut at: usize) -> usize {
+    while let Some(found) = memchr::memchr(MARK, &text.as_bytes()[at..]) {
+        at += found;
+        if text[at..].starts_with(BLANK) {
+            return at;
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// The position of the next blank or literal `▁` from `at` on.
+fn next_blank(text: &str, mut at: usize) -> usize {
+    while let Some(found) = memchr::memchr2(b' ', MARK, &text.as_bytes()[at..]) {
+        at += found;
+        if text[at..].starts_with([BLANK, ' ']) {
+            return at;
+        }
+        at += 1;
+    }
+    text.len()
+}

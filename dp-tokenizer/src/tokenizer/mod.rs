@@ -1,0 +1,222 @@
+//! The tokenizer: text to ids and back.
+
+mod encoder;
+mod special_tokens;
+
+use crate::decode::Decoder;
+use crate::encode::{Model, SentencePiece, Unigram, byte_token};
+use crate::format::FormatError;
+use crate::format::sentencepiece::SentencePieceModel;
+use crate::normalize::{Normalizer, SentencePieceNormalizer};
+use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
+
+pub use encoder::Encoder;
+pub(crate) use special_tokens::SpecialTokens;
+
+/// Stands for a blank inside tokens, as in SentencePiece.
+pub(crate) const BLANK: char = '\u{2581}';
+
+/// The token that pads short sequences.
+pub const PAD: &str = "<pad>";
+/// The token that ends a text.
+pub const EOS: &str = "</s>";
+/// The token for characters outside the vocabulary.
+pub const UNK: &str = "<unk>";
+
+/// Texts of a batch that a thread encodes at a time.
+const TEXTS_AT_ONCE: usize = 64;
+
+/// Text to token ids and back.
+///
+/// Blanks become `▁`, text is cut before each `▁`, and each part is segmented by the model. With byte fallback,
+/// decoding gives back the text that was encoded, except that a literal `▁` comes back as a blank.
+///
+/// ```
+/// use dp_tokenizer::train::{UnigramConfig, unigram};
+/// let words = [("▁the".to_owned(), 50.0), ("▁then".to_owned(), 9.0)];
+/// let tokenizer = unigram(&words, &UnigramConfig { vocab_size: 400, ..Default::default() })?.tokenizer;
+/// let ids = tokenizer.encode("then the café");
+/// assert_eq!(tokenizer.decode(&ids), "then the café");
+/// # Ok::<(), dp_tokenizer::train::TrainError>(())
+/// ```
+pub struct Tokenizer {
+    pub(crate) normalizer: Stage,
+    pub(crate) pre_tokenizer: Option<PreTokenizer>,
+    pub(crate) model: Model,
+    pub(crate) decoder: Decoder,
+    pub(crate) special: SpecialTokens,
+    /// What a `tokenizer.json` adds at both ends of a text. It is kept for writing only: `encode` adds nothing.
+    pub(crate) post_processor: serde_json::Value,
+    byte_of: Vec<Option<u8>>,
+}
+
+/// The normalization of a text.
+pub(crate) enum Stage {
+    /// Nothing.
+    Identity,
+    /// That of a `tokenizer.json`.
+    Normalizer(Normalizer),
+    /// That of a `.model`.
+    SentencePiece(Box<SentencePieceNormalizer>),
+}
+
+impl Tokenizer {
+    /// The pipeline of vocabularies trained here: no normalizer, and blanks that open words.
+    pub(crate) fn new(model: Unigram, special: SpecialTokens) -> Self {
+        let blanks = Metaspace { prepend_scheme: PrependScheme::Never, ..Metaspace::default() };
+        let mut tokenizer = Self::of_model(Model::Unigram(model));
+        tokenizer.pre_tokenizer = Some(PreTokenizer::Metaspace(blanks));
+        tokenizer.special = special;
+        tokenizer
+    }
+
+    /// A model alone, without the other stages.
+    pub(crate) fn of_model(model: Model) -> Self {
+        let mut byte_of = vec![None; model.len()];
+        if model.falls_back_to_bytes() {
+            for byte in 0..=255 {
+                if let Some(id) = model.id(&byte_token(byte)) {
+                    byte_of[id as usize] = Some(byte);
+                }
+            }
+        }
+        Self {
+            normalizer: Stage::Identity,
+            pre_tokenizer: None,
+            model,
+            decoder: Decoder::Metaspace { drop_first_space: false },
+            special: SpecialTokens::new(Vec::new()),
+            post_processor: serde_json::Value::Null,
+            byte_of,
+        }
+    }
+
+    /// This tokenizer with more special tokens, as training objectives need them. New tokens get the ids after the last
+    /// one; tokens of the vocabulary keep theirs.
+    ///
+    /// ```
+    /// use dp_tokenizer::train::{UnigramConfig, unigram};
+    /// let words = [("▁a".to_owned(), 1.0)];
+    /// let tokenizer = unigram(&words, &UnigramConfig { vocab_size: 400, ..Default::default() })?.tokenizer;
+    /// let (size, plain) = (tokenizer.vocab_size() as u32, tokenizer.encode(" [MASK]"));
+    /// let tokenizer = tokenizer.with_special_tokens(&["[CLS]", "[MASK]"]);
+    /// assert_eq!(tokenizer.id("[MASK]"), Some(size + 1));
+    /// assert_eq!(tokenizer.encode("[MASK]"), [size + 1]);
+    /// assert!(plain.len() > 1);
+    /// # Ok::<(), dp_tokenizer::train::TrainError>(())
+    /// ```
+    #[must_use]
+    pub fn with_special_tokens(mut self, names: &[impl AsRef<str>]) -> Self {
+        let mut tokens = std::mem::take(&mut self.special.tokens);
+        for name in names.iter().map(AsRef::as_ref) {
+            if !tokens.iter().any(|token| token.1 == name) {
+                let after = tokens.iter().map(|token| token.0 as usize + 1).max().unwrap_or(0);
+                let next = self.model.len().max(after) as u32;
+                tokens.push((self.model.id(name).unwrap_or(next), name.to_owned()));
+            }
+        }
+        self.special = SpecialTokens::new(tokens);
+        self
+    }
+
+    /// The tokenizer of a SentencePiece `.model`, with the same ids.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn from_sentencepiece(file: &SentencePieceModel) -> Result<Self, FormatError> {
+        let normalizer = SentencePieceNormalizer::new(file)?;
+        let drop_first_space = file.normalizer.add_dummy_prefix && !file.treat_whitespace_as_suffix;
+        let mut tokenizer = Self::of_model(Model::SentencePiece(Box::new(SentencePiece::new(file.clone())?)));
+        tokenizer.normalizer = Stage::SentencePiece(Box::new(normalizer));
+        tokenizer.decoder = Decoder::Metaspace { drop_first_space };
+        Ok(tokenizer)
+    }
+
+    /// The ids of `text`. No token is added at either end.
+    #[must_use]
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        self.encoder().encode(text)
+    }
+
+    /// The ids of many texts, in the same order, computed on several threads.
+    ///
+    /// ```
+    /// # use dp_tokenizer::train::{UnigramConfig, unigram};
+    /// # let words = [("▁the".to_owned(), 50.0), ("▁then".to_owned(), 9.0)];
+    /// # let tokenizer = unigram(&words, &UnigramConfig { vocab_size: 400, ..Default::default() })?.tokenizer;
+    /// let ids = tokenizer.encode_batch(&["then the café", "the"], 2);
+    /// assert_eq!(ids, [tokenizer.encode("then the café"), tokenizer.encode("the")]);
+    /// # Ok::<(), dp_tokenizer::train::TrainError>(())
+    /// ```
+    #[must_use]
+    pub fn encode_batch<S: AsRef<str> + Sync>(&self, texts: &[S], threads: usize) -> Vec<Vec<u32>> {
+        crate::encode::batch(texts, TEXTS_AT_ONCE, threads, || {
+            let mut encoder = self.encoder();
+            move |text: &S| encoder.encode(text.as_ref())
+        })
+    }
+
+    /// An encoder with a word cache, for many texts in a row on one thread.
+    #[must_use]
+    pub fn encoder(&self) -> Encoder<'_> {
+        Encoder::new(self)
+    }
+
+    /// The text of `ids`. Special tokens appear by name, ids outside the vocabulary are skipped, and bytes that form no
+    /// character appear as U+FFFD.
+    #[must_use]
+    pub fn decode(&self, ids: &[u32]) -> String {
+        self.decoder.decode(ids, &self.model, &self.byte_of, |id| self.special.name(id))
+    }
+
+    /// Number of tokens; all ids are below it.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        let added = self.special.tokens.iter().map(|t| t.0 as usize + 1).max();
+        self.model.len().max(added.unwrap_or(0))
+    }
+
+    /// The token with this id, as written in the vocabulary.
+    #[must_use]
+    pub fn token(&self, id: u32) -> Option<&str> {
+        self.model.token(id).or_else(|| self.special.name(id))
+    }
+
+    /// The id of a token written as in the vocabulary.
+    #[must_use]
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.model.id(token).or_else(|| self.special.id(token))
+    }
+
+    /// The id of `<pad>`, or of `[PAD]` in BERT.
+    #[must_use]
+    pub fn pad_id(&self) -> Option<u32> {
+        self.role(&[PAD, "[PAD]"])
+    }
+
+    /// The id of the token that ends a text: `</s>`, `[SEP]` in BERT, `<|endoftext|>` in GPT-2.
+    #[must_use]
+    pub fn eos_id(&self) -> Option<u32> {
+        self.role(&[EOS, "[SEP]", "<|endoftext|>"])
+    }
+
+    fn role(&self, names: &[&str]) -> Option<u32> {
+        names.iter().find_map(|name| match &self.model {
+            // A `.model` never finds its control symbols in text, so they are not among the special tokens.
+            Model::SentencePiece(model) => model.id(name),
+            _ => self.special.id(name),
+        })
+    }
+
+    /// The id of the token that starts a text: `[CLS]` in BERT, else that of [`Self::eos_id`].
+    #[must_use]
+    pub fn bos_id(&self) -> Option<u32> {
+        self.role(&["[CLS]"]).or_else(|| self.eos_id())
+    }
+
+    /// The id of `<unk>`.
+    #[must_use]
+    pub fn unk_id(&self) -> Option<u32> {
+        self.model.unk_id()
+    }
+}
