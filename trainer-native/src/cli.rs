@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::audit::{self, Settings};
-use crate::generate::{self, Sampling};
+use crate::infer::{Sampling, evaluate, generate};
 use crate::run::{self, Request};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
@@ -242,10 +242,10 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         }
         Some(Command::Devices) => print(&device::listing()),
         Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
-            print(&generate::generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
+            print(&generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
         }
         Some(Command::Eval { run, text, device, json }) => {
-            let figures = generate::evaluate(&run, device.into(), &text)?;
+            let figures = evaluate(&run, device.into(), &text)?;
             print_result(&figures, &figures.to_string(), json)
         }
     }

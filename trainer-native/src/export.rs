@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plan::Family;
 
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::store::certificate::{self, Certificate};
 use crate::store::files;
 use crate::summary::read_evaluation;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use accountant::Bounds;
 use serde::Serialize;
 
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::store::certificate::Certificate;
 use crate::store::files;
 

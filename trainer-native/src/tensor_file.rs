@@ -1,10 +1,13 @@
 //! Tensors on the host and the safetensors files that hold them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use thiserror::Error;
 
+use crate::nn::{Kernels, ParamSpec};
+use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 use crate::{RunError, durable};
 
 /// A tensor on the host under its name in a file.
@@ -16,6 +19,73 @@ pub struct NamedTensor {
     pub shape: Vec<usize>,
     /// Values in row-major order.
     pub data: Vec<f32>,
+}
+
+/// The parameters of a model on the host.
+pub(crate) fn named_tensors<B: Kernels>(specs: &[ParamSpec], values: &[Tensor<B, 1>]) -> Vec<NamedTensor> {
+    let named = |(spec, value): (&ParamSpec, &Tensor<B, 1>)| NamedTensor {
+        name: spec.name.clone(),
+        shape: spec.shape.clone(),
+        data: to_host(value.clone()),
+    };
+    specs.iter().zip(values).map(named).collect()
+}
+
+/// A tensor that does not fit the model.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("tensor \"{name}\" {problem}")]
+pub struct TensorError {
+    /// Name of the tensor.
+    pub name: String,
+    /// The problem.
+    pub problem: &'static str,
+}
+
+/// Tensors of a file by name. Each is taken once, and all must be taken.
+pub(crate) struct TensorMap(BTreeMap<String, NamedTensor>);
+
+impl TensorMap {
+    pub fn new(list: Vec<NamedTensor>) -> Result<Self, TensorError> {
+        let mut tensors = BTreeMap::new();
+        for tensor in list {
+            let name = tensor.name.clone();
+            if tensors.insert(name.clone(), tensor).is_some() {
+                return Err(TensorError { name, problem: "occurs twice" });
+            }
+        }
+        Ok(Self(tensors))
+    }
+
+    pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, TensorError> {
+        let error = |problem| TensorError { name: name.to_owned(), problem };
+        let tensor = self.0.remove(name).ok_or_else(|| error("is missing"))?;
+        if tensor.shape == shape && tensor.data.len() == shape.iter().product::<usize>() {
+            Ok(tensor.data)
+        } else {
+            Err(error("has another shape than the model's"))
+        }
+    }
+
+    /// The values of all parameters, flat and on the device.
+    pub fn take_all<B: Kernels>(
+        &mut self,
+        specs: &[ParamSpec],
+        device: &B::Device,
+    ) -> Result<Vec<Tensor<B, 1>>, TensorError> {
+        let take = |spec: &ParamSpec| {
+            let data = self.take(&spec.name, &spec.shape)?;
+            Ok(from_host(data, [spec.len()], FloatDType::F32, device))
+        };
+        specs.iter().map(take).collect()
+    }
+
+    /// Refuses tensors that were not taken.
+    pub fn finish(self) -> Result<(), TensorError> {
+        match self.0.into_keys().next() {
+            None => Ok(()),
+            Some(name) => Err(TensorError { name, problem: "is not one of the model's" }),
+        }
+    }
 }
 
 /// Number format of the tensors of a model file.

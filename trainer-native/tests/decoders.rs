@@ -5,12 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
+use trainer_native::infer::InferenceModel;
+use trainer_native::model::Network;
 use trainer_native::pretrained::Checkpoint;
 use trainer_native::tensor::{Flex, FlexDevice};
-use trainer_native::train::Trainer;
 
 fn cases() -> Vec<(PathBuf, Value)> {
     let gemma = |layers: u32, kv_heads: u32, untied: bool| {
@@ -33,38 +33,42 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A trainer with the weights of the folder's checkpoint.
-fn trainer(folder: &Path, model: &Value) -> Trainer<Flex> {
+fn training(objective: &str) -> plan::Training {
     let training = json!({
-        "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
         "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
     });
-    let (model, training) =
-        (serde_json::from_value(model.clone()).unwrap(), serde_json::from_value(training).unwrap());
+    serde_json::from_value(training).unwrap()
+}
+
+fn network(checkpoint: &Checkpoint, model: &Value) -> Network {
+    let model = serde_json::from_value(model.clone()).unwrap();
+    Network::new(&model, &training("causal_lm"), checkpoint.vocab_size(1).unwrap()).unwrap()
+}
+
+/// A model with the weights of the folder's checkpoint.
+fn model(folder: &Path, model: &Value) -> InferenceModel<Flex> {
     let checkpoint = Checkpoint::read(folder).unwrap();
-    let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    let vocab_size = checkpoint.vocab_size(1).unwrap();
-    let mut trainer = Trainer::new(&model, &training, vocab_size, &mut init, 3, FlexDevice).unwrap();
-    let (weights, ignored) = checkpoint.weights(trainer.specs(), &trainer.hf_config()).unwrap();
+    let network = network(&checkpoint, model);
+    let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     assert!(ignored.is_empty());
-    trainer.load_weights(weights).unwrap();
-    trainer
+    InferenceModel::new(network, weights, 3, FlexDevice).unwrap()
 }
 
 #[test]
 fn logits_and_likelihood_equal_those_of_the_oracle() {
     for (folder, model) in cases() {
-        let trainer = trainer(&folder, &model);
+        let model = self::model(&folder, &model);
         for example in read_json(&folder.join("expected.json"))["examples"].as_array().unwrap() {
             let tokens: Vec<u32> = serde_json::from_value(example["tokens"].clone()).unwrap();
             let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
             for (length, want) in (1..).zip(want) {
-                let got = trainer.next_token_logits(&tokens[..length], &[]).unwrap();
+                let got = model.next_token_logits(&tokens[..length], &[]).unwrap();
                 let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 // Logits of order 10 in f32, given to six decimals, sums in another order.
                 assert!(worst < 2e-5 && got.len() == want.len(), "{folder:?} at {length}: {worst}");
             }
-            let (sum, count) = trainer.nll(&[Example::causal(&tokens)]).unwrap();
+            let (sum, count) = model.nll(&[Example::causal(&tokens)]).unwrap();
             let mean = example["mean_nll"].as_f64().unwrap();
             assert!((sum / count as f64 - mean).abs() < 1e-5, "{folder:?}");
         }
@@ -74,7 +78,8 @@ fn logits_and_likelihood_equal_those_of_the_oracle() {
 #[test]
 fn config_is_the_oracles() {
     for (folder, model) in cases() {
-        let (ours, theirs) = (trainer(&folder, &model).hf_config(), read_json(&folder.join("config.json")));
+        let ours = network(&Checkpoint::read(&folder).unwrap(), &model).hf_config();
+        let theirs = read_json(&folder.join("config.json"));
         let mut compared = 0;
         for (name, value) in ours.as_object().unwrap() {
             // Names of older versions of transformers that the newer still read.
@@ -100,23 +105,17 @@ fn checkpoints_of_encoders_are_read_whole() {
     ];
     for (name, family, objective, context) in models {
         let model = json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
-        let training = json!({
-            "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-        });
-        let (model, training) =
-            (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-        let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-        let mut trainer = Trainer::<Flex>::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap();
+        let model = serde_json::from_value(model).unwrap();
+        let network = Network::new(&model, &training(objective), 61).unwrap();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
         let checkpoint = Checkpoint::read(&folder).unwrap();
-        let (weights, ignored) = checkpoint.weights(trainer.specs(), &trainer.hf_config()).unwrap();
+        let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
         let head =
             |name: &String| name.starts_with("bert.pooler.") || name.starts_with("cls.seq_relationship.");
         assert!(
             ignored.iter().all(head)
                 && (ignored.len() == 4) == (objective == "masked_lm" && name == "bert_tiny")
         );
-        trainer.load_weights(weights).unwrap();
+        InferenceModel::<Flex>::new(network, weights, 3, FlexDevice).unwrap();
     }
 }

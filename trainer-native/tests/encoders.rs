@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{Bench, stderr, tiny, tiny_with_vocabulary};
-use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
+use trainer_native::infer::InferenceModel;
+use trainer_native::model::Network;
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::NamedTensor;
-use trainer_native::train::Trainer;
 use trainer_native::verify::verify_run;
 
 /// Folder, family, objective, context.
@@ -44,7 +44,7 @@ fn tensors(path: &Path) -> Vec<NamedTensor> {
     file.tensors().into_iter().map(tensor).collect()
 }
 
-fn trainer(family: &str, objective: &str, context: usize) -> Trainer<Flex> {
+fn network(family: &str, objective: &str, context: usize) -> Network {
     let model =
         json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
     let training = json!({
@@ -53,8 +53,7 @@ fn trainer(family: &str, objective: &str, context: usize) -> Trainer<Flex> {
     });
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-    let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
+    Network::new(&model, &training, 61).unwrap()
 }
 
 fn example(value: &Value) -> Example {
@@ -72,13 +71,14 @@ fn example(value: &Value) -> Example {
 #[test]
 fn logits_and_likelihoods_equal_those_of_transformers() {
     for (name, family, objective, context) in MODELS {
-        let mut trainer = trainer(family, objective, context);
-        trainer.load_weights(tensors(&vectors(name).join("model.safetensors"))).unwrap();
+        let weights = tensors(&vectors(name).join("model.safetensors"));
+        let model =
+            InferenceModel::<Flex>::new(network(family, objective, context), weights, 3, FlexDevice).unwrap();
         let (mut examples, mut total) = (Vec::new(), 0.0);
         for case in read_json(&vectors(name).join("expected.json"))["examples"].as_array().unwrap() {
             let example = example(case);
             let want: Vec<Vec<f32>> = serde_json::from_value(case["logits"].clone()).unwrap();
-            let got = trainer.logits(&example).unwrap();
+            let got = model.logits(&example).unwrap();
             assert_eq!(got.len(), want.len());
             let worst = got.iter().flatten().zip(want.iter().flatten()).map(|(a, b)| (a - b).abs());
             let worst = worst.fold(0.0, f32::max);
@@ -88,7 +88,7 @@ fn logits_and_likelihoods_equal_those_of_transformers() {
             examples.push(example);
         }
         // In one batch, padded to its full shape, in another precision.
-        let (sum, _) = trainer.nll(&examples).unwrap();
+        let (sum, _) = model.nll(&examples).unwrap();
         assert!((sum / total - 1.0).abs() < 1e-5, "{name}: {sum} {total}");
     }
 }
@@ -96,18 +96,15 @@ fn logits_and_likelihoods_equal_those_of_transformers() {
 #[test]
 fn names_shapes_and_config_are_those_of_transformers() {
     for (name, family, objective, context) in MODELS {
-        let trainer = trainer(family, objective, context);
-        let names = |tensors: Vec<NamedTensor>| {
-            let mut names: Vec<_> = tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
-            names.sort();
-            names
-        };
-        assert_eq!(
-            names(trainer.weights()),
-            names(tensors(&vectors(name).join("model.safetensors"))),
-            "{name}"
-        );
-        let (ours, theirs) = (trainer.hf_config(), read_json(&vectors(name).join("config.json")));
+        let network = network(family, objective, context);
+        let mut ours: Vec<_> =
+            network.specs().iter().map(|spec| (spec.name.clone(), spec.shape.clone())).collect();
+        let theirs = tensors(&vectors(name).join("model.safetensors"));
+        let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs, "{name}");
+        let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
         let told = ["torch_dtype", "n_positions", "tie_word_embeddings", "initializer_factor"];
         for (field, value) in
             ours.as_object().unwrap().iter().filter(|(field, _)| !told.contains(&field.as_str()))
@@ -227,11 +224,9 @@ fn what_a_run_leaves_computes_the_same_in_transformers() {
         let plan = plan::Plan::try_from(plan::PlanFile::parse(&file).unwrap()).unwrap();
         let config = read_json(&run.join("config.json"));
         let vocab_size = config["vocab_size"].as_u64().unwrap() as usize;
-        let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-        let mut trainer =
-            Trainer::<Flex>::new(plan.model(), plan.training(), vocab_size, &mut init, 2, FlexDevice)
-                .unwrap();
-        trainer.load_weights(tensors(&run.join("model.safetensors"))).unwrap();
+        let network = Network::new(plan.model(), plan.training(), vocab_size).unwrap();
+        let weights = tensors(&run.join("model.safetensors"));
+        let model = InferenceModel::<Flex>::new(network, weights, 2, FlexDevice).unwrap();
         let mut example = Example { input: (50..60).collect(), ..Example::default() };
         if family == "bert" {
             example.positions = vec![2, 7];
@@ -257,7 +252,7 @@ fn what_a_run_leaves_computes_the_same_in_transformers() {
         let read: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((&read["missing"], &read["unexpected"]), (&json!([]), &json!([])), "{family} {objective}");
         let theirs: Vec<Vec<f32>> = serde_json::from_value(read["logits"][0].clone()).unwrap();
-        let ours = trainer.logits(&example).unwrap();
+        let ours = model.logits(&example).unwrap();
         let pairs = ours.iter().flatten().zip(theirs.iter().flatten());
         let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-4 && ours.len() == theirs.len(), "{family} {objective}: {worst}");

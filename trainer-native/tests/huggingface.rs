@@ -7,8 +7,9 @@ use std::path::Path;
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
+use trainer_native::infer::InferenceModel;
 use trainer_native::tensor::{Flex, FlexDevice};
-use trainer_native::tensor_file::NamedTensor;
+use trainer_native::tensor_file::{NamedTensor, TensorError};
 use trainer_native::train::{TrainError, Trainer};
 
 fn folder() -> std::path::PathBuf {
@@ -43,19 +44,24 @@ fn trainer() -> Trainer<Flex> {
     Trainer::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
 }
 
+fn model() -> InferenceModel<Flex> {
+    let mut trainer = trainer();
+    trainer.load_weights(written_by_transformers()).unwrap();
+    trainer.inference()
+}
+
 fn tokens(example: &Value) -> Vec<u32> {
     serde_json::from_value(example["tokens"].clone()).unwrap()
 }
 
 #[test]
 fn logits_equal_those_of_transformers() {
-    let mut trainer = trainer();
-    trainer.load_weights(written_by_transformers()).unwrap();
+    let model = model();
     for example in read_json("expected.json")["examples"].as_array().unwrap() {
         let tokens = tokens(example);
         let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
         for (length, want) in (1..).zip(want) {
-            let got = trainer.next_token_logits(&tokens[..length], &[]).unwrap();
+            let got = model.next_token_logits(&tokens[..length], &[]).unwrap();
             let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             // Logits of order 1 in f32, sums of up to 61 products in another order.
             assert!(worst < 1e-5, "{tokens:?} at {length}: {worst}");
@@ -65,22 +71,21 @@ fn logits_equal_those_of_transformers() {
 
 #[test]
 fn likelihood_equals_that_of_transformers_in_double_precision() {
-    let mut trainer = trainer();
-    trainer.load_weights(written_by_transformers()).unwrap();
+    let model = model();
     let expected = read_json("expected.json");
     let (mut windows, mut want, mut targets) = (Vec::new(), 0.0, 0);
     for example in expected["examples"].as_array().unwrap() {
         let tokens = tokens(example);
         let count = tokens.len() - 1;
         let mean = example["mean_nll"].as_f64().unwrap();
-        let (sum, counted) = trainer.nll(&[Example::causal(&tokens)]).unwrap();
+        let (sum, counted) = model.nll(&[Example::causal(&tokens)]).unwrap();
         assert!((sum / count as f64 - mean).abs() < 1e-5 && counted == count as u64);
         want += mean * count as f64;
         targets += count as u64;
         windows.push(Example::causal(&tokens));
     }
     windows.extend([Example::causal(&[3]), Example::default()]);
-    let (sum, counted) = trainer.nll(&windows).unwrap();
+    let (sum, counted) = model.nll(&windows).unwrap();
     assert!((sum / want - 1.0).abs() < 1e-5 && counted == targets, "padding must not count");
 }
 
@@ -110,7 +115,7 @@ fn a_state_that_does_not_fit_is_refused_and_changes_nothing() {
     let dropped = missing.remove(3);
     assert_eq!(
         trainer.load_state(missing),
-        Err(TrainError::State { name: dropped.name, problem: "is missing" })
+        Err(TrainError::State(TensorError { name: dropped.name, problem: "is missing" }))
     );
     let mut reshaped = before.clone();
     reshaped[0].shape.reverse();

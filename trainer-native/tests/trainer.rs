@@ -4,7 +4,7 @@
 
 use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use serde_json::json;
-use trainer_native::data::Example;
+use trainer_native::data::{Example, ExampleError};
 use trainer_native::dp::{DpStep, PlainStep};
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::NamedTensor;
@@ -71,12 +71,12 @@ fn training_lowers_the_loss_of_what_it_trains_on() {
     let mut trainer = trainer(&json!({ "adamw": {} }), 4);
     let row = |row: u32| (0..10).map(|at| (row + 3 * at) % 40).collect::<Vec<_>>();
     let text: Vec<Example> = (0..6).map(|at| Example::causal(&row(at))).collect();
-    let (before, count) = trainer.nll(&text).unwrap();
+    let (before, count) = trainer.inference().nll(&text).unwrap();
     assert!((before / count as f64 - 40.0_f64.ln()).abs() < 0.1, "the start is near uniform");
     for _ in 0..60 {
         trainer.plain_step(&text, PlainStep { expected_batch_size: 6.0, learning_rate: 1e-2 }).unwrap();
     }
-    assert!(trainer.nll(&text).unwrap().0 < 0.3 * before);
+    assert!(trainer.inference().nll(&text).unwrap().0 < 0.3 * before);
 }
 
 /// Oracle: the softmax of the logits, token by token.
@@ -86,15 +86,16 @@ fn predictions_are_those_of_the_logits() {
     private_step(&mut trainer, 3);
     let examples = lot(2);
     assert!(examples.len() > 4 && examples.iter().any(|example| example.targets.is_empty()));
-    let sums = trainer.nll_each(&examples).unwrap();
+    let model = trainer.inference();
+    let sums = model.nll_each(&examples).unwrap();
     let mut hits = [0, 0];
-    for ((example, got), sum) in examples.iter().zip(trainer.predictions(&examples).unwrap()).zip(sums) {
+    for ((example, got), sum) in examples.iter().zip(model.predictions(&examples).unwrap()).zip(sums) {
         assert_eq!(got.len(), example.targets.len());
         assert!((got.iter().map(|prediction| prediction.nll).sum::<f64>() - sum).abs() < 1e-9);
         if example.targets.is_empty() {
             continue;
         }
-        let logits = trainer.logits(example).unwrap();
+        let logits = model.logits(example).unwrap();
         for ((&target, got), row) in example.targets.iter().zip(got).zip(logits) {
             let total: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();
             assert!((got.nll - (total.ln() - f64::from(row[target as usize]))).abs() < 1e-5);
@@ -134,7 +135,7 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
     let long = [Example::causal(&[1]), Example::causal(&[7; 12])];
     assert_eq!(
         trainer.dp_step(&long, good, &rng),
-        Err(TrainError::Example { index: 1, problem: "is longer than the model's context" })
+        Err(TrainError::Example(ExampleError { index: 1, problem: "is longer than the model's context" }))
     );
     let unknown = trainer.dp_step(&[Example::causal(&[1, 40])], good, &rng).unwrap_err().to_string();
     assert!(unknown.contains("example 0") && !unknown.contains("40"), "{unknown}");

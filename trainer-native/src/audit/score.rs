@@ -2,17 +2,14 @@
 
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Device;
 
 use crate::RunError;
 use crate::data::Canaries;
-use crate::generate::{Ask, with_model};
+use crate::infer::{ModelTask, RunModel, with_model};
 use crate::nn::Kernels;
-use crate::objective::Objective;
 use crate::store::read_canaries;
-use crate::train::Trainer;
 
 /// Number of shuffled copies that each canary is compared with.
 const COPIES: u64 = 4;
@@ -36,20 +33,17 @@ pub(super) fn score(run: &Path, device: Device) -> Result<Vec<Scored>, RunError>
 
 struct Score(Canaries);
 
-impl Ask for Score {
-    type Answer = Vec<Scored>;
-    fn ask<B: Kernels>(
-        self,
-        trainer: &Trainer<B>,
-        tokenizer: &Tokenizer,
-        objective: &Objective,
-    ) -> Result<Vec<Scored>, RunError> {
+impl ModelTask for Score {
+    type Output = Vec<Scored>;
+
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Vec<Scored>, RunError> {
+        let RunModel { model, tokenizer, objective } = run;
         let windows = self.0.windows(tokenizer.vocab_size(), objective.window_spec());
         let mut score = vec![0.0; windows.len()];
         for copy in 0..=COPIES {
             let read: Vec<Vec<u32>> =
                 windows.iter().enumerate().map(|(index, window)| shuffled(window, index, copy)).collect();
-            let nll = trainer
+            let nll = model
                 .nll_each(&objective.public_examples(&read))
                 .map_err(|error| RunError::Failed(error.to_string()))?;
             for (score, nll) in score.iter_mut().zip(nll) {

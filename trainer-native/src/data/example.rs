@@ -1,3 +1,5 @@
+use thiserror::Error;
+
 /// What an objective makes of one window of one privacy unit: everything that the loss of that example depends on.
 ///
 /// The loss is the mean over the example's own targets, plus that of the sentence pair if there is one. Nothing in it
@@ -25,4 +27,14 @@ impl Example {
         let input = window[..window.len().saturating_sub(1)].to_vec();
         Self { targets: window.iter().skip(1).copied().collect(), input, ..Self::default() }
     }
+}
+
+/// An example that does not fit a model. Its tokens are not shown, because they may be private.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("example {index} {problem}; cut windows to the model's context and encode them with its tokenizer")]
+pub struct ExampleError {
+    /// Index among the examples.
+    pub index: usize,
+    /// The problem.
+    pub problem: &'static str,
 }

@@ -27,7 +27,7 @@ mod token_file;
 pub(crate) use canaries::Canaries;
 pub(crate) use corpus::{UnitText, Units, read_evaluation, read_public_file, read_units, training_source};
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
-pub use example::Example;
+pub use example::{Example, ExampleError};
 pub(crate) use sampler::Sampler;
 
 #[cfg(test)]

@@ -27,9 +27,8 @@ impl Shape {
         self.gathered.or(self.decoder).unwrap_or(self.input)
     }
 
-    /// What is wrong with an example for rows of this shape and a vocabulary of this size, if anything is.
-    #[must_use]
-    pub fn problem(&self, example: &Example, vocab_size: usize) -> Option<&'static str> {
+    /// Why an example does not fit rows of this shape and a vocabulary of this size, if it does not.
+    pub(super) fn problem(&self, example: &Example, vocab_size: usize) -> Option<&'static str> {
         let Example { input, segments, decoder_input, positions, targets, sentence } = example;
         let predicted = match (self.gathered, self.decoder) {
             (Some(_), _) => positions.len(),

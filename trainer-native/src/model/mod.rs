@@ -19,6 +19,7 @@ pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use gpt2::{Gpt2, Gpt2Config};
 pub use t5::{T5, T5Config};
 
+use crate::data::ExampleError;
 use crate::head::{LmHead, SequenceHead};
 use crate::nn::{
     Cache, GradRecord, Kernels, Layout, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
@@ -182,6 +183,20 @@ impl Network {
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.model().shape()
+    }
+
+    /// Refuses examples that do not fit the network.
+    ///
+    /// # Errors
+    /// [`ExampleError`] of the first one.
+    pub fn check(&self, examples: &[Example]) -> Result<(), ExampleError> {
+        let (shape, vocab_size) = (self.shape(), self.vocab_size());
+        for (index, example) in examples.iter().enumerate() {
+            if let Some(problem) = shape.problem(example, vocab_size) {
+                return Err(ExampleError { index, problem });
+            }
+        }
+        Ok(())
     }
 
     /// `config.json` as `transformers` reads it.

@@ -88,6 +88,11 @@ impl<B: Backend> Weights<B> {
     /// Draws first values in the order of the list.
     pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
         let values = draw(&specs, stream, device);
+        Self::new(specs, values)
+    }
+
+    /// Given values of 32 bits, in the order of the list.
+    pub(crate) fn new(specs: Arc<[ParamSpec]>, values: Vec<Tensor<B, 1>>) -> Self {
         Self { specs, values, dtype: FloatDType::F32, precision: Precision::F32, part: None }
     }
 

@@ -3,7 +3,7 @@
 use chart::{Chart, Scale, Series};
 use plan::CertifiedPlan;
 
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::optim::learning_rate;
 use crate::store::metrics::Metric;
 

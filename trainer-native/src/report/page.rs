@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use chart::{Chart, Scene};
 
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::store::certificate::Certificate;
 
 const STYLE: &str = "

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::prepare::Prepared;
 use super::request::Job;
 use crate::RunError;
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
 use crate::store::ledger::Header;

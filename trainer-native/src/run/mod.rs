@@ -14,7 +14,7 @@ use self::monitor::Monitor;
 use self::prepare::{Inputs, Prepared};
 use self::request::Job;
 use crate::device::{OnDevice, on_device};
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::store::RunStore;
 use crate::{RunError, stop};

@@ -5,7 +5,7 @@ use plan::CertifiedPlan;
 use super::prepare::Prepared;
 use crate::RunError;
 use crate::disclosure::Released;
-use crate::eval::Evaluation;
+use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::optim::learning_rate;
 use crate::progress::{Progress, Status};

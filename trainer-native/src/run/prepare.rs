@@ -7,7 +7,7 @@ use super::request::Job;
 use crate::data::{self, Dataset, Sampler, UnitText, Units};
 use crate::device::check_precision;
 use crate::dp::TrainingData;
-use crate::eval::{Evaluation, HeldOut};
+use crate::infer::{Evaluation, HeldOut};
 use crate::nn::Kernels;
 use crate::objective::Objective;
 use crate::pretrained::{self, Start};
@@ -91,7 +91,7 @@ impl<B: Kernels> Prepared<B> {
 
     /// Figures of the current weights on the held-out text, if there is any.
     pub fn evaluate(&self) -> Result<Option<Evaluation>, RunError> {
-        self.held_out.as_ref().map(|held_out| held_out.measure(&self.trainer)).transpose()
+        self.held_out.as_ref().map(|held_out| held_out.evaluate(&self.trainer.inference())).transpose()
     }
 }
 

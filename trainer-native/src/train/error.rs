@@ -2,9 +2,11 @@ use mechanisms::MechanismError;
 use thiserror::Error;
 
 use crate::RunError;
+use crate::data::ExampleError;
 use crate::device::DeviceError;
 use crate::model::ModelError;
 use crate::nn::SelectionError;
+use crate::tensor_file::TensorError;
 
 /// Why a model cannot be built, trained or measured.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -27,24 +29,12 @@ pub enum TrainError {
         /// Logical step, from 0.
         step: u64,
     },
-    /// An example that does not fit the model. Its tokens are not shown: they may be private.
-    #[error(
-        "example {index} {problem}; cut windows to the model's context and encode them with its tokenizer"
-    )]
-    Example {
-        /// Index among the examples.
-        index: usize,
-        /// The problem.
-        problem: &'static str,
-    },
+    /// An example that does not fit the model.
+    #[error(transparent)]
+    Example(#[from] ExampleError),
     /// A saved state that does not fit the model.
-    #[error("saved state: tensor \"{name}\" {problem}; resume with the plan that wrote it")]
-    State {
-        /// Name of the tensor.
-        name: String,
-        /// The problem.
-        problem: &'static str,
-    },
+    #[error("saved state: {0}; resume with the plan that wrote it")]
+    State(#[from] TensorError),
     /// A selection of trainable weights that the model does not have.
     #[error(transparent)]
     Selection(#[from] SelectionError),

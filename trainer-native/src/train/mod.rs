@@ -1,23 +1,22 @@
 //! A model in training: its weights, its optimizer, and the private step.
 
 mod error;
-mod measure;
 mod state;
 
 use mechanisms::{PrivacyRng, Stream};
 use plan::CertifiedPlan;
 
 pub use error::TrainError;
-pub use measure::Prediction;
 
 use crate::data::Example;
 use crate::device;
 use crate::disclosure::Private;
 use crate::dp::{DpStep, Lot, PlainStep, plain_gradient, private_gradient};
+use crate::infer::InferenceModel;
 use crate::model::{ModelError, Network};
 use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::optim::{Optimizer, learning_rate};
-use crate::tensor_file::NamedTensor;
+use crate::tensor_file::{NamedTensor, named_tensors};
 
 /// A model in training.
 pub struct Trainer<B: Kernels> {
@@ -78,7 +77,7 @@ impl<B: Kernels> Trainer<B> {
         Self { recompute, ..self }
     }
 
-    /// Sets the number format of the operands of products in training steps. Measurements always use 32 bits.
+    /// Sets the number format of the operands of products in training steps. Inference always uses 32 bits.
     #[must_use]
     pub fn precision(self, precision: plan::Precision) -> Self {
         Self { weights: self.weights.precision(precision), ..self }
@@ -157,13 +156,26 @@ impl<B: Kernels> Trainer<B> {
     /// The model's weights under Hugging Face names, adapters merged.
     #[must_use]
     pub fn weights(&self) -> Vec<NamedTensor> {
-        state::named(self.weights.model_specs(), self.weights.model_values())
+        named_tensors(self.weights.model_specs(), self.weights.model_values())
     }
 
     /// Names, shapes and initial values of the model's parameters.
     #[must_use]
     pub fn specs(&self) -> &[ParamSpec] {
         self.weights.model_specs()
+    }
+
+    /// Longest input of the decoder, if there is one.
+    #[must_use]
+    pub fn decoder_context(&self) -> Option<usize> {
+        self.model.shape().decoder
+    }
+
+    /// The model with its current weights, to measure it.
+    #[must_use]
+    pub fn inference(&self) -> InferenceModel<B> {
+        let (network, weights) = (self.model.clone(), self.weights.clone());
+        InferenceModel::of_weights(network, weights, self.physical_batch, self.device.clone())
     }
 
     /// `config.json` as `transformers` reads it.
@@ -174,18 +186,10 @@ impl<B: Kernels> Trainer<B> {
 
     /// The lot of these examples, if they fit the model.
     fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
-        self.check_examples(examples)?;
+        self.model.check(examples)?;
         let Self { physical_batch, recompute, ref device, .. } = *self;
-        Ok(Lot { examples, physical_batch, shape: self.model.shape(), recompute, device })
-    }
-
-    /// Refuses examples that do not fit the model.
-    fn check_examples(&self, examples: &[Example]) -> Result<(), TrainError> {
-        let (shape, vocab_size) = (self.model.shape(), self.model.vocab_size());
-        let problem = |(index, example)| {
-            shape.problem(example, vocab_size).map(|problem| TrainError::Example { index, problem })
-        };
-        examples.iter().enumerate().find_map(problem).map_or(Ok(()), Err)
+        let shape = self.model.shape();
+        Ok(Lot { examples, physical_batch, shape, recompute, device })
     }
 }
 

@@ -1,12 +1,10 @@
 //! State that a resumed run continues from.
 
-use std::collections::BTreeMap;
-
 use super::{TrainError, Trainer};
-use crate::nn::{Kernels, ParamSpec};
+use crate::nn::Kernels;
 use crate::optim::StateTensor;
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
-use crate::tensor_file::NamedTensor;
+use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
 /// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
 const COUNTER: &str = "optimizer.steps";
@@ -19,7 +17,7 @@ impl<B: Kernels> Trainer<B> {
     /// and the adaptive clip norm.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
-        let mut state = named(self.weights.specs(), self.weights.values());
+        let mut state = named_tensors(self.weights.specs(), self.weights.values());
         let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
         state.extend(of_optimizer.map(|StateTensor { name, shape, value }| NamedTensor {
             name,
@@ -41,11 +39,11 @@ impl<B: Kernels> Trainer<B> {
     /// # Errors
     /// [`TrainError::State`] if a tensor is missing, unknown, or of another shape; the trainer is then unchanged.
     pub fn load_state(&mut self, state: Vec<NamedTensor>) -> Result<(), TrainError> {
-        let mut state = Tensors::new(state)?;
+        let mut state = TensorMap::new(state)?;
         let specs = self.weights.specs().to_vec();
         let counter = state.take(COUNTER, &[2])?;
         let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
-        let values = state.take_list::<B>(&specs, &self.device)?;
+        let values = state.take_all::<B>(&specs, &self.device)?;
         let take = |tensor: StateTensor<B>| {
             let data = state.take(&tensor.name, &tensor.shape)?;
             let length = data.len();
@@ -69,64 +67,10 @@ impl<B: Kernels> Trainer<B> {
     /// # Errors
     /// As [`Trainer::load_state`].
     pub fn load_weights(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
-        let mut weights = Tensors::new(weights)?;
-        let values = weights.take_list::<B>(self.weights.model_specs(), &self.device)?;
+        let mut weights = TensorMap::new(weights)?;
+        let values = weights.take_all::<B>(self.weights.model_specs(), &self.device)?;
         weights.finish()?;
         self.weights.replace_model(values);
         Ok(())
-    }
-}
-
-pub(super) fn named<B: Kernels>(specs: &[ParamSpec], values: &[Tensor<B, 1>]) -> Vec<NamedTensor> {
-    let name = |(spec, value): (&ParamSpec, &Tensor<B, 1>)| NamedTensor {
-        name: spec.name.clone(),
-        shape: spec.shape.clone(),
-        data: to_host(value.clone()),
-    };
-    specs.iter().zip(values).map(name).collect()
-}
-
-/// Saved tensors by name, each taken once.
-struct Tensors(BTreeMap<String, NamedTensor>);
-
-impl Tensors {
-    fn new(list: Vec<NamedTensor>) -> Result<Self, TrainError> {
-        let mut tensors = BTreeMap::new();
-        for tensor in list {
-            let name = tensor.name.clone();
-            if tensors.insert(name.clone(), tensor).is_some() {
-                return Err(TrainError::State { name, problem: "occurs twice" });
-            }
-        }
-        Ok(Self(tensors))
-    }
-
-    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, TrainError> {
-        let error = |problem| TrainError::State { name: name.to_owned(), problem };
-        let tensor = self.0.remove(name).ok_or_else(|| error("is missing"))?;
-        if tensor.shape == shape && tensor.data.len() == shape.iter().product::<usize>() {
-            Ok(tensor.data)
-        } else {
-            Err(error("has another shape than the model's"))
-        }
-    }
-
-    fn take_list<B: Kernels>(
-        &mut self,
-        specs: &[ParamSpec],
-        device: &B::Device,
-    ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
-        let take = |spec: &ParamSpec| {
-            let data = self.take(&spec.name, &spec.shape)?;
-            Ok(from_host(data, [spec.len()], FloatDType::F32, device))
-        };
-        specs.iter().map(take).collect()
-    }
-
-    fn finish(self) -> Result<(), TrainError> {
-        match self.0.into_keys().next() {
-            None => Ok(()),
-            Some(name) => Err(TrainError::State { name, problem: "is not one of the model's" }),
-        }
     }
 }

@@ -1,0 +1,115 @@
+//! How well a model predicts public text.
+
+use super::{InferenceError, InferenceModel};
+use crate::data::Example;
+use crate::dp::fold_in_order;
+use crate::model::Batch;
+use crate::nn::{Kernels, Weights};
+use crate::tensor::{Int, Tensor, to_host, to_host_f64};
+
+/// How well a model predicts one target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Negative log-likelihood in nats.
+    pub nll: f64,
+    /// Whether no other token is likelier.
+    pub is_likeliest: bool,
+}
+
+impl Prediction {
+    /// # Shapes
+    /// - logits: `[rows, classes]`, targets: `[rows]`
+    fn of<B: Kernels>(logits: Tensor<B, 2>, targets: Tensor<B, 1, Int>) -> Vec<Self> {
+        let rows = logits.dims()[0];
+        let largest = logits.clone().max_dim(1);
+        let hit = logits.clone().gather(1, targets.clone().reshape([rows, 1])).greater_equal(largest);
+        let hits = to_host(hit.float());
+        let nll = to_host_f64(B::token_nll(logits, targets));
+        nll.into_iter().zip(hits).map(|(nll, hit)| Self { nll, is_likeliest: hit > 0.5 }).collect()
+    }
+}
+
+/// All of these are for public text only.
+impl<B: Kernels> InferenceModel<B> {
+    /// Summed negative log-likelihood in nats, and the number of target tokens.
+    ///
+    /// # Errors
+    /// [`InferenceError::Example`] for an example that does not fit the network, here and below.
+    pub fn nll(&self, examples: &[Example]) -> Result<(f64, u64), InferenceError> {
+        let targets = examples.iter().map(|example| example.targets.len() as u64).sum();
+        Ok((self.nll_each(examples)?.into_iter().sum(), targets))
+    }
+
+    /// Negative log-likelihood of each example's targets, in nats.
+    ///
+    /// # Errors
+    /// As [`InferenceModel::nll`].
+    pub fn nll_each(&self, examples: &[Example]) -> Result<Vec<f64>, InferenceError> {
+        self.by_batch(examples, |weights, batch, piece| {
+            let targets = batch.targets.clone();
+            let nll = to_host_f64(B::token_nll(self.network.logits(weights, batch), flat(targets)));
+            self.rows(&nll, piece).map(|row| row.iter().sum()).collect()
+        })
+    }
+
+    /// How well each target of each example is predicted.
+    ///
+    /// # Errors
+    /// As [`InferenceModel::nll`].
+    pub fn predictions(&self, examples: &[Example]) -> Result<Vec<Vec<Prediction>>, InferenceError> {
+        self.by_batch(examples, |weights, batch, piece| {
+            let targets = batch.targets.clone();
+            let all = Prediction::of(self.network.logits(weights, batch), flat(targets));
+            self.rows(&all, piece).map(<[Prediction]>::to_vec).collect()
+        })
+    }
+
+    /// How well the class of each example's sentence pair is predicted, for examples that have one.
+    ///
+    /// # Errors
+    /// As [`InferenceModel::nll`].
+    pub fn sentence_predictions(&self, examples: &[Example]) -> Result<Vec<Prediction>, InferenceError> {
+        let found = self.by_batch(examples, |weights, batch, piece| {
+            let classes = batch.sentences.clone();
+            let logits = self.network.sentence_logits(weights, batch);
+            let all = logits.map(|logits| Prediction::of(logits, classes));
+            let of_pair = |(row, example): (usize, &Example)| {
+                all.as_ref().filter(|_| example.sentence.is_some()).map(|all| all[row])
+            };
+            piece.iter().enumerate().map(of_pair).collect()
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Applies `measure` to each batch and concatenates the results in the examples' order.
+    fn by_batch<T: Send>(
+        &self,
+        examples: &[Example],
+        measure: impl Fn(&Weights<B>, Batch<B>, &[Example]) -> Vec<T> + Sync,
+    ) -> Result<Vec<T>, InferenceError> {
+        self.network.check(examples)?;
+        let shape = self.network.shape();
+        let pieces: Vec<&[Example]> = examples.chunks(self.physical_batch).collect();
+        let work = |weights: &Weights<B>, piece: &&[Example]| {
+            let batch = Batch::new(piece, self.physical_batch, shape, weights.dtype(), &self.device);
+            measure(weights, batch, piece)
+        };
+        let contexts = vec![self.weights.clone(); B::workers().min(pieces.len()).max(1)];
+        let join = |mut all: Vec<T>, part: Vec<T>| {
+            all.extend(part);
+            all
+        };
+        Ok(fold_in_order(&pieces, contexts, work, Vec::with_capacity(examples.len()), join))
+    }
+
+    /// The values of each example's own targets among those of a padded batch.
+    fn rows<'a, T>(&self, all: &'a [T], piece: &'a [Example]) -> impl Iterator<Item = &'a [T]> {
+        let width = self.network.shape().targets();
+        piece.iter().enumerate().map(move |(row, example)| &all[row * width..][..example.targets.len()])
+    }
+}
+
+fn flat<B: Kernels>(targets: Tensor<B, 2, Int>) -> Tensor<B, 1, Int> {
+    let [rows, width] = targets.dims();
+    targets.reshape([rows * width])
+}

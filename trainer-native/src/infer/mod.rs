@@ -1,0 +1,98 @@
+//! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
+
+mod evaluate;
+mod generate;
+mod measure;
+mod model;
+
+use std::path::Path;
+
+use dp_tokenizer::Tokenizer;
+use plan::{Device, Trainable};
+
+pub use evaluate::{ByWord, Evaluation, Sentences, Unknown};
+pub(crate) use evaluate::{HeldOut, evaluate};
+pub(crate) use generate::{Sampling, generate};
+pub use measure::Prediction;
+pub use model::{InferenceError, InferenceModel};
+
+use crate::device::{OnDevice, on_device};
+use crate::model::Network;
+use crate::nn::Kernels;
+use crate::objective::Objective;
+use crate::plan_file::read_uncertified;
+use crate::store::files;
+use crate::tensor_file::read_tensors;
+use crate::{RunError, durable, memory, vocabulary};
+
+/// The model of a finished run, with what turns text into its examples and back.
+pub(crate) struct RunModel<B: Kernels> {
+    pub model: InferenceModel<B>,
+    pub tokenizer: Tokenizer,
+    pub objective: Objective,
+}
+
+impl<B: Kernels> RunModel<B> {
+    /// Reads a run folder.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the run is not finished, or its files do not fit together.
+    pub fn read(folder: &Path, kind: Device, device: B::Device) -> Result<Self, RunError> {
+        files::require_finished(folder)?;
+        let plan = read_uncertified(&folder.join(files::PLAN))?;
+        let tokenizer = vocabulary::read(folder)?;
+        let objective = Objective::new(&plan, &tokenizer)?;
+        // The run wrote all weights, whichever of them it trained.
+        let model = plan::Model { trainable: Trainable::All, ..plan.model().clone() };
+        let network = Network::new(&model, plan.training(), saved_vocab_size(folder)?)
+            .map_err(|error| RunError::Refused(error.to_string()))?;
+        let weights = read_tensors(&folder.join(files::MODEL))?;
+        let physical_batch = memory::windows_at_once(&plan, kind, B::workers());
+        let model = InferenceModel::new(network, weights, physical_batch, device)
+            .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
+        Ok(Self { model, tokenizer, objective })
+    }
+}
+
+/// Size of the model's vocabulary. That of a checkpoint may be larger than its tokenizer's.
+fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
+    let path = folder.join(files::CONFIG);
+    let config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).unwrap_or_default();
+    let size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| {
+        RunError::Refused(format!(
+            "{}: it has no vocab_size; restore the file that the run wrote",
+            path.display()
+        ))
+    })
+}
+
+/// Work with the model of a finished run, on any backend.
+pub(crate) trait ModelTask {
+    type Output;
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError>;
+}
+
+/// Reads the model of a run folder and carries out a task with it.
+pub(crate) fn with_model<T: ModelTask>(
+    folder: &Path,
+    device: Device,
+    task: T,
+) -> Result<T::Output, RunError> {
+    on_device(device, TaskOnDevice { folder, kind: device, task })
+        .map_err(|error| RunError::Refused(error.to_string()))?
+}
+
+struct TaskOnDevice<'a, T> {
+    folder: &'a Path,
+    kind: Device,
+    task: T,
+}
+
+impl<T: ModelTask> OnDevice for TaskOnDevice<'_, T> {
+    type Output = Result<T::Output, RunError>;
+
+    fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
+        self.task.run(&RunModel::<B>::read(self.folder, self.kind, device)?)
+    }
+}
