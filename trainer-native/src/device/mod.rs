@@ -1,4 +1,4 @@
-//! The choice of a backend at run time among those built in.
+//! The choice of a backend at run time.
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod probe;
@@ -9,48 +9,48 @@ use thiserror::Error;
 use crate::nn::Kernels;
 use crate::tensor::{DType, Flex, FlexDevice};
 
-/// A device that this program cannot use.
+/// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// Its backend was left out of the build.
+    /// The build has no backend for it.
     #[error(
         "device \"{device}\" is not built into this program; built in: {}; rebuild with `cargo build --release -p \
          trainer-native --features {device}`, or choose one of those",
         built_in().join(", ")
     )]
     NotBuiltIn {
-        /// The device and the Cargo feature of the same name.
+        /// The device, and the Cargo feature that builds it.
         device: &'static str,
     },
-    /// It is built in, but this machine lacks the hardware or its driver.
+    /// This machine lacks the hardware or its driver.
     #[error("device \"{device}\" cannot be used here: {reason}; {fix}, or choose another with --device")]
     Unusable {
         /// The device.
         device: &'static str,
-        /// What its library says.
+        /// The message of its library.
         reason: String,
-        /// What it needs.
+        /// How to make it usable.
         fix: &'static str,
     },
-    /// It failed in the middle of its work.
+    /// It failed during a computation.
     #[error(
-        "the device failed while it computed: {reason}; nothing of that step is kept; mend its driver or free its memory, \
-         then go on with --resume"
+        "the device failed during a step: {reason}; nothing of that step is saved; repair its driver or free its memory, then \
+         continue with --resume"
     )]
     Lost {
-        /// What its library says.
+        /// The message of its library.
         reason: String,
     },
-    /// It has no numbers of the plan's precision.
+    /// It does not support the plan's precision.
     #[error(
-        "performance.precision: \"bf16\" is nothing that this device computes in; use \"f32\", or a device that has it: \
-         NVIDIA's from Ampere on, or the processor, which gains no time by it"
+        "performance.precision: \"bf16\" is not supported by this device; use \"f32\", an NVIDIA device from Ampere on, or the \
+         processor, which supports it but gains no speed"
     )]
     NoBf16,
 }
 
-/// Whether a device computes in a precision.
+/// Checks that a device supports a precision.
 ///
 /// # Errors
 /// [`DeviceError::NoBf16`].
@@ -64,8 +64,8 @@ pub fn check_precision<B: Kernels>(
     }
 }
 
-/// Waits until the device has done all of its work, and asks whether all of it was done: a library may log a panic on a
-/// thread of its own and go on without that result.
+/// Waits until the device is idle and checks that it completed its work. A library may log a panic on one of its threads and
+/// continue without that result.
 ///
 /// # Errors
 /// [`DeviceError::Lost`].
@@ -91,7 +91,7 @@ pub fn built_in() -> Vec<&'static str> {
     names
 }
 
-/// The devices built in, one a line, with the reason where one cannot be used on this machine.
+/// The devices built into this program, one per line, with the reason if this machine cannot use one.
 #[must_use]
 pub fn listing() -> String {
     let line = |device: Device, name: &str| match on_device(device, Nothing) {
@@ -111,18 +111,18 @@ impl OnDevice for Nothing {
     fn run<B: Kernels>(self, _: B::Device) {}
 }
 
-/// Work that runs on whichever backend was chosen.
+/// Work that runs on any backend.
 pub trait OnDevice {
-    /// What it gives.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Runs on the backend `B`.
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output;
 }
 
-/// Runs `work` on the backend of `device`, once that has shown that it computes.
+/// Runs `work` on the backend of `device`, after a check that it computes.
 ///
 /// # Errors
-/// [`DeviceError`], with what to build or to install.
+/// [`DeviceError`], with what to build or install.
 pub fn on_device<W: OnDevice>(device: Device, work: W) -> Result<W::Output, DeviceError> {
     match device {
         Device::Cpu => Ok(work.run::<Flex>(FlexDevice)),

@@ -1,6 +1,6 @@
-//! Whether a graphics backend computes on this machine, asked before anything is written or charged.
+//! A check that a graphics backend computes on this machine, before anything is written or charged.
 //!
-//! The backends' libraries load their drivers at run time and panic, partly on threads of their own, where one is missing.
+//! The backends' libraries load their drivers at run time. If a driver is missing they panic, partly on their own threads.
 
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,7 +9,7 @@ use super::DeviceError;
 use crate::nn::Kernels;
 use crate::tensor::{Tensor, to_host};
 
-/// What the first panic of any thread said since the device was found to compute.
+/// Message of the first panic on any thread since the device passed its check.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
 /// See [`super::check`].
@@ -17,14 +17,14 @@ pub(super) fn failure() -> Option<String> {
     FAILURE.get().cloned()
 }
 
-/// What is wrong, if anything; asked once a process.
+/// The problem, if there is one. Each process checks a device once.
 type Answer = OnceLock<Option<String>>;
 
 #[cfg(feature = "wgpu")]
 pub(super) fn wgpu() -> Result<(), DeviceError> {
     static ANSWER: Answer = OnceLock::new();
-    let fix = "it needs a graphics driver with Vulkan, Metal or DX12 (on a machine without a graphics processor the software \
-               Vulkan of Debian's mesa-vulkan-drivers does)";
+    let fix = "install a graphics driver with Vulkan, Metal or DX12 (without a graphics processor, software Vulkan such as Debian's \
+               mesa-vulkan-drivers)";
     judge::<burn_wgpu::Wgpu>(&ANSWER, "wgpu", fix)
 }
 
@@ -42,8 +42,8 @@ fn judge<B: Kernels>(answer: &Answer, device: &'static str, fix: &'static str) -
     }
 }
 
-/// Adds two numbers on the device; gives the first complaint of any thread meanwhile, of which nothing is printed. Later ones
-/// are printed and remembered.
+/// Adds numbers on the device, and returns the message of the first panic on any thread meanwhile without printing it. Later
+/// panics are printed and remembered.
 fn complaint<B: Kernels>() -> Option<String> {
     let heard = Arc::new(Mutex::new(None));
     let hearing = Arc::clone(&heard);
@@ -63,7 +63,7 @@ fn complaint<B: Kernels>() -> Option<String> {
     match (heard, added) {
         (Some(reason), _) => Some(reason),
         (None, Ok(sums)) if sums == [3.0, -8.0] => None,
-        _ => Some("it adds two numbers wrongly".to_owned()),
+        _ => Some("it computes a wrong sum".to_owned()),
     }
 }
 
@@ -71,7 +71,7 @@ fn reason_of(panic: &PanicHookInfo<'_>) -> String {
     panic.payload_as_str().map_or("its library panicked", first_clause).to_owned()
 }
 
-/// A panic's message without the lists and advice that follow.
+/// A panic's message without the lists and advice after it.
 fn first_clause(message: &str) -> &str {
     message.split(['\n', '.']).next().and_then(|line| line.split(" - ").next()).unwrap_or(message)
 }

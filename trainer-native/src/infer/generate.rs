@@ -7,8 +7,10 @@ use plan::Device;
 
 use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
 use crate::RunError;
-use crate::nn::Kernels;
+use crate::data::Example;
+use crate::nn::{Cache, Kernels};
 use crate::objective::{Generation, end_of_text};
+use crate::tensor::to_host;
 
 /// How to sample text.
 #[derive(Clone, Debug)]
@@ -94,23 +96,43 @@ pub(crate) struct Decoding<'a, B: Kernels> {
     model: &'a InferenceModel<B>,
     /// Empty without an encoder.
     encoder_input: Vec<u32>,
+    cache: Cache<B>,
 }
 
 impl<B: Kernels> InferenceModel<B> {
     /// Starts a text. The encoder, if there is one, reads the last tokens of `encoder_input`.
     pub(crate) fn decoding(&self, encoder_input: &[u32]) -> Decoding<'_, B> {
-        Decoding { model: self, encoder_input: self.window(encoder_input).to_vec() }
+        let encoder_input = self.window(encoder_input).to_vec();
+        Decoding { model: self, encoder_input, cache: Cache::default() }
     }
 }
 
 impl<B: Kernels> Decoding<'_, B> {
-    /// Logits of the token after `written`, or [`None`] if the decoder takes no longer text.
+    /// Logits of the token after `written`, or [`None`] if the decoder takes no longer text. `written` begins with the tokens of
+    /// the previous call.
+    ///
+    /// A decoder without an encoder reads the last `context` tokens. Once the text is longer, each new token moves all positions,
+    /// so nothing cached is valid and the whole window is computed.
     pub fn next_logits(&mut self, written: &[u32]) -> Result<Option<Vec<f32>>, InferenceError> {
-        match self.model.network.shape().decoder {
-            Some(longest) if written.len() > longest => Ok(None),
-            Some(_) => self.model.next_token_logits(&self.encoder_input, written).map(Some),
-            None => self.model.next_token_logits(written, &[]).map(Some),
+        let model = self.model;
+        let shape = model.network.shape();
+        if written.len() > shape.decoder.unwrap_or(shape.input) {
+            return match shape.decoder {
+                Some(_) => Ok(None),
+                None => model.next_token_logits(written, &[]).map(Some),
+            };
         }
+        let new = written[self.cache.positions()..].to_vec();
+        let example = match shape.decoder {
+            Some(_) => {
+                let input = self.encoder_input.clone();
+                Example { input, decoder_input: new, ..Example::default() }
+            }
+            None => Example { input: new, ..Example::default() },
+        };
+        let batch = model.batch(&example)?;
+        let logits = model.network.next_logits(&model.weights, &mut self.cache, &batch);
+        Ok(Some(to_host(logits)))
     }
 }
 
@@ -135,7 +157,74 @@ fn draw(logits: &[f32], temperature: f64, uniform: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::dp::reference::moved_weights;
+    use crate::model::Network;
+    use crate::tensor::{Flex, FlexDevice};
+
+    const VOCABULARY: u64 = 23;
+    const CONTEXT: usize = 14;
+
+    fn model(mut model: Value, objective: &str) -> InferenceModel<Flex> {
+        for (field, size) in [("d_model", 8), ("layers", 2), ("heads", 2), ("d_ff", 12), ("context", CONTEXT)]
+        {
+            model[field] = json!(size);
+        }
+        let training = json!({
+            "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+        });
+        let (model, training) =
+            (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+        let network = Network::new(&model, &training, VOCABULARY as usize).unwrap();
+        let weights = moved_weights(&network, 5, &FlexDevice);
+        InferenceModel::of_weights(network, weights, 1, FlexDevice)
+    }
+
+    /// Oracle: the whole text, computed anew for each token. The prompt has several tokens, and the text outgrows the context.
+    #[test]
+    fn cached_logits_are_those_of_the_whole_text() {
+        for (family, objective) in [
+            (json!({ "family": "gpt2" }), "causal_lm"),
+            (json!({ "family": "decoder", "kv_heads": 1, "d_head": 6 }), "causal_lm"),
+            (json!({ "family": "decoder", "kv_heads": 2, "d_head": 4, "untied": true }), "causal_lm"),
+            (json!({ "family": "feed_forward", "history": 3, "hidden": [9, 7] }), "causal_lm"),
+            (json!({ "family": "t5" }), "span_corruption"),
+            (json!({ "family": "t5_v1_1" }), "prefix_lm"),
+        ] {
+            let model = model(family.clone(), objective);
+            let mut stream = TestRng::from_seed(3).stream(Purpose::Data, 0, 0);
+            let mut tokens =
+                |count: usize| -> Vec<u32> { (0..count).map(|_| stream.below(VOCABULARY) as u32).collect() };
+            let has_encoder = model.network.shape().decoder.is_some();
+            let (encoder_input, text) =
+                (if has_encoder { tokens(9) } else { Vec::new() }, tokens(CONTEXT + 4));
+            let mut decoding = model.decoding(&encoder_input);
+            let mut moved = 0.0_f32;
+            for length in [3].into_iter().chain(4..=text.len()) {
+                let written = &text[..length];
+                let Some(cached) = decoding.next_logits(written).unwrap() else {
+                    assert!(length > model.network.shape().decoder.unwrap(), "{family}");
+                    break;
+                };
+                let whole = match has_encoder {
+                    true => model.next_token_logits(&encoder_input, written).unwrap(),
+                    false => model.next_token_logits(written, &[]).unwrap(),
+                };
+                let worst = cached.iter().zip(&whole).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                let largest = whole.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
+                // Products with one row add their terms in another order than products with many: some roundings of 6e-8.
+                assert!(
+                    worst <= 2e-6 * largest.max(1.0) && cached.len() == whole.len(),
+                    "{family} {length}: {worst}"
+                );
+                moved = moved.max(largest);
+            }
+            assert!(moved > 0.05, "{family}: logits must not vanish");
+        }
+    }
 
     #[test]
     fn a_token_is_drawn_as_often_as_its_softmax_says() {

@@ -2,7 +2,7 @@
 
 use super::{InferenceError, InferenceModel};
 use crate::data::Example;
-use crate::dp::fold_in_order;
+use crate::dp::Reduce;
 use crate::model::Batch;
 use crate::nn::{Kernels, Weights};
 use crate::tensor::{Int, Tensor, to_host, to_host_f64};
@@ -94,12 +94,12 @@ impl<B: Kernels> InferenceModel<B> {
             let batch = Batch::new(piece, self.physical_batch, shape, weights.dtype(), &self.device);
             measure(weights, batch, piece)
         };
-        let contexts = vec![self.weights.clone(); B::workers().min(pieces.len()).max(1)];
         let join = |mut all: Vec<T>, part: Vec<T>| {
             all.extend(part);
             all
         };
-        Ok(fold_in_order(&pieces, contexts, work, Vec::with_capacity(examples.len()), join))
+        let all = Vec::with_capacity(examples.len());
+        Ok(Reduce::on_threads(B::workers()).fold(&pieces, &self.weights, work, all, join))
     }
 
     /// The values of each example's own targets among those of a padded batch.

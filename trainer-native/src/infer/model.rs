@@ -96,6 +96,11 @@ impl<B: Kernels> InferenceModel<B> {
 
     /// `[positions, vocabulary]`
     fn logits_of(&self, example: &Example) -> Result<Tensor<B, 2>, InferenceError> {
+        Ok(self.network.logits(&self.weights, self.batch(example)?))
+    }
+
+    /// One example as a batch without padding.
+    pub(super) fn batch(&self, example: &Example) -> Result<Batch<B>, InferenceError> {
         let examples = std::slice::from_ref(example);
         self.network.check(examples)?;
         let shape = self.network.shape();
@@ -107,7 +112,6 @@ impl<B: Kernels> InferenceModel<B> {
         if shape.input == 0 || shape.targets() == 0 {
             return Err(ExampleError { index: 0, problem: "is empty" }.into());
         }
-        let batch = Batch::new(examples, 1, shape, self.weights.dtype(), &self.device);
-        Ok(self.network.logits(&self.weights, batch))
+        Ok(Batch::new(examples, 1, shape, self.weights.dtype(), &self.device))
     }
 }

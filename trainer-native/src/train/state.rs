@@ -3,7 +3,7 @@
 use super::{TrainError, Trainer};
 use crate::nn::Kernels;
 use crate::optim::StateTensor;
-use crate::tensor::{FloatDType, Tensor, from_host, to_host};
+use crate::tensor::{FloatDType, from_host, to_host};
 use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
 /// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.

@@ -21,7 +21,10 @@ impl ContextConcat {
         let value = match pass.cache() {
             Some(cache) => {
                 let [all] = cache.extend([value.unsqueeze_dim(1)]);
-                all.squeeze_dim(1)
+                // Only the rows that the new positions use.
+                let (seen, used) = (all.dims()[2], new + self.length - 1);
+                let first = seen.saturating_sub(used);
+                all.narrow(2, first, seen - first).squeeze_dim(1)
             }
             None => value,
         };

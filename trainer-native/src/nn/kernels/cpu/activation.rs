@@ -7,37 +7,15 @@ use crate::tensor::{Flex, Tensor};
 
 /// x·σ(2u) with u = √(2/π)·(x + 0.044715·x³). This equals the tanh form, because 1 + tanh u = 2σ(2u).
 pub(crate) fn gelu_new(input: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
-    let mut output = zeros(input.dims());
-    let input = open(input);
-    let pairs = values(&input).iter().zip(values_mut(&mut output));
-    vectorized(|| {
-        for (&x, out) in pairs {
-            *out = x * gate(x);
-        }
-    });
-    close(output)
+    map(input, |x| x * gate(x))
 }
 
 pub(crate) fn gelu_new_backward(input: Tensor<Flex, 3>, grad: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
-    let (input, mut grad) = (open(input), open(grad));
-    let pairs = values(&input).iter().zip(values_mut(&mut grad));
-    vectorized(|| {
-        for (&x, grad) in pairs {
-            *grad *= gate_slope(x, gate(x));
-        }
-    });
-    close(grad)
+    scale(input, grad, |x| gate_slope(x, gate(x)))
 }
 
 pub(crate) fn gelu_gate(gate_input: Tensor<Flex, 3>, up: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
-    let (gate_input, mut up) = (open(gate_input), open(up));
-    let pairs = values(&gate_input).iter().zip(values_mut(&mut up));
-    vectorized(|| {
-        for (&x, up) in pairs {
-            *up *= x * gate(x);
-        }
-    });
-    close(up)
+    scale(gate_input, up, |x| x * gate(x))
 }
 
 pub(crate) fn gelu_gate_backward(
@@ -60,27 +38,39 @@ pub(crate) fn gelu_gate_backward(
 
 /// x·Φ(x)
 pub(crate) fn gelu_erf(input: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
+    map(input, |x| x * normal(x).0)
+}
+
+pub(crate) fn gelu_erf_backward(input: Tensor<Flex, 3>, grad: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
+    scale(input, grad, |x| {
+        let (distribution, density) = normal(x);
+        distribution + x * density
+    })
+}
+
+/// f(x) for each element.
+fn map(input: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
     let mut output = zeros(input.dims());
     let input = open(input);
     let pairs = values(&input).iter().zip(values_mut(&mut output));
     vectorized(|| {
         for (&x, out) in pairs {
-            *out = x * normal(x).0;
+            *out = f(x);
         }
     });
     close(output)
 }
 
-pub(crate) fn gelu_erf_backward(input: Tensor<Flex, 3>, grad: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
-    let (input, mut grad) = (open(input), open(grad));
-    let pairs = values(&input).iter().zip(values_mut(&mut grad));
+/// factors·f(input), element by element.
+fn scale(input: Tensor<Flex, 3>, factors: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
+    let (input, mut factors) = (open(input), open(factors));
+    let pairs = values(&input).iter().zip(values_mut(&mut factors));
     vectorized(|| {
-        for (&x, grad) in pairs {
-            let (distribution, density) = normal(x);
-            *grad *= distribution + x * density;
+        for (&x, factor) in pairs {
+            *factor *= f(x);
         }
     });
-    close(grad)
+    close(factors)
 }
 
 /// gelu_new(x) / x
