@@ -12,7 +12,7 @@ use crate::model::{Example, Network};
 use crate::nn::Kernels;
 use crate::tensor::{Flex, FlexDevice};
 
-fn network((mut model, objective): (Value, &str)) -> Network {
+fn network(mut model: Value, objective: &str) -> Network {
     for (field, size) in [("d_model", 8), ("layers", 2), ("heads", 2), ("d_ff", 12), ("context", 14)] {
         model[field] = json!(size);
     }
@@ -76,10 +76,10 @@ fn clipped_sums_of_all_families_on_wgpu_equal_the_loop_and_the_cpu() {
         (json!({ "family": "bert" }), "masked_lm"),
         (json!({ "family": "bert" }), "masked_lm_next_sentence"),
     ];
-    for case in cases {
-        let name = case.0["family"].to_string() + case.1;
-        let examples = examples(case.1);
-        let network = network(case);
+    for (model, objective) in cases {
+        let name = model["family"].to_string() + objective;
+        let examples = examples(objective);
+        let network = network(model, objective);
         let here = moved_weights::<Flex>(&network, 61, &FlexDevice);
         let bound = median_norm(&network, &here, &examples, &FlexDevice);
         let there = clipped::<Wgpu>(&network, &examples, bound, &gpu);

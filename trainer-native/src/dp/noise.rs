@@ -7,13 +7,13 @@ use super::sum::GradSum;
 use crate::nn::{Kernels, NoiseSource};
 use crate::tensor::{Tensor, to_host_f64};
 
-/// A gradient that may be released: noise was added before anything read it.
+/// A gradient that may be released: it got its noise before anything read it.
 pub struct PrivateGradient<B: Kernels> {
     parts: Vec<Tensor<B, 1>>,
     noise_std: f64,
 }
 
-/// A gradient without privacy, for baselines. A run that makes one is marked by its caller.
+/// A gradient without privacy. The run that computes it is marked as not private.
 pub struct BaselineGradient<B: Kernels>(Vec<Tensor<B, 1>>);
 
 impl<B: Kernels> PrivateGradient<B> {
@@ -23,14 +23,14 @@ impl<B: Kernels> PrivateGradient<B> {
         self.parts
     }
 
-    /// Standard deviation of the noise in each element: σC over the expected batch size. It follows from the plan.
+    /// Standard deviation of the noise in each element: σC divided by the expected batch size. It is public.
     #[must_use]
     pub fn noise_std(&self) -> f64 {
         self.noise_std
     }
 
-    /// Estimate of ‖gradient‖² / ‖noise‖², from the released gradient and the noise's known variance alone, so
-    /// post-processing. Of n elements, with a standard error of about √(2/n); it may be below 0.
+    /// Estimate of ‖gradient‖² / ‖noise‖². It uses the released gradient and the known variance of the noise alone, so it is
+    /// post-processing. With n elements its standard error is about √(2/n); the estimate may be below 0.
     #[must_use]
     pub fn to_noise(&self) -> f64 {
         let square = |part: &Tensor<B, 1>| {
@@ -55,7 +55,7 @@ impl<B: Kernels> BaselineGradient<B> {
     }
 }
 
-/// Noise of one parameter at one step.
+/// The noise of one parameter at one step.
 struct GradientNoise<'a, R> {
     rng: &'a R,
     step: u64,
@@ -81,11 +81,11 @@ impl<R: PrivacyRng> NoiseSource for GradientNoise<'_, R> {
     }
 }
 
-/// Adds noise to the sum once, then divides by the plan's constant.
+/// Adds noise to the sum, once, and divides by the expected batch size.
 ///
-/// Noise of parameter t comes from the stream (gradient noise, `step`, t), drawn on the host in f64 and rounded to f32, or
-/// by a graphics processor from the same words. An element's noise is addressed by its place in the stream, so it does
-/// not depend on which thread draws it.
+/// The noise of parameter t comes from the stream (gradient noise, `step`, t). The host computes it in f64 and rounds it to
+/// f32; a graphics processor computes it from the same words. An element's noise depends on its position in the stream, and
+/// not on the thread that computes it.
 pub(crate) fn add_noise_and_average<B: Kernels>(
     sum: Bounded<ClippedSum<B>>,
     mechanism: &GaussianMechanism,

@@ -116,7 +116,7 @@ const PASSES: usize = 30;
 /// Bu et al. 2022, "Scalable and efficient training of large convolutional neural networks with differential privacy"
 /// (mixed ghost clipping), <https://arxiv.org/abs/2205.10683>; there the choice is by memory.
 pub fn materialize_if_cheaper<B: Kernels>(records: Vec<GradRecord<B>>) -> Vec<GradRecord<B>> {
-    let settled = |record: GradRecord<B>| match record {
+    let cheaper = |record: GradRecord<B>| match record {
         GradRecord::Product { param, input, grad } => {
             let [batch, seq, d_in] = input.dims();
             let d_out = grad.dims()[2];
@@ -129,7 +129,7 @@ pub fn materialize_if_cheaper<B: Kernels>(records: Vec<GradRecord<B>>) -> Vec<Gr
         }
         other => other,
     };
-    records.into_iter().map(settled).collect()
+    records.into_iter().map(cheaper).collect()
 }
 
 fn zero<B: Backend, const D: usize>(values: Tensor<B, D>, blank: &Tensor<B, 1, Bool>) -> Tensor<B, D> {

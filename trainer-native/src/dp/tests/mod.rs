@@ -65,8 +65,8 @@ fn clipped_sum_equals_the_loop_where_gradients_are_held_whole() {
     let window = |length: u32| (0..length).map(|at| at * at % 23).collect::<Vec<u32>>();
     let examples: Vec<Example> = [71, 30, 1, 0, 64, 2].map(|length| Example::causal(&window(length))).into();
     let batch = Batch::new(&examples, 6, model.shape(), FloatDType::F32, &DEVICE);
-    let settled = materialize_if_cheaper(model.records(&weights, batch));
-    assert!(!settled.iter().any(|record| matches!(record, GradRecord::Product { .. })));
+    let records = materialize_if_cheaper(model.records(&weights, batch));
+    assert!(!records.iter().any(|record| matches!(record, GradRecord::Product { .. })));
     let bound = median_norm(&model, &weights, &examples);
     for (weights, bound, tolerance) in
         [(weights.clone(), bound, 1e-4), (weights.clone().cast(FloatDType::F64), 1e6, 1e-12)]
