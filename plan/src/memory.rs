@@ -1,6 +1,6 @@
 //! A lower bound on the memory that a plan needs.
 
-use crate::{Family, Model, Objective, PlanFile, Tokenizer};
+use crate::{Family, Model, Objective, PlanFile, Tokenizer, family};
 
 /// Largest number of windows at once where the plan leaves it out. More are not faster.
 const MOST_AT_ONCE: u32 = 32;
@@ -27,47 +27,7 @@ impl<'a> Network<'a> {
 
     /// Number of trainable parameters.
     pub fn parameters(self) -> u128 {
-        let Self { model, objective, tokenizer } = self;
-        let [d, layers, heads, d_ff, context] =
-            [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
-        let vocabulary = vocabulary(tokenizer);
-        match model.family {
-            Family::Gpt2 => {
-                let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-                (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d
-            }
-            Family::T5 | Family::T5V1_1 => {
-                let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
-                // Two attentions and three norms in a decoder's block, one and two in an encoder's.
-                let blocks = layers * (3 * 4 * d * d + 2 * matrices * d * d_ff + 5 * d);
-                let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
-                tables * vocabulary * d + blocks + buckets + last_norms
-            }
-            Family::Bert => {
-                let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-                let embeddings = (vocabulary + context + 2) * d + 2 * d;
-                let masked = d * d + 3 * d + vocabulary;
-                let sentence =
-                    if objective == Objective::MaskedLmNextSentence { d * d + d + 2 * d + 2 } else { 0 };
-                embeddings + layers * (attention + feed_forward + norms) + masked + sentence
-            }
-            Family::Decoder => {
-                let kv_heads = model.kv_heads.map_or(heads, u128::from);
-                let d_head = model.d_head.map_or(d / heads, u128::from);
-                let attention = 2 * d * d_head * (heads + kv_heads);
-                let tables = if model.untied { 2 } else { 1 };
-                tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d
-            }
-            Family::FeedForward => {
-                let mut d_in = d * u128::from(model.history.unwrap_or(1));
-                let mut count = vocabulary * d;
-                for d_out in model.hidden_widths().into_iter().map(u128::from).chain([vocabulary]) {
-                    count += d_in * d_out + d_out;
-                    d_in = d_out;
-                }
-                count
-            }
-        }
+        family::parameters(self.model, self.objective, vocabulary(self.tokenizer))
     }
 
     /// Bytes of weights, gradient sum and two moments in 32 bits, and of the activations of one micro-batch: a lower bound on
@@ -133,7 +93,12 @@ mod tests {
             r#"{"family": "decoder", "d_model": 2048, "layers": 18, "heads": 8, "kv_heads": 1, "d_head": 256,
                 "d_ff": 16384, "context": 8192}"#,
         );
+        let llama_2_7b = of(
+            r#"{"family": "llama", "d_model": 4096, "layers": 32, "heads": 32, "d_ff": 11008, "context": 4096,
+                "untied": true}"#,
+        );
         let published = [
+            (llama_2_7b, Objective::CausalLm, 32_000, 6_738_415_616),
             (base.clone(), Objective::CausalLm, 50_257, 124_439_808),
             (gemma_2b, Objective::CausalLm, 256_000, 2_506_172_416),
             (small_t5, Objective::SpanCorruption, 32_128, 60_506_624),

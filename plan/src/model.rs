@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Family;
+
 /// The network architecture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,15 +26,15 @@ pub struct Model {
     /// Tokens per window: the longest text that the model sees.
     #[schemars(range(min = 2, max = 131_072))]
     pub context: u32,
-    /// Key and value heads, each shared by a group of query heads (decoder only). Defaults to `heads`.
+    /// Key and value heads, each shared by a group of query heads (decoder and llama only). Defaults to `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
-    /// Width of an attention head, an even number (decoder only). Defaults to `d_model` / `heads`.
+    /// Width of an attention head, an even number (decoder and llama only). Defaults to `d_model` / `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 65_536))]
     pub d_head: Option<u32>,
-    /// Whether the output head has its own table instead of sharing the token table (decoder only).
+    /// Whether the output head has its own table instead of sharing the token table (decoder and llama only).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub untied: bool,
@@ -112,24 +114,4 @@ pub struct Lora {
     /// Name suffixes of the adapted matrices, as in the checkpoint: "q_proj", "c_attn".
     #[schemars(length(min = 1, max = 100))]
     pub targets: Vec<String>,
-}
-
-/// The model family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// GPT-2: decoder only, learned positions, pre-layer norm, tied embedding and head.
-    Gpt2,
-    /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, tied embedding and head.
-    /// `context` is the length of the encoder input.
-    T5,
-    /// T5 version 1.1, as in mT5: like 1.0, with gated GELU and an untied head.
-    #[serde(rename = "t5_v1_1")]
-    T5V1_1,
-    /// BERT: encoder only, learned positions, post-layer norm, exact GELU.
-    Bert,
-    /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
-    Decoder,
-    /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
-    FeedForward,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plan::Family;
+use plan::{Family, Objective};
 
 use crate::infer::Evaluation;
 use crate::store::certificate::{self, Certificate};
@@ -73,11 +73,11 @@ fn config(run: &Path, format: NumberFormat) -> Result<Vec<u8>, RunError> {
 fn model_card(c: &Certificate, family: Family, evaluation: Option<&Evaluation>) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };
-    let (library, task) = match family {
-        Family::Gpt2 | Family::Decoder => ("library_name: transformers\n", "text-generation"),
-        Family::T5 | Family::T5V1_1 => ("library_name: transformers\n", "text2text-generation"),
-        Family::Bert => ("library_name: transformers\n", "fill-mask"),
-        Family::FeedForward => ("", "text-generation"),
+    let library = if family.is_in_transformers() { "library_name: transformers\n" } else { "" };
+    let task = match family.objectives()[0] {
+        Objective::CausalLm => "text-generation",
+        Objective::SpanCorruption | Objective::PrefixLm => "text2text-generation",
+        Objective::MaskedLm | Objective::MaskedLmNextSentence => "fill-mask",
     };
     let mut card =
         format!("---\n{library}tags:\n- {task}{tags}\n---\n\n# {title}\n\n{}\n", c.guarantee.statement);

@@ -17,6 +17,8 @@ fn cases() -> Vec<(PathBuf, Value)> {
         json!({ "family": "decoder", "d_model": 8, "layers": layers, "heads": 4, "kv_heads": kv_heads, "d_head": 6,
                 "d_ff": 20, "context": 12, "untied": untied })
     };
+    let llama = json!({ "family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_head": 6,
+                        "d_ff": 20, "context": 12, "untied": true });
     let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
                                "context": 10, "history": 4, "hidden": [12, 9, 6] });
     let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
@@ -25,6 +27,7 @@ fn cases() -> Vec<(PathBuf, Value)> {
         (folder("gpt2_tiny"), gpt2),
         (folder("gemma_tiny"), gemma(2, 2, false)),
         (folder("gemma_untied"), gemma(1, 1, true)),
+        (folder("llama_tiny"), llama),
         (folder("feed_forward_tiny"), feed_forward),
     ]
 }

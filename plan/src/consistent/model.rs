@@ -7,9 +7,9 @@ use crate::{Family, Initial, Model, Tokenizer, Trainable};
 pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
     check_strangers(model)?;
     match model.family {
-        Family::Gpt2 | Family::T5 | Family::T5V1_1 | Family::Bert => check_heads(model),
-        Family::Decoder => check_decoder(model),
         Family::FeedForward => check_feed_forward(model),
+        family if family.has_grouped_heads() => check_grouped_heads(model),
+        _ => check_heads(model),
     }?;
     check_initial(model, tokenizer)?;
     check_trainable(model)
@@ -17,21 +17,25 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
 
 /// A field that the family does not read would be a promise nobody keeps.
 fn check_strangers(model: &Model) -> Checked {
-    let fields = [
-        ("model.kv_heads", model.kv_heads.is_some(), Family::Decoder),
-        ("model.d_head", model.d_head.is_some(), Family::Decoder),
-        ("model.untied", model.untied, Family::Decoder),
-        ("model.history", model.history.is_some(), Family::FeedForward),
-        ("model.hidden", model.hidden.is_some(), Family::FeedForward),
+    let grouped = [
+        ("model.kv_heads", model.kv_heads.is_some()),
+        ("model.d_head", model.d_head.is_some()),
+        ("model.untied", model.untied),
     ];
-    for (path, given, family) in fields {
-        if given && model.family != family {
-            let name = if family == Family::Decoder { "decoder" } else { "feed_forward" };
-            let fix = format!("remove it, or set model.family to \"{name}\"");
-            return refuse(path, "given".into(), &format!("nothing: it belongs to \"{name}\""), &fix);
+    let feed_forward = [("model.history", model.history.is_some()), ("model.hidden", model.hidden.is_some())];
+    check_absent(&grouped, model.family.has_grouped_heads(), "\"decoder\" and \"llama\"")?;
+    check_absent(&feed_forward, model.family == Family::FeedForward, "\"feed_forward\"")
+}
+
+/// Accepts fields that are not given, or that the family reads.
+fn check_absent(fields: &[(&str, bool)], read: bool, families: &str) -> Checked {
+    match fields.iter().find(|(_, given)| *given && !read) {
+        None => Ok(()),
+        Some((path, _)) => {
+            let fix = format!("remove it, or set model.family to {}", families.replace(" and ", " or "));
+            refuse(path, "given".into(), &format!("nothing: it belongs to {families}"), &fix)
         }
     }
-    Ok(())
 }
 
 fn check_heads(model: &Model) -> Checked {
@@ -43,7 +47,7 @@ fn check_heads(model: &Model) -> Checked {
     refuse("model.d_model", given, "a multiple of model.heads", &fix)
 }
 
-fn check_decoder(model: &Model) -> Checked {
+fn check_grouped_heads(model: &Model) -> Checked {
     let kv_heads = model.kv_heads.unwrap_or(model.heads);
     if !model.heads.is_multiple_of(kv_heads) {
         let given = format!("{kv_heads} with {} heads", model.heads);

@@ -1,7 +1,7 @@
 //! Batches, steps and the objective.
 
 use super::{Checked, refuse};
-use crate::{BatchPhase, Family, Objective, PlanFile, Training};
+use crate::{BatchPhase, Objective, PlanFile, Training};
 
 /// Accepts batches, steps and an objective that fit the data and the model.
 pub(super) fn check(file: &PlanFile) -> Checked {
@@ -57,28 +57,18 @@ fn check_steps(training: &Training) -> Checked {
 /// Each family learns some objectives only.
 pub(super) fn check_objective(file: &PlanFile) -> Checked {
     let (objective, context) = (file.training.objective, file.model.context);
-    let (able, allowed) = match file.model.family {
-        Family::Gpt2 | Family::Decoder | Family::FeedForward => {
-            (matches!(objective, Objective::CausalLm), "\"causal_lm\" with this model.family")
-        }
-        Family::T5 | Family::T5V1_1 => (
-            matches!(objective, Objective::SpanCorruption | Objective::PrefixLm),
-            "\"span_corruption\" or \"prefix_lm\" with this model.family",
-        ),
-        Family::Bert => (
-            matches!(objective, Objective::MaskedLm | Objective::MaskedLmNextSentence),
-            "\"masked_lm\" or \"masked_lm_next_sentence\" with this model.family",
-        ),
-    };
+    let able = file.model.family.objectives();
     let (given, family) = (written(&objective), written(&file.model.family));
-    if !able {
+    if !able.contains(&objective) {
         let fitting = match objective {
             Objective::CausalLm => "\"gpt2\"",
             Objective::SpanCorruption | Objective::PrefixLm => "\"t5\" or \"t5_v1_1\"",
             Objective::MaskedLm | Objective::MaskedLmNextSentence => "\"bert\"",
         };
         let fix = format!("choose one of these, or set model.family to {fitting}");
-        return refuse("training.objective", format!("{given} with model.family {family}"), allowed, &fix);
+        let able: Vec<String> = able.iter().map(written).collect();
+        let allowed = format!("{} with this model.family", able.join(" or "));
+        return refuse("training.objective", format!("{given} with model.family {family}"), &allowed, &fix);
     }
     /// The shortest window with something to read and something to predict beside the special tokens.
     const SHORTEST: u32 = 8;

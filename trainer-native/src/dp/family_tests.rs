@@ -35,7 +35,9 @@ fn families() -> Vec<Network> {
         json!({ "family": "feed_forward", "d_model": 4, "layers": 3, "heads": 1, "d_ff": 9, "context": 7,
                 "history": history, "hidden": [9, 6, 5] })
     };
-    let models = [decoder(2, 2, false), decoder(1, 6, true), feed_forward(3), feed_forward(20)];
+    let llama = json!({ "family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_ff": 12,
+                        "context": 7, "untied": true });
+    let models = [decoder(2, 2, false), decoder(1, 6, true), feed_forward(3), feed_forward(20), llama];
     models.into_iter().map(|model| network(model, 23)).collect()
 }
 
@@ -74,11 +76,14 @@ fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
         json!({ "family": "decoder", "d_model": 8, "layers": layers, "heads": 4, "kv_heads": kv_heads, "d_head": 6,
                 "d_ff": 20, "context": 12, "untied": untied })
     };
+    let llama = json!({ "family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_head": 6,
+                        "d_ff": 20, "context": 12, "untied": true });
     let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
                                "context": 10, "history": 4, "hidden": [12, 9, 6] });
     let cases = [
         ("gemma_tiny", gemma(2, 2, false), 37),
         ("gemma_untied", gemma(1, 1, true), 37),
+        ("llama_tiny", llama, 37),
         ("feed_forward_tiny", feed_forward, 31),
     ];
     for (name, model, vocab_size) in cases {

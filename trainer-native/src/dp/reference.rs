@@ -8,7 +8,7 @@ use super::norms::{norms, squared_norms};
 use super::{ClippedSum, Lot, PerExampleGrads};
 use crate::model::{Batch, Example, Network};
 use crate::nn::{GradRecord, Kernels, ParamSpec, Weights};
-use crate::tensor::{Flex, FlexDevice, FloatDType, from_host, to_host_f64};
+use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, from_host, to_host_f64};
 
 /// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
 pub fn ragged_lot() -> Vec<Example> {
@@ -88,6 +88,18 @@ pub fn moved_weights<B: Kernels>(model: &Network, seed: u64, device: &B::Device)
     });
     weights.replace(moved.collect());
     weights
+}
+
+/// The weights with one element of a parameter shifted, in double precision.
+pub fn shifted<B: Kernels>(weights: &Weights<B>, index: usize, element: usize, shift: f64) -> Weights<B> {
+    let mut shifted = weights.clone();
+    let mut values = shifted.take();
+    let mut host = to_host_f64(values[index].clone());
+    host[element] += shift;
+    let data = TensorData::new(host, values[index].dims());
+    values[index] = Tensor::from_data(data, (&values[index].device(), DType::F64));
+    shifted.replace(values);
+    shifted
 }
 
 /// A bound that clips about half of the lot, so that both branches of the clip are used.

@@ -4,4 +4,4 @@ mod lm;
 mod sequence;
 
 pub use lm::{LmHead, Transform};
-pub use sequence::SequenceHead;
+pub use sequence::{Pooling, SequenceHead};

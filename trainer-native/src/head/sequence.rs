@@ -1,24 +1,44 @@
 //! Logits of classes of a whole sequence.
 
-use crate::nn::{Activation, Kernels, Linear, Pass, Var, row};
+use crate::nn::{Activation, Kernels, Linear, Pass, Var, gather, row};
+use crate::tensor::{Int, Tensor};
 
-/// Predicts the class of a sequence from one position, such as whether BERT's second sentence follows the first.
+/// Predicts the class of a sequence from the hidden state of one position.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceHead {
-    /// Applied to the position first, with tanh.
-    pub pooler: Linear,
+    /// Which position.
+    pub pooling: Pooling,
     /// From d to the number of classes.
     pub classes: Linear,
 }
 
+/// How one vector is made of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub enum Pooling {
+    /// BERT's: the first position, through a linear layer and tanh.
+    First(Linear),
+    /// Of a decoder: the last position that is no padding, which has seen all others.
+    Last,
+}
+
 impl SequenceHead {
     /// # Shapes
-    /// - hidden: `[batch, seq, d]`
+    /// - hidden: `[batch, seq, d]`, lengths: `[batch]`, at least 1
     /// - output: `[batch, 1, classes]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, hidden: Var<B>) -> Var<B> {
-        let first = row(pass, hidden, 0);
-        let pooled = self.pooler.forward(pass, first);
-        let pooled = Activation::Tanh.forward(pass, pooled);
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        hidden: Var<B>,
+        lengths: Tensor<B, 1, Int>,
+    ) -> Var<B> {
+        let pooled = match self.pooling {
+            Pooling::First(linear) => {
+                let first = row(pass, hidden, 0);
+                let first = linear.forward(pass, first);
+                Activation::Tanh.forward(pass, first)
+            }
+            Pooling::Last => gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1)),
+        };
         self.classes.forward(pass, pooled)
     }
 }

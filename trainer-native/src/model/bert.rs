@@ -6,10 +6,10 @@
 
 use serde_json::json;
 
-use super::{Batch, Model, ModelError, Shape};
-use crate::head::{LmHead, SequenceHead, Transform};
+use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
+use crate::head::{LmHead, Pooling, SequenceHead, Transform};
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Layout, Linear,
+    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
     LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, SegmentEmbedding,
     TableLogits, TokenEmbedding, Var, add, branch,
 };
@@ -20,10 +20,27 @@ const INITIAL_STD: f64 = 0.02;
 /// First and second sentence.
 const SEGMENTS: usize = 2;
 
+static HUGGING_FACE: HuggingFace = HuggingFace {
+    model_type: "bert",
+    defaults: &[
+        ("hidden_act", "\"gelu\""),
+        ("layer_norm_eps", "1e-12"),
+        ("tie_word_embeddings", "true"),
+        ("type_vocab_size", "2"),
+    ],
+    fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
+    irrelevant: &["attention_probs_dropout_prob", "classifier_dropout", "hidden_dropout_prob"],
+    prefix: "bert.",
+    buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
+    copies: &["cls.predictions.decoder.weight", "cls.predictions.decoder.bias"],
+    unused: &["bert.pooler.", "cls.seq_relationship."],
+    position_table: Some("bert.embeddings.position_embeddings.weight"),
+    ..HuggingFace::PLAIN
+};
+
 /// The sizes of a BERT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BertConfig {
-    /// Number of tokens.
     pub vocab_size: usize,
     /// Longest input.
     pub context: usize,
@@ -31,7 +48,6 @@ pub struct BertConfig {
     pub predictions: usize,
     /// Width of the residual stream.
     pub d_model: usize,
-    /// Number of blocks.
     pub layers: usize,
     /// Attention heads; divides `d_model`.
     pub heads: usize,
@@ -42,8 +58,29 @@ pub struct BertConfig {
 }
 
 impl BertConfig {
-    /// The sizes that a plan gives.
-    #[must_use]
+    /// `config.json` as `transformers` reads it.
+    fn hugging_face(&self) -> serde_json::Value {
+        let architecture = if self.next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
+        json!({
+            "model_type": "bert",
+            "architectures": [architecture],
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.d_model,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.d_ff,
+            "max_position_embeddings": self.context,
+            "type_vocab_size": SEGMENTS,
+            "hidden_act": "gelu",
+            "layer_norm_eps": NORM_EPSILON,
+            "initializer_range": INITIAL_STD,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "tie_word_embeddings": true,
+            "torch_dtype": "float32"
+        })
+    }
+
     pub fn from_plan(model: &plan::Model, training: &plan::Training, vocab_size: usize) -> Self {
         let [context, d_model, layers, heads, d_ff] =
             [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
@@ -56,15 +93,12 @@ impl BertConfig {
 /// A BERT.
 #[derive(Clone, Debug)]
 pub struct Bert {
-    config: BertConfig,
-    layout: Layout,
+    description: Description,
     tokens: TokenEmbedding,
     positions: PositionEmbedding,
     segments: SegmentEmbedding,
     norm: LayerNorm,
     blocks: Vec<Block>,
-    masked: LmHead,
-    sentence: Option<SequenceHead>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +110,6 @@ struct Block {
 }
 
 impl Bert {
-    /// Lists the parameters.
-    #[must_use]
     pub fn new(config: BertConfig) -> Self {
         let mut list = ParamList::default();
         let d = config.d_model;
@@ -90,15 +122,26 @@ impl Bert {
         let segments = SegmentEmbedding { table: table("token_type", SEGMENTS) };
         let norm = list.layer_norm("bert.embeddings.LayerNorm", d, NORM_EPSILON);
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
-        list.enter(Part::Output);
+        list.enter(Part::Head);
         let masked = masked_head(&mut list, tokens.table, config.vocab_size, d);
-        let sentence = config.next_sentence.then(|| SequenceHead {
-            pooler: linear(&mut list, "bert.pooler.dense", d, d),
-            classes: linear(&mut list, "cls.seq_relationship", d, 2),
-        });
-        let layout = list.finish();
-        Self { config, layout, tokens, positions, segments, norm, blocks, masked, sentence }
+        let sentence = config.next_sentence.then(|| sequence_head(&mut list, "cls.seq_relationship", d, 2));
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: config.vocab_size,
+            width: d,
+            shape: Shape { input: config.context, decoder: None, gathered: Some(config.predictions) },
+            hf_config: config.hugging_face(),
+            head: masked,
+            sentence,
+        };
+        Self { description, tokens, positions, segments, norm, blocks }
     }
+}
+
+/// The pooler, then the classes under this name.
+fn sequence_head(list: &mut ParamList, name: &str, d: usize, classes: usize) -> SequenceHead {
+    let pooling = Pooling::First(linear(list, "bert.pooler.dense", d, d));
+    SequenceHead { pooling, classes: linear(list, name, d, classes) }
 }
 
 /// A transformation, then products with the token table, and a bias a token.
@@ -118,47 +161,16 @@ impl Model for Bert {
         Ok(Self::new(BertConfig::from_plan(model, training, vocab_size)))
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn hugging_face() -> &'static HuggingFace {
+        &HUGGING_FACE
     }
 
-    fn vocab_size(&self) -> usize {
-        self.config.vocab_size
+    fn description(&self) -> &Description {
+        &self.description
     }
 
-    fn shape(&self) -> Shape {
-        Shape { input: self.config.context, decoder: None, gathered: Some(self.config.predictions) }
-    }
-
-    fn hf_config(&self) -> serde_json::Value {
-        let config = &self.config;
-        let architecture = if config.next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
-        json!({
-            "model_type": "bert",
-            "architectures": [architecture],
-            "vocab_size": config.vocab_size,
-            "hidden_size": config.d_model,
-            "num_hidden_layers": config.layers,
-            "num_attention_heads": config.heads,
-            "intermediate_size": config.d_ff,
-            "max_position_embeddings": config.context,
-            "type_vocab_size": SEGMENTS,
-            "hidden_act": "gelu",
-            "layer_norm_eps": NORM_EPSILON,
-            "initializer_range": INITIAL_STD,
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-            "tie_word_embeddings": true,
-            "torch_dtype": "float32"
-        })
-    }
-
-    fn head(&self) -> LmHead {
-        self.masked
-    }
-
-    fn sentence_head(&self) -> Option<SequenceHead> {
-        self.sentence
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        sequence_head(list, "classifier", self.description.width, classes)
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

@@ -7,17 +7,28 @@
 
 use serde_json::json;
 
-use super::{Batch, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, ContextConcat, Initial, Kernels, Layout, Linear, LinearSpec, ParamList, Part, Pass,
-    TableLogits, TokenEmbedding, Var,
+    Activation, ContextConcat, Initial, Kernels, Linear, LinearSpec, ParamList, Part, Pass, TableLogits,
+    TokenEmbedding, Var,
+};
+
+static HUGGING_FACE: HuggingFace = HuggingFace {
+    model_type: "feed_forward_lm",
+    plan_fields: &[
+        ("hidden_size", "model.d_model"),
+        ("hidden_sizes", "model.hidden"),
+        ("history", "model.history"),
+        ("max_position_embeddings", "model.context"),
+    ],
+    copies: &[],
+    ..HuggingFace::PLAIN
 };
 
 /// The sizes of a feed-forward language model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedForwardConfig {
-    /// Number of tokens.
     pub vocab_size: usize,
     /// Longest input.
     pub context: usize,
@@ -30,6 +41,22 @@ pub struct FeedForwardConfig {
 }
 
 impl FeedForwardConfig {
+    /// `config.json`: `transformers` has no such model, so the fields are this project's.
+    fn hugging_face(&self) -> serde_json::Value {
+        json!({
+            "model_type": "feed_forward_lm",
+            "architectures": ["FeedForwardLM"],
+            "vocab_size": self.vocab_size,
+            "max_position_embeddings": self.context,
+            "hidden_size": self.d_model,
+            "history": self.history,
+            "hidden_sizes": self.hidden,
+            "hidden_act": "relu",
+            "tie_word_embeddings": false,
+            "torch_dtype": "float32"
+        })
+    }
+
     /// The sizes that a plan gives.
     ///
     /// # Errors
@@ -52,18 +79,14 @@ impl FeedForwardConfig {
 /// A feed-forward language model.
 #[derive(Clone, Debug)]
 pub struct FeedForward {
-    config: FeedForwardConfig,
-    layout: Layout,
+    description: Description,
     tokens: TokenEmbedding,
     context: ContextConcat,
     hidden: Vec<Linear>,
-    head: LmHead,
 }
 
 impl FeedForward {
-    /// Lists the parameters.
-    #[must_use]
-    pub fn new(config: FeedForwardConfig) -> Self {
+    pub fn new(config: &FeedForwardConfig) -> Self {
         let mut list = ParamList::default();
         let (vocabulary, d) = (config.vocab_size, config.d_model);
         let table = list.add("embedding.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
@@ -76,12 +99,21 @@ impl FeedForward {
             hidden.push(list.linear(&format!("hidden.{at}"), map));
             d_in = d_out;
         }
-        list.enter(Part::Output);
+        list.enter(Part::Head);
         let output = list.add("output.weight", &[vocabulary, d_in], Initial::Normal { std: 0.02 });
         let bias = Some(list.add("output.bias", &[vocabulary], Initial::Constant(0.0)));
         let head = LmHead { logits: TableLogits { table: output, bias }, ..LmHead::of_table(output) };
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: vocabulary,
+            width: d_in,
+            shape: Shape::causal(config.context),
+            hf_config: config.hugging_face(),
+            head,
+            sentence: None,
+        };
         let context = ContextConcat { length: config.history };
-        Self { config, layout: list.finish(), tokens: TokenEmbedding { table }, context, hidden, head }
+        Self { description, tokens: TokenEmbedding { table }, context, hidden }
     }
 }
 
@@ -91,40 +123,15 @@ impl Model for FeedForward {
         _training: &plan::Training,
         vocab_size: usize,
     ) -> Result<Self, ModelError> {
-        Ok(Self::new(FeedForwardConfig::from_plan(model, vocab_size)?))
+        Ok(Self::new(&FeedForwardConfig::from_plan(model, vocab_size)?))
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn hugging_face() -> &'static HuggingFace {
+        &HUGGING_FACE
     }
 
-    fn vocab_size(&self) -> usize {
-        self.config.vocab_size
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::causal(self.config.context)
-    }
-
-    /// `transformers` has no such model, so the fields are this project's.
-    fn hf_config(&self) -> serde_json::Value {
-        let config = &self.config;
-        json!({
-            "model_type": "feed_forward_lm",
-            "architectures": ["FeedForwardLM"],
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context,
-            "hidden_size": config.d_model,
-            "history": config.history,
-            "hidden_sizes": config.hidden,
-            "hidden_act": "relu",
-            "tie_word_embeddings": false,
-            "torch_dtype": "float32"
-        })
-    }
-
-    fn head(&self) -> LmHead {
-        self.head
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

@@ -6,26 +6,51 @@
 
 use serde_json::json;
 
-use super::{Batch, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
-    Layout, LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, add,
+    LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, add,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
 
+static HUGGING_FACE: HuggingFace = HuggingFace {
+    model_type: "gpt2",
+    defaults: &[
+        ("activation_function", "\"gelu_new\""),
+        ("layer_norm_epsilon", "1e-5"),
+        ("tie_word_embeddings", "true"),
+    ],
+    fixed: &[("scale_attn_by_inverse_layer_idx", "false"), ("scale_attn_weights", "true")],
+    read: |config, field| {
+        (field == "n_inner" && config[field].is_null())
+            .then(|| json!(config["n_embd"].as_u64().map(|d| 4 * d)))
+    },
+    positions: Some("n_positions"),
+    irrelevant: &["attn_pdrop", "embd_pdrop", "n_ctx", "resid_pdrop", "summary_first_dropout"],
+    plan_fields: &[
+        ("n_embd", "model.d_model"),
+        ("n_layer", "model.layers"),
+        ("n_head", "model.heads"),
+        ("n_inner", "model.d_ff"),
+        ("n_positions", "model.context"),
+    ],
+    prefix: "transformer.",
+    buffers: &["attn.bias", "attn.masked_bias"],
+    position_table: Some("transformer.wpe.weight"),
+    ..HuggingFace::PLAIN
+};
+
 /// The sizes of a GPT-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gpt2Config {
-    /// Number of tokens.
     pub vocab_size: usize,
     /// Longest input.
     pub context: usize,
     /// Width of the residual stream.
     pub d_model: usize,
-    /// Number of blocks.
     pub layers: usize,
     /// Attention heads; divides `d_model`.
     pub heads: usize,
@@ -34,8 +59,29 @@ pub struct Gpt2Config {
 }
 
 impl Gpt2Config {
-    /// The sizes that a plan gives.
-    #[must_use]
+    /// `config.json` as `transformers` reads it.
+    fn hugging_face(&self) -> serde_json::Value {
+        json!({
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            "vocab_size": self.vocab_size,
+            "n_positions": self.context,
+            "n_ctx": self.context,
+            "n_embd": self.d_model,
+            "n_layer": self.layers,
+            "n_head": self.heads,
+            "n_inner": self.d_ff,
+            "activation_function": "gelu_new",
+            "layer_norm_epsilon": NORM_EPSILON,
+            "initializer_range": INITIAL_STD,
+            "resid_pdrop": 0.0,
+            "embd_pdrop": 0.0,
+            "attn_pdrop": 0.0,
+            "tie_word_embeddings": true,
+            "torch_dtype": "float32"
+        })
+    }
+
     pub fn from_plan(model: &plan::Model, vocab_size: usize) -> Self {
         let [context, d_model, layers, heads, d_ff] =
             [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
@@ -46,8 +92,7 @@ impl Gpt2Config {
 /// A GPT-2.
 #[derive(Clone, Debug)]
 pub struct Gpt2 {
-    config: Gpt2Config,
-    layout: Layout,
+    description: Description,
     tokens: TokenEmbedding,
     positions: PositionEmbedding,
     blocks: Vec<Block>,
@@ -63,8 +108,6 @@ struct Block {
 }
 
 impl Gpt2 {
-    /// Lists the parameters.
-    #[must_use]
     pub fn new(config: Gpt2Config) -> Self {
         let mut list = ParamList::default();
         let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, config.d_model);
@@ -75,7 +118,16 @@ impl Gpt2 {
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
         list.enter(Part::Output);
         let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
-        Self { config, layout: list.finish(), tokens, positions, blocks, norm }
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: config.vocab_size,
+            width: d,
+            shape: Shape::causal(config.context),
+            hf_config: config.hugging_face(),
+            head: LmHead::of_table(tokens.table),
+            sentence: None,
+        };
+        Self { description, tokens, positions, blocks, norm }
     }
 }
 
@@ -88,43 +140,12 @@ impl Model for Gpt2 {
         Ok(Self::new(Gpt2Config::from_plan(model, vocab_size)))
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn hugging_face() -> &'static HuggingFace {
+        &HUGGING_FACE
     }
 
-    fn vocab_size(&self) -> usize {
-        self.config.vocab_size
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::causal(self.config.context)
-    }
-
-    fn hf_config(&self) -> serde_json::Value {
-        let config = &self.config;
-        json!({
-            "model_type": "gpt2",
-            "architectures": ["GPT2LMHeadModel"],
-            "vocab_size": config.vocab_size,
-            "n_positions": config.context,
-            "n_ctx": config.context,
-            "n_embd": config.d_model,
-            "n_layer": config.layers,
-            "n_head": config.heads,
-            "n_inner": config.d_ff,
-            "activation_function": "gelu_new",
-            "layer_norm_epsilon": NORM_EPSILON,
-            "initializer_range": INITIAL_STD,
-            "resid_pdrop": 0.0,
-            "embd_pdrop": 0.0,
-            "attn_pdrop": 0.0,
-            "tie_word_embeddings": true,
-            "torch_dtype": "float32"
-        })
-    }
-
-    fn head(&self) -> LmHead {
-        LmHead::of_table(self.tokens.table)
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

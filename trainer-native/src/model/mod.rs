@@ -4,25 +4,34 @@
 
 mod batch;
 mod bert;
+mod classifier;
 mod decoder;
 mod feed_forward;
 mod gpt2;
+mod hugging_face;
+mod llama;
 mod t5;
 
 use std::sync::Arc;
 
 pub use crate::data::Example;
 pub use batch::{Batch, Shape};
-pub use bert::{Bert, BertConfig};
-pub use decoder::{Decoder, DecoderConfig};
-pub use feed_forward::{FeedForward, FeedForwardConfig};
-pub use gpt2::{Gpt2, Gpt2Config};
-pub use t5::{T5, T5Config};
+use bert::Bert;
+pub use classifier::{Labels, SequenceClassifier};
+use decoder::Decoder;
+use feed_forward::FeedForward;
+pub(crate) use gpt2::Gpt2;
+#[cfg(test)]
+pub(crate) use gpt2::Gpt2Config;
+pub(crate) use hugging_face::HuggingFace;
+use llama::Llama;
+use t5::T5;
 
 use crate::data::ExampleError;
-use crate::head::{LmHead, SequenceHead};
+use crate::head::{LmHead, Pooling, SequenceHead};
 use crate::nn::{
-    Cache, GradRecord, Kernels, Layout, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
+    Cache, GradRecord, Kernels, Layout, LinearSpec, ParamList, ParamSpec, Pass, Selection, SelectionError,
+    Var, Weights,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -36,6 +45,28 @@ pub struct ModelError {
     pub value: usize,
     /// What is allowed.
     pub allowed: &'static str,
+}
+
+/// Standard deviation of a new classifier's weights.
+const CLASSIFIER_STD: f64 = 0.02;
+
+/// What there is to know of a model beside its forward pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    /// The parameters.
+    pub layout: Layout,
+    /// Number of tokens.
+    pub vocab_size: usize,
+    /// Width of the hidden states.
+    pub width: usize,
+    /// The shape of a batch's rows: the longest example it takes.
+    pub shape: Shape,
+    /// `config.json` as `transformers` reads it.
+    pub hf_config: serde_json::Value,
+    /// What predicts tokens.
+    pub head: LmHead,
+    /// What predicts the class of a pair of sentences, if the model does.
+    pub sentence: Option<SequenceHead>,
 }
 
 /// What the file of a family says.
@@ -52,24 +83,19 @@ pub(crate) trait Model {
     where
         Self: Sized;
 
-    /// The parameters.
-    fn layout(&self) -> &Layout;
+    /// What its checkpoints look like on Hugging Face.
+    fn hugging_face() -> &'static HuggingFace
+    where
+        Self: Sized;
 
-    /// Number of tokens.
-    fn vocab_size(&self) -> usize;
+    /// What there is to know beside the forward pass.
+    fn description(&self) -> &Description;
 
-    /// The shape of a batch's rows: the longest example it takes.
-    fn shape(&self) -> Shape;
-
-    /// `config.json` as `transformers` reads it.
-    fn hf_config(&self) -> serde_json::Value;
-
-    /// What predicts tokens.
-    fn head(&self) -> LmHead;
-
-    /// What predicts the class of a pair of sentences, if the model does.
-    fn sentence_head(&self) -> Option<SequenceHead> {
-        None
+    /// A new head for classes of whole sequences, with the names of `transformers`. Its parameters are added to `list`.
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        let classes =
+            list.linear("score", LinearSpec::normal(self.description().width, classes, CLASSIFIER_STD));
+        SequenceHead { pooling: Pooling::Last, classes }
     }
 
     /// The forward pass: what the heads read. In generation, `batch` holds the tokens that the cache has not seen.
@@ -104,6 +130,11 @@ macro_rules! families {
                 })
             }
 
+            /// The families of checkpoints that can be read.
+            pub(crate) fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
+                [$(<$family as Model>::hugging_face()),+].into_iter()
+            }
+
             fn model(&self) -> &dyn Model {
                 match self {
                     $(Self::$family(model) => model,)+
@@ -125,6 +156,7 @@ families! {
     Bert: Bert;
     Decoder: Decoder;
     FeedForward: FeedForward;
+    Llama: Llama;
 }
 
 impl Network {
@@ -154,9 +186,13 @@ impl Network {
         Self::from_plan(model, training, vocab_size)
     }
 
+    fn description(&self) -> &Description {
+        self.model().description()
+    }
+
     /// The parameters, and what each is for.
     pub(crate) fn layout(&self) -> &Layout {
-        self.model().layout()
+        &self.description().layout
     }
 
     /// Names, shapes and starts of the parameters.
@@ -176,13 +212,13 @@ impl Network {
     /// Number of tokens.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
-        self.model().vocab_size()
+        self.description().vocab_size
     }
 
     /// The shape of a batch's rows: the longest example it takes.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.model().shape()
+        self.description().shape
     }
 
     /// Refuses examples that do not fit the network.
@@ -202,7 +238,7 @@ impl Network {
     /// `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {
-        self.model().hf_config()
+        self.description().hf_config.clone()
     }
 
     /// Logits at every target, padding included. The batch may be narrower than [`Network::shape`].
@@ -213,9 +249,9 @@ impl Network {
         self.token_logits(Pass::measuring(weights), &batch)
     }
 
-    /// Logits of the token that follows. `batch` has one row, of the tokens that `cache` has not seen: the whole text in the
-    /// first pass, one token in each later pass. An encoder–decoder takes the encoder's input in the first pass, and counts
-    /// the decoder's tokens. The cache must not grow beyond the context; start a new one instead.
+    /// Logits of the token that follows. `batch` has one row, of the tokens that `cache` has not seen: at first the whole
+    /// text, later mostly one token. An encoder–decoder reads its input in the first pass only; the cache counts the
+    /// decoder's tokens. The cache must not grow beyond the context; start a new one instead.
     ///
     /// # Shapes
     /// - output: `[1, vocabulary]`
@@ -232,7 +268,7 @@ impl Network {
 
     fn token_logits<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
         let hidden = self.hidden(&mut pass, batch);
-        let logits = self.model().head().forward(&mut pass, hidden, batch.positions.clone());
+        let logits = self.description().head.forward(&mut pass, hidden, batch.positions.clone());
         flat(logits.into_value())
     }
 
@@ -241,10 +277,10 @@ impl Network {
     /// # Shapes
     /// - output: `[rows, 2]`
     pub fn sentence_logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
-        let head = self.model().sentence_head()?;
+        let head = self.description().sentence?;
         let mut pass = Pass::measuring(weights);
         let hidden = self.hidden(&mut pass, &batch);
-        Some(flat(head.forward(&mut pass, hidden).into_value()))
+        Some(flat(head.forward(&mut pass, hidden, batch.lengths).into_value()))
     }
 
     /// Forward and backward pass of the summed per-example losses: the records that hold every example's gradient of the
@@ -268,13 +304,13 @@ impl Network {
     ) {
         let mut pass = Pass::training(weights, recompute);
         let hidden = self.hidden(&mut pass, &batch);
-        if let Some(head) = self.model().sentence_head() {
-            let logits = head.forward(&mut pass, hidden.clone());
+        if let Some(head) = self.description().sentence {
+            let logits = head.forward(&mut pass, hidden.clone(), batch.lengths);
             pass.seed(logits, |logits| {
                 cross_entropy_gradient(logits, batch.sentences, batch.sentence_weights)
             });
         }
-        let logits = self.model().head().forward(&mut pass, hidden, batch.positions);
+        let logits = self.description().head.forward(&mut pass, hidden, batch.positions);
         let rows = batch.targets.dims().iter().product::<usize>();
         let (targets, target_weights) = (batch.targets.reshape([rows]), batch.target_weights.reshape([rows]));
         pass.seed(logits, |logits| cross_entropy_gradient(logits, targets, target_weights));

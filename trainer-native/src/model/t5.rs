@@ -10,27 +10,60 @@
 
 use serde_json::json;
 
-use super::{Batch, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
-    Layout, Linear, LinearSpec, MultiHeadAttention, ParamList, Part, Pass, RelativeBias, RmsNorm,
+    Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamList, Part, Pass, RelativeBias, RmsNorm,
     TokenEmbedding, Var, add, branch,
 };
 use crate::objective;
 use crate::tensor::{Int, Tensor};
 
-/// Buckets of relative distances.
 const BUCKETS: usize = 32;
 /// Distances from here on share the last bucket.
 const MAX_DISTANCE: usize = 128;
-/// Added to the mean square in norms.
 const NORM_EPSILON: f64 = 1e-6;
+
+static HUGGING_FACE: HuggingFace = HuggingFace {
+    model_type: "t5",
+    defaults: &[
+        ("feed_forward_proj", "\"relu\""),
+        ("layer_norm_epsilon", "1e-6"),
+        ("relative_attention_max_distance", "128"),
+        ("relative_attention_num_buckets", "32"),
+        ("tie_word_embeddings", "true"),
+    ],
+    read: |config, field| match field {
+        // mT5 is T5 version 1.1 with another vocabulary.
+        "model_type" if config[field] == "mt5" => Some(json!("t5")),
+        "num_decoder_layers" if config[field].is_null() => Some(config["num_layers"].clone()),
+        _ => None,
+    },
+    positions: None,
+    // Relative positions have no end.
+    irrelevant: &[
+        "n_positions",
+        "decoder_start_token_id",
+        "dropout_rate",
+        "initializer_factor",
+        "is_encoder_decoder",
+    ],
+    plan_fields: &[
+        ("d_model", "model.d_model"),
+        ("num_layers", "model.layers"),
+        ("num_decoder_layers", "model.layers"),
+        ("num_heads", "model.heads"),
+        ("d_ff", "model.d_ff"),
+        ("d_kv", "model.d_head"),
+    ],
+    copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
+    ..HuggingFace::PLAIN
+};
 
 /// The sizes of a T5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct T5Config {
-    /// Number of tokens.
     pub vocab_size: usize,
     /// Longest input of the encoder.
     pub context: usize,
@@ -49,8 +82,31 @@ pub struct T5Config {
 }
 
 impl T5Config {
-    /// The sizes that a plan gives.
-    #[must_use]
+    /// `config.json` as `transformers` reads it; the ids of special tokens are the tokenizer's to add.
+    fn hugging_face(&self) -> serde_json::Value {
+        json!({
+            "model_type": "t5",
+            "architectures": ["T5ForConditionalGeneration"],
+            "vocab_size": self.vocab_size,
+            "d_model": self.d_model,
+            "d_kv": self.d_model / self.heads,
+            "d_ff": self.d_ff,
+            "num_layers": self.layers,
+            "num_decoder_layers": self.layers,
+            "num_heads": self.heads,
+            "relative_attention_num_buckets": BUCKETS,
+            "relative_attention_max_distance": MAX_DISTANCE,
+            "n_positions": self.context,
+            "dropout_rate": 0.0,
+            "layer_norm_epsilon": NORM_EPSILON,
+            "initializer_factor": 1.0,
+            "feed_forward_proj": if self.v1_1 { "gated-gelu" } else { "relu" },
+            "is_encoder_decoder": true,
+            "tie_word_embeddings": !self.v1_1,
+            "torch_dtype": "float32"
+        })
+    }
+
     pub fn from_plan(model: &plan::Model, training: &plan::Training, vocab_size: usize) -> Self {
         let [context, d_model, layers, heads, d_ff] =
             [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
@@ -63,12 +119,10 @@ impl T5Config {
 /// A T5.
 #[derive(Clone, Debug)]
 pub struct T5 {
-    config: T5Config,
-    layout: Layout,
+    description: Description,
     table: TokenEmbedding,
     encoder: Stack,
     decoder: Stack,
-    head: LmHead,
 }
 
 /// Blocks with norm before each part, a norm after all, and one relative bias for all.
@@ -85,7 +139,7 @@ struct Block {
     attention_norm: RmsNorm,
     /// Of the decoder: to the encoder's output.
     cross: Option<Cross>,
-    inner: Inner,
+    inner: MaybeGated,
     inner_norm: RmsNorm,
 }
 
@@ -95,13 +149,6 @@ struct Cross {
     norm: RmsNorm,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Inner {
-    Plain(FeedForward),
-    Gated(GatedFeedForward),
-}
-
-/// The two stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Encoder,
@@ -109,14 +156,13 @@ enum Kind {
 }
 
 impl T5 {
-    /// Lists the parameters.
-    #[must_use]
     pub fn new(config: T5Config) -> Self {
         let mut list = ParamList::default();
         let (d, vocabulary) = (config.d_model, config.vocab_size);
         let table = list.add("shared.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
         let encoder = Stack::new(&config, Kind::Encoder, &mut list);
         let decoder = Stack::new(&config, Kind::Decoder, &mut list);
+        list.enter(Part::Head);
         let scale = (d as f64).powf(-0.5);
         let head = if config.v1_1 {
             // As the original code draws it: logits of order 1 whatever the width.
@@ -125,7 +171,16 @@ impl T5 {
         } else {
             LmHead { scale: Some(scale), ..LmHead::of_table(table) }
         };
-        Self { config, layout: list.finish(), table: TokenEmbedding { table }, encoder, decoder, head }
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: vocabulary,
+            width: d,
+            shape: Shape { input: config.context, decoder: Some(config.decoder_context), gathered: None },
+            hf_config: config.hugging_face(),
+            head,
+            sentence: None,
+        };
+        Self { description, table: TokenEmbedding { table }, encoder, decoder }
     }
 
     /// The encoder's output; in generation, what the first pass made.
@@ -156,52 +211,21 @@ impl Model for T5 {
         Ok(Self::new(T5Config::from_plan(model, training, vocab_size)))
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn hugging_face() -> &'static HuggingFace {
+        &HUGGING_FACE
     }
 
-    fn vocab_size(&self) -> usize {
-        self.config.vocab_size
-    }
-
-    fn shape(&self) -> Shape {
-        let T5Config { context, decoder_context, .. } = self.config;
-        Shape { input: context, decoder: Some(decoder_context), gathered: None }
-    }
-
-    /// The ids of special tokens are the tokenizer's to add.
-    fn hf_config(&self) -> serde_json::Value {
-        let config = &self.config;
-        json!({
-            "model_type": "t5",
-            "architectures": ["T5ForConditionalGeneration"],
-            "vocab_size": config.vocab_size,
-            "d_model": config.d_model,
-            "d_kv": config.d_model / config.heads,
-            "d_ff": config.d_ff,
-            "num_layers": config.layers,
-            "num_decoder_layers": config.layers,
-            "num_heads": config.heads,
-            "relative_attention_num_buckets": BUCKETS,
-            "relative_attention_max_distance": MAX_DISTANCE,
-            "n_positions": config.context,
-            "dropout_rate": 0.0,
-            "layer_norm_epsilon": NORM_EPSILON,
-            "initializer_factor": 1.0,
-            "feed_forward_proj": if config.v1_1 { "gated-gelu" } else { "relu" },
-            "is_encoder_decoder": true,
-            "tie_word_embeddings": !config.v1_1,
-            "torch_dtype": "float32"
-        })
-    }
-
-    fn head(&self) -> LmHead {
-        self.head
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
+        let head = self.description.head.logits.table;
+        if head != self.table.table {
+            pass.leave_record_here(head);
+        }
         let output = self.table.forward(pass, decoder_tokens(batch));
         // The decoder's padding comes last, so no place with a target sees it.
         self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
@@ -289,10 +313,10 @@ impl Block {
         let inner = if config.v1_1 {
             let (gate, up) = (inner("wi_0", d, d_ff), inner("wi_1", d, d_ff));
             let down = inner("wo", d_ff, d);
-            Inner::Gated(GatedFeedForward { gate, up, down, activation: Gate::GeluTanh })
+            MaybeGated::Gated(GatedFeedForward { gate, up, down, activation: Gate::GeluTanh })
         } else {
             let (widen, narrow) = (inner("wi", d, d_ff), inner("wo", d_ff, d));
-            Inner::Plain(FeedForward { widen, narrow, activation: Activation::Relu })
+            MaybeGated::Plain(FeedForward { widen, narrow, activation: Activation::Relu })
         };
         let inner_norm = norm(list, &format!("{name}.{last}.layer_norm"), d);
         Self { attention, attention_norm, cross, inner, inner_norm }
@@ -326,10 +350,7 @@ impl Block {
 
     fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.inner_norm.forward(pass, input.clone());
-        let output = match self.inner {
-            Inner::Plain(inner) => inner.forward(pass, normalized),
-            Inner::Gated(inner) => inner.forward(pass, normalized),
-        };
+        let output = self.inner.forward(pass, normalized);
         add(pass, output, input)
     }
 }
@@ -346,7 +367,6 @@ fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAt
     MultiHeadAttention { query, key, value, output, heads }
 }
 
-/// A linear map without bias.
 fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, variance: f64) -> Linear {
     list.linear(name, LinearSpec::normal(d_in, d_out, variance.sqrt()))
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::dp::reference::{
-    clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, single_gradient,
+    clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, shifted,
+    single_gradient,
 };
 use crate::dp::{Lot, PlainStep, clip, clipped_sum, per_example_norms, plain_gradient};
 use crate::tensor::{Bool, DType, Flex, FlexDevice, FloatDType, TensorData, to_host_f64};
@@ -154,6 +155,7 @@ fn decoders() -> Vec<Case> {
         ("GPT-2", "gpt2", None),
         ("GPT-2 with adapters", "gpt2", Some(lora)),
         ("decoder", "decoder", None),
+        ("Llama", "llama", None),
         ("feed-forward", "feed_forward", None),
     ];
     list.into_iter().map(case).collect()
@@ -297,16 +299,7 @@ fn gradients_of_every_family_equal_central_differences_of_the_loss() {
         let (mut offset, mut worst) = (0, 0.0_f64);
         for (index, spec) in case.weights.specs().iter().enumerate() {
             for element in (0..spec.len()).step_by(spec.len().div_ceil(5)) {
-                let at = |shift: f64| {
-                    let mut moved = case.weights.clone();
-                    let mut values = moved.take();
-                    let mut host = to_host_f64(values[index].clone());
-                    host[element] += shift;
-                    let data = TensorData::new(host, [spec.len()]);
-                    values[index] = Tensor::from_data(data, (&DEVICE, DType::F64));
-                    moved.replace(values);
-                    loss(&moved)
-                };
+                let at = |shift| loss(&shifted(&case.weights, index, element, shift));
                 let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
                 worst = worst.max((slope - gradient[offset + element]).abs());
             }
@@ -363,7 +356,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
     }
 }
 
-/// A text read at once, and one token at a time over a cache.
+/// A text read at once, and piece by piece over a cache.
 #[test]
 fn logits_over_a_cache_are_those_of_the_whole_text() {
     for case in decoders().into_iter().chain(cases().into_iter().take(2)) {
@@ -381,7 +374,7 @@ fn logits_over_a_cache_are_those_of_the_whole_text() {
             Batch::<Flex>::new(&[example], 1, shape, FloatDType::F32, &DEVICE)
         };
         let mut cache = Cache::default();
-        for (from, to) in std::iter::once((0, 5)).chain((5..12).map(|at| (at, at + 1))) {
+        for (from, to) in [(0, 5), (5, 8)].into_iter().chain((8..12).map(|at| (at, at + 1))) {
             let got = to_host_f64(network.next_logits(weights, &mut cache, &batch(from..to)));
             let all = to_host_f64(network.logits(weights, batch(0..to)));
             let distance = relative_distance(&got, &all[(to - 1) * VOCABULARY..]);

@@ -5,8 +5,8 @@ use crate::tensor::Tensor;
 
 /// Keys and values of the positions that generation has read, layer by layer, so that a new token costs one position.
 ///
-/// Start with an empty cache, give the prompt to `Network::next_logits`, then one token at a time. A cache belongs to one
-/// model, one set of weights and one row of text; it never holds more than the model's context.
+/// Start with an empty cache and give the prompt to [`crate::model::Network::next_logits`], then each new token. A cache
+/// belongs to one model, one set of weights and one row of text; it never holds more than the model's context.
 #[derive(Clone, Debug)]
 pub struct Cache<B: Kernels> {
     /// Of each operator that keeps something, in the order of the forward pass. `[batch, heads, positions, d_head]`

@@ -28,6 +28,8 @@ pub enum Part {
     Block(usize),
     /// After the blocks.
     Output,
+    /// What predicts. A body may get another head in its place.
+    Head,
 }
 
 impl Layout {
@@ -35,6 +37,15 @@ impl Layout {
     #[must_use]
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs
+    }
+
+    /// The parameters without those of the heads, to be continued.
+    #[must_use]
+    pub fn body(&self) -> ParamList {
+        let heads = self.sites.iter().position(|site| site.part == Part::Head);
+        let length = heads.unwrap_or(self.sites.len());
+        let (specs, sites) = (self.specs[..length].to_vec(), self.sites[..length].to_vec());
+        ParamList { specs, sites, part: Part::Head }
     }
 
     /// Each parameter with what it is for.
@@ -63,7 +74,7 @@ impl ParamList {
         Layout { specs: self.specs.into(), sites: self.sites.into() }
     }
 
-    /// What follows belongs to this part.
+    /// What follows belongs to this part. Heads come last.
     pub fn enter(&mut self, part: Part) {
         self.part = part;
     }

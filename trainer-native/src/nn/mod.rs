@@ -17,10 +17,11 @@ mod weights;
 
 pub use cache::Cache;
 pub use kernels::{AdamStep, AdamTensors, Kernels, NoiseSource};
-pub use layout::{Layout, LinearSpec, ParamList, Part};
-pub use lora::Adapter;
-pub use op::*;
-pub use record::{GradRecord, materialize_if_cheaper};
+pub(crate) use layout::{Layout, LinearSpec, ParamList, Part};
+pub(crate) use lora::Adapter;
+pub(crate) use op::*;
+pub use record::GradRecord;
+pub(crate) use record::materialize_if_cheaper;
 pub use selection::{Selection, SelectionError};
-pub use tape::{Pass, Var};
+pub(crate) use tape::{Pass, Var};
 pub use weights::{Initial, ParamId, ParamSpec, Weights};

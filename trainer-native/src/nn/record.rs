@@ -60,17 +60,6 @@ impl<B: Backend> GradRecord<B> {
         }
     }
 
-    /// The same gradients under another name.
-    #[must_use]
-    pub fn of(mut self, id: ParamId) -> Self {
-        let (Self::Explicit { param, .. }
-        | Self::Product { param, .. }
-        | Self::Lookup { param, .. }
-        | Self::TiedEmbedding { param, .. }) = &mut self;
-        *param = id;
-        self
-    }
-
     /// Where its tensors are.
     #[must_use]
     pub fn device(&self) -> B::Device {

@@ -54,7 +54,7 @@ impl Selection {
             let chosen = match site.part {
                 Part::Input => false,
                 Part::Block(block) => block >= first,
-                Part::Output => true,
+                Part::Output | Part::Head => true,
             };
             if !chosen {
                 return Role::Frozen;

@@ -78,6 +78,8 @@ enum Node<'a, B: Kernels> {
     },
     /// The records of what was noted after this are complete once the backward pass arrives here.
     BlockStart,
+    /// The record of this table is left here at the earliest.
+    Table(ParamId),
 }
 
 impl<'a, B: Kernels> Pass<'a, B> {
@@ -98,8 +100,6 @@ impl<'a, B: Kernels> Pass<'a, B> {
 
     /// A forward pass over the tokens that follow those that `cache` has seen. Attention adds its keys and values to the
     /// cache; heads give the logits of the last position alone.
-    ///
-    /// Over a cache that is not empty, a pass takes one token.
     pub fn generating(weights: &'a Weights<B>, cache: &'a mut Cache<B>) -> Self {
         cache.begin();
         Self::new(weights, Mode::Generate(cache))
@@ -166,6 +166,14 @@ impl<'a, B: Kernels> Pass<'a, B> {
             *self.uses.entry(table).or_default() += 1;
         }
         trained
+    }
+
+    /// Has the record of a table that only a later operator uses left when the backward pass arrives here. It fixes the order
+    /// in which squared norms are summed.
+    pub(crate) fn leave_record_here(&mut self, table: ParamId) {
+        if self.use_table(table) {
+            self.nodes.push(Node::Table(table));
+        }
     }
 
     /// Applies a block of operators. Its records are handed over together, and it is the part that is computed twice if the
@@ -305,6 +313,7 @@ impl<B: Kernels> Backward<'_, B> {
         for node in nodes.into_iter().rev() {
             match node {
                 Node::BlockStart => self.hand_over(),
+                Node::Table(table) => self.table(table, |_| {}),
                 Node::Operator { output, backward } => {
                     if let Some(grad) = self.grads[output.0].take() {
                         backward(grad, self);

@@ -8,7 +8,7 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 
 use super::*;
 use crate::dp::clip;
-use crate::dp::reference::{flatten, norm, relative_distance};
+use crate::dp::reference::{flatten, norm, relative_distance, shifted};
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Int, Tensor, TensorData, to_host_f64};
 
 const BATCH: usize = 3;
@@ -100,15 +100,7 @@ where
         let mut offset = 0;
         for (index, spec) in weights.specs().iter().enumerate() {
             let slope = |element: usize| {
-                let moved = |shift: f64| {
-                    let mut moved = weights.clone();
-                    let mut values = moved.take();
-                    let mut host = to_host_f64(values[index].clone());
-                    host[element] += shift;
-                    values[index] = double(host, [spec.len()]);
-                    moved.replace(values);
-                    self.loss(&moved, input, probe)
-                };
+                let moved = |shift| self.loss(&shifted(weights, index, element, shift), input, probe);
                 (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
             };
             let slopes: Vec<f64> = (0..spec.len()).map(slope).collect();

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{CONFIG_FILE_NAME, config, names, refused};
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
+use crate::model::Network;
 use crate::nn::ParamSpec;
 use crate::store::files;
 use crate::tensor::{DType, TensorData};
@@ -86,8 +87,10 @@ impl Checkpoint {
         model: &Value,
     ) -> Result<(Vec<NamedTensor>, Vec<String>), RunError> {
         let wrong = |what: String| refused(&self.folder, &what);
-        config::check(model, &self.config).map_err(wrong)?;
-        names::assign(&self.tensors, specs, model).map_err(wrong)
+        let family = Network::checkpoints().find(|family| model["model_type"] == family.model_type);
+        let family = family.ok_or_else(|| wrong("no checkpoint of this family can be read".to_owned()))?;
+        config::check(family, model, &self.config).map_err(wrong)?;
+        names::assign(family, &self.tensors, specs).map_err(wrong)
     }
 }
 

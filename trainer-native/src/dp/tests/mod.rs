@@ -6,7 +6,8 @@ use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use plan::Clipping;
 
 use super::reference::{
-    clipped_sum_by_loop, flatten, lot, moved_weights, norm, ragged_lot, relative_distance, single_gradient,
+    clipped_sum_by_loop, flatten, lot, moved_weights, norm, ragged_lot, relative_distance, shifted,
+    single_gradient,
 };
 use super::*;
 use crate::model::{Batch, Example, Gpt2, Gpt2Config, Network};
@@ -121,16 +122,7 @@ fn gradient_equals_finite_differences_of_the_loss() {
     let (h, mut offset, mut worst) = (1e-5, 0, 0.0_f64);
     for (index, spec) in weights.specs().to_vec().iter().enumerate() {
         for element in (0..spec.len()).step_by(spec.len().div_ceil(9)) {
-            let at = |shift: f64| {
-                let mut moved = weights.clone();
-                let mut values = moved.take();
-                let mut host = to_host_f64(values[index].clone());
-                host[element] += shift;
-                let data = TensorData::new(host, [spec.len()]);
-                values[index] = Tensor::from_data(data, (&DEVICE, crate::tensor::DType::F64));
-                moved.replace(values);
-                loss(&moved)
-            };
+            let at = |shift| loss(&shifted(&weights, index, element, shift));
             let slope = (at(h) - at(-h)) / (2.0 * h);
             worst = worst.max((slope - gradient[offset + element]).abs());
         }

@@ -61,15 +61,14 @@ impl<B: Kernels> AttentionMask<B> {
         Self { lengths: Some(lengths), causal: false }
     }
 
+    /// The last query is at the place of the last key.
+    ///
     /// # Shapes
     /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`
     fn softmax(&self, scores: Tensor<B, 4>, bias: Option<Tensor<B, 3>>, scale: f64) -> Tensor<B, 4> {
-        let [_, _, queries, keys] = scores.dims();
-        // In generation the one query is the last position and sees every key.
-        let causal = self.causal && queries == keys;
         match (&bias, &self.lengths) {
-            (None, None) if causal => B::causal_softmax(scores, scale),
-            _ => B::masked_softmax(scores, bias, self.lengths.clone(), causal, scale),
+            (None, None) if self.causal => B::causal_softmax(scores, scale),
+            _ => B::masked_softmax(scores, bias, self.lengths.clone(), self.causal, scale),
         }
     }
 }

@@ -40,6 +40,26 @@ pub struct GatedFeedForward {
     pub activation: Gate,
 }
 
+/// Either of the two, for a family that has versions with each.
+#[derive(Clone, Copy, Debug)]
+pub enum MaybeGated {
+    /// Without a gate.
+    Plain(FeedForward),
+    /// With a gate.
+    Gated(GatedFeedForward),
+}
+
+impl MaybeGated {
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        match self {
+            Self::Plain(part) => part.forward(pass, input),
+            Self::Gated(part) => part.forward(pass, input),
+        }
+    }
+}
+
 impl GatedFeedForward {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`

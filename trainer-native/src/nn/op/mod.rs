@@ -23,7 +23,7 @@ pub use attention::{FusedAttention, MultiHeadAttention};
 pub use context_concat::ContextConcat;
 pub use dot_product::{AttentionMask, DotProductAttention};
 pub use embedding::{PositionEmbedding, SegmentEmbedding, TokenEmbedding};
-pub use feed_forward::{FeedForward, GatedFeedForward};
+pub use feed_forward::{FeedForward, GatedFeedForward, MaybeGated};
 pub use gate::Gate;
 pub(crate) use gather::{gather, row};
 pub use layer_norm::LayerNorm;

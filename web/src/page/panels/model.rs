@@ -41,38 +41,18 @@ const FAMILY: Choice = Choice {
         hint: "Does not affect ε. Some architectures change the training objective too.",
         path: "model.family",
     },
-    options: &[
-        ("gpt2", "GPT-2 (decoder)"),
-        ("decoder", "Gemma-style (decoder)"),
-        ("t5", "T5 1.0 (encoder–decoder)"),
-        ("t5_v1_1", "T5 1.1 (encoder–decoder)"),
-        ("bert", "BERT (encoder)"),
-        ("feed_forward", "Feed-forward"),
-    ],
-    read: |plan| match plan.model.family {
-        Family::Gpt2 => "gpt2",
-        Family::Decoder => "decoder",
-        Family::T5 => "t5",
-        Family::T5V1_1 => "t5_v1_1",
-        Family::Bert => "bert",
-        Family::FeedForward => "feed_forward",
-    },
+    options: &Family::NAMES,
+    read: |plan| plan.model.family.name(),
     write: set_family,
 };
 
 /// Sets the architecture. Settings that it does not have are removed, and an objective that it cannot learn is replaced.
 fn set_family(plan: &mut PlanFile, name: &str) {
-    let (family, fitting): (Family, &[Objective]) = match name {
-        "decoder" => (Family::Decoder, &[Objective::CausalLm]),
-        "t5" => (Family::T5, &[Objective::SpanCorruption, Objective::PrefixLm]),
-        "t5_v1_1" => (Family::T5V1_1, &[Objective::SpanCorruption, Objective::PrefixLm]),
-        "bert" => (Family::Bert, &[Objective::MaskedLm, Objective::MaskedLmNextSentence]),
-        "feed_forward" => (Family::FeedForward, &[Objective::CausalLm]),
-        _ => (Family::Gpt2, &[Objective::CausalLm]),
-    };
+    let family = Family::named(name).unwrap_or(Family::Gpt2);
+    let fitting = family.objectives();
     let model = &mut plan.model;
     model.family = family;
-    if family != Family::Decoder {
+    if !family.has_grouped_heads() {
         (model.kv_heads, model.d_head, model.untied) = (None, None, false);
     }
     if family == Family::FeedForward {

@@ -1,0 +1,139 @@
+//! The model families: what each can learn, which fields of the model it reads, and how many parameters it has.
+//!
+//! A new family needs a variant, its place in the functions here, and its file in the trainer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Model, Objective};
+
+/// The model family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// GPT-2: decoder only, learned positions, pre-layer norm, tied embedding and head.
+    Gpt2,
+    /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, tied embedding and head.
+    /// `context` is the length of the encoder input.
+    T5,
+    /// T5 version 1.1, as in mT5: like 1.0, with gated GELU and an untied head.
+    #[serde(rename = "t5_v1_1")]
+    T5V1_1,
+    /// BERT: encoder only, learned positions, post-layer norm, exact GELU.
+    Bert,
+    /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
+    Decoder,
+    /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
+    FeedForward,
+    /// Llama's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, SwiGLU.
+    Llama,
+}
+
+impl Family {
+    /// All families, as a reader expects to choose among them.
+    pub const ALL: [Self; 7] =
+        [Self::Gpt2, Self::Decoder, Self::Llama, Self::T5, Self::T5V1_1, Self::Bert, Self::FeedForward];
+
+    /// What each of [`Self::ALL`] is called in a plan, and to a person.
+    pub const NAMES: [(&'static str, &'static str); 7] = [
+        ("gpt2", "GPT-2 (decoder)"),
+        ("decoder", "Gemma-style (decoder)"),
+        ("llama", "Llama (decoder)"),
+        ("t5", "T5 1.0 (encoder–decoder)"),
+        ("t5_v1_1", "T5 1.1 (encoder–decoder)"),
+        ("bert", "BERT (encoder)"),
+        ("feed_forward", "Feed-forward"),
+    ];
+
+    /// What it is called in a plan.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let named = Self::ALL.iter().zip(Self::NAMES).find(|(family, _)| **family == self);
+        named.map_or("", |(_, (name, _))| name)
+    }
+
+    /// The family of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.name() == name)
+    }
+
+    /// What a model of this family can learn.
+    #[must_use]
+    pub fn objectives(self) -> &'static [Objective] {
+        match self {
+            Self::Gpt2 | Self::Decoder | Self::Llama | Self::FeedForward => &[Objective::CausalLm],
+            Self::T5 | Self::T5V1_1 => &[Objective::SpanCorruption, Objective::PrefixLm],
+            Self::Bert => &[Objective::MaskedLm, Objective::MaskedLmNextSentence],
+        }
+    }
+
+    /// Whether it reads `kv_heads`, `d_head` and `untied`.
+    #[must_use]
+    pub fn has_grouped_heads(self) -> bool {
+        matches!(self, Self::Decoder | Self::Llama)
+    }
+
+    /// Whether Hugging Face's `transformers` has it.
+    #[must_use]
+    pub fn is_in_transformers(self) -> bool {
+        self != Self::FeedForward
+    }
+}
+
+/// Number of parameters of a model with a vocabulary of this size.
+pub(crate) fn parameters(model: &Model, objective: Objective, vocabulary: u128) -> u128 {
+    let [d, layers, heads, d_ff, context] =
+        [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
+    match model.family {
+        Family::Gpt2 => {
+            let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
+            (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d
+        }
+        Family::T5 | Family::T5V1_1 => {
+            let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
+            // Two attentions and three norms in a decoder's block, one and two in an encoder's.
+            let blocks = layers * (3 * 4 * d * d + 2 * matrices * d * d_ff + 5 * d);
+            let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
+            tables * vocabulary * d + blocks + buckets + last_norms
+        }
+        Family::Bert => {
+            let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
+            let embeddings = (vocabulary + context + 2) * d + 2 * d;
+            let masked = d * d + 3 * d + vocabulary;
+            let sentence =
+                if objective == Objective::MaskedLmNextSentence { d * d + d + 2 * d + 2 } else { 0 };
+            embeddings + layers * (attention + feed_forward + norms) + masked + sentence
+        }
+        Family::Decoder | Family::Llama => {
+            let kv_heads = model.kv_heads.map_or(heads, u128::from);
+            let d_head = model.d_head.map_or(d / heads, u128::from);
+            let attention = 2 * d * d_head * (heads + kv_heads);
+            let tables = if model.untied { 2 } else { 1 };
+            tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d
+        }
+        Family::FeedForward => {
+            let mut d_in = d * u128::from(model.history.unwrap_or(1));
+            let mut count = vocabulary * d;
+            for d_out in model.hidden_widths().into_iter().map(u128::from).chain([vocabulary]) {
+                count += d_in * d_out + d_out;
+                d_in = d_out;
+            }
+            count
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_a_plan_is_written_with() {
+        for family in Family::ALL {
+            assert_eq!(serde_json::to_value(family).unwrap(), family.name());
+            assert_eq!(Family::named(family.name()), Some(family));
+        }
+        assert_eq!(Family::named("gpt3"), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a family's checkpoints look like on Hugging Face beyond the configuration and names that this program writes.
+
+use serde_json::Value;
+
+/// How the checkpoints of a family may differ from ours and still hold the same model.
+#[derive(Debug)]
+pub(crate) struct HuggingFace {
+    /// `model_type` in `config.json`.
+    pub model_type: &'static str,
+    /// What `transformers` takes for a field that a file leaves out, as JSON.
+    pub defaults: &'static [(&'static str, &'static str)],
+    /// Fields of which this program has one value, as JSON; a file may leave them out.
+    pub fixed: &'static [(&'static str, &'static str)],
+    /// The value of a field that a file states in another way; else `None`.
+    pub read: fn(config: &Value, field: &str) -> Option<Value>,
+    /// The field that says how many positions there are, if the model has a limit. A file may have more than the plan.
+    pub positions: Option<&'static str>,
+    /// Fields that say nothing about what the model computes.
+    pub irrelevant: &'static [&'static str],
+    /// The plan's field that decides each field.
+    pub plan_fields: &'static [(&'static str, &'static str)],
+    /// Left off each name by a checkpoint of the body alone.
+    pub prefix: &'static str,
+    /// Ends of names that hold no weight: masks, positions and frequencies that follow from the configuration.
+    pub buffers: &'static [&'static str],
+    /// Names under which a tied table is written a second time.
+    pub copies: &'static [&'static str],
+    /// Starts of names of parts that a model of this program may do without.
+    pub unused: &'static [&'static str],
+    /// The table of positions, of which a file may have more than the plan.
+    pub position_table: Option<&'static str>,
+}
+
+impl HuggingFace {
+    /// A family without special cases.
+    pub const PLAIN: Self = Self {
+        model_type: "",
+        defaults: &[],
+        fixed: &[],
+        read: |_, _| None,
+        positions: Some("max_position_embeddings"),
+        irrelevant: &[],
+        plan_fields: &[
+            ("hidden_size", "model.d_model"),
+            ("num_hidden_layers", "model.layers"),
+            ("num_attention_heads", "model.heads"),
+            ("num_key_value_heads", "model.kv_heads"),
+            ("head_dim", "model.d_head"),
+            ("intermediate_size", "model.d_ff"),
+            ("max_position_embeddings", "model.context"),
+        ],
+        prefix: "model.",
+        buffers: &[],
+        copies: &["lm_head.weight"],
+        unused: &[],
+        position_table: None,
+    };
+}
