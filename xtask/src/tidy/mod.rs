@@ -40,9 +40,8 @@ pub fn run(root: &Path) -> Result<bool> {
     let mut findings = dependency_rules::check(root)?;
     findings.extend(privacy_index::check(&files));
     findings.extend(cycles::check(files.iter().map(|file| (file.path.as_path(), file.text.as_str()))));
-    for announced in announced(&files) {
-        note(&format!("soon an error: {announced}"));
-    }
+    findings.extend(layout::check(&files));
+    findings.extend(paths::check(&files));
     for File { path, text } in &files {
         for Finding { line, message } in check_file(path, text) {
             findings.push(format!("{}:{line}: {message}", path.display()));
@@ -53,23 +52,6 @@ pub fn run(root: &Path) -> Result<bool> {
     }
     note(&format!("tidy: {} files, {} findings", files.len(), findings.len()));
     Ok(findings.is_empty())
-}
-
-/// Findings of checks that start when the tree satisfies them.
-fn announced(files: &[File]) -> Vec<String> {
-    let mut findings = layout::check(files);
-    findings.extend(paths::check(files));
-    for File { path, text } in
-        files.iter().filter(|file| file.path.extension().is_some_and(|end| end == "rs"))
-    {
-        let source = Source::new(text);
-        let mut found = signatures::tuple_parameters(&source);
-        found.extend(names::replaced(path, &source));
-        for Finding { line, message } in found {
-            findings.push(format!("{}:{line}: {message}", path.display()));
-        }
-    }
-    findings
 }
 
 /// A file of the tree.
@@ -121,7 +103,9 @@ fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let source = Source::new(text);
     let mut findings = sizes::file_length(text);
     findings.extend(sizes::function_length(&source));
+    findings.extend(signatures::tuple_parameters(&source));
     findings.extend(names::empty(&source));
+    findings.extend(names::replaced(file, &source));
     findings.extend(text::leftovers(&source));
     if file.starts_with("accountant/src") || file.starts_with("plan/src") {
         findings.extend(numerics::platform_math(&source));

@@ -4,7 +4,7 @@ use super::Finding;
 use super::source::{Source, is_word, tokens};
 
 /// Longest file, in lines.
-pub const FILE_LINES: usize = 600;
+pub const FILE_LINES: usize = 400;
 /// Longest function, in lines that contain code.
 pub const FUNCTION_LINES: usize = 60;
 
