@@ -1,5 +1,5 @@
-//! Every family on a graphics processor (or a software Vulkan): its clipped sum held against the loop over single
-//! examples there, and against the same sum on the CPU.
+//! Every family on a GPU or software Vulkan: the clipped sum equals that of the loop over single examples on the same device,
+//! and that on the CPU.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

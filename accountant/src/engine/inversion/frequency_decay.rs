@@ -92,14 +92,14 @@ impl FrequencyDecay {
             let rises = -a.x / variance + s * b.slopes.0 + (s - 1.0) * a.slopes.1;
             let steepest = libm::fabs(falls).max(libm::fabs(rises));
             let curved = (p / variance - a.slopes.0).max(q / variance - b.slopes.1).max(0.0);
-            let bent = steepest + curved * (1.0 + ROUNDING);
+            let with_curvature = steepest + curved * (1.0 + ROUNDING);
             Cell {
                 least: width * libm::exp(log_norm + mean) * (1.0 - ROUNDING),
                 most: width * a.density.min(b.density) * libm::exp(width * steepest) * (1.0 + ROUNDING),
                 variation: width
                     * a.density_of_loss.min(b.density_of_loss)
-                    * bent
-                    * libm::exp(width * bent)
+                    * with_curvature
+                    * libm::exp(width * with_curvature)
                     * (1.0 + ROUNDING),
             }
         };
