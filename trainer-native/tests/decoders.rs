@@ -1,14 +1,16 @@
-//! Agreement of the decoders with `transformers`, read as checkpoints to start from, and of the feed-forward model with torch, on models that these wrote
+//! Decoders agree with `transformers`, and the feed-forward model with torch, on checkpoints that these wrote
 //! (tests/vectors/make_decoders.py, tests/vectors/feed_forward_tiny/make.py).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
+use common::vectors::{self, read_json, vectors};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
-use trainer_native::model::Network;
 use trainer_native::pretrained::Checkpoint;
 use trainer_native::tensor::{Flex, FlexDevice};
 
@@ -32,27 +34,10 @@ fn cases() -> Vec<(PathBuf, Value)> {
     ]
 }
 
-fn read_json(path: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn training(objective: &str) -> plan::Training {
-    let training = json!({
-        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-    });
-    serde_json::from_value(training).unwrap()
-}
-
-fn network(checkpoint: &Checkpoint, model: &Value) -> Network {
-    let model = serde_json::from_value(model.clone()).unwrap();
-    Network::new(&model, &training("causal_lm"), checkpoint.vocab_size(1).unwrap()).unwrap()
-}
-
 /// A model with the weights of the folder's checkpoint.
 fn model(folder: &Path, model: &Value) -> InferenceModel<Flex> {
     let checkpoint = Checkpoint::read(folder).unwrap();
-    let network = network(&checkpoint, model);
+    let network = vectors::network(model, "causal_lm", checkpoint.vocab_size(1).unwrap());
     let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     assert!(ignored.is_empty());
     InferenceModel::new(network, weights, 3, FlexDevice).unwrap()
@@ -95,7 +80,7 @@ fn config_is_the_oracles() {
     }
 }
 
-/// The other families' checkpoints are read too; that the weights mean the same is held in encoders.rs.
+/// Checkpoints of the other families are read too. encoders.rs compares their logits.
 #[test]
 fn checkpoints_of_encoders_are_read_whole() {
     let models = [
@@ -108,10 +93,8 @@ fn checkpoints_of_encoders_are_read_whole() {
     ];
     for (name, family, objective, context) in models {
         let model = json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
-        let model = serde_json::from_value(model).unwrap();
-        let network = Network::new(&model, &training(objective), 61).unwrap();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
-        let checkpoint = Checkpoint::read(&folder).unwrap();
+        let network = vectors::network(&model, objective, 61);
+        let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
         let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
         let head =
             |name: &String| name.starts_with("bert.pooler.") || name.starts_with("cls.seq_relationship.");

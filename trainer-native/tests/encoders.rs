@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
@@ -25,35 +26,10 @@ const MODELS: [(&str, &str, &str, usize); 4] = [
     ("bert_masked_tiny", "bert", "masked_lm", 16),
 ];
 
-fn vectors(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)
-}
-
-fn read_json(path: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn tensors(path: &Path) -> Vec<NamedTensor> {
-    let bytes = std::fs::read(path).unwrap();
-    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let tensor = |(name, view): (String, safetensors::tensor::TensorView<'_>)| NamedTensor {
-        name,
-        shape: view.shape().to_vec(),
-        data: view.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect(),
-    };
-    file.tensors().into_iter().map(tensor).collect()
-}
-
 fn network(family: &str, objective: &str, context: usize) -> Network {
     let model =
         json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
-    let training = json!({
-        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-    });
-    let (model, training) =
-        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-    Network::new(&model, &training, 61).unwrap()
+    vectors::network(&model, objective, 61)
 }
 
 fn example(value: &Value) -> Example {

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
-use std::path::Path;
+mod common;
 
+use std::path::PathBuf;
+
+use common::vectors::{read_json, tensors, training, vectors};
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
@@ -12,34 +15,19 @@ use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::{NamedTensor, TensorError};
 use trainer_native::train::{TrainError, Trainer};
 
-fn folder() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt2_tiny")
-}
-
-fn read_json(name: &str) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(folder().join(name)).unwrap()).unwrap()
+/// A file of the model that `transformers` wrote.
+fn written(file: &str) -> PathBuf {
+    vectors("gpt2_tiny").join(file)
 }
 
 fn written_by_transformers() -> Vec<NamedTensor> {
-    let bytes = std::fs::read(folder().join("model.safetensors")).unwrap();
-    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let tensor = |(name, view): (String, safetensors::tensor::TensorView<'_>)| NamedTensor {
-        name,
-        shape: view.shape().to_vec(),
-        data: view.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect(),
-    };
-    file.tensors().into_iter().map(tensor).collect()
+    tensors(&written("model.safetensors"))
 }
 
 fn trainer() -> Trainer<Flex> {
     let model =
         json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 4, "d_ff": 40, "context": 12 });
-    let training = json!({
-        "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-    });
-    let (model, training) =
-        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+    let (model, training) = (serde_json::from_value(model).unwrap(), training("causal_lm"));
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
     Trainer::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
 }
@@ -57,7 +45,7 @@ fn tokens(example: &Value) -> Vec<u32> {
 #[test]
 fn logits_equal_those_of_transformers() {
     let model = model();
-    for example in read_json("expected.json")["examples"].as_array().unwrap() {
+    for example in read_json(&written("expected.json"))["examples"].as_array().unwrap() {
         let tokens = tokens(example);
         let want: Vec<Vec<f32>> = serde_json::from_value(example["logits"].clone()).unwrap();
         for (length, want) in (1..).zip(want) {
@@ -72,7 +60,7 @@ fn logits_equal_those_of_transformers() {
 #[test]
 fn likelihood_equals_that_of_transformers_in_double_precision() {
     let model = model();
-    let expected = read_json("expected.json");
+    let expected = read_json(&written("expected.json"));
     let (mut windows, mut want, mut targets) = (Vec::new(), 0.0, 0);
     for example in expected["examples"].as_array().unwrap() {
         let tokens = tokens(example);
@@ -98,7 +86,7 @@ fn names_shapes_and_config_are_those_of_transformers() {
     ours.sort();
     theirs.sort();
     assert_eq!(ours, theirs);
-    let (ours, theirs) = (trainer.hf_config(), read_json("config.json"));
+    let (ours, theirs) = (trainer.hf_config(), read_json(&written("config.json")));
     for field in ["model_type", "vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"] {
         assert_eq!(ours[field], theirs[field], "{field}");
     }

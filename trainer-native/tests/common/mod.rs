@@ -6,6 +6,8 @@
     reason = "each test binary uses its own part and fails by panicking"
 )]
 
+pub mod vectors;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

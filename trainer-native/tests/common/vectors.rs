@@ -1,0 +1,43 @@
+//! Models that other libraries wrote, in `tests/vectors`, and networks of the same shape.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use trainer_native::model::Network;
+use trainer_native::tensor_file::NamedTensor;
+
+/// A path in the folder of the models.
+pub fn vectors(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)
+}
+
+pub fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The tensors of a safetensors file of 32-bit floats.
+pub fn tensors(path: &Path) -> Vec<NamedTensor> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let tensor = |(name, view): (String, safetensors::tensor::TensorView<'_>)| NamedTensor {
+        name,
+        shape: view.shape().to_vec(),
+        data: view.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect(),
+    };
+    file.tensors().into_iter().map(tensor).collect()
+}
+
+/// The training part of a plan.
+pub fn training(objective: &str) -> plan::Training {
+    let training = json!({
+        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+    });
+    serde_json::from_value(training).unwrap()
+}
+
+/// The network of a plan's model.
+pub fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
+    let model = serde_json::from_value(model.clone()).unwrap();
+    Network::new(&model, &training(objective), vocab_size).unwrap()
+}
