@@ -11,6 +11,7 @@ use common::vectors::{self, read_json, vectors};
 use serde_json::{Value, json};
 use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
+use trainer_native::model::Network;
 use trainer_native::pretrained::Checkpoint;
 use trainer_native::tensor::{Flex, FlexDevice};
 
@@ -34,10 +35,14 @@ fn cases() -> Vec<(PathBuf, Value)> {
     ]
 }
 
+fn network(checkpoint: &Checkpoint, model: &Value) -> Network {
+    vectors::network(model, "causal_lm", checkpoint.vocab_size(1).unwrap())
+}
+
 /// A model with the weights of the folder's checkpoint.
 fn model(folder: &Path, model: &Value) -> InferenceModel<Flex> {
     let checkpoint = Checkpoint::read(folder).unwrap();
-    let network = vectors::network(model, "causal_lm", checkpoint.vocab_size(1).unwrap());
+    let network = network(&checkpoint, model);
     let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     assert!(ignored.is_empty());
     InferenceModel::new(network, weights, 3, FlexDevice).unwrap()
