@@ -15,7 +15,6 @@ use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
 use trainer_native::model::Network;
 use trainer_native::tensor::{Flex, FlexDevice};
-use trainer_native::tensor_file::NamedTensor;
 use trainer_native::verify::verify_run;
 
 /// Folder, family, objective, context.
