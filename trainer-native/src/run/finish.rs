@@ -1,4 +1,4 @@
-//! The files of the finished model.
+//! The end of a run: model files, completion line, certificate.
 
 use serde::Serialize;
 use serde_json::json;
@@ -10,18 +10,31 @@ use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
 use crate::store::ledger::Header;
-use crate::store::{FinishedModel, certificate};
+use crate::store::{FinishedModel, RunStore, certificate};
+use crate::summary::Summary;
 use crate::tensor_file::{NumberFormat, model_file};
 
-/// The finished model as `transformers` loads it, marked with what it promises. `evaluation` is the last step's.
-pub(super) fn finished_model<B: Kernels>(
+/// Writes the finished model and the certificate. `evaluation` is the last step's.
+pub(super) fn finish<B: Kernels>(
     job: &Job,
     run: &Prepared<B>,
     evaluation: Option<Evaluation>,
-    header: &Header,
-) -> Result<FinishedModel, RunError> {
+    store: &mut RunStore<'_>,
+) -> Result<Summary, RunError> {
     // A run that crashed after its last step resumes without a step, so without an evaluation.
     let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
+    let model = finished_model(job, run, evaluation.as_ref(), store.ledger().header())?;
+    let certificate = store.complete(run.end, model)?;
+    Ok(Summary::of(store.path(), &certificate))
+}
+
+/// The finished model as `transformers` loads it, marked with what it promises.
+fn finished_model<B: Kernels>(
+    job: &Job,
+    run: &Prepared<B>,
+    evaluation: Option<&Evaluation>,
+    header: &Header,
+) -> Result<FinishedModel, RunError> {
     let privacy = certificate::mark(&job.plan, header);
     let mut config = run.trainer.hf_config();
     let eos = end_of_text(&run.tokenizer)?;
@@ -37,7 +50,7 @@ pub(super) fn finished_model<B: Kernels>(
         weights: model_file(&run.trainer.weights(), NumberFormat::F32, &privacy)?,
         config: pretty_json(&config)?,
         tokenizer_config: run.tokenizer.to_config_json(),
-        evaluation: evaluation.as_ref().map(pretty_json).transpose()?,
+        evaluation: evaluation.map(pretty_json).transpose()?,
     })
 }
 

@@ -29,7 +29,8 @@ pub fn run(request: &Request) -> Result<Summary, RunError> {
     on_device(job.device, JobOnDevice(&job)).map_err(|error| RunError::Refused(error.to_string()))?
 }
 
-fn carry_out<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Result<Summary, RunError> {
+/// The whole run: prepare, train, finish.
+fn run_on<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Result<Summary, RunError> {
     let inputs = Inputs::read::<B>(job, &device)?;
     let mut store = RunStore::open(&job.open_run())?;
     if store.ledger().completed().is_some() {
@@ -39,9 +40,7 @@ fn carry_out<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) ->
     job.announce(store.ledger(), store.steps_done());
     let mut prepared = Prepared::<B>::new(job, inputs, &mut store, device, rng)?;
     let evaluation = train(job, &mut prepared, &mut store, rng)?;
-    let model = finish::finished_model(job, &prepared, evaluation, store.ledger().header())?;
-    let certificate = store.complete(prepared.end, model)?;
-    Ok(Summary::of(store.path(), &certificate))
+    finish::finish(job, &prepared, evaluation, &mut store)
 }
 
 /// Takes the steps that are left, each charged on the disk before its units are sampled. Returns the last step's
@@ -80,10 +79,10 @@ impl OnDevice for JobOnDevice<'_> {
 
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         match self.0.test_key {
-            Some(key) => carry_out::<B>(self.0, device, &TestRng::from_seed(key)),
+            Some(key) => run_on::<B>(self.0, device, &TestRng::from_seed(key)),
             None => {
                 let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;
-                carry_out::<B>(self.0, device, &rng)
+                run_on::<B>(self.0, device, &rng)
             }
         }
     }
