@@ -131,7 +131,7 @@ impl Query<'_> {
         if !self.has_separate_bounds()? {
             return Ok(upper);
         }
-        let lower = bounds(request.from_below())?.lower;
+        let lower = bounds(request.for_lower_bound())?.lower;
         Bounds::new(lower.min(upper.upper), upper.upper)
     }
 

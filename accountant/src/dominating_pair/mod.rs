@@ -234,8 +234,8 @@ impl PairRequest {
         Self { relation, group_size: 1, bound: Bound::Upper }
     }
 
-    /// The same from below.
-    pub(crate) fn from_below(self) -> Self {
+    /// The same for a lower bound.
+    pub(crate) fn for_lower_bound(self) -> Self {
         Self { bound: Bound::Lower, ..self }
     }
 
