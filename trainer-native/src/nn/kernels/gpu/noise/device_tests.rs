@@ -4,7 +4,7 @@ use burn_wgpu::{Wgpu, WgpuDevice, WgpuRuntime};
 use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, Stream, TestRng};
 
 use super::*;
-use crate::dp::{ClippedSum, privatize};
+use crate::dp::{ClippedSum, add_noise_and_average};
 use crate::nn::{Initial, Kernels, ParamSpec};
 use crate::tensor::{Flex, FlexDevice, FloatDType, to_host, to_host_f64};
 
@@ -263,7 +263,7 @@ fn gradients_get_the_noise_that_the_cpu_gives_them() {
         let specs: Vec<ParamSpec> = [100, 1, 70_003].iter().map(spec).collect();
         let sum = ClippedSum::<B>::zero(&specs, 0.5, FloatDType::F32, device).bounded().unwrap();
         let mechanism = GaussianMechanism::new(2.0).unwrap();
-        let gradient = privatize(sum, &mechanism, 16.0, step, &TestRng::from_seed(1));
+        let gradient = add_noise_and_average(sum, &mechanism, 16.0, step, &TestRng::from_seed(1));
         gradient.into_parts().into_iter().map(to_host_f64).collect()
     }
     let [there, later] = [3, 4].map(|step| private::<Wgpu>(step, &WgpuDevice::default()));
