@@ -32,15 +32,22 @@ pub fn check(root: &Path) -> Result<bool> {
     Ok(stages.close())
 }
 
+/// The features for graphics processors. Not part of `test`: they compile the tensor library again, with other features.
+pub fn gpu(root: &Path) -> Result<bool> {
+    let mut stages = Stages::default();
+    stages.run("clippy of the cuda feature (type check)", || {
+        clippy(root, &["--workspace", "--exclude", "web", "--features", "trainer-native/cuda"])
+    });
+    stages.run("wgpu tests on software Vulkan", || wgpu_tests(root));
+    Ok(stages.close())
+}
+
 fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("format", || passed(Job::cargo(root).args(["fmt", "--all", "--check"])));
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
     // Always the release profile: the numerics are too slow without it, and dependencies are compiled once.
     stages.run("clippy", || clippy(root, &["--workspace", "--all-targets"]));
-    stages.run("clippy of the cuda feature (type check)", || {
-        clippy(root, &["--workspace", "--exclude", "web", "--features", "trainer-native/cuda"])
-    });
     // Property tests use a fixed seed here, so that a failure is due to the change under test. Plain `cargo test` uses a
     // new seed each time.
     stages.run("native tests", || {
@@ -51,7 +58,6 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
     });
-    stages.run("wgpu tests on software Vulkan", || wgpu_tests(root));
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
     stages.run("accountant in Node and Chromium", || js::run(root));
