@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::{LmHead, Pooling, SequenceHead, Transform};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
@@ -20,7 +20,7 @@ const INITIAL_STD: f64 = 0.02;
 /// First and second sentence.
 const SEGMENTS: usize = 2;
 
-static HUGGING_FACE: HuggingFace = HuggingFace {
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "bert",
     defaults: &[
         ("hidden_act", "\"gelu\""),
@@ -81,11 +81,11 @@ impl BertConfig {
         })
     }
 
-    pub fn from_plan(model: &plan::Model, training: &plan::Training, vocab_size: usize) -> Self {
-        let [context, d_model, layers, heads, d_ff] =
-            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
+    pub fn from_plan(plan: PlannedNetwork<'_>) -> Self {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        let vocab_size = plan.vocab_size;
         let predictions = objective::predictions(context);
-        let next_sentence = training.objective == plan::Objective::MaskedLmNextSentence;
+        let next_sentence = plan.training.objective == plan::Objective::MaskedLmNextSentence;
         Self { vocab_size, context, predictions, d_model, layers, heads, d_ff, next_sentence }
     }
 }
@@ -153,16 +153,8 @@ fn masked_head(list: &mut ParamList, table: ParamId, vocabulary: usize, d: usize
 }
 
 impl Model for Bert {
-    fn from_plan(
-        model: &plan::Model,
-        training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError> {
-        Ok(Self::new(BertConfig::from_plan(model, training, vocab_size)))
-    }
-
-    fn hugging_face() -> &'static HuggingFace {
-        &HUGGING_FACE
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        Ok(Self::new(BertConfig::from_plan(plan)))
     }
 
     fn description(&self) -> &Description {

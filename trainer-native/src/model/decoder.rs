@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     AttentionMask, DotProductAttention, Gate, GatedFeedForward, Initial, Kernels, LinearSpec,
@@ -37,7 +37,7 @@ pub(super) struct Style {
     pub gate: Gate,
 }
 
-static HUGGING_FACE: HuggingFace = HuggingFace {
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "gemma",
     defaults: &[
         ("attention_bias", "false"),
@@ -101,7 +101,8 @@ impl DecoderConfig {
     ///
     /// # Errors
     /// [`ModelError`] for heads that cannot be grouped or are of odd width.
-    pub fn from_plan(model: &plan::Model, vocab_size: usize) -> Result<Self, ModelError> {
+    pub fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let PlannedNetwork { model, vocab_size, .. } = plan;
         let size = |of: u32| of as usize;
         let (d_model, heads) = (size(model.d_model), size(model.heads));
         let kv_heads = size(model.kv_heads.unwrap_or(model.heads));
@@ -187,16 +188,8 @@ impl Decoder {
 }
 
 impl Model for Decoder {
-    fn from_plan(
-        model: &plan::Model,
-        _training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError> {
-        Ok(Self::new(&DecoderConfig::from_plan(model, vocab_size)?))
-    }
-
-    fn hugging_face() -> &'static HuggingFace {
-        &HUGGING_FACE
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        Ok(Self::new(&DecoderConfig::from_plan(plan)?))
     }
 
     fn description(&self) -> &Description {

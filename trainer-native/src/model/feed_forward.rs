@@ -7,14 +7,14 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, ContextConcat, Initial, Kernels, Linear, LinearSpec, ParamList, Part, Pass, TableLogits,
     TokenEmbedding, Var,
 };
 
-static HUGGING_FACE: HuggingFace = HuggingFace {
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "feed_forward_lm",
     plan_fields: &[
         ("hidden_size", "model.d_model"),
@@ -61,7 +61,8 @@ impl FeedForwardConfig {
     ///
     /// # Errors
     /// [`ModelError`] for a width or a history of 0.
-    pub fn from_plan(model: &plan::Model, vocab_size: usize) -> Result<Self, ModelError> {
+    pub fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let PlannedNetwork { model, vocab_size, .. } = plan;
         let hidden: Vec<usize> = model.hidden_widths().into_iter().map(|width| width as usize).collect();
         let history = model.history.map_or(0, |history| history as usize);
         for (what, value) in
@@ -118,16 +119,8 @@ impl FeedForward {
 }
 
 impl Model for FeedForward {
-    fn from_plan(
-        model: &plan::Model,
-        _training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError> {
-        Ok(Self::new(&FeedForwardConfig::from_plan(model, vocab_size)?))
-    }
-
-    fn hugging_face() -> &'static HuggingFace {
-        &HUGGING_FACE
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        Ok(Self::new(&FeedForwardConfig::from_plan(plan)?))
     }
 
     fn description(&self) -> &Description {

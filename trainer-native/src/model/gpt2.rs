@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
@@ -16,7 +16,7 @@ use crate::nn::{
 const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
 
-static HUGGING_FACE: HuggingFace = HuggingFace {
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "gpt2",
     defaults: &[
         ("activation_function", "\"gelu_new\""),
@@ -82,10 +82,9 @@ impl Gpt2Config {
         })
     }
 
-    pub fn from_plan(model: &plan::Model, vocab_size: usize) -> Self {
-        let [context, d_model, layers, heads, d_ff] =
-            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
-        Self { vocab_size, context, d_model, layers, heads, d_ff }
+    pub fn from_plan(plan: PlannedNetwork<'_>) -> Self {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
     }
 }
 
@@ -132,16 +131,8 @@ impl Gpt2 {
 }
 
 impl Model for Gpt2 {
-    fn from_plan(
-        model: &plan::Model,
-        _training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError> {
-        Ok(Self::new(Gpt2Config::from_plan(model, vocab_size)))
-    }
-
-    fn hugging_face() -> &'static HuggingFace {
-        &HUGGING_FACE
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        Ok(Self::new(Gpt2Config::from_plan(plan)))
     }
 
     fn description(&self) -> &Description {

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::decoder::{Body, DecoderConfig, Style, rope_theta};
-use super::{Batch, Description, HuggingFace, Model, ModelError};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
 use crate::nn::{Gate, Kernels, Pass, Var};
 
 const STYLE: Style = Style {
@@ -17,7 +17,7 @@ const STYLE: Style = Style {
     gate: Gate::Silu,
 };
 
-static HUGGING_FACE: HuggingFace = HuggingFace {
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "llama",
     defaults: &[
         ("attention_bias", "false"),
@@ -47,22 +47,14 @@ static HUGGING_FACE: HuggingFace = HuggingFace {
 pub struct Llama(Body);
 
 impl Model for Llama {
-    fn from_plan(
-        model: &plan::Model,
-        _training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError> {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let own = json!({
             "model_type": "llama",
             "architectures": ["LlamaForCausalLM"],
             "hidden_act": "silu",
             "mlp_bias": false,
         });
-        Ok(Self(Body::new(&DecoderConfig::from_plan(model, vocab_size)?, STYLE, own)))
-    }
-
-    fn hugging_face() -> &'static HuggingFace {
-        &HUGGING_FACE
+        Ok(Self(Body::new(&DecoderConfig::from_plan(plan)?, STYLE, own)))
     }
 
     fn description(&self) -> &Description {

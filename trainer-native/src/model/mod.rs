@@ -69,22 +69,29 @@ pub(crate) struct Description {
     pub sentence: Option<SequenceHead>,
 }
 
-/// What the file of a family says.
+/// What decides the shape of a network.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannedNetwork<'a> {
+    pub model: &'a plan::Model,
+    pub training: &'a plan::Training,
+    pub vocab_size: usize,
+}
+
+impl PlannedNetwork<'_> {
+    /// Context, width, blocks, heads and feed-forward width.
+    fn sizes(self) -> [usize; 5] {
+        let plan::Model { context, d_model, layers, heads, d_ff, .. } = *self.model;
+        [context, d_model, layers, heads, d_ff].map(|size| size as usize)
+    }
+}
+
+/// What the file of a family says, beside what its checkpoints look like on Hugging Face: `HUGGING_FACE`.
 pub(crate) trait Model {
     /// The model that a plan asks for.
     ///
     /// # Errors
     /// [`ModelError`] for sizes that do not fit together.
-    fn from_plan(
-        model: &plan::Model,
-        training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError>
-    where
-        Self: Sized;
-
-    /// What its checkpoints look like on Hugging Face.
-    fn hugging_face() -> &'static HuggingFace
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError>
     where
         Self: Sized;
 
@@ -107,9 +114,9 @@ pub(crate) trait Model {
         Self: Sized;
 }
 
-/// One line a family: its type, and its names in a plan.
+/// One line per family: its file and type, and its names in a plan.
 macro_rules! families {
-    ($($family:ident: $($plan:ident)|+;)+) => {
+    ($($file:ident::$family:ident: $($plan:ident)|+;)+) => {
         /// A model of any family that a plan can name.
         #[derive(Clone, Debug)]
         #[allow(missing_docs, reason = "each variant holds the type of its name")]
@@ -118,21 +125,15 @@ macro_rules! families {
         }
 
         impl Network {
-            fn from_plan(
-                model: &plan::Model,
-                training: &plan::Training,
-                vocab_size: usize,
-            ) -> Result<Self, ModelError> {
-                Ok(match model.family {
-                    $($(plan::Family::$plan)|+ => {
-                        Self::$family(<$family as Model>::from_plan(model, training, vocab_size)?)
-                    })+
+            fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+                Ok(match plan.model.family {
+                    $($(plan::Family::$plan)|+ => Self::$family(<$family as Model>::from_plan(plan)?),)+
                 })
             }
 
             /// The families of checkpoints that can be read.
             pub(crate) fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
-                [$(<$family as Model>::hugging_face()),+].into_iter()
+                [$(&$file::HUGGING_FACE),+].into_iter()
             }
 
             fn model(&self) -> &dyn Model {
@@ -151,12 +152,12 @@ macro_rules! families {
 }
 
 families! {
-    Gpt2: Gpt2;
-    T5: T5 | T5V1_1;
-    Bert: Bert;
-    Decoder: Decoder;
-    FeedForward: FeedForward;
-    Llama: Llama;
+    gpt2::Gpt2: Gpt2;
+    t5::T5: T5 | T5V1_1;
+    bert::Bert: Bert;
+    decoder::Decoder: Decoder;
+    feed_forward::FeedForward: FeedForward;
+    llama::Llama: Llama;
 }
 
 impl Network {
@@ -183,7 +184,7 @@ impl Network {
             let value = model.heads as usize;
             return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
         }
-        Self::from_plan(model, training, vocab_size)
+        Self::from_plan(PlannedNetwork { model, training, vocab_size })
     }
 
     fn description(&self) -> &Description {

@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
@@ -25,7 +25,7 @@ const BUCKETS: usize = 32;
 const MAX_DISTANCE: usize = 128;
 const NORM_EPSILON: f64 = 1e-6;
 
-static HUGGING_FACE: HuggingFace = HuggingFace {
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "t5",
     defaults: &[
         ("feed_forward_proj", "\"relu\""),
@@ -107,12 +107,11 @@ impl T5Config {
         })
     }
 
-    pub fn from_plan(model: &plan::Model, training: &plan::Training, vocab_size: usize) -> Self {
-        let [context, d_model, layers, heads, d_ff] =
-            [model.context, model.d_model, model.layers, model.heads, model.d_ff].map(|size| size as usize);
-        let decoder_context = objective::decoder_context(training.objective, context);
-        let v1_1 = model.family == plan::Family::T5V1_1;
-        Self { vocab_size, context, decoder_context, d_model, layers, heads, d_ff, v1_1 }
+    pub fn from_plan(plan: PlannedNetwork<'_>) -> Self {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        let decoder_context = objective::decoder_context(plan.training.objective, context);
+        let v1_1 = plan.model.family == plan::Family::T5V1_1;
+        Self { vocab_size: plan.vocab_size, context, decoder_context, d_model, layers, heads, d_ff, v1_1 }
     }
 }
 
@@ -203,16 +202,8 @@ impl T5 {
 }
 
 impl Model for T5 {
-    fn from_plan(
-        model: &plan::Model,
-        training: &plan::Training,
-        vocab_size: usize,
-    ) -> Result<Self, ModelError> {
-        Ok(Self::new(T5Config::from_plan(model, training, vocab_size)))
-    }
-
-    fn hugging_face() -> &'static HuggingFace {
-        &HUGGING_FACE
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        Ok(Self::new(T5Config::from_plan(plan)))
     }
 
     fn description(&self) -> &Description {
