@@ -10,7 +10,7 @@ use crate::vocabulary::Vocabulary;
 
 /// The symbols of a word before the first merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Alphabet {
+pub(crate) enum Alphabet {
     /// Bytes, each written as GPT-2's printable character.
     Bytes,
     /// Characters.
@@ -26,8 +26,7 @@ pub enum Alphabet {
 
 /// Why a vocabulary and merges are inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BpeError {
+pub(crate) enum BpeError {
     /// A merge whose parts or result are not tokens.
     #[error("merge {index} ({left:?} + {right:?}) needs the token {missing:?}, which the vocabulary lacks")]
     MissingToken {
@@ -50,20 +49,10 @@ pub enum BpeError {
 
 /// A byte-pair encoding: tokens and merges by rank.
 ///
-/// ```
-/// use dp_tokenizer::{Vocabulary, encode::{Alphabet, Bpe}};
-/// let vocabulary = Vocabulary::new(["h", "e", "y", "he"].map(str::to_owned).to_vec())?;
-/// let bpe = Bpe::new(vocabulary, vec![("h".into(), "e".into())], Alphabet::Bytes)?;
-/// let mut ids = Vec::new();
-/// bpe.encode("hey", &mut ids);
-/// assert_eq!(ids, [3, 2]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
 /// # References
 /// Sennrich, Haddow, Birch 2016, <https://arxiv.org/abs/1508.07909>.
 #[derive(Clone, Debug)]
-pub struct Bpe {
+pub(crate) struct Bpe {
     vocabulary: Vocabulary,
     merges: Vec<(String, String)>,
     alphabet: Alphabet,
@@ -86,7 +75,7 @@ impl Bpe {
     ///
     /// # Errors
     /// If a merge speaks of tokens that are not there, or the unknown token is not.
-    pub fn new(
+    pub(crate) fn new(
         vocabulary: Vocabulary,
         merges: Vec<(String, String)>,
         alphabet: Alphabet,
@@ -122,7 +111,7 @@ impl Bpe {
     }
 
     /// Appends the ids of a word to `out`.
-    pub fn encode(&self, word: &str, out: &mut Vec<u32>) {
+    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
         let start = out.len();
         self.each_symbol(word, |id, _| out.extend(id));
         if out.len() - start > SHORT {
@@ -243,27 +232,27 @@ impl Bpe {
     }
 
     /// The id of the unknown token, if there is one.
-    pub fn unk_id(&self) -> Option<u32> {
+    pub(crate) fn unk_id(&self) -> Option<u32> {
         self.unk_id
     }
 
     /// Whether `<0x00>` to `<0xFF>` stand for the bytes of unknown characters.
-    pub fn falls_back_to_bytes(&self) -> bool {
+    pub(crate) fn falls_back_to_bytes(&self) -> bool {
         matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
     }
 
     /// The tokens.
-    pub fn vocabulary(&self) -> &Vocabulary {
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
     /// The merges, most urgent first.
-    pub fn merges(&self) -> &[(String, String)] {
+    pub(crate) fn merges(&self) -> &[(String, String)] {
         &self.merges
     }
 
     /// What words are made of.
-    pub fn alphabet(&self) -> &Alphabet {
+    pub(crate) fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
 }
@@ -272,6 +261,15 @@ impl Bpe {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn merges_are_applied_by_rank() {
+        let vocabulary = Vocabulary::new(["h", "e", "y", "he"].map(str::to_owned).to_vec()).unwrap();
+        let bpe = Bpe::new(vocabulary, vec![("h".into(), "e".into())], Alphabet::Bytes).unwrap();
+        let mut ids = Vec::new();
+        bpe.encode("hey", &mut ids);
+        assert_eq!(ids, [3, 2]);
+    }
 
     /// The definition: while any two neighbors can merge, merge the pair of lowest rank, leftmost first.
     fn by_definition(bpe: &Bpe, word: &str) -> Vec<String> {

@@ -11,10 +11,10 @@ mod unigram;
 mod wordpiece;
 
 pub(crate) use batch::batch;
-pub use bpe::{Alphabet, Bpe, BpeError};
+pub(crate) use bpe::{Alphabet, Bpe, BpeError};
 pub(crate) use cache::{WordCache, WordHasher};
 pub(crate) use double_array::DoubleArray;
 pub(crate) use model::{Model, Token};
 pub(crate) use sentencepiece::SentencePiece;
 pub(crate) use unigram::{Unigram, byte_token};
-pub use wordpiece::{WordPiece, WordPieceConfig};
+pub(crate) use wordpiece::{WordPiece, WordPieceConfig};

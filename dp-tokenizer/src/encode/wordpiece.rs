@@ -8,13 +8,13 @@ use crate::vocabulary::Vocabulary;
 
 /// Settings of a WordPiece model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WordPieceConfig {
+pub(crate) struct WordPieceConfig {
     /// The token of a word that cannot be cut into tokens.
-    pub unk_token: String,
+    pub(crate) unk_token: String,
     /// What tokens inside a word start with.
-    pub continuing_prefix: String,
+    pub(crate) continuing_prefix: String,
     /// Longer words are unknown as a whole.
-    pub max_word_chars: usize,
+    pub(crate) max_word_chars: usize,
 }
 
 impl Default for WordPieceConfig {
@@ -29,21 +29,11 @@ impl Default for WordPieceConfig {
 /// A trie reads the word once. Where no transition matches, the state gives the tokens that certainly begin the part read so
 /// far, and the state of its rest ("failure pops" and "failure link"). No byte is read twice, however long the tokens are.
 ///
-/// ```
-/// use dp_tokenizer::{Vocabulary, encode::{WordPiece, WordPieceConfig}};
-/// let tokens = ["[UNK]", "un", "##aff", "##able"].map(str::to_owned);
-/// let model = WordPiece::new(Vocabulary::new(tokens.to_vec())?, WordPieceConfig::default()).ok_or("no [UNK]")?;
-/// let mut ids = Vec::new();
-/// model.encode("unaffable", &mut ids);
-/// assert_eq!(ids, [1, 2, 3]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
 /// # References
 /// Song, Salcianu, Song, Dopson, Zhou 2021, "Fast WordPiece tokenization", <https://arxiv.org/abs/2012.15524>,
 /// algorithms 1 and 2.
 #[derive(Clone, Debug)]
-pub struct WordPiece {
+pub(crate) struct WordPiece {
     vocabulary: Vocabulary,
     config: WordPieceConfig,
     unk_id: u32,
@@ -77,7 +67,7 @@ fn edge(state: u32, byte: u8) -> u64 {
 
 impl WordPiece {
     /// A model over `vocabulary`. `None` if it lacks the unknown token.
-    pub fn new(vocabulary: Vocabulary, config: WordPieceConfig) -> Option<Self> {
+    pub(crate) fn new(vocabulary: Vocabulary, config: WordPieceConfig) -> Option<Self> {
         let unk_id = vocabulary.id(&config.unk_token)?;
         let none = State { fail: NOWHERE, pops: (0, 0), token: None };
         let (edges, states, pops) = (Edges::default(), vec![none; 2], Vec::new());
@@ -151,7 +141,7 @@ impl WordPiece {
     }
 
     /// Appends the ids of a word to `out`: its tokens, or the unknown token alone.
-    pub fn encode(&self, word: &str, out: &mut Vec<u32>) {
+    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
         let start = out.len();
         let too_long =
             word.len() > self.config.max_word_chars && word.chars().count() > self.config.max_word_chars;
@@ -209,17 +199,17 @@ impl WordPiece {
     }
 
     /// The tokens.
-    pub fn vocabulary(&self) -> &Vocabulary {
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
     /// The settings.
-    pub fn config(&self) -> &WordPieceConfig {
+    pub(crate) fn config(&self) -> &WordPieceConfig {
         &self.config
     }
 
     /// The id of the unknown token.
-    pub fn unk_id(&self) -> u32 {
+    pub(crate) fn unk_id(&self) -> u32 {
         self.unk_id
     }
 }
@@ -228,6 +218,16 @@ impl WordPiece {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_longest_tokens_are_found_from_left_to_right() {
+        let tokens = ["[UNK]", "un", "##aff", "##able"].map(str::to_owned);
+        let vocabulary = Vocabulary::new(tokens.to_vec()).unwrap();
+        let model = WordPiece::new(vocabulary, WordPieceConfig::default()).unwrap();
+        let mut ids = Vec::new();
+        model.encode("unaffable", &mut ids);
+        assert_eq!(ids, [1, 2, 3]);
+    }
 
     /// The definition: at each place the longest token, or the unknown token for the whole word.
     fn by_definition(vocabulary: &Vocabulary, word: &str) -> Vec<u32> {

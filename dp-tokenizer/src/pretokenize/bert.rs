@@ -3,12 +3,7 @@
 use crate::character_class::is_bert_punctuation;
 
 /// The words of `text`, in order. Blanks are dropped, and each punctuation mark is a word.
-///
-/// ```
-/// let words: Vec<&str> = dp_tokenizer::pretokenize::bert_words("don't stop!").collect();
-/// assert_eq!(words, ["don", "'", "t", "stop", "!"]);
-/// ```
-pub fn bert_words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn bert_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
@@ -28,6 +23,11 @@ pub fn bert_words(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn each_punctuation_mark_is_a_word() {
+        assert_eq!(bert_words("don't stop!").collect::<Vec<_>>(), ["don", "'", "t", "stop", "!"]);
+    }
 
     proptest! {
         #[test]

@@ -7,14 +7,9 @@ use crate::character_class::{is_letter, is_number};
 /// The rule is the regular expression
 /// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, implemented by hand in one pass.
 ///
-/// ```
-/// let words: Vec<&str> = dp_tokenizer::pretokenize::byte_level_words("I'll pay  $5").collect();
-/// assert_eq!(words, ["I", "'ll", " pay", " ", " $", "5"]);
-/// ```
-///
 /// # References
 /// Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.2.
-pub fn byte_level_words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn byte_level_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -85,11 +80,7 @@ fn blank_run(text: &str) -> usize {
 /// The printable character for `byte` in GPT-2's vocabulary files.
 ///
 /// Printable Latin-1 bytes map to themselves, the others to U+0100 onwards in order.
-///
-/// ```
-/// assert_eq!(dp_tokenizer::pretokenize::byte_to_char(b' '), 'Ġ');
-/// ```
-pub fn byte_to_char(byte: u8) -> char {
+pub(crate) fn byte_to_char(byte: u8) -> char {
     let shifted = |rank: u8| char::from_u32(0x100 + u32::from(rank)).unwrap_or(char::REPLACEMENT_CHARACTER);
     match byte {
         b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => char::from(byte),
@@ -100,11 +91,7 @@ pub fn byte_to_char(byte: u8) -> char {
 }
 
 /// The byte for `c` in GPT-2's vocabulary files, if there is one.
-///
-/// ```
-/// assert_eq!(dp_tokenizer::pretokenize::char_to_byte('Ċ'), Some(b'\n'));
-/// ```
-pub fn char_to_byte(c: char) -> Option<u8> {
+pub(crate) fn char_to_byte(c: char) -> Option<u8> {
     match c as u32 {
         code @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => u8::try_from(code).ok(),
         code @ 0x100..=0x120 => u8::try_from(code - 0x100).ok(),
@@ -124,7 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn bytes_have_printable_characters_and_back() {
+        assert_eq!((byte_to_char(b' '), char_to_byte('Ċ')), ('Ġ', Some(b'\n')));
+    }
+
+    #[test]
     fn words_follow_the_regular_expression() {
+        assert_eq!(words("I'll pay  $5"), ["I", "'ll", " pay", " ", " $", "5"]);
         // Oracle: the expression run by Hugging Face tokenizers 0.23.3, `ByteLevel(add_prefix_space=False)`.
         assert_eq!(words("a  b"), ["a", " ", " b"]);
         assert_eq!(words("a \n\n b "), ["a", " \n\n", " b", " "]);

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use crate::aligned_text::AlignedText;
 
 /// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
-pub const METASPACE: char = '\u{2581}';
+pub(crate) const METASPACE: char = '\u{2581}';
 
 /// When a mark is added before a text that starts without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrependScheme {
+pub(crate) enum PrependScheme {
     /// Before every text.
     Always,
     /// Before the first stretch of a text, not after a special token.
@@ -20,13 +20,13 @@ pub enum PrependScheme {
 
 /// Replaces spaces by marks, and splits the text before each mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metaspace {
+pub(crate) struct Metaspace {
     /// The mark for a space.
-    pub replacement: char,
+    pub(crate) replacement: char,
     /// When a text gets a mark before it.
-    pub prepend_scheme: PrependScheme,
+    pub(crate) prepend_scheme: PrependScheme,
     /// Whether the text is cut before each mark; otherwise it stays one word.
-    pub split: bool,
+    pub(crate) split: bool,
 }
 
 impl Default for Metaspace {
@@ -37,12 +37,7 @@ impl Default for Metaspace {
 
 impl Metaspace {
     /// The text with marks for its spaces, and one before it if due.
-    ///
-    /// ```
-    /// use dp_tokenizer::pretokenize::Metaspace;
-    /// assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
-    /// ```
-    pub fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
+    pub(crate) fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
         let due = self.is_due(is_first);
         let opens = text.starts_with([' ', self.replacement]);
         if text.is_empty() || (!text.contains(' ') && (opens || !due)) {
@@ -73,13 +68,7 @@ impl Metaspace {
     }
 
     /// The words of a marked text; joined they are the text again.
-    ///
-    /// ```
-    /// use dp_tokenizer::pretokenize::Metaspace;
-    /// let words: Vec<&str> = Metaspace::default().words("▁a▁▁b").collect();
-    /// assert_eq!(words, ["▁a", "▁", "▁b"]);
-    /// ```
-    pub fn words<'a>(&self, marked: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub(crate) fn words<'a>(&self, marked: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         let (mark, split) = (self.replacement, self.split);
         let mut rest = marked;
         std::iter::from_fn(move || {
@@ -92,7 +81,7 @@ impl Metaspace {
     }
 
     /// The text of decoded tokens: marks become spaces, and the one put before the text goes.
-    pub fn unmark(&self, marked: &str) -> String {
+    pub(crate) fn unmark(&self, marked: &str) -> String {
         let body = match self.prepend_scheme {
             PrependScheme::Never => marked,
             _ => marked.strip_prefix(self.replacement).unwrap_or(marked),
@@ -105,6 +94,12 @@ impl Metaspace {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn spaces_become_marks_at_which_words_begin() {
+        assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
+        assert_eq!(Metaspace::default().words("▁a▁▁b").collect::<Vec<_>>(), ["▁a", "▁", "▁b"]);
+    }
 
     #[test]
     fn mark_is_put_before_the_first_stretch_only_when_so_told() {

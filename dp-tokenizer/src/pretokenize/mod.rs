@@ -6,14 +6,13 @@ mod metaspace;
 
 use crate::aligned_text::AlignedText;
 
-pub use bert::bert_words;
-pub use byte_level::{byte_level_words, byte_to_char, char_to_byte};
-pub use metaspace::{METASPACE, Metaspace, PrependScheme};
+pub(crate) use bert::bert_words;
+pub(crate) use byte_level::{byte_level_words, byte_to_char, char_to_byte};
+pub(crate) use metaspace::{METASPACE, Metaspace, PrependScheme};
 
 /// A pre-tokenizer as in a `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PreTokenizer {
+pub(crate) enum PreTokenizer {
     /// BERT's: blanks go, punctuation stands alone.
     Bert,
     /// GPT-2's; the bytes are spelt out by the model, not here.
@@ -41,18 +40,7 @@ pub(crate) const OF_T5: [PreTokenizer; 2] = [
 
 impl PreTokenizer {
     /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
-    ///
-    /// ```
-    /// use dp_tokenizer::pretokenize::{Metaspace, PreTokenizer};
-    /// let t5 = PreTokenizer::Sequence(vec![
-    ///     PreTokenizer::WhitespaceSplit,
-    ///     PreTokenizer::Metaspace(Metaspace::default()),
-    /// ]);
-    /// let mut words = Vec::new();
-    /// t5.each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
-    /// assert_eq!(words, ["▁a", "▁b"]);
-    /// ```
-    pub fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
+    pub(crate) fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
         match self {
             Self::Bert => bert_words(text).for_each(take),
             Self::ByteLevel { add_prefix_space } => {
@@ -129,5 +117,18 @@ fn sequence(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn FnM
                 sequence(others, word, std::mem::take(&mut begins), take);
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_t5_have_one_mark_each() {
+        let mut words = Vec::new();
+        PreTokenizer::Sequence(OF_T5.to_vec())
+            .each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
+        assert_eq!(words, ["▁a", "▁b"]);
     }
 }
