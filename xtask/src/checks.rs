@@ -32,27 +32,25 @@ pub fn check(root: &Path) -> Result<bool> {
     Ok(stages.close())
 }
 
-/// The features for graphics processors. Not part of `test`: they compile the tensor library again, with other features.
-pub fn gpu(root: &Path) -> Result<bool> {
-    let mut stages = Stages::default();
-    stages.run("clippy of the cuda feature (type check)", || {
-        clippy(root, &["--workspace", "--exclude", "web", "--features", "trainer-native/cuda"])
-    });
-    stages.run("wgpu tests on software Vulkan", || wgpu_tests(root));
-    Ok(stages.close())
-}
-
 fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("format", || passed(Job::cargo(root).args(["fmt", "--all", "--check"])));
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
     // Always the release profile: the numerics are too slow without it, and dependencies are compiled once.
-    stages.run("clippy", || clippy(root, &["--workspace", "--all-targets"]));
+    stages.run("clippy with wgpu and cuda", || {
+        clippy(
+            root,
+            &["--workspace", "--all-targets", "--features", "trainer-native/wgpu,trainer-native/cuda"],
+        )
+    });
+    stages.run("clippy of the trainer for the CPU alone", || clippy(root, &["--package", "trainer-native"]));
     // Property tests use a fixed seed here, so that a failure is due to the change under test. Plain `cargo test` uses a
     // new seed each time.
-    stages.run("native tests", || {
+    stages.run("native tests, the wgpu device on software Vulkan", || {
         let trainer = tools::target_dir(root).join("release/trainer-native");
-        let job = native::tests(root).args(["--no-fail-fast"]);
+        let job = native::tests(root)
+            .args(["--no-fail-fast"])
+            .env(vulkan::VARIABLE, vulkan::find_or_install(root)?);
         passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
     stages.run("native figures of the page", || {
@@ -67,16 +65,6 @@ fn all_tests(root: &Path, stages: &mut Stages) {
 
 fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {
     passed(Job::cargo(root).args(["clippy", "--release"]).args(selection).args(["--", "-D", "warnings"]))
-}
-
-/// Runs the tests of the graphics device. They share the target folder of the native tests, so only crates that the
-/// feature changes are compiled again.
-fn wgpu_tests(root: &Path) -> Result<bool> {
-    let manifest = vulkan::find_or_install(root)?;
-    let tests =
-        || native::tests(root).args(["--features", "trainer-native/wgpu"]).env(vulkan::VARIABLE, &manifest);
-    tests().args(["--lib", "device_tests"]).run()?;
-    passed(tests().args(["--test", "wgpu"]))
 }
 
 fn passed(job: Job) -> Result<bool> {

@@ -23,7 +23,6 @@ Usage: cargo xtask <task>
 Checks
   setup    Find or install the tools that the checks need, or print the commands that install them
   test     Run everything CI runs: format, tidy, clippy, native tests, WASM tests, the page end to end
-  gpu      Type-check the cuda feature and run the wgpu tests on software Vulkan
   check    Run `test`, then cargo-deny and the documentation build
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
   fuzz [TARGET] [SECONDS]
@@ -71,7 +70,6 @@ fn run(args: &[&str]) -> Result<bool> {
         ["setup"] => setup::run(&root),
         ["tidy"] => tidy::run(&root),
         ["test"] => checks::test(&root),
-        ["gpu"] => checks::gpu(&root),
         ["check"] => checks::check(&root),
         ["web", task, rest @ ..] => web::run(&root, task, rest),
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),

@@ -11,7 +11,7 @@ mod unigram;
 mod wordpiece;
 
 pub(crate) use batch::batch;
-pub(crate) use bpe::{Alphabet, Bpe, BpeError};
+pub(crate) use bpe::{Alphabet, Bpe};
 pub(crate) use cache::{WordCache, WordHasher};
 pub(crate) use double_array::DoubleArray;
 pub(crate) use model::{Model, Token};

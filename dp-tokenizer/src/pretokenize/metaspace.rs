@@ -79,15 +79,6 @@ impl Metaspace {
             Some(word)
         })
     }
-
-    /// The text of decoded tokens: marks become spaces, and the one put before the text goes.
-    pub(crate) fn unmark(&self, marked: &str) -> String {
-        let body = match self.prepend_scheme {
-            PrependScheme::Never => marked,
-            _ => marked.strip_prefix(self.replacement).unwrap_or(marked),
-        };
-        body.chars().map(|c| if c == self.replacement { ' ' } else { c }).collect()
-    }
 }
 
 #[cfg(test)]
@@ -120,12 +111,6 @@ mod tests {
             for word in words {
                 prop_assert!(!word.chars().skip(1).any(|c| c == METASPACE));
             }
-        }
-
-        #[test]
-        fn unmark_undoes_mark_for_texts_without_an_opening_space(text in "([a-zé][a-zé ]*)?") {
-            let space = Metaspace::default();
-            prop_assert_eq!(space.unmark(&space.mark(&text, true)), text);
         }
     }
 }

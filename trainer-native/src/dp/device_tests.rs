@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::reference::{clipped_sum_by_loop, flatten, median_norm, moved_weights, relative_distance};
 use super::{Lot, clipped_sum};
-use crate::model::{Example, Network};
+use crate::data::Example;
+use crate::model::Network;
 use crate::nn::Kernels;
 use crate::tensor::{Flex, FlexDevice};
 

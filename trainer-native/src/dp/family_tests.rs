@@ -8,7 +8,8 @@ use super::reference::{
     single_gradient,
 };
 use super::{clipped_sum, per_example_norms};
-use crate::model::{Batch, Example, Network};
+use crate::data::Example;
+use crate::model::{Batch, Network};
 use crate::nn::{Kernels, Selection, Weights};
 use crate::pretrained::Checkpoint;
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};

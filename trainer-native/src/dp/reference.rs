@@ -6,7 +6,8 @@ use plan::Clipping;
 use super::gradients::plain_sum;
 use super::norms::{norms, squared_norms};
 use super::{ClippedSum, Lot, PerExampleGrads};
-use crate::model::{Batch, Example, Network};
+use crate::data::Example;
+use crate::model::{Batch, Network};
 use crate::nn::{GradRecord, Kernels, ParamSpec, Weights};
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, from_host, to_host_f64};
 

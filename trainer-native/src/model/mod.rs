@@ -14,7 +14,6 @@ mod t5;
 
 use std::sync::Arc;
 
-pub use crate::data::Example;
 pub use batch::{Batch, Shape};
 use bert::Bert;
 pub use classifier::{Labels, SequenceClassifier};
@@ -27,7 +26,7 @@ pub(crate) use hugging_face::HuggingFace;
 use llama::Llama;
 use t5::T5;
 
-use crate::data::ExampleError;
+use crate::data::{Example, ExampleError};
 use crate::head::{LmHead, Pooling, SequenceHead};
 use crate::nn::{
     Cache, GradRecord, Kernels, Layout, LinearSpec, ParamList, ParamSpec, Pass, Selection, SelectionError,

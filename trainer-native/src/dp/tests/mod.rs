@@ -10,7 +10,8 @@ use super::reference::{
     single_gradient,
 };
 use super::*;
-use crate::model::{Batch, Example, Gpt2, Gpt2Config, Network};
+use crate::data::Example;
+use crate::model::{Batch, Gpt2, Gpt2Config, Network};
 use crate::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
