@@ -1,7 +1,7 @@
 //! The choice of a backend at run time.
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-mod probe;
+pub(crate) mod probe;
 
 use plan::Device;
 use thiserror::Error;

@@ -29,7 +29,7 @@ pub(super) fn wgpu() -> Result<(), DeviceError> {
 }
 
 #[cfg(feature = "cuda")]
-pub(super) fn cuda() -> Result<(), DeviceError> {
+pub(crate) fn cuda() -> Result<(), DeviceError> {
     static ANSWER: Answer = OnceLock::new();
     let fix = "it needs an NVIDIA graphics processor, its driver (libcuda) and the NVRTC library of the CUDA toolkit";
     judge::<burn_cuda::Cuda>(&ANSWER, "cuda", fix)

@@ -81,7 +81,7 @@ impl BertConfig {
         })
     }
 
-    pub fn from_plan(plan: PlannedNetwork<'_>) -> Self {
+    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
         let [context, d_model, layers, heads, d_ff] = plan.sizes();
         let vocab_size = plan.vocab_size;
         let predictions = objective::predictions(context);

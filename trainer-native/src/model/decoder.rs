@@ -101,7 +101,7 @@ impl DecoderConfig {
     ///
     /// # Errors
     /// [`ModelError`] for heads that cannot be grouped or are of odd width.
-    pub fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let PlannedNetwork { model, vocab_size, .. } = plan;
         let size = |of: u32| of as usize;
         let (d_model, heads) = (size(model.d_model), size(model.heads));

@@ -61,7 +61,7 @@ impl FeedForwardConfig {
     ///
     /// # Errors
     /// [`ModelError`] for a width or a history of 0.
-    pub fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let PlannedNetwork { model, vocab_size, .. } = plan;
         let hidden: Vec<usize> = model.hidden_widths().into_iter().map(|width| width as usize).collect();
         let history = model.history.map_or(0, |history| history as usize);

@@ -82,7 +82,7 @@ impl Gpt2Config {
         })
     }
 
-    pub fn from_plan(plan: PlannedNetwork<'_>) -> Self {
+    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
         let [context, d_model, layers, heads, d_ff] = plan.sizes();
         Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
     }

@@ -107,7 +107,7 @@ impl T5Config {
         })
     }
 
-    pub fn from_plan(plan: PlannedNetwork<'_>) -> Self {
+    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
         let [context, d_model, layers, heads, d_ff] = plan.sizes();
         let decoder_context = objective::decoder_context(plan.training.objective, context);
         let v1_1 = plan.model.family == plan::Family::T5V1_1;
