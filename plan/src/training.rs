@@ -98,26 +98,22 @@ pub enum Optimizer {
 
 /// Adam with decoupled weight decay (Loshchilov & Hutter 2019).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct AdamW {
     /// Decay rate of the first moment.
-    #[serde(default = "beta1")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta1: f64,
     /// Decay rate of the second moment.
-    #[serde(default = "beta2")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta2: f64,
     /// Added to the square root of the second moment.
-    #[serde(default = "epsilon")]
     #[schemars(range(min = 1e-30, max = 1.0))]
     pub epsilon: f64,
     /// Weight decay per step, multiplied by the learning rate. Applies to matrices, not to vectors (biases and gains).
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e3))]
     pub weight_decay: f64,
     /// Subtracts the known variance of the noise from the second moment (DP-AdamBC).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dp_bias_correction: Option<DpBiasCorrection>,
 }
 
@@ -133,29 +129,11 @@ pub struct DpBiasCorrection {
 
 impl Default for AdamW {
     fn default() -> Self {
-        Self {
-            beta1: beta1(),
-            beta2: beta2(),
-            epsilon: epsilon(),
-            weight_decay: 0.0,
-            dp_bias_correction: None,
-        }
+        Self { beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weight_decay: 0.0, dp_bias_correction: None }
     }
 }
 
 fn floor() -> f64 {
-    1e-8
-}
-
-fn beta1() -> f64 {
-    0.9
-}
-
-fn beta2() -> f64 {
-    0.99
-}
-
-fn epsilon() -> f64 {
     1e-8
 }
 
@@ -171,29 +149,23 @@ pub struct Sgd {
 
 /// Adafactor (Shazeer & Stern 2018).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Adafactor {
     /// Exponent c in the decay rate of the second moment, 1 − t⁻ᶜ at step t.
-    #[serde(default = "decay")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
     pub decay: f64,
     /// Maximum root mean square of a tensor's update before the learning rate.
-    #[serde(default = "one")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
     pub clipping_threshold: f64,
     /// Added to squared gradients.
-    #[serde(default = "tiny")]
     #[schemars(range(min = 1e-38, max = 1.0))]
     pub epsilon: f64,
     /// Whether each tensor's step is multiplied by the root mean square of its weights.
-    #[serde(default = "yes")]
     pub scale_by_weights: bool,
     /// Minimum root mean square assumed for a tensor's weights.
-    #[serde(default = "least_scale")]
     #[schemars(range(min = 1e-12, max = 1.0))]
     pub least_scale: f64,
     /// Weight decay per step, multiplied by the tensor's learning rate. Applies to matrices, not to vectors.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e3))]
     pub weight_decay: f64,
 }
@@ -201,66 +173,38 @@ pub struct Adafactor {
 impl Default for Adafactor {
     fn default() -> Self {
         Self {
-            decay: decay(),
-            clipping_threshold: one(),
-            epsilon: tiny(),
-            scale_by_weights: yes(),
-            least_scale: least_scale(),
+            decay: 0.8,
+            clipping_threshold: 1.0,
+            epsilon: 1e-30,
+            scale_by_weights: true,
+            least_scale: 1e-3,
             weight_decay: 0.0,
         }
     }
 }
 
-fn decay() -> f64 {
-    0.8
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn tiny() -> f64 {
-    1e-30
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn least_scale() -> f64 {
-    1e-3
-}
-
 /// LAMB (You et al. 2020).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Lamb {
     /// Decay rate of the first moment.
-    #[serde(default = "beta1")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta1: f64,
     /// Decay rate of the second moment.
-    #[serde(default = "beta2")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub beta2: f64,
     /// Added to the square root of the second moment.
-    #[serde(default = "lamb_epsilon")]
     #[schemars(range(min = 1e-30, max = 1.0))]
     pub epsilon: f64,
     /// Weight decay, added to the step before it is scaled. Applies to matrices, not to vectors.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e3))]
     pub weight_decay: f64,
 }
 
 impl Default for Lamb {
     fn default() -> Self {
-        Self { beta1: beta1(), beta2: beta2(), epsilon: lamb_epsilon(), weight_decay: 0.0 }
+        Self { beta1: 0.9, beta2: 0.99, epsilon: 1e-6, weight_decay: 0.0 }
     }
-}
-
-fn lamb_epsilon() -> f64 {
-    1e-6
 }
 
 /// The learning-rate schedule: linear warm-up to the peak, then decay.

@@ -8,7 +8,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::vectors::{self, read_json, vectors};
-use serde_json::{Value, json};
+use serde_json::Value;
 use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
 use trainer_native::model::Network;
@@ -16,23 +16,9 @@ use trainer_native::pretrained::Checkpoint;
 use trainer_native::tensor::{Flex, FlexDevice};
 
 fn cases() -> Vec<(PathBuf, Value)> {
-    let gemma = |layers: u32, kv_heads: u32, untied: bool| {
-        json!({ "family": "decoder", "d_model": 8, "layers": layers, "heads": 4, "kv_heads": kv_heads, "d_head": 6,
-                "d_ff": 20, "context": 12, "untied": untied })
-    };
-    let llama = json!({ "family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_head": 6,
-                        "d_ff": 20, "context": 12, "untied": true });
-    let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
-                               "context": 10, "history": 4, "hidden": [12, 9, 6] });
-    let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
-    let gpt2 = json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 4, "d_ff": 40, "context": 12 });
-    vec![
-        (folder("gpt2_tiny"), gpt2),
-        (folder("gemma_tiny"), gemma(2, 2, false)),
-        (folder("gemma_untied"), gemma(1, 1, true)),
-        (folder("llama_tiny"), llama),
-        (folder("feed_forward_tiny"), feed_forward),
-    ]
+    ["gpt2_tiny", "gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"]
+        .map(|name| (vectors(name), vectors::planned(name).0))
+        .into()
 }
 
 fn network(checkpoint: &Checkpoint, model: &Value) -> Network {
@@ -88,25 +74,23 @@ fn config_is_the_oracles() {
 /// Checkpoints of the other families are read too. encoders.rs compares their logits.
 #[test]
 fn checkpoints_of_encoders_are_read_whole() {
-    let models = [
-        ("t5_tiny", "t5", "span_corruption", 40),
-        ("t5_v1_1_tiny", "t5_v1_1", "span_corruption", 40),
-        ("bert_tiny", "bert", "masked_lm_next_sentence", 16),
-        ("bert_masked_tiny", "bert", "masked_lm", 16),
-        // A model without next-sentence prediction leaves that head of the checkpoint out.
-        ("bert_tiny", "bert", "masked_lm", 16),
-    ];
-    for (name, family, objective, context) in models {
-        let model = json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
-        let network = vectors::network(&model, objective, 61);
-        let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
-        let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
-        let head =
-            |name: &String| name.starts_with("bert.pooler.") || name.starts_with("cls.seq_relationship.");
-        assert!(
-            ignored.iter().all(head)
-                && (ignored.len() == 4) == (objective == "masked_lm" && name == "bert_tiny")
-        );
-        InferenceModel::<Flex>::new(network, weights, 3, FlexDevice).unwrap();
+    for name in ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"] {
+        let (model, objective, vocab_size) = vectors::planned(name);
+        read_whole(name, &vectors::network(&model, &objective, vocab_size), &[]);
     }
+    // A model without next-sentence prediction leaves that head of the checkpoint out.
+    let (model, _, vocab_size) = vectors::planned("bert_tiny");
+    let sentence = ["bert.pooler.dense", "cls.seq_relationship"];
+    read_whole("bert_tiny", &vectors::network(&model, "masked_lm", vocab_size), &sentence);
+}
+
+/// Reads the checkpoint into the network, which leaves out the weight and the bias of each layer of `ignored`.
+fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
+    let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
+    let (weights, mut left) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
+    left.sort_unstable();
+    let want: Vec<_> =
+        ignored.iter().flat_map(|layer| ["bias", "weight"].map(|part| format!("{layer}.{part}"))).collect();
+    assert_eq!(left, want);
+    InferenceModel::<Flex>::new(network.clone(), weights, 3, FlexDevice).unwrap();
 }

@@ -17,18 +17,11 @@ use trainer_native::model::Network;
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::verify::verify_run;
 
-/// Folder, family, objective, context.
-const MODELS: [(&str, &str, &str, usize); 4] = [
-    ("t5_tiny", "t5", "span_corruption", 40),
-    ("t5_v1_1_tiny", "t5_v1_1", "span_corruption", 40),
-    ("bert_tiny", "bert", "masked_lm_next_sentence", 16),
-    ("bert_masked_tiny", "bert", "masked_lm", 16),
-];
+const MODELS: [&str; 4] = ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"];
 
-fn network(family: &str, objective: &str, context: usize) -> Network {
-    let model =
-        json!({ "family": family, "d_model": 16, "layers": 2, "heads": 4, "d_ff": 24, "context": context });
-    vectors::network(&model, objective, 61)
+fn network(name: &str) -> Network {
+    let (model, objective, vocab_size) = vectors::planned(name);
+    vectors::network(&model, &objective, vocab_size)
 }
 
 fn example(value: &Value) -> Example {
@@ -45,10 +38,9 @@ fn example(value: &Value) -> Example {
 
 #[test]
 fn logits_and_likelihoods_equal_those_of_transformers() {
-    for (name, family, objective, context) in MODELS {
+    for name in MODELS {
         let weights = tensors(&vectors(name).join("model.safetensors"));
-        let model =
-            InferenceModel::<Flex>::new(network(family, objective, context), weights, 3, FlexDevice).unwrap();
+        let model = InferenceModel::<Flex>::new(network(name), weights, 3, FlexDevice).unwrap();
         let (mut examples, mut total) = (Vec::new(), 0.0);
         for case in read_json(&vectors(name).join("expected.json"))["examples"].as_array().unwrap() {
             let example = example(case);
@@ -70,8 +62,8 @@ fn logits_and_likelihoods_equal_those_of_transformers() {
 
 #[test]
 fn names_shapes_and_config_are_those_of_transformers() {
-    for (name, family, objective, context) in MODELS {
-        let network = network(family, objective, context);
+    for name in MODELS {
+        let network = network(name);
         let mut ours: Vec<_> =
             network.specs().iter().map(|spec| (spec.name.clone(), spec.shape.clone())).collect();
         let theirs = tensors(&vectors(name).join("model.safetensors"));

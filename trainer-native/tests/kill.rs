@@ -189,9 +189,7 @@ fn kills_during_the_vocabulary_release_change_nothing_under_a_test_key() {
 /// PITFALLS 8: the private run may not release its vocabulary a second time.
 #[test]
 fn a_private_run_killed_between_charge_and_release_is_refused() {
-    let bench = Bench::new(&tiny_with_vocabulary());
-    bench.model("run", &[]);
-    let run = bench.path("run");
+    let (bench, run) = common::finished_run();
     // What a kill right after the reservation leaves: the header and the release's line.
     let text = std::fs::read_to_string(run.join("ledger.jsonl")).unwrap();
     let two: String = text.split_inclusive('\n').take(2).collect();

@@ -96,9 +96,7 @@ fn evaluation_text_is_read_in_its_own_format() {
 /// PITFALLS 19: metrics hold only public figures, and the ledger only the plan's.
 #[test]
 fn metrics_and_ledger_hold_no_field_beyond_the_public_ones() {
-    let bench = Bench::new(&tiny_with_vocabulary());
-    bench.model("run", &[]);
-    let run = bench.path("run");
+    let (_bench, run) = common::finished_run();
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let public: BTreeSet<&str> =
         ["step", "learning_rate", "gradient_to_noise", "l2_clip_norm", "epsilon", "evaluation_nll"].into();

@@ -166,22 +166,13 @@ impl SentencePiece {
         steps[0].0 = 0.0;
         for (start, c) in word.char_indices() {
             let before = steps[start].0;
-            let mut propose = |end: usize, score: f32, id: u32| {
+            self.tokens_from(word, start, c, |end, score, id| {
                 let (sum, step) = (before + f64::from(score), &mut steps[end]);
                 *step = match sum - step.0 {
                     by if by > 0.0 => (sum, by, start, id),
                     by => (step.0, step.1.min(-by), step.2, step.3),
                 };
-            };
-            let mut is_known = false;
-            self.trie.prefixes(&word.as_bytes()[start..], |length, key| {
-                let (id, score) = self.found[key as usize];
-                propose(start + length, score, id);
-                is_known |= length == c.len_utf8();
             });
-            if !is_known {
-                propose(start + c.len_utf8(), self.unk_score, self.unk_id);
-            }
         }
         let margin = word.len() as f64 / 128.0;
         let (first, mut end) = (out.len(), word.len());
@@ -260,24 +251,30 @@ impl SentencePiece {
         let mut furthest = 0;
         for (start, c) in text.char_indices() {
             let so_far = start_anew(&mut best[start..=furthest.max(start)]);
-            let mut propose = |end: usize, score: f32, id: u32| {
+            self.tokens_from(text, start, c, |end, score, id| {
                 let total = score + so_far;
                 furthest = furthest.max(end);
                 if best[end].start == UNREACHED || total > best[end].score {
                     best[end] = Best { score: total, start: start as u32, id };
                 }
-            };
-            let mut is_known = false;
-            self.trie.prefixes(&text.as_bytes()[start..], |length, key| {
-                let (id, score) = self.found[key as usize];
-                propose(start + length, score, id);
-                is_known |= length == c.len_utf8();
             });
-            if !is_known {
-                propose(start + c.len_utf8(), self.unk_score, self.unk_id);
-            }
         }
         best
+    }
+
+    /// Proposes every token that begins at `start`, where the character `c` stands, with its end, score and id. The
+    /// unknown token stands for a character that is no token.
+    #[inline(always)]
+    fn tokens_from(&self, text: &str, start: usize, c: char, mut propose: impl FnMut(usize, f32, u32)) {
+        let mut is_known = false;
+        self.trie.prefixes(&text.as_bytes()[start..], |length, key| {
+            let (id, score) = self.found[key as usize];
+            propose(start + length, score, id);
+            is_known |= length == c.len_utf8();
+        });
+        if !is_known {
+            propose(start + c.len_utf8(), self.unk_score, self.unk_id);
+        }
     }
 }
 

@@ -127,17 +127,11 @@ pub fn on_device<W: OnDevice>(device: Device, work: W) -> Result<W::Output, Devi
     match device {
         Device::Cpu => Ok(work.run::<Flex>(FlexDevice)),
         #[cfg(feature = "wgpu")]
-        Device::Wgpu => {
-            probe::wgpu()?;
-            Ok(work.run::<burn_wgpu::Wgpu>(burn_wgpu::WgpuDevice::default()))
-        }
+        Device::Wgpu => probe::wgpu().map(|()| work.run::<burn_wgpu::Wgpu>(Default::default())),
+        #[cfg(feature = "cuda")]
+        Device::Cuda => probe::cuda().map(|()| work.run::<burn_cuda::Cuda>(Default::default())),
         #[cfg(not(feature = "wgpu"))]
         Device::Wgpu => Err(DeviceError::NotBuiltIn { device: "wgpu" }),
-        #[cfg(feature = "cuda")]
-        Device::Cuda => {
-            probe::cuda()?;
-            Ok(work.run::<burn_cuda::Cuda>(burn_cuda::CudaDevice::default()))
-        }
         #[cfg(not(feature = "cuda"))]
         Device::Cuda => Err(DeviceError::NotBuiltIn { device: "cuda" }),
     }

@@ -4,27 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use burn_wgpu::{Wgpu, WgpuDevice};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::reference::{clipped_sum_by_loop, flatten, median_norm, moved_weights, relative_distance};
 use super::{Lot, clipped_sum};
 use crate::data::Example;
-use crate::model::Network;
+use crate::model::{Network, testing};
 use crate::nn::Kernels;
 use crate::tensor::{Flex, FlexDevice};
-
-fn network(mut model: Value, objective: &str) -> Network {
-    for (field, size) in [("d_model", 8), ("layers", 2), ("heads", 2), ("d_ff", 12), ("context", 14)] {
-        model[field] = json!(size);
-    }
-    let training = json!({
-        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-    });
-    let (model, training) =
-        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-    Network::new(&model, &training, 23).unwrap()
-}
 
 /// Ragged, with repeated tokens, a full example and an empty one.
 fn examples(objective: &str) -> Vec<Example> {
@@ -80,7 +67,7 @@ fn clipped_sums_of_all_families_on_wgpu_equal_the_loop_and_the_cpu() {
     for (model, objective) in cases {
         let name = model["family"].to_string() + objective;
         let examples = examples(objective);
-        let network = network(model, objective);
+        let network = testing::network(&model, objective, 23);
         let here = moved_weights::<Flex>(&network, 61, &FlexDevice);
         let bound = median_norm(&network, &here, &examples, &FlexDevice);
         let there = clipped::<Wgpu>(&network, &examples, bound, &gpu);

@@ -9,22 +9,12 @@ use super::reference::{
 };
 use super::{clipped_sum, per_example_norms};
 use crate::data::Example;
-use crate::model::{Batch, Network};
+use crate::model::{Batch, Network, testing};
 use crate::nn::{Kernels, Selection, Weights};
 use crate::pretrained::Checkpoint;
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
-
-fn network(model: serde_json::Value, vocab_size: usize) -> Network {
-    let training = json!({
-        "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-    });
-    let (model, training) =
-        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-    Network::new(&model, &training, vocab_size).unwrap()
-}
 
 /// One of each way to lay a family out.
 fn families() -> Vec<Network> {
@@ -39,7 +29,7 @@ fn families() -> Vec<Network> {
     let llama = json!({ "family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_ff": 12,
                         "context": 7, "untied": true });
     let models = [decoder(2, 2, false), decoder(1, 6, true), feed_forward(3), feed_forward(20), llama];
-    models.into_iter().map(|model| network(model, 23)).collect()
+    models.into_iter().map(|model| testing::network(&model, "causal_lm", 23)).collect()
 }
 
 fn weights(network: &Network) -> Weights<Flex> {
@@ -73,23 +63,8 @@ fn clipped_sum_equals_the_loop_for_decoder_and_feed_forward() {
 /// Oracle: autodiff of torch in double precision (tests/vectors/make_*.py).
 #[test]
 fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
-    let gemma = |layers: u32, kv_heads: u32, untied: bool| {
-        json!({ "family": "decoder", "d_model": 8, "layers": layers, "heads": 4, "kv_heads": kv_heads, "d_head": 6,
-                "d_ff": 20, "context": 12, "untied": untied })
-    };
-    let llama = json!({ "family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_head": 6,
-                        "d_ff": 20, "context": 12, "untied": true });
-    let feed_forward = json!({ "family": "feed_forward", "d_model": 5, "layers": 3, "heads": 1, "d_ff": 12,
-                               "context": 10, "history": 4, "hidden": [12, 9, 6] });
-    let cases = [
-        ("gemma_tiny", gemma(2, 2, false), 37),
-        ("gemma_untied", gemma(1, 1, true), 37),
-        ("llama_tiny", llama, 37),
-        ("feed_forward_tiny", feed_forward, 31),
-    ];
-    for (name, model, vocab_size) in cases {
-        let network = network(model, vocab_size);
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    for name in ["gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"] {
+        let (folder, network) = testing::vectors(name);
         let (tensors, ignored) =
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
         assert!(ignored.is_empty());
@@ -121,7 +96,7 @@ fn parts() -> Vec<(Network, plan::Trainable, usize)> {
     let gpt2 = || {
         let model =
             json!({ "family": "gpt2", "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 7 });
-        network(model, 23)
+        testing::network(&model, "causal_lm", 23)
     };
     let mut families = families();
     let feed_forward = families.remove(2);

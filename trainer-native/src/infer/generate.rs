@@ -161,24 +161,14 @@ mod tests {
 
     use super::*;
     use crate::dp::reference::moved_weights;
-    use crate::model::Network;
+    use crate::model::testing;
     use crate::tensor::{Flex, FlexDevice};
 
     const VOCABULARY: u64 = 23;
     const CONTEXT: usize = 14;
 
-    fn model(mut model: Value, objective: &str) -> InferenceModel<Flex> {
-        for (field, size) in [("d_model", 8), ("layers", 2), ("heads", 2), ("d_ff", 12), ("context", CONTEXT)]
-        {
-            model[field] = json!(size);
-        }
-        let training = json!({
-            "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-        });
-        let (model, training) =
-            (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-        let network = Network::new(&model, &training, VOCABULARY as usize).unwrap();
+    fn model(model: &Value, objective: &str) -> InferenceModel<Flex> {
+        let network = testing::network(model, objective, VOCABULARY as usize);
         let weights = moved_weights(&network, 5, &FlexDevice);
         InferenceModel::of_weights(network, weights, 1, FlexDevice)
     }
@@ -190,11 +180,12 @@ mod tests {
             (json!({ "family": "gpt2" }), "causal_lm"),
             (json!({ "family": "decoder", "kv_heads": 1, "d_head": 6 }), "causal_lm"),
             (json!({ "family": "decoder", "kv_heads": 2, "d_head": 4, "untied": true }), "causal_lm"),
+            (json!({ "family": "llama", "kv_heads": 1, "untied": true }), "causal_lm"),
             (json!({ "family": "feed_forward", "history": 3, "hidden": [9, 7] }), "causal_lm"),
             (json!({ "family": "t5" }), "span_corruption"),
             (json!({ "family": "t5_v1_1" }), "prefix_lm"),
         ] {
-            let model = model(family.clone(), objective);
+            let model = model(&family, objective);
             let mut stream = TestRng::from_seed(3).stream(Purpose::Data, 0, 0);
             let mut tokens =
                 |count: usize| -> Vec<u32> { (0..count).map(|_| stream.below(VOCABULARY) as u32).collect() };

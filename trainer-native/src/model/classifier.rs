@@ -93,20 +93,14 @@ mod tests {
     use super::*;
     use crate::dp::reference::{flatten, norm, shifted};
     use crate::dp::{clip, per_example_norms};
-    use crate::model::Example;
+    use crate::model::{Example, testing};
     use crate::tensor::{DType, Flex, FlexDevice, FloatDType, TensorData, from_host, to_host_f64};
 
     const DEVICE: FlexDevice = FlexDevice;
 
-    fn network(fields: &Value, vocab_size: usize) -> Network {
-        let mut model = json!({ "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 12 });
-        model.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let objective = if fields["family"] == "bert" { "masked_lm_next_sentence" } else { "causal_lm" };
-        let training = json!({ "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-            "optimizer": { "sgd": {} }, "learning_rate": { "peak": 1e-3 } });
-        let (model, training) =
-            (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-        Network::new(&model, &training, vocab_size).unwrap()
+    fn network(model: &Value) -> Network {
+        let objective = if model["family"] == "bert" { "masked_lm_next_sentence" } else { "causal_lm" };
+        testing::network(model, objective, 23)
     }
 
     fn families() -> Vec<Value> {
@@ -178,7 +172,7 @@ mod tests {
     fn records_equal_whole_gradients_and_gradients_equal_differences_of_the_loss() {
         const STEP: f64 = 1e-5;
         for family in families() {
-            let model = SequenceClassifier::new(network(&family, 23), 3).unwrap();
+            let model = SequenceClassifier::new(network(&family), 3).unwrap();
             let weights = moved(&model);
             let (norms, sum) = gradients(&model, &weights, &examples(), 6, false);
             assert_eq!(gradients(&model, &weights, &examples(), 6, true).1, sum, "{family}");
@@ -210,7 +204,7 @@ mod tests {
             let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
             let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
             let family = name.split('_').next().unwrap();
-            let model = SequenceClassifier::new(network(&json!({ "family": family }), 23), 3).unwrap();
+            let model = SequenceClassifier::new(network(&json!({ "family": family })), 3).unwrap();
             let value = |spec: &ParamSpec| {
                 let data = file.tensor(&spec.name).unwrap().data().to_vec();
                 Tensor::from_data(TensorData::from_bytes_vec(data, vec![spec.len()], DType::F32), &DEVICE)

@@ -338,4 +338,6 @@ fn flat<B: Kernels>(logits: Tensor<B, 3>) -> Tensor<B, 2> {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

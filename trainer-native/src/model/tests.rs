@@ -21,25 +21,15 @@ struct Case {
     examples: Vec<Example>,
 }
 
-fn network(family: &str, objective: &str, sizes: [usize; 5], vocab_size: usize) -> Network {
-    let [d_model, layers, heads, d_ff, context] = sizes;
-    let mut model = json!({ "family": family, "d_model": d_model, "layers": layers, "heads": heads, "d_ff": d_ff,
-        "context": context });
-    if family == "feed_forward" {
-        model["history"] = json!(3);
-    }
-    let training = json!({ "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "sgd": {} }, "learning_rate": { "peak": 1e-3 } });
-    let (model, training) =
-        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-    Network::new(&model, &training, vocab_size).unwrap()
+fn network(family: &str, objective: &str) -> Network {
+    let history = if family == "feed_forward" { json!(3) } else { Value::Null };
+    testing::network(&json!({ "family": family, "history": history }), objective, VOCABULARY)
 }
 
 /// All families new here, with weights far enough from their start that no gradient is small by accident.
 fn cases() -> Vec<Case> {
-    let sizes = [8, 2, 2, 12, 14];
     let case = |(seed, (name, family, objective, examples)): (u64, (_, &str, &str, Vec<Example>))| {
-        let network = network(family, objective, sizes, VOCABULARY);
+        let network = network(family, objective);
         let weights = moved_weights(&network, seed, &DEVICE);
         Case { name, network, weights, examples }
     };
@@ -140,7 +130,7 @@ fn products_of_16_bits_leave_the_clip_norm_what_it_is() {
 fn decoders() -> Vec<Case> {
     let lora = plan::Lora { rank: 2, alpha: 4.0, targets: vec!["c_attn".to_owned()] };
     let case = |(name, family, lora): (_, _, Option<plan::Lora>)| {
-        let network = network(family, "causal_lm", [8, 2, 2, 12, 14], VOCABULARY);
+        let network = network(family, "causal_lm");
         let mut stream = TestRng::from_seed(30).stream(Purpose::Initialization, 0, 0);
         let mut weights = Weights::<Flex>::initialize(network.specs(), &mut stream, &DEVICE);
         if let Some(lora) = lora {
@@ -313,17 +303,10 @@ fn gradients_of_every_family_equal_central_differences_of_the_loss() {
 /// tests/vectors/make_encoders.py wrote them with `transformers` and torch.
 #[test]
 fn norms_equal_those_of_autodiff_in_torch() {
-    let models = [
-        ("t5_tiny", "t5", "span_corruption", 40),
-        ("t5_v1_1_tiny", "t5_v1_1", "span_corruption", 40),
-        ("bert_tiny", "bert", "masked_lm_next_sentence", 16),
-        ("bert_masked_tiny", "bert", "masked_lm", 16),
-    ];
-    for (name, family, objective, context) in models {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    for name in ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"] {
+        let (folder, network) = testing::vectors(name);
         let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
         let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-        let network = network(family, objective, [16, 2, 4, 24, context], 61);
         let mut stream = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
         let mut weights = Weights::<Flex>::initialize(network.specs(), &mut stream, &DEVICE);
         let value = |spec: &ParamSpec| {

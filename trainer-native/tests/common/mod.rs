@@ -71,6 +71,14 @@ pub fn refuses_device(device: &str, [variable, value]: [&str; 2], need: &str) {
     assert!(devices.status.success() && devices.stderr.is_empty());
 }
 
+/// A run that released its vocabulary and trained to its end, and its folder.
+pub fn finished_run() -> (Bench, PathBuf) {
+    let bench = Bench::new(&tiny_with_vocabulary());
+    bench.model("run", &[]);
+    let run = bench.path("run");
+    (bench, run)
+}
+
 /// All weights of a model file, in the order of their names.
 pub fn values(model: &[u8]) -> Vec<f32> {
     let tensors = safetensors::SafeTensors::deserialize(model).unwrap();

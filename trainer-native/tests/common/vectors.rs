@@ -36,6 +36,14 @@ pub fn training(objective: &str) -> plan::Training {
     serde_json::from_value(training).unwrap()
 }
 
+/// A model's part of a plan, its objective and its vocabulary, as `models.json` has them.
+pub fn planned(name: &str) -> (Value, String, usize) {
+    let mut planned = read_json(&vectors("models.json"))[name].take();
+    let objective = planned["objective"].as_str().unwrap().to_owned();
+    let vocab_size = planned["vocab_size"].as_u64().unwrap() as usize;
+    (planned["model"].take(), objective, vocab_size)
+}
+
 /// The network of a plan's model.
 pub fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
     let model = serde_json::from_value(model.clone()).unwrap();

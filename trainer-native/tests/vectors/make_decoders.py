@@ -1,4 +1,4 @@
-"""Writes the vectors of gpt2_tiny, gemma_tiny and gemma_untied: randomly initialised models of transformers, their logits
+"""Writes the vectors of gpt2_tiny, gemma_tiny, gemma_untied and llama_tiny: randomly initialised models of transformers, their logits
 and their gradient norms.
 
 Run as `python make_decoders.py` in this folder. Each expected.json names the versions that wrote it.
@@ -9,7 +9,7 @@ import platform
 
 import torch
 import transformers
-from transformers import GemmaConfig, GemmaForCausalLM, GPT2Config, GPT2LMHeadModel
+from transformers import GemmaConfig, GemmaForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 
 def write(folder, model_class, config, seed, spread, middle, digits):
@@ -51,3 +51,9 @@ gpt2 = GPT2Config(
 write("gpt2_tiny", GPT2LMHeadModel, gpt2, seed=20240607, spread=0.15, middle=[60, 0, 3, 42], digits=20)
 gemma("gemma_tiny", tied=True, layers=2, kv_heads=2)
 gemma("gemma_untied", tied=False, layers=1, kv_heads=1)
+llama = LlamaConfig(
+    vocab_size=37, max_position_embeddings=12, hidden_size=8, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, head_dim=6, intermediate_size=20, rms_norm_eps=1e-5, tie_word_embeddings=False,
+    bos_token_id=1, eos_token_id=1, pad_token_id=None,
+)
+write("llama_tiny", LlamaForCausalLM, llama, seed=20240609, spread=0.3, middle=[36, 0, 3, 12], digits=6)

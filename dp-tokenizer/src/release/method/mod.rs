@@ -77,7 +77,9 @@ pub(super) fn of(config: &ReleaseConfig) -> Box<dyn RoundMethod> {
     match config.method() {
         Method::Planned(ReleaseMethod::Sips) | Method::Paper(_) => Box::new(sips::Sips::default()),
         Method::Planned(ReleaseMethod::Pooled) => Box::new(pooled::Pooled::default()),
-        Method::Planned(ReleaseMethod::Policy) => Box::new(policy::Policy::new(config.cap())),
+        Method::Planned(ReleaseMethod::Policy) => {
+            Box::new(policy::Policy { cap: config.cap(), ..policy::Policy::default() })
+        }
         Method::Planned(ReleaseMethod::Mad2r) => Box::new(mad2r::Mad2r::new(config.cap())),
     }
 }

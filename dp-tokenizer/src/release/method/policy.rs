@@ -31,6 +31,7 @@ const STEP: u64 = (ONE - (ONE >> 8)) << EXTRA_BITS;
 /// How far above the threshold, in σ, the target lies: an item that reaches it is almost surely released.
 const TARGET_SIGMAS: f64 = 4.0;
 
+#[derive(Default)]
 pub(super) struct Policy {
     pub(super) cap: u32,
     /// The weight beyond which an item needs no more.
@@ -39,10 +40,6 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    pub(super) fn new(cap: u32) -> Self {
-        Self { cap, target: 0, threshold: 0 }
-    }
-
     /// The histogram after every unit's turn.
     pub(super) fn weigh(
         &self,

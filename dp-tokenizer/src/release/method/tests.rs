@@ -66,7 +66,7 @@ const CASES: [Case; 7] = [
         name: "policy",
         lengths: ANY,
         weigh: |items, state| {
-            Policy { target: 2 * LOW, ..Policy::new(100) }.weigh(items, &state.selection, never)
+            Policy { cap: 100, target: 2 * LOW, ..Policy::default() }.weigh(items, &state.selection, never)
         },
     },
     Case {

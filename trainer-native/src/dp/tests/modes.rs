@@ -73,16 +73,15 @@ fn layers_are_clipped_one_by_one_to_equal_parts_of_the_norm() {
     assert!(relative_distance(&sum(Clipping::Flat, 6, &ragged_lot(), bound), &want) > 1e-2);
 }
 
+fn noisy_step(noise_multiplier: f64, l2_clip_norm: f64, expected_batch_size: f64, step: u64) -> DpStep {
+    let noise = GaussianMechanism::new(noise_multiplier).unwrap();
+    DpStep { noise, l2_clip_norm, expected_batch_size, learning_rate: 0.0, step }
+}
+
 /// One step's gradient and the clip norm that follows it.
 fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (Vec<f64>, Option<f64>) {
     let (model, weights) = model(small(), 6);
-    let step = DpStep {
-        noise: GaussianMechanism::new(0.6).unwrap(),
-        l2_clip_norm: bound,
-        expected_batch_size: 1.0,
-        learning_rate: 0.0,
-        step: number,
-    };
+    let step = noisy_step(0.6, bound, 1.0, number);
     let lot = lot(&model, examples, 4);
     let (gradient, next) =
         private_gradient(&model, &weights, &lot, &step, clipping, &TestRng::from_seed(2)).unwrap();
@@ -144,13 +143,7 @@ fn the_clip_norm_follows_the_quantile() {
     for start in [100.0, 0.1] {
         let mut bound = start * median;
         for number in 0..100 {
-            let step = DpStep {
-                noise: GaussianMechanism::new(0.5).unwrap(),
-                l2_clip_norm: bound,
-                expected_batch_size: 9.0,
-                learning_rate: 0.0,
-                step: number,
-            };
+            let step = noisy_step(0.5, bound, 9.0, number);
             let (examples, rng) = (ragged_lot(), TestRng::from_seed(2));
             let lot = lot(&model, &examples, 9);
             let adaptive = Clipping::Adaptive(Adaptive { count_noise: 0.05, ..ADAPTIVE });
