@@ -6,7 +6,7 @@ use crate::query::{Query, delta_to_spend};
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 
 /// The method, as an answer names it.
-pub const METHOD: &str = "certified bounds on a lattice of privacy losses";
+pub const METHOD: &str = "certified bounds on a grid of privacy losses";
 
 /// Certified bounds on the ε of `event` at `delta` from privacy loss distributions composed by FFT: an engine that shares only
 /// the dominating pair with the one that [`crate::epsilon`] tries first.

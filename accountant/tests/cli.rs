@@ -51,7 +51,7 @@ fn epsilon_comes_with_the_figure_to_nine_digits_and_its_source() {
     let replaced = ask(&["--sampling", "shuffle"]);
     assert_eq!(replaced["point"]["source"], "certified");
     assert_eq!(replaced["point"]["epsilon"], replaced["epsilon"]["upper"]);
-    assert!(ask(&["--accountant", "pld"])["point"].is_null(), "the lattice alone gives bounds alone");
+    assert!(ask(&["--accountant", "pld"])["point"].is_null(), "the grid alone gives bounds alone");
 }
 
 #[test]
@@ -243,20 +243,17 @@ fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
 }
 
 #[test]
-fn the_lattice_alone_answers_with_its_own_method_and_overlapping_bounds() {
+fn the_grid_alone_answers_with_its_own_method_and_overlapping_bounds() {
     let ask = |method: &str| {
         json(&format!(
             "epsilon --sampling-probability 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5 --accountant {method}"
         ))
     };
-    let (lattice, all) = (ask("pld"), ask("exact"));
+    let (grid, all) = (ask("pld"), ask("exact"));
     let of = |answer: &serde_json::Value, end: &str| answer["epsilon"][end].as_f64().unwrap();
-    assert!(of(&lattice, "lower") <= of(&all, "upper") && of(&all, "lower") <= of(&lattice, "upper"));
-    assert_ne!(
-        (lattice["method"].clone(), of(&lattice, "upper")),
-        (all["method"].clone(), of(&all, "upper"))
-    );
-    assert!(lattice["method"].as_str().unwrap().contains("lattice"));
+    assert!(of(&grid, "lower") <= of(&all, "upper") && of(&all, "lower") <= of(&grid, "upper"));
+    assert_ne!((grid["method"].clone(), of(&grid, "upper")), (all["method"].clone(), of(&all, "upper")));
+    assert!(grid["method"].as_str().unwrap().contains("grid"));
 }
 
 #[test]

@@ -70,10 +70,10 @@ proptest! {
     }
 }
 
-/// Two steps of rare sampling: Chernoff's ε is so far off that a first lattice lies wholly above the answer.
+/// Two steps of rare sampling: Chernoff's ε is so far off that a first grid lies wholly above the answer.
 /// Oracle: the closed form for one step, which two steps cannot undercut.
 #[test]
-fn a_lattice_above_the_answer_bounds_it_by_its_own_lower_end() {
+fn a_grid_above_the_answer_bounds_it_by_its_own_lower_end() {
     let (q, at) = (3.087852272343675e-8, Delta::new(3.1203748825970945e-12).unwrap());
     let once = epsilon(&sampled(q, 1.0, 1), at, AddOrRemoveOne).unwrap();
     let twice = epsilon(&sampled(q, 1.0, 2), at, AddOrRemoveOne).unwrap();

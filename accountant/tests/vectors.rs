@@ -95,7 +95,7 @@ fn hard_points_come_out_exactly() {
 
 #[test]
 fn jumps_of_every_size_from_a_billionth_up_are_bounded_closely() {
-    // An even lattice certified 0 to 0.0137 and 0 to 0.104 here. Oracle: the closed form of two steps and the sum of
+    // An even grid certified 0 to 0.0137 and 0 to 0.104 here. Oracle: the closed form of two steps and the sum of
     // one-step δ, which rare jumps approach: ε at T·δ₁(ε) = δ, to the chance of a second jump.
     for (q, sigma, steps, delta) in [
         (1.060_164_825e-9, 0.303_127_632, 113_694, 1.981_455_7e-6),

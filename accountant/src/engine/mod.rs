@@ -193,7 +193,7 @@ fn with_coin_only(composition: &Composition<'_>) -> bool {
     matches!(composition, Composition::WithTruncation)
 }
 
-/// Certified bounds on what `target` asks of `pair`, its failures aside. The bounds of a direction whose ε stays below
+/// Certified bounds on what `target` asks of `pair`, without its failure probability. The bounds of a direction whose ε stays below
 /// `floor` need not be narrow.
 pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Result<Bounds> {
     let composition = pair.composition();
