@@ -107,3 +107,37 @@ fn places_of_tokens_are_shown_in_either_unit() {
     assert_eq!(shown("bytes"), ["0:2", "0:2", "2:4", "4:5"]);
     assert_eq!(shown("characters"), ["0:1", "0:1", "1:3", "3:4"]);
 }
+
+/// BERT's own lower-cased vocabulary holds characters that Unicode calls upper-case and lower-casing leaves as they are.
+#[test]
+fn case_of_a_vocab_txt_is_told_by_flags_then_by_its_config_then_by_capitals_from_a_to_z() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text.txt");
+    std::fs::write(&text, "Hello\n").unwrap();
+    let vocabulary = folder.path().join("vocab.txt");
+    let ids = |last: &str, flags: &[&str]| {
+        std::fs::write(&vocabulary, format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nᴬ\n{last}\n"))
+            .unwrap();
+        let paths = ["--tokenizer", vocabulary.to_str().unwrap(), "--input", text.to_str().unwrap()];
+        let output = run(&[&["encode"], &paths[..], flags].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() { Ok(String::from_utf8(output.stdout).unwrap()) } else { Err(said) }
+    };
+    assert_eq!(ids("ʰ", &[]).unwrap().trim(), "5");
+    assert_eq!(ids("Hello", &[]).unwrap().trim(), "7");
+    assert_eq!(ids("Hello", &["--uncased"]).unwrap().trim(), "5");
+    assert_eq!(ids("ʰ", &["--cased"]).unwrap().trim(), "1");
+    let config = folder.path().join("tokenizer_config.json");
+    std::fs::write(&config, r#"{ "do_lower_case": false }"#).unwrap();
+    assert_eq!(ids("ʰ", &[]).unwrap().trim(), "1");
+    assert_eq!(ids("ʰ", &["--uncased"]).unwrap().trim(), "5");
+    for bad in ["{", r#"{ "do_lower_case": 1 }"#] {
+        std::fs::write(&config, bad).unwrap();
+        let refusal = ids("ʰ", &[]).unwrap_err();
+        assert!(refusal.contains("tokenizer_config.json") && refusal.contains("--uncased"), "{refusal}");
+        assert_eq!(refusal.lines().count(), 1, "{refusal}");
+    }
+    let model = format!("{FIXTURES}/small.model");
+    let refused = run(&["encode", "--tokenizer", &model, "--input", text.to_str().unwrap(), "--uncased"]);
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -60,6 +60,31 @@ fn bert_encodes_every_squad_question_as_expected() {
     }
 }
 
+/// The same by the command line, which has to find out that the vocabulary is lower-cased.
+#[test]
+fn bert_encodes_every_squad_question_on_the_command_line() {
+    let Some(vocabulary) = shared("torchtext/bert_base_uncased_vocab.txt") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [vocab, input] =
+        ["bert_base_uncased_vocab.txt", "questions.txt"].map(|name| folder.path().join(name));
+    std::fs::write(&vocab, vocabulary).unwrap();
+    let questions = shared_json("expected/question_tokens.json").unwrap();
+    let lines = questions.as_array().unwrap().iter().map(|question| question["original"].as_str().unwrap());
+    std::fs::write(&input, lines.map(|line| line.replace('\n', " ") + "\n").collect::<String>()).unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dp-tokenizer"))
+        .args(["encode", "--tokenizer", vocab.to_str().unwrap(), "--input", input.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let got = String::from_utf8(output.stdout).unwrap();
+    let expected = shared_json("expected/tokenized_questions.json").unwrap();
+    let expected = expected.as_array().unwrap();
+    assert_eq!(got.lines().count(), expected.len());
+    for (line, expected) in got.lines().zip(expected) {
+        let line: Vec<u32> = line.split_whitespace().map(|id| id.parse().unwrap()).collect();
+        assert_eq!(line, ids(expected));
+    }
+}
+
 #[test]
 fn bert_encodes_and_decodes_the_french_sample() {
     let Some((tokenizer, sample)) = bert().zip(shared_json("expected/bert_uncased_encoded.json")) else {

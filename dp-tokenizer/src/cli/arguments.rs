@@ -85,12 +85,26 @@ pub(super) struct Train {
     pub(super) json: bool,
 }
 
+/// A tokenizer to use.
+#[derive(Args)]
+pub(super) struct TokenizerFile {
+    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
+    #[arg(long = "tokenizer", value_name = "PATH")]
+    pub(super) path: PathBuf,
+    /// Keep the case of the text. For a vocab.txt [default: what the tokenizer_config.json beside it says; without one,
+    /// whether a token has a capital from A to Z].
+    #[arg(long, conflicts_with = "uncased")]
+    pub(super) cased: bool,
+    /// Put text into lower case and remove its accents. For a vocab.txt.
+    #[arg(long)]
+    pub(super) uncased: bool,
+}
+
 /// Encode lines of text, or a corpus for training.
 #[derive(Args)]
 pub(super) struct Encode {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
-    #[arg(long, value_name = "PATH")]
-    pub(super) tokenizer: PathBuf,
+    #[command(flatten)]
+    pub(super) tokenizer: TokenizerFile,
     /// Write a token file of all records, by unit, instead of lines of ids. It is private if the text is.
     #[arg(long, value_name = "FILE", requires = "input")]
     pub(super) out: Option<PathBuf>,
@@ -154,9 +168,8 @@ pub(super) enum NormalizerName {
 /// Use a tokenizer.
 #[derive(Args)]
 pub(super) struct Tokens {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
-    #[arg(long, value_name = "PATH")]
-    pub(super) tokenizer: PathBuf,
+    #[command(flatten)]
+    pub(super) tokenizer: TokenizerFile,
     /// File to read [default: standard input].
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
@@ -165,9 +178,8 @@ pub(super) struct Tokens {
 /// Show what a tokenizer contains.
 #[derive(Args)]
 pub(super) struct Inspect {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
-    #[arg(long, value_name = "PATH")]
-    pub(super) tokenizer: PathBuf,
+    #[command(flatten)]
+    pub(super) tokenizer: TokenizerFile,
     /// PUBLIC text on which to measure tokens per word.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub(super) public_text: Vec<PathBuf>,
@@ -179,9 +191,8 @@ pub(super) struct Inspect {
 /// Write a tokenizer in another format.
 #[derive(Args)]
 pub(super) struct Convert {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
-    #[arg(long, value_name = "PATH")]
-    pub(super) tokenizer: PathBuf,
+    #[command(flatten)]
+    pub(super) tokenizer: TokenizerFile,
     /// File to write. Its name determines the format, as above.
     #[arg(long, value_name = "PATH")]
     pub(super) out: PathBuf,

@@ -8,7 +8,7 @@ use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::{FormatError, Tokenizer};
 
-use super::arguments::Convert;
+use super::arguments::{Convert, TokenizerFile};
 use super::failure::refuse;
 
 /// The format that a file name implies.
@@ -33,13 +33,22 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
 }
 
 /// Reads a tokenizer from a file.
-pub(super) fn load(path: &Path) -> anyhow::Result<Tokenizer> {
+pub(super) fn load(file: &TokenizerFile) -> anyhow::Result<Tokenizer> {
+    let path = &file.path;
     let read = |path: &Path| {
         let give = "give a tokenizer.json, .model, vocab.txt, or vocab.json beside its merges.txt";
         std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
     };
+    let kind = kind(path)?;
+    if (file.cased || file.uncased) && !matches!(kind, Kind::VocabTxt) {
+        let flag = if file.cased { "--cased" } else { "--uncased" };
+        return Err(refuse(format!(
+            "{}: this format states how text is normalized; {flag} is for a vocab.txt alone",
+            path.display()
+        )));
+    }
     let bytes = read(path)?;
-    let tokenizer = match kind(path)? {
+    let tokenizer = match kind {
         Kind::TokenizerJson => {
             let text = String::from_utf8(bytes).map_err(|e| refuse(format!("{}: {e}", path.display())))?;
             Tokenizer::from_json(&text)
@@ -47,7 +56,10 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Tokenizer> {
         Kind::SentencePiece => {
             SentencePieceModel::from_bytes(&bytes).and_then(|m| Tokenizer::from_sentencepiece(&m))
         }
-        Kind::VocabTxt => vocab_txt::read(&bytes).and_then(bert),
+        Kind::VocabTxt => {
+            let stated = if file.cased || file.uncased { Some(file.cased) } else { stated_case(path)? };
+            vocab_txt::read(&bytes).and_then(|vocabulary| bert(vocabulary, stated))
+        }
         Kind::Gpt2 => {
             let merges = read(&path.with_file_name("merges.txt"))?;
             gpt2::read_vocab(&bytes).and_then(|vocab| Tokenizer::gpt2(vocab, gpt2::read_merges(&merges)?))
@@ -56,10 +68,34 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Tokenizer> {
     tokenizer.map_err(|error| refuse(format!("{}: {error}", path.display())))
 }
 
-/// A vocab.txt does not state its case. A vocabulary with capitals was not learnt from lower-cased text.
-fn bert(vocabulary: dp_tokenizer::Vocabulary) -> Result<Tokenizer, FormatError> {
+/// Whether the `tokenizer_config.json` beside a vocab.txt says that the text keeps its case.
+fn stated_case(vocabulary: &Path) -> anyhow::Result<Option<bool>> {
+    let path = vocabulary.with_file_name("tokenizer_config.json");
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refuse(format!("{}: {error}", path.display()))),
+    };
+    let refused = |reason: String| {
+        refuse(format!("{}: {reason}; mend it, or give --cased or --uncased", path.display()))
+    };
+    let config: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(|error| refused(format!("not JSON ({error})")))?;
+    match &config["do_lower_case"] {
+        serde_json::Value::Null => Ok(None),
+        serde_json::Value::Bool(lower) => Ok(Some(!lower)),
+        other => Err(refused(format!("do_lower_case is {other}; allowed: true, false"))),
+    }
+}
+
+/// A vocab.txt does not state its case. A vocabulary with capitals was not learnt from lower-cased text. Only those from A
+/// to Z tell: the property of Unicode holds of characters that lower-casing leaves as they are, and BERT's own lower-cased
+/// vocabulary has some.
+fn bert(vocabulary: dp_tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tokenizer, FormatError> {
     let is_special = |token: &str| token.starts_with('[') && token.ends_with(']');
-    let cased = vocabulary.tokens().iter().any(|t| !is_special(t) && t.chars().any(char::is_uppercase));
+    let has_capital =
+        |token: &String| !is_special(token) && token.bytes().any(|byte| byte.is_ascii_uppercase());
+    let cased = cased.unwrap_or_else(|| vocabulary.tokens().iter().any(has_capital));
     Tokenizer::bert(vocabulary, if cased { BertNormalizer::cased() } else { BertNormalizer::uncased() })
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
         "pad": name(tokenizer.pad_id()),
         "eos": name(tokenizer.eos_id()),
         "unk": name(tokenizer.unk_id()),
-        "privacy": privacy_of(&arguments.tokenizer),
+        "privacy": privacy_of(&arguments.tokenizer.path),
     });
     if !arguments.public_text.is_empty() {
         summary["public_text"] = measure(&tokenizer, arguments)?;

@@ -63,8 +63,8 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
 
 fn encode_to_file(arguments: &Encode, tokenizer: &Tokenizer, out: &Path) -> anyhow::Result<()> {
     let source = arguments.corpus.source()?;
-    let file =
-        std::fs::read(&arguments.tokenizer).with_context(|| arguments.tokenizer.display().to_string())?;
+    let file = std::fs::read(&arguments.tokenizer.path)
+        .with_context(|| arguments.tokenizer.path.display().to_string())?;
     let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
     let shown = Progress::of("encoding", &source);
     let digest = Sha256::digest(&file).into();

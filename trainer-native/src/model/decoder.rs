@@ -46,7 +46,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("rope_theta", "10000.0"),
         ("tie_word_embeddings", "true"),
     ],
-    fixed: &[("use_bidirectional_attention", "null")],
+    fixed: &[("rope_scaling", "null"), ("use_bidirectional_attention", "null")],
     read: |config, field| match field {
         "rope_theta" => rope_theta(config),
         "hidden_act" => Some(activation(config)),
@@ -57,13 +57,19 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::PLAIN
 };
 
-/// The rotary base. Newer files put it among other parameters; other kinds of rotary positions are no number.
+/// The rotary base. Newer files put it among other parameters. Where these ask for scaled or partial positions, or for
+/// others in each kind of layer, the answer is all of them, which is the base of no model here.
 pub(super) fn rope_theta(config: &Value) -> Option<Value> {
-    let parameters = &config["rope_parameters"];
-    match parameters["rope_type"].as_str() {
-        None | Some("default") if parameters["rope_theta"].is_null() => None,
-        None | Some("default") => Some(parameters["rope_theta"].clone()),
-        Some(_) => Some(parameters.clone()),
+    let all = &config["rope_parameters"];
+    let parameters = all.as_object()?;
+    let is_plain = parameters.iter().all(|(name, value)| match name.as_str() {
+        "rope_type" | "type" => value.is_null() || value == "default",
+        name => name == "rope_theta",
+    });
+    if is_plain {
+        parameters.get("rope_theta").filter(|base| !base.is_null()).cloned()
+    } else {
+        Some(all.clone())
     }
 }
 

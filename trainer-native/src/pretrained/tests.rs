@@ -209,3 +209,33 @@ fn damaged_checkpoints_are_read_or_refused() {
     }
     assert!((500..2000).contains(&refused), "{refused}");
 }
+
+/// Scaled rotary positions change every logit, and this program has none.
+#[test]
+fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
+    for name in ["gemma_tiny", "llama_tiny"] {
+        let (folder, network) = crate::model::testing::vectors(name);
+        let text = std::fs::read_to_string(folder.join(CONFIG_FILE_NAME)).unwrap();
+        let theirs: Value = serde_json::from_str(&text).unwrap();
+        let read = |field: &str, value: Value| {
+            let copy = tempfile::tempdir().unwrap();
+            let mut config = theirs.clone();
+            config[field] = value;
+            std::fs::write(copy.path().join(CONFIG_FILE_NAME), config.to_string()).unwrap();
+            std::fs::copy(folder.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
+            Checkpoint::read(copy.path())?.weights(&network.specs(), &network.hf_config()).map(drop)
+        };
+        read("rope_parameters", Value::Null).unwrap();
+        for (field, value) in [
+            ("rope_scaling", json!({ "type": "linear", "factor": 2.0 })),
+            ("rope_scaling", json!({ "rope_type": "llama3", "factor": 8.0 })),
+            ("rope_parameters", json!({ "rope_theta": 10000.0, "rope_type": "linear", "factor": 2.0 })),
+            ("rope_parameters", json!({ "rope_theta": 10000.0, "type": "linear", "factor": 2.0 })),
+            ("rope_parameters", json!({ "rope_theta": 10000.0, "partial_rotary_factor": 0.5 })),
+            ("rope_parameters", json!({ "full_attention": { "rope_theta": 10000.0 } })),
+        ] {
+            let refusal = read(field, value.clone()).unwrap_err().to_string();
+            assert!(refusal.contains("config.json has rope_"), "{name} {value}: {refusal}");
+        }
+    }
+}
