@@ -143,7 +143,7 @@ fn a_group_of_a_gaussian_is_a_gaussian_with_less_noise() {
 #[test]
 fn batch_ratio_and_split_answer_in_json_what_they_promise() {
     let batch =
-        json("batch --dataset-size 100000 --noise-multiplier 1 --steps 1000 --epsilon 1.83 --delta 1e-5");
+        json("batch --dataset-size 99999 --noise-multiplier 1 --steps 1000 --epsilon 1.83 --delta 1e-5");
     // A batch of 1000 of 100,000 costs 1.828 (reference query A).
     assert!((1000..1005).contains(&batch["batch_size"].as_u64().unwrap()), "{batch}");
     let ratio = json("ratio --dataset-size 60000 --steps 500 --epsilon 3 --delta 1e-5 --slack 0.1");
@@ -272,5 +272,76 @@ fn what_is_shown_is_rounded_outward() {
         assert!(high >= answer["epsilon"]["upper"].as_f64().unwrap() && high < low + 1e-4, "{noise}");
         let question = format!("noise --epsilon {noise} {words}");
         assert!(shown(&question).0 >= json(&question)["noise_multiplier"].as_f64().unwrap(), "{noise}");
+    }
+}
+
+/// δ of one over the number of units, or above, promises nothing.
+#[test]
+fn a_delta_that_promises_nothing_is_refused_where_the_number_of_units_is_known() {
+    let ask = |delta: &str| {
+        let run_of =
+            ["epsilon", "--batch-size", "256", "--dataset-size", "60000", "--noise-multiplier", "1.1"];
+        run(&[&run_of[..], &["--steps", "1e3", "--delta", delta]].concat(), "")
+    };
+    for delta in ["0.5", "1.7e-5"] {
+        let refused = ask(delta);
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{delta}");
+        assert!(message.contains("below 1 / --dataset-size = 1.66"), "{message}");
+    }
+    assert!(ask("1e-5").status.success(), "1e3 is a whole number of steps");
+}
+
+/// Figures far from any training run are refused when their time is up, in one line.
+#[test]
+fn no_question_hangs() {
+    let questions: [&[&str]; 2] = [
+        &[
+            "epsilon",
+            "--sampling-probability",
+            "0.01",
+            "--noise-multiplier",
+            "1e-6",
+            "--steps",
+            "1000",
+            "--delta",
+            "1e-5",
+        ],
+        &[
+            "noise",
+            "--sampling-probability",
+            "0.01",
+            "--steps",
+            "1000",
+            "--epsilon",
+            "1e-9",
+            "--delta",
+            "1e-300",
+        ],
+    ];
+    for question in questions {
+        let begun = std::time::Instant::now();
+        let output = run(&[question, &["--timeout", "1"]].concat(), "");
+        assert!(begun.elapsed().as_secs() < 10, "{question:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        if !output.status.success() {
+            assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_does_not_hide_events_and_wrong_numbers_are_refused_in_one_line() {
+    let marked = run(
+        &["events", "-", "--delta", "1e-5"],
+        "\u{feff}{\"type\": \"gaussian\", \"noise_multiplier\": 2.0}",
+    );
+    assert!(marked.status.success(), "{}", String::from_utf8_lossy(&marked.stderr));
+    let with_steps = |steps| [&A[..6], &[steps], &A[7..]].concat();
+    for (steps, word) in [("-1", "1e6"), ("1.5", "1e6"), ("0", "1e6"), ("many", "1e6")] {
+        let refused = run(&with_steps(steps), "");
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!((refused.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+        assert!(message.contains(word), "{message}");
     }
 }

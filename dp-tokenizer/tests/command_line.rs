@@ -83,8 +83,11 @@ fn the_shape_of_a_vocabulary_is_as_asked() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("u");
     let train = |more: &[&str]| {
-        let done =
-            run(&[&["train", "--public", "--vocab-size", "500", "--out", path(&out)], more].concat(), "");
+        let done = run(
+            &[&["train", "--public", "--overwrite", "--vocab-size", "500", "--out", path(&out)], more]
+                .concat(),
+            "",
+        );
         assert!(done.status.success(), "{}", text(&done.stderr));
         std::fs::read_to_string(out.join("tokenizer.json")).unwrap()
     };
@@ -129,8 +132,16 @@ fn threads_change_no_byte_of_any_vocabulary() {
     for model in ["unigram", "bpe", "wordpiece", "char"] {
         let train = |threads: &str, privacy: &[&str]| {
             let out = dir.path().join(threads);
-            let mut arguments =
-                vec!["train", "--input", path(&corpus), "--model", model, "--threads", threads];
+            let mut arguments = vec![
+                "train",
+                "--overwrite",
+                "--input",
+                path(&corpus),
+                "--model",
+                model,
+                "--threads",
+                threads,
+            ];
             arguments.extend(["--vocab-size", "400", "--out", path(&out)]);
             arguments.extend(privacy);
             let done = run(&arguments, "");
@@ -169,7 +180,7 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     std::fs::write(&empty, "\n").unwrap();
     let bad = dir.path().join("tokenizer.json");
     std::fs::write(&bad, "{").unwrap();
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["train", "--out", out], "--epsilon"),
         (&["train", "--epsilon", "nan", "--delta", "1e-6", "--out", out], "target epsilon = NaN"),
         (&["train", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
@@ -194,11 +205,15 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
         (&["train", "--public", "--cased", "--out", out], "--cased goes with --model wordpiece"),
         (&["train", "--public", "--character-coverage", "1.5", "--out", out], "at most 1"),
         (&["encode", "--tokenizer", path(&bad)], "tokenizer.json, line"),
+        (&["train", "--epsilon", "-1", "--delta", "1e-6", "--out", out], "epsilon = -1"),
+        (&["train", "--public"], "--out <DIR>"),
+        (&["encode", "--tokenizer", path(&bad), "--input", path(dir.path())], "Is a directory"),
+        (&["trian", "--public"], "'train'"),
     ];
     for (arguments, expected) in cases {
         let done = run(arguments, "");
         let message = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {message}");
+        assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
     let bad_ids = dir.path().join("t");
@@ -235,7 +250,7 @@ fn a_published_formula_comes_with_its_true_delta() {
             vec!["train", "--epsilon", "8", "--delta", "1e-6", "--unit", "words:32", "--method", method];
         arguments.extend(["--vocab-size", "500", "--out", path(&out)]);
         assert!(run(&arguments, "").status.success());
-        arguments.push("--as-published");
+        arguments.extend(["--as-published", "--overwrite"]);
         let done = run(&arguments, "");
         assert!(done.status.success(), "{}", text(&done.stderr));
         let privacy: Value =
@@ -245,4 +260,79 @@ fn a_published_formula_comes_with_its_true_delta() {
         assert!(really > 1e-5, "{really}");
         assert!(text(&done.stderr).contains("warning: noise and threshold by the printed formulas"));
     }
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused_unless_told_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = dir.path().join("latin1.txt");
+    std::fs::write(&corpus, b"caf\xe9 au lait\n".repeat(50)).unwrap();
+    let out = dir.path().join("out");
+    let mut arguments = vec!["train", "--public", "--vocab-size", "400", "--input", path(&corpus)];
+    arguments.extend(["--out", path(&out)]);
+    let refused = run(&arguments, "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("latin1.txt, line 1: not valid UTF-8"),
+        "{}",
+        text(&refused.stderr)
+    );
+    arguments.extend(["--invalid-utf8", "replace"]);
+    assert!(run(&arguments, "").status.success());
+    let tokenizer = out.join("tokenizer.json");
+    let encode = ["encode", "--tokenizer", path(&tokenizer), "--input", path(&corpus)];
+    let refused = run(&encode, "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("line 1: not valid UTF-8"), "{}", text(&refused.stderr));
+    assert!(run(&[&encode[..], &["--invalid-utf8", "replace"]].concat(), "").status.success());
+}
+
+/// Nothing is written over what is there, and never over an input, by whatever name.
+#[cfg(unix)]
+#[test]
+fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let corpus = at("own.txt");
+    std::fs::write(&corpus, "some words of mine\n".repeat(50)).unwrap();
+    std::fs::hard_link(&corpus, at("hard.txt")).unwrap();
+    std::os::unix::fs::symlink(&corpus, at("soft.txt")).unwrap();
+    let (vocabulary, tokenizer) = (at("v"), at("v/tokenizer.json"));
+    let train =
+        ["train", "--public", "--vocab-size", "400", "--input", path(&corpus), "--out", path(&vocabulary)];
+    assert!(run(&train, "").status.success());
+    let refused = |arguments: &[&str], expected: &str| {
+        let done = run(arguments, "");
+        let message = text(&done.stderr);
+        assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    };
+    refused(&train, "replace it with --overwrite");
+    assert!(run(&[&train[..], &["--overwrite"]].concat(), "").status.success());
+    let encode = |out: &Path, more: &[&str]| {
+        let out = path(out).to_owned();
+        let start = ["encode", "--tokenizer", path(&tokenizer), "--input", path(&corpus), "--out", &out];
+        [&start[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for name in ["own.txt", "hard.txt", "soft.txt", "v/tokenizer.json"] {
+        let arguments = encode(&at(name), &["--overwrite"]);
+        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "is the input");
+    }
+    let tokens = encode(&at("own.tokens"), &[]);
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    assert!(run(&tokens, "").status.success());
+    refused(&tokens, "replace it with --overwrite");
+    let convert =
+        ["convert", "--tokenizer", path(&tokenizer), "--out", path(&at("v.model"))].map(str::to_owned);
+    let convert: Vec<&str> = convert.iter().map(String::as_str).collect();
+    assert!(run(&convert, "").status.success());
+    refused(&convert, "replace it with --overwrite");
+    refused(
+        &["convert", "--tokenizer", path(&tokenizer), "--out", path(&tokenizer), "--overwrite"],
+        "is the input",
+    );
+    std::fs::create_dir(at("run")).unwrap();
+    std::fs::write(at("run/ledger.jsonl"), "").unwrap();
+    refused(&["train", "--public", "--overwrite", "--out", path(&at("run"))], "folder of a training run");
+    assert!(std::fs::read_to_string(&corpus).unwrap().starts_with("some words of mine"));
 }

@@ -31,8 +31,14 @@ fn ids_stay_the_same_through_each_conversion() {
         [("small.model", "copy.model"), ("vocab.txt", "tokenizer.json"), ("vocab.json", "tokenizer.json")]
     {
         let (from, to) = (Path::new(FIXTURES).join(from), folder.path().join(to));
-        let converted =
-            run(&["convert", "--tokenizer", from.to_str().unwrap(), "--out", to.to_str().unwrap()]);
+        let converted = run(&[
+            "convert",
+            "--tokenizer",
+            from.to_str().unwrap(),
+            "--overwrite",
+            "--out",
+            to.to_str().unwrap(),
+        ]);
         assert!(converted.status.success(), "{}", String::from_utf8_lossy(&converted.stderr));
         assert_eq!(encode(&from, &text), encode(&to, &text));
     }

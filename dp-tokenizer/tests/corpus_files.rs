@@ -94,6 +94,19 @@ fn what_cannot_be_read_is_refused_with_a_fix() {
         ("empty.txt", b"".as_slice(), "no record found"),
         ("blank.txt", b"\n \n\t\r\n", "no record found"),
         ("t.parquet", b"PAR1", ".parquet files are not read"),
+        ("list.json", b"[{\"text\": \"a\"}]", "jq -c '.[]'"),
+        ("table.csv", b"text,n\na,1", "convert it to .jsonl"),
+        ("table.TSV.gz", b"text\tn", "convert it to .jsonl"),
+        (
+            "utf16.txt",
+            b"\xFF\xFEa\0b\0",
+            "it holds UTF-16 text; convert it, for example with iconv -f UTF-16",
+        ),
+        ("bare.txt", b"a\0b\0c\0d\0\n\0", "it holds UTF-16 text"),
+        ("zipped.txt", &gzip(b"a"), "end its name with .gz"),
+        ("twice.txt.gz", &gzip(&gzip(b"a")), "end its name with .gz once for each time"),
+        ("archive.txt", b"PK\x03\x04", "a zip archive"),
+        ("user.jsonl", b"{\"text\": null}", "the text is null"),
         ("cut.txt.gz", &cut[..cut.len() / 2], "cut off or damaged"),
         ("not.txt.zst", b"plain text", "cut off or damaged"),
         ("wrong.jsonl", b"{\"text\": \"a\"}\nhello", "line 2: not JSON at column 1"),
@@ -104,6 +117,8 @@ fn what_cannot_be_read_is_refused_with_a_fix() {
     }
     let missing = texts(&Source::files([dir.path().join("nowhere.txt")])).unwrap_err().to_string();
     assert!(missing.contains("nowhere.txt: No such file"), "{missing}");
+    let pattern = texts(&Source::files([dir.path().join("*.txt")])).unwrap_err().to_string();
+    assert!(pattern.contains("patterns are not expanded here"), "{pattern}");
     let folder = texts(&Source::files([dir.path().to_owned()])).unwrap_err().to_string();
     assert!(folder.contains("is a folder"), "{folder}");
     assert!(matches!(texts(&Source::files([])), Err(CorpusError::Empty { .. })));
@@ -115,4 +130,61 @@ fn a_missing_last_file_is_refused_before_the_first_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let good = file(dir.path(), "good.txt", b"x\n");
     assert!(open(&Source::files([good, dir.path().join("gone.txt")])).is_err());
+}
+
+/// JSON Lines that are declared to be text would be read line by line, braces and all.
+#[test]
+fn json_lines_declared_to_be_text_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "a.jsonl", b"{\"text\": \"a\"}\n");
+    let declared =
+        |format, path: &Path| texts(&Source::Files(Files { format, ..Files::of([path.to_owned()]) }));
+    let error = declared(Format::Text, &path).unwrap_err().to_string();
+    assert!(error.contains(".jsonl files are not read as text"), "{error}");
+    let lines = file(dir.path(), "lines.json", b"{\"text\": \"a\"}\n");
+    assert_eq!(declared(Format::JsonLines, &lines).unwrap(), ["a"]);
+    let table = file(dir.path(), "a.csv", b"one record, with a comma\n");
+    assert_eq!(declared(Format::Text, &table).unwrap(), ["one record, with a comma"]);
+}
+
+/// A few kilobytes that unpack to blank lines for ever are refused in a moment, line by line and in blocks.
+#[test]
+fn a_bomb_of_blank_lines_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let bomb = gzip(&vec![b'\n'; 1 << 26]);
+    assert!(bomb.len() < 1 << 20);
+    let source = Source::files([file(dir.path(), "bomb.txt.gz", &bomb)]);
+    let error = texts(&source).unwrap_err();
+    assert!(matches!(error, CorpusError::TooManyBlankLines { .. }), "{error}");
+    let counted = dp_tokenizer::count::UnitItems::read(
+        &source,
+        dp_tokenizer::unit::PrivacyUnit::Record,
+        &dp_tokenizer::count::CountOptions::default(),
+    );
+    assert!(counted.err().unwrap().to_string().contains("blank lines in a row"));
+}
+
+#[test]
+fn reading_stops_when_it_is_told_to() {
+    static STOP: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "a.txt", "line\n".repeat(1000).as_bytes());
+    let progress = dp_tokenizer::corpus::ReadProgress::stopped_by(&STOP);
+    let mut records = open(&Source::Files(Files { progress, ..Files::of([path]) })).unwrap();
+    assert!(records.nth(10).unwrap().is_ok());
+    STOP.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(records.next(), Some(Err(CorpusError::Stopped))));
+}
+
+/// A pipe would hang, or give the second reading nothing.
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe.txt");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe, PathBuf::from("/dev/zero")] {
+        let error = texts(&Source::files([path])).unwrap_err().to_string();
+        assert!(error.contains("is a pipe or a device"), "{error}");
+    }
 }

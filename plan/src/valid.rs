@@ -116,18 +116,25 @@ impl Plan {
         memory::Network::of(&self.file).parameters()
     }
 
-    /// A lower bound on the bytes that training needs: weights, gradient sum, moments, one micro-batch.
+    /// A lower bound on the bytes that training needs: weights, gradient sum, moments, one micro-batch of the `given` size or
+    /// the plan's.
     #[must_use]
-    pub fn least_training_bytes(&self) -> u128 {
-        memory::Network::of(&self.file).least_training_bytes(self.performance().physical_batch.unwrap_or(1))
+    pub fn least_training_bytes(&self, given: Option<u32>) -> u128 {
+        let micro_batch = given.or(self.performance().physical_batch).unwrap_or(1);
+        memory::Network::of(&self.file).least_training_bytes(micro_batch.min(self.largest_batch()))
     }
 
-    /// Windows per micro-batch for each of `workers` on a machine with `free` bytes of memory. The plan's value, or else
-    /// as many as fit, in powers of two up to 32. It affects speed only.
+    /// Windows per micro-batch for each of `workers` on a machine with `free` bytes of memory: the `given` value, the plan's, or
+    /// as many as fit, in powers of two up to 32. Never more than the largest expected batch. It affects speed only.
     #[must_use]
-    pub fn windows_at_once(&self, free: u64, workers: u32) -> u32 {
+    pub fn windows_at_once(&self, given: Option<u32>, free: u64, workers: u32) -> u32 {
         let found = || memory::Network::of(&self.file).windows_at_once(free, workers);
-        self.performance().physical_batch.unwrap_or_else(found)
+        given.or(self.performance().physical_batch).unwrap_or_else(found).min(self.largest_batch())
+    }
+
+    fn largest_batch(&self) -> u32 {
+        let batches = self.training().phases().into_iter().map(|phase| phase.expected_batch_size);
+        batches.max().and_then(|batch| u32::try_from(batch).ok()).unwrap_or(u32::MAX)
     }
 
     /// Performance settings.

@@ -15,20 +15,31 @@ use tempfile::TempDir;
 
 static TRAINER: LazyLock<PathBuf> = LazyLock::new(|| match std::env::var_os("TRAINER") {
     Some(path) => PathBuf::from(path),
-    None => built_trainer(),
+    None => built("trainer-native"),
 });
 
-fn built_trainer() -> PathBuf {
+fn built(package: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the path of the test");
     // target/release/deps/test
     let target = test.ancestors().nth(3).expect("a test in a target folder");
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "trainer-native", "--target-dir"])
+        .args(["build", "--release", "--package", package, "--bins", "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
-    assert!(built.is_ok_and(|status| status.success()), "the trainer cannot be built");
-    target.join("release").join(format!("trainer-native{}", std::env::consts::EXE_SUFFIX))
+    assert!(built.is_ok_and(|status| status.success()), "{package} cannot be built");
+    target.join("release").join(program_name(package))
+}
+
+fn program_name(package: &str) -> String {
+    format!("{package}{}", std::env::consts::EXE_SUFFIX)
+}
+
+/// The program of a package: beside the trainer, where the tests of the workspace put it, or else built now.
+#[must_use]
+pub fn program_path(package: &str) -> PathBuf {
+    let beside = trainer_path().with_file_name(program_name(package));
+    if beside.is_file() { beside } else { built(package) }
 }
 
 /// The trainer's program, for tests that do not use [`Workplace::trainer`].

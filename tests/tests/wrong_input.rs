@@ -45,7 +45,7 @@ fn a_plan_that_cannot_be_read_is_refused() {
         &place.trainer(["--plan", "none.json", "--out", "run"]),
         &["none.json", "check the path"],
     );
-    assert_refused(&place, &place.trainer(["--plan", ".", "--out", "run"]), &["cannot read"]);
+    assert_refused(&place, &place.trainer(["--plan", ".", "--out", "run"]), &["is a folder", "plan file"]);
     place.write("latin.json", b"{\"name\": \"caf\xe9\"}");
     assert_refused(
         &place,

@@ -4,8 +4,8 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::audit::{self, Settings};
@@ -37,12 +37,18 @@ struct RunArgs {
     /// The run folder [default: runs/<plan name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Resume the run in the folder, if there is one
+    /// Resume the run in the folder
     #[arg(long)]
     resume: bool,
+    /// The folder is a copy, and neither the original nor another copy is resumed; the certificate says so
+    #[arg(long, requires = "resume")]
+    copied: bool,
     /// The device [default: the plan's]
     #[arg(long)]
     device: Option<DeviceName>,
+    /// Windows per micro-batch, also in a run that has begun [default: the plan's, or what fits into memory]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    physical_batch: Option<u32>,
     /// NOT PRIVATE: derive all randomness from this known key, so that the run can be repeated
     #[arg(long, value_name = "N")]
     test_key: Option<u64>,
@@ -56,10 +62,11 @@ struct RunArgs {
 
 impl RunArgs {
     fn request(self) -> Result<Request, RunError> {
-        let Self { plan, out, resume, device, test_key, non_private, json: _ } = self;
+        let Self { plan, out, resume, copied, device, physical_batch, test_key, non_private, json: _ } = self;
         let plan = plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
         let device = device.map(Into::into);
-        Ok(Request { plan, out, resume, device, test_key, non_private, canaries: None })
+        let canaries = None;
+        Ok(Request { plan, out, resume, copied, device, physical_batch, test_key, non_private, canaries })
     }
 }
 
@@ -95,6 +102,9 @@ enum Command {
         /// The report's file [default: report.html in the run folder]
         #[arg(long, value_name = "FILE.html")]
         out: Option<PathBuf>,
+        /// Replace the report's file
+        #[arg(long)]
+        overwrite: bool,
     },
     /// Verify a finished run and write its model, certificate and model card to a new folder
     Export {
@@ -182,13 +192,32 @@ impl From<DeviceName> for plan::Device {
 /// Runs the command line. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
-    match Cli::try_parse().map_err(Box::new) {
+    // `--tokens -1` is a number out of range, not an unknown argument.
+    let command = Cli::command()
+        .allow_negative_numbers(true)
+        .mut_subcommands(|command| command.allow_negative_numbers(true));
+    match command.try_get_matches().and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => exit_code(dispatch(cli)),
-        Err(error) => match plan_as_command(&error) {
-            Some(message) => exit_code(Err(RunError::Refused(message))),
-            None => error.exit(),
-        },
+        Err(error) if is_help(error.kind()) => error.exit(),
+        Err(error) => {
+            let message = plan_as_command(&error).unwrap_or_else(|| in_one_line(&error));
+            exit_code(Err(RunError::Refused(message)))
+        }
     }
+}
+
+fn is_help(kind: ErrorKind) -> bool {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    matches!(kind, DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand)
+}
+
+/// A refusal of the command line, without the usage that follows it.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let (text, _) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
+    let (text, _) = text.split_once("\n\nFor more").unwrap_or((text, ""));
+    let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
+    format!("{}; --help shows what is allowed", words.join(" "))
 }
 
 /// The refusal for a plan file in place of a command.
@@ -233,8 +262,8 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let summary = verify::verify_plan(&path)?;
             print_result(&summary, &summary.to_string(), json)
         }
-        Some(Command::Report { run, out }) => {
-            print(&report::write(&run, out.as_deref())?.display().to_string())
+        Some(Command::Report { run, out, overwrite }) => {
+            print(&report::write(&run, out.as_deref(), overwrite)?.display().to_string())
         }
         Some(Command::Export { run, out, dtype }) => {
             export::export(&run, &out, dtype.into())?;

@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::RunError;
@@ -13,20 +15,87 @@ use crate::RunError;
 /// # Errors
 /// [`RunError::Storage`]; the old file, if any, is then untouched and nothing half-written stays.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let temporary = path.with_file_name(format!(".{name}.tmp"));
+    write_new(path, |_| Ok(bytes))
+}
+
+/// As [`write_atomic`], for a file that only its owner can read.
+///
+/// # Errors
+/// As [`write_atomic`].
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    write_with(path, &mut options, |_| Ok(bytes))
+}
+
+/// As [`write_atomic`], with contents that may depend on the new file's identity.
+///
+/// # Errors
+/// As [`write_atomic`], and those of `contents`.
+pub(crate) fn write_new<T: AsRef<[u8]>>(
+    path: &Path,
+    contents: impl FnOnce(FileIdentity) -> Result<T, RunError>,
+) -> Result<(), RunError> {
+    write_with(path, &mut File::options(), contents)
+}
+
+fn write_with<T: AsRef<[u8]>>(
+    path: &Path,
+    options: &mut OpenOptions,
+    contents: impl FnOnce(FileIdentity) -> Result<T, RunError>,
+) -> Result<(), RunError> {
+    let temporary = temporary(path);
+    let storage = |error: std::io::Error| RunError::storage("write", path, &error);
     let written = (|| {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    })();
-    if let Err(error) = written {
-        // Report the first error. The next attempt overwrites a leftover.
+        // A leftover's identity would be that of an older file.
         let _ = fs::remove_file(&temporary);
-        return Err(RunError::storage("write", path, &error));
+        let mut file = options.write(true).create(true).truncate(true).open(&temporary).map_err(storage)?;
+        let bytes = contents(FileIdentity::of(&file.metadata().map_err(storage)?))?;
+        file.write_all(bytes.as_ref()).and_then(|()| file.sync_all()).map_err(storage)?;
+        fs::rename(&temporary, path).map_err(storage)
+    })();
+    if written.is_err() {
+        // Report the first error. The next attempt removes a leftover.
+        let _ = fs::remove_file(&temporary);
     }
-    sync_parent(path)
+    written.and_then(|()| sync_parent(path))
+}
+
+/// The name under which a file is written before it is renamed to `path`.
+pub(crate) fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.tmp"))
+}
+
+/// Creates a folder and those above it; their names are on the disk when this returns.
+///
+/// # Errors
+/// [`RunError::Storage`] if one cannot be created.
+pub(crate) fn create_folder(folder: &Path) -> Result<(), RunError> {
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
+    fs::create_dir_all(folder).map_err(|error| RunError::storage("create", folder, &error))?;
+    missing.into_iter().try_for_each(sync_parent)
+}
+
+/// What tells a file from its copies: its number in the file system and the time of its creation. A file keeps both when it is
+/// renamed. A part that the system does not report is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileIdentity {
+    inode: u64,
+    created_ns: u64,
+}
+
+impl FileIdentity {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(metadata);
+        #[cfg(not(unix))]
+        let inode = 0;
+        let created = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Self { inode, created_ns: created.map_or(0, |time| time.as_nanos() as u64) }
+    }
 }
 
 /// Makes the name of a created or renamed file as durable as its contents.

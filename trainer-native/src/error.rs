@@ -51,12 +51,13 @@ impl RunError {
     pub(crate) fn storage(action: &'static str, path: &Path, error: &io::Error) -> Self {
         let fix = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-                "free some space, then run the same command with --resume"
+                "free some space, then run the same command again, with --resume if the run had begun"
             }
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "choose a folder that you can write with --out, or change its permissions"
             }
-            ErrorKind::NotFound => "check the path",
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => "check the path",
+            _ if action == "read" && !path.is_file() => "check the path",
             _ => "check the disk, then run again (with --resume if the run had begun)",
         };
         Self::Storage { action, path: path.to_owned(), reason: plain_reason(error), fix }

@@ -1,6 +1,8 @@
 //! Reading plan files.
 
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use plan::{CertifiedPlan, Plan, PlanFile};
 
@@ -19,8 +21,8 @@ impl PlanText {
     /// # Errors
     /// [`RunError::Refused`] with the file, the place in it and a fix.
     pub fn read(path: &Path) -> Result<Self, RunError> {
-        let bytes = durable::read(path)?;
-        let plan = parse(path, &bytes)?.certify().map_err(|error| refused(path, &error))?;
+        let bytes = read_small(path)?;
+        let plan = certify(path, parse(path, &bytes)?)?;
         Ok(Self { plan, bytes })
     }
 }
@@ -30,7 +32,42 @@ impl PlanText {
 /// # Errors
 /// As [`PlanText::read`].
 pub(crate) fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
-    parse(path, &durable::read(path)?)
+    parse(path, &read_small(path)?)
+}
+
+/// The longest time that a plan's noise is searched for.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Certifies a plan, unless its figures are so far from those of training that it takes too long.
+fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
+    let (send, received) = channel();
+    std::thread::spawn(move || send.send(plan.certify()));
+    match received.recv_timeout(LONGEST) {
+        Ok(certified) => certified.map_err(|error| refused(path, &error)),
+        Err(_) => Err(refused(
+            path,
+            &"privacy: no certified ε after 5 minutes; allowed: figures of a training run, such as epsilon from 0.01 to 100, delta \
+              from 1e-12 and noise multipliers from 0.3; fix: bring privacy.epsilon, privacy.delta and training.steps into such a \
+              range",
+        )),
+    }
+}
+
+/// Reads a file of the size of a plan.
+fn read_small(path: &Path) -> Result<Vec<u8>, RunError> {
+    const LARGEST: u64 = 16 << 20;
+    let metadata = path.metadata().map_err(|error| RunError::storage("read", path, &error))?;
+    let not_a_plan =
+        |what| RunError::Refused(format!("{} is {what}; give a plan file (plan.json)", path.display()));
+    if metadata.is_dir() {
+        Err(not_a_plan("a folder"))
+    } else if !metadata.is_file() {
+        Err(not_a_plan("no file"))
+    } else if metadata.len() > LARGEST {
+        Err(not_a_plan("larger than any plan"))
+    } else {
+        durable::read(path)
+    }
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Plan, RunError> {

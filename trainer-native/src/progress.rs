@@ -62,12 +62,13 @@ impl Progress {
         self.last_line = Some(Instant::now());
         let done = status.steps_done.saturating_sub(self.first).max(1) as f64;
         let each = self.started.elapsed().as_secs_f64() / done;
-        let left = Duration::from_secs_f64(each * self.end.saturating_sub(status.steps_done) as f64);
+        let left = two_figures(each * self.end.saturating_sub(status.steps_done) as f64);
+        let left = Duration::from_secs_f64(left);
         let epsilon = match status.epsilon.get() {
             Some(bounds) => format!("ε ≤ {:.4} spent", bounds.upper),
             None => "NOT PRIVATE".to_owned(),
         };
-        let rate = *status.expected_tokens.get() as f64 / each;
+        let rate = two_figures(*status.expected_tokens.get() as f64 / each);
         let figures = format!("{epsilon}, {rate:.0} tokens/s expected, {} left", duration_text(left));
         match &self.bar {
             Some(bar) => {
@@ -94,6 +95,12 @@ impl Progress {
     }
 }
 
+/// A value with two significant figures. How long a step took depends a little on the drawn batch, which is private.
+fn two_figures(value: f64) -> f64 {
+    let scale = 10_f64.powf(value.log10().floor() - 1.0);
+    if scale.is_normal() { (value / scale).round() * scale } else { 0.0 }
+}
+
 /// Writes a line to stderr. A closed stderr does not stop a run.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr(), "{text}");
@@ -111,6 +118,15 @@ fn duration_text(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two lots of nearly equal size show the same figures.
+    #[test]
+    fn figures_of_time_are_coarse() {
+        assert_eq!(
+            [26_886.0, 27_049.0, 0.0123, 0.0, f64::NAN].map(two_figures),
+            [27_000.0, 27_000.0, 0.012, 0.0, 0.0]
+        );
+    }
 
     #[test]
     fn durations_have_two_units() {

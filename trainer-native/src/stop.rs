@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first requests a checkpoint, the second ends the process.
+//! SIGINT, SIGTERM and SIGHUP: the first requests a checkpoint, the second ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,10 +22,19 @@ pub(crate) fn listen() -> Result<(), RunError> {
              the step in progress stays charged",
         );
     };
+    // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default())
+        .map_err(|error| RunError::Failed(format!("cannot listen for SIGXFSZ: {error}")))?;
     match ctrlc::set_handler(on_signal) {
         Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(()),
         Err(error) => Err(RunError::Failed(format!("cannot listen for SIGINT: {error}"))),
     }
+}
+
+/// Set when a signal is received.
+pub(crate) fn flag() -> &'static AtomicBool {
+    &REQUESTED
 }
 
 /// Whether a signal was received.

@@ -32,6 +32,13 @@ pub struct PlanSummary {
 /// # Errors
 /// [`RunError::Refused`] if the plan is not valid.
 pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if path.is_file() && !is_json {
+        return Err(RunError::Refused(format!(
+            "{} is neither a run folder nor a plan file (*.json); give the folder that training wrote, or a plan",
+            path.display()
+        )));
+    }
     let PlanText { plan, .. } = PlanText::read(path)?;
     Ok(PlanSummary {
         name: plan.plan().name().to_owned(),
@@ -180,7 +187,9 @@ mod tests {
             plan: path,
             out: Some(out.clone()),
             resume: false,
+            copied: false,
             device: None,
+            physical_batch: None,
             test_key: Some(1),
             non_private: false,
             canaries: None,

@@ -34,21 +34,34 @@ pub(crate) fn obtain(
     if let Some(json) = store.tokenizer()? {
         return parse(&json, &path);
     }
-    if !store.has_unrecorded_tokenizer() {
-        let json = make(plan, base, store, rng)?;
-        store.save_tokenizer(&json)?;
-    }
-    let tokenizer = read_file(&path)?;
-    store.record_tokenizer()?;
+    let json = make(plan, base, store, rng)?;
+    let tokenizer = parse(json.as_bytes(), &path)?;
+    store.save_tokenizer(&json)?;
     Ok(tokenizer)
 }
 
-/// Refuses a public tokenizer that the objective cannot use, before anything is written.
-pub(crate) fn check_public(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
-    if let plan::Tokenizer::Public(public) = plan.plan().tokenizer() {
-        Objective::new(plan.plan(), &read_file(&base.join(&public.path))?)?;
+/// Refuses a public tokenizer that the objective cannot use, or a vocabulary too small for any words, before anything is written
+/// or charged.
+pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
+    match plan.plan().tokenizer() {
+        plan::Tokenizer::Public(public) => {
+            Objective::new(plan.plan(), &read_file(&base.join(&public.path))?).map(|_| ())
+        }
+        plan::Tokenizer::Train(settings) => {
+            let training = plan.plan().training();
+            let special = special_tokens(training.objective, plan.plan().model().context as usize).len();
+            check_smallest(&unigram_config(settings, special), special)
+        }
+        plan::Tokenizer::Bytes => Ok(()),
     }
-    Ok(())
+}
+
+fn unigram_config(settings: &plan::TrainedTokenizer, special: usize) -> UnigramConfig {
+    UnigramConfig {
+        vocab_size: (settings.vocab_size as usize).saturating_sub(special),
+        byte_fallback: settings.byte_fallback,
+        ..UnigramConfig::default()
+    }
 }
 
 /// Reads the tokenizer of a run folder.
@@ -58,6 +71,12 @@ pub(crate) fn read(folder: &Path) -> Result<Tokenizer, RunError> {
 
 /// Reads a `tokenizer.json`.
 pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
+    if path.extension().is_some_and(|extension| extension != "json") && path.is_file() {
+        return Err(RunError::Refused(format!(
+            "{0}: only tokenizer.json is read here; convert it with `dp-tokenizer convert --tokenizer {0} --out tokenizer.json`",
+            path.display()
+        )));
+    }
     parse(&durable::read(path)?, path)
 }
 
@@ -79,6 +98,7 @@ fn make(
         plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
         plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
         plan::Tokenizer::Train(settings) => {
+            let config = unigram_config(settings, special.len());
             let words = match plan.tokenizer_release() {
                 Some(planned) => release_words(plan, planned, base, store, rng)?,
                 None => {
@@ -87,11 +107,6 @@ fn make(
                         .map_err(|error| unreadable(&error))?
                 }
             };
-            let config = UnigramConfig {
-                vocab_size: (settings.vocab_size as usize).saturating_sub(special.len()),
-                byte_fallback: settings.byte_fallback,
-                ..UnigramConfig::default()
-            };
             let trained = unigram(&words, &config)
                 .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
             if let Some(warning) = trained.warning() {
@@ -99,6 +114,18 @@ fn make(
             }
             Ok(trained.tokenizer.with_special_tokens(&special).to_json())
         }
+    }
+}
+
+fn check_smallest(config: &UnigramConfig, special: usize) -> Result<(), RunError> {
+    match unigram(&[(BLANK.to_owned(), 1.0)], config) {
+        Err(TrainError::TooSmall { given, needed }) => Err(RunError::Refused(format!(
+            "tokenizer.train.vocab_size: {}, of which {special} are special tokens of the objective; allowed: at least {}, for the \
+             bytes and characters that every vocabulary has; fix: raise it, better to some thousands",
+            given + special,
+            needed + special
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -121,7 +148,7 @@ fn release_words(
     let plan = plan.plan();
     let source = training_source(plan, base);
     let items = count_units(&source, plan.privacy().unit, &CountOptions::default())?;
-    store.charge_release(config.event(), rng.source())?;
+    store.charge_release(config.event(), rng.source(), space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {
         return Err(RunError::Refused(
@@ -131,6 +158,17 @@ fn release_words(
         ));
     }
     Ok(released.words)
+}
+
+/// Bytes of disk that a tokenizer's file may take.
+fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
+    /// A piece of 16 characters with its escapes and its score, indented, and the same for its merge rule.
+    const PER_TOKEN: u64 = 256;
+    const STAGES: u64 = 64 << 10;
+    match tokenizer {
+        plan::Tokenizer::Train(settings) => u64::from(settings.vocab_size) * PER_TOKEN + STAGES,
+        plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 0,
+    }
 }
 
 /// Counts the items of each unit on several threads. What exceeds the memory of `options` goes to a temporary file.

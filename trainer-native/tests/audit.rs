@@ -45,6 +45,11 @@ fn canaries_are_found_without_noise_and_not_with_it() {
 fn an_audit_goes_on_as_an_audit_only() {
     let bench = Bench::new(&tiny());
     assert!(audit(&bench, "run", &["--test-key", "3"]).status.success());
+    let certificate = std::fs::read_to_string(bench.path("run/certificate.md")).unwrap();
+    assert!(
+        certificate.contains("this run is an audit, and up to 80 invented units were added"),
+        "{certificate}"
+    );
     let other = bench.run("run", &["--test-key", "3", "--resume"]);
     assert!(other.status.success(), "a finished run is only summed up: {}", stderr(&other));
     let refused = audit(&bench, "odd", &["--guesses", "81"]);

@@ -53,7 +53,7 @@ fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() 
 
 /// A process that resumes a run, where no file may grow beyond `blocks` of 512 bytes.
 fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
-    let mut command = bench.command(out, &["--test-key", "5", "--resume"]);
+    let mut command = bench.command(out, &bench.resumed(out, &["--test-key", "5"]));
     if let Some(blocks) = blocks {
         let mut limited = std::process::Command::new("sh");
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -104,7 +104,7 @@ fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
                 charged = reservations(&run);
             }
         }
-        assert_eq!(bench.model(&out, &["--test-key", "5", "--resume"]), whole);
+        assert_eq!(bench.model(&out, &bench.resumed(&out, &["--test-key", "5"])), whole);
         let summary = verify_run(&run).unwrap();
         assert_eq!(summary.steps_done, 150);
         assert!(reservations(&run) >= charged.max(150));
@@ -180,27 +180,39 @@ fn kills_during_the_vocabulary_release_change_nothing_under_a_test_key() {
         sleep(Duration::from_millis(milliseconds));
         process.kill().unwrap();
         process.wait().unwrap();
-        assert_eq!(bench.model(&out, &["--test-key", "5", "--resume"]), whole);
+        assert_eq!(bench.model(&out, &bench.resumed(&out, &["--test-key", "5"])), whole);
         assert_eq!(ledger(&bench.path(&out)).iter().filter(|entry| entry["kind"] == "release").count(), 1);
         verify_run(&bench.path(&out)).unwrap();
     }
 }
 
-/// PITFALLS 8: the private run may not release its vocabulary a second time.
+/// PITFALLS 8: the private run may not release its vocabulary a second time, nor take any file for what was lost.
 #[test]
 fn a_private_run_killed_between_charge_and_release_is_refused() {
-    let (bench, run) = common::finished_run();
-    // What a kill right after the reservation leaves: the header and the release's line.
-    let text = std::fs::read_to_string(run.join("ledger.jsonl")).unwrap();
-    let two: String = text.split_inclusive('\n').take(2).collect();
-    assert!(two.contains("\"kind\":\"release\""));
-    for name in ["model.safetensors", "tokenizer.json"] {
-        std::fs::remove_file(run.join(name)).unwrap();
+    let mut plan = tiny_with_vocabulary();
+    plan["data"] = json!({ "source": { "embedded": { "records": 6000, "seed": 7 } }, "units": 6000 });
+    let bench = Bench::new(&plan);
+    let mut process = bench.command("run", &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let run = bench.path("run");
+    let text = || std::fs::read_to_string(run.join("ledger.jsonl")).unwrap_or_default();
+    while !text().contains("\"kind\":\"release\"") {
+        sleep(Duration::from_micros(200));
     }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    // What a kill right after the reservation leaves: the header and the release's line.
+    let two: String = text().split_inclusive('\n').take(2).collect();
     std::fs::write(run.join("ledger.jsonl"), two).unwrap();
-    let output = bench.run("run", &["--resume"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("its privacy is spent and its result is lost"), "{}", stderr(&output));
+    for foreign in [false, true] {
+        if foreign {
+            std::fs::write(run.join("tokenizer.json"), dp_tokenizer::train::bytes(&[]).unwrap().to_json())
+                .unwrap();
+        }
+        let output = bench.run("run", &["--resume"]);
+        assert_eq!(output.status.code(), Some(2));
+        let message = stderr(&output);
+        assert!(message.contains("its privacy is spent and its result is lost"), "{message}");
+    }
 }
 
 #[test]

@@ -100,6 +100,10 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     assert!(page.contains(&upper) && page.contains("NOT PRIVATE"));
     assert_eq!(page.matches("<svg").count(), 4, "ε, perplexity, learning rate and noise-to-batch ratio");
     assert!(!page.contains("<script"), "the page runs nothing");
+    refused(&trainer(&["report"], &run), 2, "--overwrite");
+    assert!(trainer(&["report", "--overwrite"], &run).status.success());
+    let own = run.join("ledger.jsonl");
+    refused(&trainer(&["report", "--overwrite", "--out", own.to_str().unwrap()], &run), 2, "left as it is");
 
     for (dtype, share) in [("f32", 1.0), ("bf16", 0.5), ("f16", 0.5)] {
         let out = bench.path(dtype);
@@ -117,4 +121,26 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let out = bench.path("after");
     refused(&trainer(&["export", "--out", out.to_str().unwrap()], &run), 1, "config.json");
     assert!(!out.exists());
+}
+
+/// A model, tokenizer or plan that was changed after the run answers nothing.
+#[test]
+fn no_text_and_no_figure_comes_from_a_changed_model() {
+    let (bench, run) = common::finished_run();
+    std::fs::write(bench.path("public.txt"), "The patient slept.\n").unwrap();
+    let text = bench.path("public.txt");
+    let commands: [&[&str]; 2] = [&["generate"], &["eval", "--text", text.to_str().unwrap()]];
+    for name in ["model.safetensors", "tokenizer.json", "config.json", "plan.json"] {
+        let path = run.join(name);
+        let original = std::fs::read(&path).unwrap();
+        let mut bytes = original.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        for command in commands {
+            refused(&trainer(command, &run), 1, name);
+        }
+        std::fs::write(&path, original).unwrap();
+    }
+    assert!(trainer(&["generate", "--tokens", "3"], &run).status.success());
 }

@@ -39,6 +39,28 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
             },
             "this machine has",
         ),
+        (
+            "a vocabulary too small for any words",
+            change(
+                "/tokenizer",
+                json!({ "train": { "model": "unigram", "vocab_size": 260, "release": "sips", "byte_fallback": true } }),
+            ),
+            "tokenizer.train.vocab_size: 260",
+        ),
+        (
+            "a tokenizer of another format",
+            change("/tokenizer", json!({ "public": { "path": "one.txt" } })),
+            "dp-tokenizer convert",
+        ),
+        (
+            "a name of a hub",
+            {
+                let mut plan = change("/tokenizer", json!({ "public": { "path": "bytes.json" } }));
+                plan["model"]["initial"] = json!({ "checkpoint": "openai-community/gpt2" });
+                plan
+            },
+            "nothing is downloaded here",
+        ),
         ("epsilon of zero", change("/privacy/epsilon", json!(0.0)), "privacy.epsilon"),
         ("future version", change("/version", json!(2)), "version"),
         (
@@ -54,6 +76,11 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
     for (name, plan, expected) in cases() {
         let bench = Bench::new(&plan);
         fs::write(bench.path("empty.txt"), "\n \n").unwrap();
+        fs::write(
+            bench.path("bytes.json"),
+            dp_tokenizer::train::bytes(&["</s>".to_owned()]).unwrap().to_json(),
+        )
+        .unwrap();
         fs::write(bench.path("one.txt"), "a single secret record\n").unwrap();
         fs::write(bench.path("latin1.txt"), b"caf\xe9\n".repeat(300)).unwrap();
         let output = bench.run("run", &[]);
@@ -152,7 +179,7 @@ fn a_folder_in_use_or_of_another_run_is_refused_and_left_alone() {
     }
     fs::create_dir(bench.path("mine")).unwrap();
     fs::write(bench.path("mine").join("thesis.txt"), "words").unwrap();
-    let output = bench.run("mine", &["--resume"]);
+    let output = bench.run("mine", &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("thesis.txt"));
     assert_eq!(fs::read(bench.path("run").join("ledger.jsonl")).unwrap(), before);

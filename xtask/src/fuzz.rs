@@ -8,7 +8,7 @@ use crate::process::{Job, note};
 use crate::toolchain::tools;
 
 /// The targets of `tests/fuzz`, with the folders of their seed inputs.
-const TARGETS: [(&str, &[&str]); 9] = [
+pub const TARGETS: [(&str, &[&str]); 9] = [
     ("events", &["tests/fuzz/seeds/events"]),
     ("plan", &["plan/presets"]),
     ("tokenizer_json", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/tokenizer_json"]),

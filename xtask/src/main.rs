@@ -1,6 +1,7 @@
 //! The project's tasks: `cargo xtask help` lists them.
 
 mod bench;
+mod campaign;
 mod checks;
 mod fuzz;
 mod js;
@@ -27,6 +28,9 @@ Checks
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
   fuzz [TARGET] [SECONDS]
            Fuzz the parsers of user files with libFuzzer (default: every target, 60 seconds each)
+  campaign <faults|inputs|fuzz> [--minutes M]
+           Run the trainer under kills, failing disks, losses of power and flipped bits; give all programs bad inputs;
+           or fuzz every target (default: 10 minutes)
 
 Page and packages
   web build [--release]   Build the page into dist/
@@ -73,6 +77,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["check"] => checks::check(&root),
         ["web", task, rest @ ..] => web::run(&root, task, rest),
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),
+        ["campaign", rest @ ..] => campaign::run(&root, rest),
         ["js"] => js::run(&root),
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),

@@ -9,6 +9,7 @@ use dp_tokenizer::release::Paper;
 use mechanisms::{PrivacyUnit, ReleaseMethod};
 
 use super::corpus::{Corpus, Machine};
+use super::output::Output;
 
 /// Train a tokenizer on private text with differential privacy, and use it.
 #[derive(Parser)]
@@ -75,6 +76,8 @@ pub(super) struct Train {
     /// Folder for the files; created if missing.
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) output: Output,
     /// Draw repeatable noise from this key. The result is NOT private, and privacy.json says so.
     #[arg(long, value_name = "N", conflicts_with = "public")]
     pub(super) test_key: Option<u64>,
@@ -108,6 +111,8 @@ pub(super) struct Encode {
     /// Write a token file of all records, by unit, instead of lines of ids. It is private if the text is.
     #[arg(long, value_name = "FILE", requires = "input")]
     pub(super) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: Output,
     /// Privacy unit of the token file: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
     pub(super) unit: PrivacyUnit,
@@ -196,6 +201,8 @@ pub(super) struct Convert {
     /// File to write. Its name determines the format, as above.
     #[arg(long, value_name = "PATH")]
     pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
 
 /// How words are released: by a method that a plan can name, or by a simpler one for comparison.

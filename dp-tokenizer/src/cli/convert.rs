@@ -1,7 +1,7 @@
 //! `convert`: tokenizers in the formats of several tools, recognized by file name.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
@@ -99,11 +99,18 @@ fn bert(vocabulary: dp_tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tok
     Tokenizer::bert(vocabulary, if cased { BertNormalizer::cased() } else { BertNormalizer::uncased() })
 }
 
+impl Convert {
+    /// The files that are read.
+    fn inputs(&self) -> [PathBuf; 2] {
+        [self.tokenizer.path.clone(), self.tokenizer.path.with_file_name("merges.txt")]
+    }
+}
+
 /// Reads one format and writes another.
 pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let out = &arguments.out;
-    let files: Vec<(std::path::PathBuf, Vec<u8>)> = match kind(out)? {
+    let files: Vec<(PathBuf, Vec<u8>)> = match kind(out)? {
         Kind::TokenizerJson => vec![(out.clone(), tokenizer.to_json().into_bytes())],
         Kind::SentencePiece => vec![(out.clone(), tokenizer.to_sentencepiece().map_err(refuse)?.to_bytes())],
         Kind::VocabTxt => vec![(out.clone(), tokenizer.to_vocab_txt().map_err(refuse)?.into_bytes())],
@@ -112,6 +119,9 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
             vec![(out.clone(), vocab.into_bytes()), (out.with_file_name("merges.txt"), merges.into_bytes())]
         }
     };
+    for (path, _) in &files {
+        arguments.output.check(path, &arguments.inputs())?;
+    }
     for (path, bytes) in files {
         std::fs::write(&path, bytes).with_context(|| format!("{}: cannot be written", path.display()))?;
     }

@@ -24,7 +24,7 @@ pub(super) struct Corpus {
     #[arg(long, value_name = "NAME")]
     pub(super) user_field: Option<String>,
     /// How to treat bytes that are not UTF-8.
-    #[arg(long, value_enum, default_value = "replace")]
+    #[arg(long, value_enum, default_value = "refuse")]
     pub(super) invalid_utf8: InvalidUtf8,
 }
 
@@ -61,10 +61,9 @@ pub(super) struct Machine {
 }
 
 impl Corpus {
-    /// Whether any option besides the files is given.
+    /// Whether any option is given that only matters to records.
     pub(super) fn has_rules(&self) -> bool {
-        let is_plain = matches!((self.format, self.invalid_utf8), (Format::Auto, InvalidUtf8::Replace));
-        !is_plain || self.text_field != "text" || self.user_field.is_some()
+        !matches!(self.format, Format::Auto) || self.text_field != "text" || self.user_field.is_some()
     }
 
     /// The files, with wildcards expanded.

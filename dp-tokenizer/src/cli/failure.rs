@@ -13,6 +13,15 @@ pub(super) fn refuse(reason: impl ToString) -> anyhow::Error {
     Refused(reason.to_string()).into()
 }
 
+/// A refusal of the command line, without the usage that follows it.
+pub(super) fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let (text, _) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
+    let (text, _) = text.split_once("\n\nFor more").unwrap_or((text, ""));
+    let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
+    format!("{}; --help shows what is allowed", words.join(" "))
+}
+
 /// Writes the error to stderr, if it is open.
 pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     let pipe_closed = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
@@ -22,5 +31,7 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     let line = format!("{error:#}").replace('\n', " ");
     // If stderr is closed too, nothing can be reported.
     let _ = writeln!(io::stderr(), "dp-tokenizer: {line}");
-    ExitCode::from(if error.is::<Refused>() { 2 } else { 1 })
+    // A file that cannot be read or written is the user's to mend, as refused input is.
+    let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
+    ExitCode::from(if error.is::<Refused>() || is_storage { 2 } else { 1 })
 }

@@ -5,6 +5,7 @@ mod convert;
 mod corpus;
 mod failure;
 mod inspect;
+mod output;
 mod private;
 mod progress;
 mod statement;
@@ -14,13 +15,21 @@ mod vocabulary_options;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Command};
 
 /// Runs the command. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
 pub(crate) fn run() -> ExitCode {
-    let done = match Arguments::parse().command {
+    // `--epsilon -1` is a number out of range, not an unknown argument.
+    let command = Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let arguments = match command.try_get_matches().and_then(|found| Arguments::from_arg_matches(&found)) {
+        Ok(arguments) => arguments,
+        Err(error) if is_help(&error) => error.exit(),
+        Err(error) => return failure::report(&failure::refuse(failure::in_one_line(&error))),
+    };
+    let done = match arguments.command {
         Command::Train(arguments) => train::run(&arguments),
         Command::Encode(arguments) => tokens::encode(&arguments),
         Command::Decode(arguments) => tokens::decode(&arguments),
@@ -31,4 +40,13 @@ pub(crate) fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
 }

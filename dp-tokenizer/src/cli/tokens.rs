@@ -1,10 +1,12 @@
 //! `encode` and `decode`, line by line.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
 use dp_tokenizer::{OffsetUnit, Tokenizer};
@@ -12,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::arguments::{Encode, Offsets, Tokens};
 use super::convert::load;
+use super::corpus::InvalidUtf8;
 use super::failure::refuse;
 use super::progress::Progress;
 
@@ -23,7 +26,7 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
     }
     if arguments.corpus.has_rules() {
         return Err(refuse(
-            "--format, --text-field, --user-field and --invalid-utf8 go with --out: without it, a line is a text",
+            "--format, --text-field and --user-field go with --out: without it, a line is a text",
         ));
     }
     let mut encoder = tokenizer.encoder();
@@ -41,7 +44,7 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
         Offsets::Bytes => OffsetUnit::Bytes,
         Offsets::Characters => OffsetUnit::Characters,
     });
-    for_lines(input, |_, line| {
+    for_lines(input, arguments.corpus.invalid_utf8, |_, line| {
         let (ids, places) = match unit {
             Some(unit) => {
                 let found = encoder.encode_with_offsets(line, unit);
@@ -63,6 +66,10 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
 
 fn encode_to_file(arguments: &Encode, tokenizer: &Tokenizer, out: &Path) -> anyhow::Result<()> {
     let source = arguments.corpus.source()?;
+    if let Source::Files(files) = &source {
+        let inputs = [files.paths.as_slice(), std::slice::from_ref(&arguments.tokenizer.path)].concat();
+        arguments.output.check(out, &inputs)?;
+    }
     let file = std::fs::read(&arguments.tokenizer.path)
         .with_context(|| arguments.tokenizer.path.display().to_string())?;
     let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
@@ -80,7 +87,7 @@ pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let size = tokenizer.vocab_size();
     let mut out = BufWriter::new(io::stdout().lock());
-    for_lines(arguments.input.as_deref(), |number, line| {
+    for_lines(arguments.input.as_deref(), InvalidUtf8::Refuse, |number, line| {
         let ids: Option<Vec<u32>> =
             line.split_whitespace().map(|id| id.parse().ok().filter(|&id| (id as usize) < size)).collect();
         let ids = ids.ok_or_else(|| {
@@ -93,6 +100,7 @@ pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
 
 fn for_lines(
     input: Option<&Path>,
+    invalid_utf8: InvalidUtf8,
     mut each: impl FnMut(u64, &str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let (name, mut reader): (String, Box<dyn BufRead>) = match input {
@@ -115,6 +123,12 @@ fn for_lines(
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
         }
-        each(number, &String::from_utf8_lossy(&bytes))?;
+        let line = String::from_utf8_lossy(&bytes);
+        if matches!((&line, invalid_utf8), (Cow::Owned(_), InvalidUtf8::Refuse)) {
+            return Err(refuse(format!(
+                "{name}, line {number}: not valid UTF-8; convert the text first, for example with iconv -f WINDOWS-1252 -t UTF-8"
+            )));
+        }
+        each(number, &line)?;
     }
 }

@@ -1,7 +1,7 @@
 //! `train`: release words, train on them, write the files.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dp_tokenizer::corpus::{Source, expand, read_counts};
@@ -23,6 +23,7 @@ const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
 pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     // Check before hours of work.
     super::vocabulary_options::check(arguments)?;
+    arguments.output.check_folder(&arguments.out, &FILES, &inputs(arguments)?)?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
@@ -32,7 +33,6 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
             json!({"private": false, "reason": "the text was declared public; no noise"}),
         )
     } else {
-        progress("counting and releasing words");
         super::private::run(arguments, &source(arguments)?)?
     };
     progress(&format!("training on {} released words", words.len()));
@@ -96,13 +96,18 @@ fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
     public_corpus_counts(&source, &arguments.machine.options()).map_err(refuse)
 }
 
+/// The files of a vocabulary.
+const FILES: [&str; 3] = ["tokenizer.json", "tokenizer_config.json", "privacy.json"];
+
+fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
+    let named = [arguments.corpus.input.as_slice(), arguments.counts.as_slice()].concat();
+    let rules = arguments.options.normalizer_of.clone();
+    Ok(expand(&named).map_err(refuse)?.into_iter().chain(rules).collect())
+}
+
 fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {
-    let files = [
-        ("tokenizer.json", trained.tokenizer.to_json()),
-        ("tokenizer_config.json", trained.tokenizer.to_config_json()),
-        ("privacy.json", format!("{privacy:#}\n")),
-    ];
-    for (name, text) in files {
+    let texts = [trained.tokenizer.to_json(), trained.tokenizer.to_config_json(), format!("{privacy:#}\n")];
+    for (name, text) in FILES.into_iter().zip(texts) {
         // A file gets its name only when it is complete on disk.
         let (path, partial) = (out.join(name), out.join(format!(".{name}.partial")));
         std::fs::write(&partial, text)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::files::{OpenFile, check_files, open_file, parse_line};
+use super::files::{MOST_BLANK_LINES, OpenFile, check_files, interrupted, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
 /// Bytes of a block, unless one line is longer.
@@ -89,6 +89,8 @@ struct FileBlocks {
     current: Option<(OpenFile, Arc<PathBuf>)>,
     /// The beginning of a line whose end has not been read yet.
     begun: Vec<u8>,
+    /// Lines of blocks without text since the last block with text.
+    blank_lines: u64,
 }
 
 impl Blocks {
@@ -97,7 +99,13 @@ impl Blocks {
             Source::Files(files) => {
                 check_files(files)?;
                 let files = Arc::new(files.clone());
-                Inner::Files(Box::new(FileBlocks { files, next_file: 0, current: None, begun: Vec::new() }))
+                Inner::Files(Box::new(FileBlocks {
+                    files,
+                    next_file: 0,
+                    current: None,
+                    begun: Vec::new(),
+                    blank_lines: 0,
+                }))
             }
             Source::Embedded { records, seed } => {
                 Inner::Notes(Box::new(clinical::Notes::new(*records, *seed)))
@@ -143,8 +151,17 @@ impl FileBlocks {
                 self.current = None;
                 continue;
             }
-            let first_line = file.line;
-            file.line += memchr_iter(b'\n', &bytes).count() as u64;
+            if self.files.progress.is_stopped() {
+                return Err(CorpusError::Stopped);
+            }
+            let (first_line, lines) = (file.line, memchr_iter(b'\n', &bytes).count() as u64);
+            file.line += lines;
+            self.blank_lines =
+                if bytes.iter().all(u8::is_ascii_whitespace) { self.blank_lines + lines } else { 0 };
+            if self.blank_lines > MOST_BLANK_LINES {
+                let (path, line) = (file.path.clone(), file.line);
+                return Err(CorpusError::TooManyBlankLines { path, line, most: MOST_BLANK_LINES });
+            }
             let (path, format, files) = (path.clone(), file.format, self.files.clone());
             return Ok(Some(Content::Lines { bytes, first_line, path, format, files }));
         }
@@ -161,8 +178,7 @@ fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, Corpu
             file.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes).map_err(|error| {
                 // The last complete line, as when lines are read one by one.
                 let whole = memchr_iter(b'\n', &bytes).count() as u64;
-                let line = file.line - 1 + whole;
-                CorpusError::Interrupted { path: file.path.clone(), line, reason: error.to_string() }
+                interrupted(&file.path, file.line - 1 + whole, &error)
             })?;
         let last_end = memrchr(b'\n', &bytes[before..]).map(|at| before + at + 1);
         let first_line = match last_end {

@@ -2,6 +2,13 @@
 
 use std::path::PathBuf;
 
+/// The formats that are read.
+const READ: &str = if cfg!(feature = "parquet") {
+    ".txt, .jsonl, .ndjson and other text, plain or as .gz or .zst, and .parquet"
+} else {
+    ".txt, .jsonl, .ndjson and other text, plain or as .gz or .zst"
+};
+
 /// Why a corpus cannot be read. Messages name file and line, never a line's content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,15 +33,43 @@ pub enum CorpusError {
     },
     /// A file format that this program does not read.
     #[error(
-        "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson and any other text, plain or as .gz or .zst, and .parquet where the program was built with --features parquet: convert it first",
-        path.display()
+        "{}: .{extension} files are not read{}; allowed: {READ}; {fix}",
+        path.display(),
+        if *declared_text { " as text" } else { "" }
     )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
         /// Its extension.
         extension: String,
+        /// Whether it was declared to be text.
+        declared_text: bool,
+        /// What to do.
+        fix: &'static str,
     },
+    /// A file that is not what its name says.
+    #[error("{}: it holds {found}; {fix}", path.display())]
+    WrongContents {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+    /// A long stretch without any text.
+    #[error("{}, line {line}: more than {most} blank lines in a row; remove them", path.display())]
+    TooManyBlankLines {
+        /// The file.
+        path: PathBuf,
+        /// A line in the stretch.
+        line: u64,
+        /// The largest number of blank lines in a row.
+        most: u64,
+    },
+    /// The program asked to stop reading.
+    #[error("reading was stopped")]
+    Stopped,
     /// A line longer than the cap.
     #[error("{}, line {line}: longer than {cap} bytes; break the text into shorter lines", path.display())]
     LineTooLong {
@@ -47,7 +82,7 @@ pub enum CorpusError {
     },
     /// Bytes that are not UTF-8, under [`super::BadUtf8::Refuse`].
     #[error(
-        "{}, line {line}: not valid UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8",
+        "{}, line {line}: not valid UTF-8; convert the file from its encoding, for example with iconv -f WINDOWS-1252 -t UTF-8",
         path.display()
     )]
     NotUtf8 {

@@ -6,31 +6,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
-use super::{BadUtf8, CorpusError, Files, Format, Record, json_line};
-
-/// Extensions of binary formats, which must not be read as text.
-const NOT_TEXT: &[&str] = &[
-    #[cfg(not(feature = "parquet"))]
-    "parquet",
-    "arrow",
-    "feather",
-    "zip",
-    "7z",
-    "bz2",
-    "xz",
-    "tar",
-    "pdf",
-    "docx",
-    "xlsx",
-    "sqlite",
-    "npy",
-    "npz",
-    "pt",
-    "bin",
-    "safetensors",
-];
+use super::{BadUtf8, CorpusError, Files, Format, ReadProgress, Record, json_line, recognize};
 
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// More blank lines in a row are no text.
+pub(super) const MOST_BLANK_LINES: u64 = 1 << 25;
 
 pub(super) struct FileRecords {
     files: Files,
@@ -38,6 +19,8 @@ pub(super) struct FileRecords {
     current: Option<OpenFile>,
     buffer: Vec<u8>,
     replaced_lines: u64,
+    /// Blank lines since the last record.
+    blank_lines: u64,
     failed: bool,
 }
 
@@ -52,7 +35,8 @@ impl FileRecords {
     pub(super) fn open(files: Files) -> Result<Self, CorpusError> {
         // A missing last file should not come to light hours into a run.
         check_files(&files)?;
-        Ok(Self { files, next_file: 0, current: None, buffer: Vec::new(), replaced_lines: 0, failed: false })
+        let (buffer, current) = (Vec::new(), None);
+        Ok(Self { files, next_file: 0, current, buffer, replaced_lines: 0, blank_lines: 0, failed: false })
     }
 
     pub(super) fn replaced_lines(&self) -> u64 {
@@ -67,13 +51,11 @@ impl FileRecords {
                 self.next_file += 1;
                 continue;
             };
-            let read = read_line(&mut file.reader, &mut self.buffer, MAX_LINE_BYTES).map_err(|error| {
-                CorpusError::Interrupted {
-                    path: file.path.clone(),
-                    line: file.line,
-                    reason: error.to_string(),
-                }
-            })?;
+            if self.files.progress.is_stopped() {
+                return Err(CorpusError::Stopped);
+            }
+            let read = read_line(&mut file.reader, &mut self.buffer, MAX_LINE_BYTES)
+                .map_err(|error| interrupted(&file.path, file.line, &error))?;
             file.line += 1;
             match read {
                 Line::End => self.current = None,
@@ -86,10 +68,25 @@ impl FileRecords {
                 }
                 Line::Read => {
                     if let Some(record) = self.record()? {
+                        self.blank_lines = 0;
                         return Ok(Some(record));
                     }
+                    self.note_blank_line()?;
                 }
             }
+        }
+    }
+
+    /// A compressed file of a few megabytes can hold blank lines for hours.
+    fn note_blank_line(&mut self) -> Result<(), CorpusError> {
+        self.blank_lines += 1;
+        match &self.current {
+            Some(file) if self.blank_lines > MOST_BLANK_LINES => Err(CorpusError::TooManyBlankLines {
+                path: file.path.clone(),
+                line: file.line,
+                most: MOST_BLANK_LINES,
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -196,26 +193,29 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         _ => (lower.as_str(), Compression::None),
     };
     let extension = Path::new(stem).extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
-    let format = match files.format {
-        Format::Auto if NOT_TEXT.contains(&extension.as_str()) => {
-            return Err(CorpusError::UnknownFormat { path: path.to_owned(), extension });
-        }
-        Format::Auto if matches!(extension.as_str(), "jsonl" | "ndjson") => Format::JsonLines,
-        Format::Auto => Format::Text,
-        chosen => chosen,
-    };
+    let format = recognize::format_of(path, &extension, files.format)?;
+    if let Some(reason) = recognize::unreadable_kind(path) {
+        return Err(unreadable(reason));
+    }
     #[cfg(feature = "parquet")]
     if files.format == Format::Auto && extension == "parquet" {
         let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
         return Ok(opened(path, Format::JsonLines, Box::new(lines)));
     }
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let is_dir = file.metadata().map_err(|error| unreadable(error.to_string()))?.is_dir();
-    if is_dir {
-        return Err(unreadable("is a folder".to_owned()));
-    }
     let input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(file));
-    Ok(opened(path, format, decompress(input, compression).map_err(unreadable)?))
+    let mut file = opened(path, format, decompress(input, compression).map_err(unreadable)?);
+    let first = file.reader.fill_buf().map_err(|error| interrupted(path, 0, &error))?;
+    recognize::check_contents(path, first)?;
+    Ok(file)
+}
+
+/// Reading failed after a line.
+pub(super) fn interrupted(path: &Path, line: u64, error: &std::io::Error) -> CorpusError {
+    if ReadProgress::has_stopped(error) {
+        return CorpusError::Stopped;
+    }
+    CorpusError::Interrupted { path: path.to_owned(), line, reason: error.to_string() }
 }
 
 fn opened(path: &Path, format: Format, reader: Box<dyn Read + Send>) -> OpenFile {
@@ -279,8 +279,8 @@ impl Read for ZstdFrames {
             if input.fill_buf()?.is_empty() {
                 return Ok(0);
             }
-            let frame =
-                ruzstd::decoding::StreamingDecoder::new(input).map_err(|e| Error::other(e.to_string()))?;
+            let frame = ruzstd::decoding::StreamingDecoder::new(input)
+                .map_err(|_| Error::other("it is no zstd data"))?;
             self.frame = Some(Box::new(frame));
         }
     }

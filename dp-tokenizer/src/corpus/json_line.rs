@@ -29,7 +29,9 @@ fn describe(error: &serde_json::Error) -> String {
     match error.classify() {
         // serde's own messages about types quote the value.
         serde_json::error::Category::Data if error.to_string().starts_with("invalid") => {
-            format!("a value of the wrong type at column {column}; an object with a string as text is needed")
+            format!(
+                "a value of the wrong type at column {column}; an object is needed, with a string as text and a string or an integer as user"
+            )
         }
         serde_json::error::Category::Data => error.to_string(),
         serde_json::error::Category::Eof => {
@@ -111,6 +113,13 @@ impl Visitor<'_> for Text {
     }
     fn visit_f64<E: de::Error>(self, _: f64) -> Result<String, E> {
         Err(E::custom("a number where a string is needed"))
+    }
+    fn visit_unit<E: de::Error>(self) -> Result<String, E> {
+        Err(E::custom(if self.0.contains("integer") {
+            "the user is null; every record needs its user: leave such records out, or give each an invented user"
+        } else {
+            "the text is null; leave such records out, or give a string"
+        }))
     }
     fn visit_bool<E: de::Error>(self, _: bool) -> Result<String, E> {
         Err(E::custom("true or false where a string is needed"))

@@ -13,6 +13,7 @@ pub(crate) mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod read_progress;
+mod recognize;
 
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ pub struct Record {
 /// How a file is divided into records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// By file name: `.jsonl` and `.ndjson` are JSON Lines, anything else is text; either may be compressed as `.gz` or
+    /// By file name: `.jsonl` and `.ndjson` are JSON Lines, `.json`, `.csv`, `.tsv` and binary formats are refused, anything else is text; either may be compressed as `.gz` or
     /// `.zst`. With the feature `parquet`, `.parquet` is read too: a row is a record, and a column a field.
     #[default]
     Auto,

@@ -5,8 +5,10 @@ use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::write::io_error;
-use super::{HEADER_BYTES, MAGIC, TokenFileError, VERSION};
+use sha2::{Digest, Sha256};
+
+use super::write::{file_digest, io_error};
+use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
 
 /// An open token file. Its tables are in memory, with 24 bytes per part and 8 per unit. Tokens are read from disk, by several
@@ -24,6 +26,7 @@ pub struct TokenDataset {
     parts: Vec<(u64, u64)>,
     unit_starts: Vec<u64>,
     parts_by_unit: Vec<u64>,
+    sha256: [u8; 32],
 }
 
 /// Text of one unit within one record.
@@ -40,10 +43,10 @@ pub struct TokenPart {
 }
 
 impl TokenDataset {
-    /// Opens a file and checks its tables.
+    /// Opens a file, reads it once to compare it with its digest, and checks its tables.
     ///
     /// # Errors
-    /// [`TokenFileError::Malformed`] where header and tables do not fit each other or the file's size.
+    /// [`TokenFileError::Malformed`] where header and tables do not fit each other or the file's size, or a byte was changed.
     pub fn open(path: &Path) -> Result<Self, TokenFileError> {
         let io = |error: std::io::Error| io_error(path, &error);
         let malformed = |reason| TokenFileError::Malformed { path: path.to_owned(), reason };
@@ -67,7 +70,7 @@ impl TokenDataset {
             let start =
                 HEADER_BYTES.checked_add(tokens.checked_mul(token_bytes)?.checked_next_multiple_of(8)?)?;
             let length = parts.checked_mul(24)?.checked_add(units.checked_mul(8)?)?;
-            (start.checked_add(length)? == size).then_some(start)
+            (start.checked_add(length)?.checked_add(DIGEST_BYTES)? == size).then_some(start)
         })();
         let start = tables.ok_or_else(|| malformed("its size is not the one its header states"))?;
         let mut tokenizer_sha256 = [0; 32];
@@ -90,10 +93,31 @@ impl TokenDataset {
             parts: Vec::new(),
             unit_starts: Vec::new(),
             parts_by_unit: Vec::new(),
+            sha256: [0; 32],
         };
+        data.check_digest(&header, size)?;
         data.read_tables(start, parts, units).map_err(io)?;
         data.check().map_err(malformed)?;
         Ok(data)
+    }
+
+    fn check_digest(&mut self, header: &[u8], size: u64) -> Result<(), TokenFileError> {
+        let io = |error: std::io::Error| io_error(&self.path, &error);
+        let mut contents = Sha256::new();
+        let mut buffer = vec![0; 1 << 20];
+        let (mut at, end) = (HEADER_BYTES, size - DIGEST_BYTES);
+        while at < end {
+            let count = (end - at).min(buffer.len() as u64) as usize;
+            read_at(&self.file, at, &mut buffer[..count]).map_err(io)?;
+            contents.update(&buffer[..count]);
+            at += count as u64;
+        }
+        read_at(&self.file, end, &mut self.sha256).map_err(io)?;
+        if self.sha256 == file_digest(header, contents) {
+            return Ok(());
+        }
+        let path = self.path.clone();
+        Err(TokenFileError::Malformed { path, reason: "its contents do not match its digest" })
     }
 
     /// The numbers fit the file's size, so no table is larger than the file.
@@ -142,6 +166,12 @@ impl TokenDataset {
     #[must_use]
     pub fn tokenizer_sha256(&self) -> &[u8; 32] {
         &self.tokenizer_sha256
+    }
+
+    /// The digest that the file ends with. Private where the text is.
+    #[must_use]
+    pub fn sha256(&self) -> &[u8; 32] {
+        &self.sha256
     }
 
     /// Ids are below this.

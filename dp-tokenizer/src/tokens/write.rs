@@ -3,9 +3,10 @@
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use super::{HEADER_BYTES, MAGIC, TokenFileError, VERSION};
+use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
 
 /// Where a part of a corpus stands.
@@ -40,6 +41,8 @@ pub struct TokenWriter {
     parts: Vec<(u64, u64)>,
     units: u64,
     bytes: Vec<u8>,
+    /// Of everything after the header.
+    digest: Sha256,
 }
 
 impl TokenWriter {
@@ -83,6 +86,7 @@ impl TokenWriter {
             parts: Vec::new(),
             units: 0,
             bytes: Vec::new(),
+            digest: Sha256::new(),
         })
     }
 
@@ -101,6 +105,7 @@ impl TokenWriter {
         } else {
             self.bytes.extend(tokens.iter().flat_map(|id| id.to_le_bytes()));
         }
+        self.digest.update(&self.bytes);
         self.file.write_all(&self.bytes).map_err(|error| io_error(&self.path, &error))?;
         self.parts.push((self.tokens, unit << 2 | u64::from(begins_record) << 1 | u64::from(ends_record)));
         self.tokens += tokens.len() as u64;
@@ -125,42 +130,60 @@ impl TokenWriter {
         let token_bytes = token_bytes(self.vocab_size);
         let written = self.tokens * u64::from(token_bytes);
         let gap = written.next_multiple_of(8) - written;
-        self.file.write_all(&[0; 8][..gap as usize])?;
-        for &(start, marks) in &self.parts {
-            self.file.write_all(&start.to_le_bytes())?;
-            self.file.write_all(&marks.to_le_bytes())?;
+        self.put(&[0; 8][..gap as usize])?;
+        for (start, marks) in self.parts.clone() {
+            self.put(&start.to_le_bytes())?;
+            self.put(&marks.to_le_bytes())?;
         }
         let mut by_unit: Vec<u64> = (0..self.parts.len() as u64).collect();
         // Stable: a unit's parts stay in the corpus's order.
         by_unit.sort_by_key(|&part| self.parts[part as usize].1 >> 2);
         let mut next = 0;
         for unit in 0..self.units {
-            self.file.write_all(&(next as u64).to_le_bytes())?;
+            self.put(&(next as u64).to_le_bytes())?;
             next +=
                 by_unit[next..].iter().take_while(|&&part| self.parts[part as usize].1 >> 2 == unit).count();
         }
-        by_unit.iter().try_for_each(|part| self.file.write_all(&part.to_le_bytes()))?;
+        by_unit.iter().try_for_each(|part| self.put(&part.to_le_bytes()))?;
+        let header = self.header();
+        let digest = file_digest(&header, std::mem::take(&mut self.digest));
+        self.file.write_all(&digest)?;
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&MAGIC)?;
-        self.file.write_all(&VERSION.to_le_bytes())?;
-        self.file.write_all(&token_bytes.to_le_bytes())?;
+        self.file.write_all(&header)?;
+        self.file.flush()
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.digest.update(bytes);
+        self.file.write_all(bytes)
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut header = MAGIC.to_vec();
+        header.extend(VERSION.to_le_bytes());
+        header.extend(token_bytes(self.vocab_size).to_le_bytes());
         for number in [self.parts.len() as u64, self.units, self.tokens, self.vocab_size] {
-            self.file.write_all(&number.to_le_bytes())?;
+            header.extend(number.to_le_bytes());
         }
-        self.file.write_all(&self.tokenizer_sha256)?;
+        header.extend(self.tokenizer_sha256);
         let unit = match self.unit {
             PrivacyUnit::Record => 0,
             PrivacyUnit::User => 1,
             PrivacyUnit::Words(words) => u64::from(words) + 1,
         };
-        self.file.write_all(&unit.to_le_bytes())?;
-        self.file.flush()
+        header.extend(unit.to_le_bytes());
+        header
     }
 }
 
 /// Two bytes are enough for the ids of most vocabularies.
 fn token_bytes(vocab_size: u64) -> u32 {
     if vocab_size <= 1 << 16 { 2 } else { 4 }
+}
+
+/// What the file ends with, from its header and the digest of what follows the header.
+pub(super) fn file_digest(header: &[u8], contents: Sha256) -> [u8; DIGEST_BYTES as usize] {
+    Sha256::new().chain_update(header).chain_update(contents.finalize()).finalize().into()
 }
 
 pub(super) fn io_error(path: &Path, error: &std::io::Error) -> TokenFileError {

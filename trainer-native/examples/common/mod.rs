@@ -33,11 +33,14 @@ pub fn carry_out(plan: NamedPlan, folder: &Path, non_private: bool) -> Outcome {
     let path = folder.join(format!("{name}.json"));
     fs::write(&path, plan.text)?;
     let end = if non_private { "-without-privacy-run" } else { "-run" };
+    let out = folder.join(format!("{name}{end}"));
     let request = Request {
         plan: path,
-        out: Some(folder.join(format!("{name}{end}"))),
-        resume: true,
+        resume: out.join("ledger.jsonl").exists(),
+        out: Some(out),
+        copied: false,
         device: None,
+        physical_batch: None,
         test_key: None,
         non_private,
         canaries: None,

@@ -6,9 +6,9 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
 
-use crate::RunError;
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
+use crate::{RunError, stop};
 
 /// A stretch of a unit's text, with its place in the record that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
         text_field: data.text_field.clone(),
         user_field: data.user_field.clone(),
         bad_utf8: corpus::BadUtf8::Refuse,
-        progress: corpus::ReadProgress::default(),
+        progress: corpus::ReadProgress::stopped_by(stop::flag()),
     })
 }
 

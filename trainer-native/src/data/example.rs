@@ -29,12 +29,10 @@ impl Example {
     }
 }
 
-/// An example that does not fit a model. Its tokens are not shown, because they may be private.
+/// An example that does not fit a model. Neither its tokens nor its place in the lot are shown, because they may be private.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("example {index} {problem}; cut windows to the model's context and encode them with its tokenizer")]
+#[error("an example {problem}; cut windows to the model's context and encode them with its tokenizer")]
 pub struct ExampleError {
-    /// Index among the examples.
-    pub index: usize,
     /// The problem.
     pub problem: &'static str,
 }

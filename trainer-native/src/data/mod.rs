@@ -20,6 +20,7 @@
 mod canaries;
 mod corpus;
 mod dataset;
+mod digest;
 mod example;
 mod sampler;
 mod token_file;

@@ -21,7 +21,7 @@ use crate::model::Network;
 use crate::nn::Kernels;
 use crate::objective::Objective;
 use crate::plan_file::read_uncertified;
-use crate::store::files;
+use crate::store::{check_model, files};
 use crate::tensor_file::read_tensors;
 use crate::{RunError, durable, memory, vocabulary};
 
@@ -38,7 +38,7 @@ impl<B: Kernels> RunModel<B> {
     /// # Errors
     /// [`RunError::Refused`] if the run is not finished, or its files do not fit together.
     pub fn read(folder: &Path, kind: Device, device: B::Device) -> Result<Self, RunError> {
-        files::require_finished(folder)?;
+        check_model(folder)?;
         let plan = read_uncertified(&folder.join(files::PLAN))?;
         let tokenizer = vocabulary::read(folder)?;
         let objective = Objective::new(&plan, &tokenizer)?;
@@ -47,7 +47,7 @@ impl<B: Kernels> RunModel<B> {
         let network = Network::new(&model, plan.training(), saved_vocab_size(folder)?)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let weights = read_tensors(&folder.join(files::MODEL))?;
-        let physical_batch = memory::windows_at_once(&plan, kind, B::workers());
+        let physical_batch = memory::windows_at_once(&plan, None, kind, B::workers());
         let model = InferenceModel::new(network, weights, physical_batch, device)
             .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
         Ok(Self { model, tokenizer, objective })

@@ -110,7 +110,7 @@ impl<B: Kernels> InferenceModel<B> {
             gathered: shape.gathered.map(|_| example.positions.len()),
         };
         if shape.input == 0 || shape.targets() == 0 {
-            return Err(ExampleError { index: 0, problem: "is empty" }.into());
+            return Err(ExampleError { problem: "is empty" }.into());
         }
         Ok(Batch::new(examples, 1, shape, self.weights.dtype(), &self.device))
     }

@@ -227,9 +227,9 @@ impl Network {
     /// [`ExampleError`] of the first one.
     pub fn check(&self, examples: &[Example]) -> Result<(), ExampleError> {
         let (shape, vocab_size) = (self.shape(), self.vocab_size());
-        for (index, example) in examples.iter().enumerate() {
+        for example in examples {
             if let Some(problem) = shape.problem(example, vocab_size) {
-                return Err(ExampleError { index, problem });
+                return Err(ExampleError { problem });
             }
         }
         Ok(())

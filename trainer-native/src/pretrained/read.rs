@@ -33,6 +33,11 @@ impl Checkpoint {
     /// [`RunError`] for files that are missing or malformed, tensors of other formats than 16-, 32- and 64-bit floats,
     /// and tensors that are there twice.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
+        if !folder.is_dir() {
+            let what = "there is no such folder, and nothing is downloaded here: fetch the model first, and name the folder with its \
+                        config.json and model.safetensors";
+            return Err(refused(folder, &what));
+        }
         let config_bytes = durable::read(&folder.join(CONFIG_FILE_NAME))?;
         let config = serde_json::from_slice(&config_bytes)
             .map_err(|error| refused(folder, &format!("{CONFIG_FILE_NAME}: {error}")))?;

@@ -13,6 +13,7 @@ use crate::store::ledger::Header;
 use crate::store::{FinishedModel, RunStore, certificate};
 use crate::summary::Summary;
 use crate::tensor_file::{NumberFormat, model_file};
+use crate::verify::verify_run;
 
 /// Writes the finished model and the certificate. `evaluation` is the last step's.
 pub(super) fn finish<B: Kernels>(
@@ -24,8 +25,15 @@ pub(super) fn finish<B: Kernels>(
     // A run that crashed after its last step resumes without a step, so without an evaluation.
     let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
     let model = finished_model(job, run, evaluation.as_ref(), store.ledger().header())?;
-    let certificate = store.complete(run.end, model)?;
-    Ok(Summary::of(store.path(), &certificate))
+    store.complete(run.end, model)?;
+    verified(store)
+}
+
+/// Verifies the finished run as anybody can, before what could repair it is removed.
+pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
+    let summary = verify_run(store.path())?;
+    store.remove_checkpoint();
+    Ok(summary)
 }
 
 /// The finished model as `transformers` loads it, marked with what it promises.

@@ -19,6 +19,9 @@ use crate::nn::Kernels;
 use crate::store::RunStore;
 use crate::{RunError, stop};
 
+/// What a source of text says when the user asks to stop while it is read.
+const READING_STOPPED: &str = "reading was stopped";
+
 /// Carries out the plan of a request, or resumes it.
 ///
 /// # Errors
@@ -26,16 +29,23 @@ use crate::{RunError, stop};
 pub fn run(request: &Request) -> Result<Summary, RunError> {
     let job = request.check()?;
     stop::listen()?;
-    on_device(job.device, JobOnDevice(&job)).map_err(|error| RunError::Refused(error.to_string()))?
+    let outcome =
+        on_device(job.device, JobOnDevice(&job)).map_err(|error| RunError::Refused(error.to_string()))?;
+    match outcome {
+        Err(RunError::Refused(reason)) if stop::requested() && reason.ends_with(READING_STOPPED) => {
+            Err(job.interrupted())
+        }
+        outcome => outcome,
+    }
 }
 
 /// The whole run: prepare, train, finish.
 fn run_on<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Result<Summary, RunError> {
     let inputs = Inputs::read::<B>(job, &device)?;
-    let mut store = RunStore::open(&job.open_run())?;
+    let mut store = RunStore::open(&job.open_run(&inputs.units))?;
     if store.ledger().completed().is_some() {
-        let certificate = store.certify()?;
-        return Ok(Summary::of(store.path(), &certificate));
+        store.certify()?;
+        return finish::verified(&mut store);
     }
     job.announce(store.ledger(), store.steps_done());
     let mut prepared = Prepared::<B>::new(job, inputs, &mut store, device, rng)?;

@@ -8,6 +8,7 @@ use crate::data::{self, Dataset, Sampler, UnitText, Units};
 use crate::device::check_precision;
 use crate::dp::TrainingData;
 use crate::infer::{Evaluation, HeldOut};
+use crate::model::Network;
 use crate::nn::Kernels;
 use crate::objective::Objective;
 use crate::pretrained::{self, Start};
@@ -18,7 +19,7 @@ use crate::{RunError, memory, vocabulary};
 
 /// The plan's input files, read and checked before anything is written.
 pub(super) struct Inputs {
-    units: Units,
+    pub units: Units,
     evaluation: Option<Vec<UnitText>>,
     initial: Option<Start>,
 }
@@ -26,16 +27,26 @@ pub(super) struct Inputs {
 impl Inputs {
     pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
         let plan = job.plan.plan();
-        memory::check(&job.plan, job.device)?;
+        memory::check(&job.plan, job.physical_batch, job.device)?;
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base)?;
         let evaluation = data::read_evaluation(plan, &job.base)?;
         job.check_interrupt()?;
-        vocabulary::check_public(&job.plan, &job.base)?;
+        vocabulary::check(&job.plan, &job.base)?;
+        check_network(plan)?;
         let initial = pretrained::prepare(plan, &job.base)?;
         Ok(Self { units, evaluation, initial })
     }
+}
+
+/// Refuses a network that cannot be built, before a vocabulary is released for it.
+fn check_network(plan: &plan::Plan) -> Result<(), RunError> {
+    let plan::Tokenizer::Train(settings) = plan.tokenizer() else { return Ok(()) };
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
+    let network = Network::new(plan.model(), plan.training(), settings.vocab_size as usize)
+        .map_err(|error| refused(&error))?;
+    network.selection(plan.model()).map(|_| ()).map_err(|error| refused(&error))
 }
 
 /// A run that is ready for its first step, or for the step after its checkpoint.
@@ -107,7 +118,7 @@ fn build_trainer<B: Kernels>(
     let plan = job.plan.plan();
     let refused = |error: TrainError| RunError::Refused(error.to_string());
     let vocab_size = initial.as_ref().map_or(vocab_size, |initial| initial.vocab_size);
-    let physical_batch = memory::windows_at_once(plan, job.device, B::workers());
+    let physical_batch = memory::windows_at_once(plan, job.physical_batch, job.device, B::workers());
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let mut trainer =
         Trainer::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)

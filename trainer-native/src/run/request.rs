@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use plan::{CertifiedPlan, Device};
 
+use crate::data::Units;
 use crate::plan_file::PlanText;
 use crate::progress::note;
 use crate::store::ledger::{LedgerState, Randomness};
-use crate::store::{OpenRun, RunMode};
+use crate::store::{OpenRun, Resume, RunMode, files};
 use crate::{RunError, stop};
 
 /// What the user asks for.
@@ -19,8 +20,12 @@ pub struct Request {
     pub out: Option<PathBuf>,
     /// Whether to resume the run that the folder holds.
     pub resume: bool,
+    /// Whether the folder may be a copy of the one in which the run began.
+    pub copied: bool,
     /// The device, if not the plan's.
     pub device: Option<Device>,
+    /// Windows per micro-batch, if not the plan's.
+    pub physical_batch: Option<u32>,
     /// A known key for tests. The run is then not private.
     pub test_key: Option<u64>,
     /// A baseline without clipping and noise.
@@ -35,13 +40,14 @@ pub(super) struct Job {
     /// The folder that the plan's paths are relative to.
     pub base: PathBuf,
     pub device: Device,
+    pub physical_batch: Option<u32>,
     pub test_key: Option<u64>,
     pub canaries: Option<u32>,
     plan_path: PathBuf,
     plan_file: Vec<u8>,
     folder: PathBuf,
     mode: RunMode,
-    resume: bool,
+    resume: Option<Resume>,
     /// The device, if the user named one.
     given_device: Option<Device>,
 }
@@ -67,13 +73,14 @@ impl Request {
             plan,
             base,
             device,
+            physical_batch: self.physical_batch,
             test_key: self.test_key,
             canaries: self.canaries,
             plan_path: self.plan.clone(),
             plan_file,
             folder,
             mode: RunMode { randomness, protected: !self.non_private },
-            resume: self.resume,
+            resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
             given_device: self.device,
         })
     }
@@ -81,12 +88,14 @@ impl Request {
 
 impl Job {
     /// The run that the folder is opened for.
-    pub fn open_run(&self) -> OpenRun<'_> {
+    pub fn open_run<'job: 'a, 'a>(&'job self, units: &'a Units) -> OpenRun<'job, 'a> {
         OpenRun {
             folder: &self.folder,
             plan: &self.plan,
             plan_file: &self.plan_file,
             mode: self.mode,
+            units,
+            canaries: self.canaries,
             resume: self.resume,
         }
     }
@@ -137,16 +146,23 @@ impl Job {
     fn resume_command(&self) -> String {
         let audit = self.canaries.map(|count| format!("audit --canaries {count} ")).unwrap_or_default();
         let mut command = format!(
-            "trainer-native {audit}--plan {} --out {} --resume",
+            "trainer-native {audit}--plan {} --out {}",
             shell_word(&self.plan_path),
             shell_word(&self.folder)
         );
+        // A process that is stopped while it reads the text has begun no run.
+        if self.folder.join(files::LEDGER).exists() {
+            command.push_str(" --resume");
+        }
         if let Some(device) = self.given_device {
             command.push_str(match device {
                 Device::Cpu => " --device cpu",
                 Device::Wgpu => " --device wgpu",
                 Device::Cuda => " --device cuda",
             });
+        }
+        if let Some(windows) = self.physical_batch {
+            command.push_str(&format!(" --physical-batch {windows}"));
         }
         if let Some(key) = self.test_key {
             command.push_str(&format!(" --test-key {key}"));

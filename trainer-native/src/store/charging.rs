@@ -5,6 +5,9 @@
 //! that resumes in the middle of a pass draws the rest in a new order (a private run has a new key), so a unit may take
 //! part again, and the pass is charged again. The first line of a pass in each process therefore carries the pass's
 //! event, and the others an empty one.
+//!
+//! After a torn line nothing counts as paid: neither what the previous process charged, nor what the torn line would have
+//! reserved.
 
 use accountant::DpEvent;
 use plan::CertifiedPlan;
@@ -16,7 +19,7 @@ use super::ledger::{Entry, LedgerState};
 pub(crate) struct ChargeSchedule {
     /// The pass that this process has charged.
     charged_pass: Option<u64>,
-    /// The last line of the previous process was torn. The next step's line is charged for it.
+    /// The last line of the previous process was torn. The next step's line may be charged for it, so it pays for no other.
     torn: bool,
 }
 
@@ -40,12 +43,11 @@ impl ChargeSchedule {
     pub fn note(&mut self, plan: &CertifiedPlan, entry: &Entry) {
         match entry {
             Entry::Step { step, .. } => self.note_step(plan, *step),
-            // The step that a torn line would have reserved belongs to the previous process.
-            Entry::Resume { torn_bytes, .. } if *torn_bytes > 0 => self.torn = true,
-            Entry::Resume { .. }
-            | Entry::Release { .. }
-            | Entry::Tokenizer { .. }
-            | Entry::InitialWeights { .. } => *self = Self::default(),
+            // This process draws under a new key: nothing that an earlier one charged pays for its steps.
+            Entry::Resume { torn_bytes, .. } => *self = Self { charged_pass: None, torn: *torn_bytes > 0 },
+            Entry::Release { .. } | Entry::Tokenizer { .. } | Entry::InitialWeights { .. } => {
+                *self = Self::default()
+            }
             Entry::Header(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {}
         }
     }

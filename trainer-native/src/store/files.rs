@@ -29,6 +29,8 @@ pub(crate) const EVALUATION: &str = "evaluation.json";
 pub(crate) const CANARIES: &str = "canaries.json";
 /// Findings of an audit.
 pub(crate) const AUDIT: &str = "audit.json";
+/// A keyed digest of the training text, private and only there during the run.
+pub(crate) const CORPUS_DIGEST: &str = ".corpus-digest";
 /// The certificate for programs.
 pub(crate) const CERTIFICATE_JSON: &str = "certificate.json";
 /// The certificate for readers.
@@ -57,14 +59,34 @@ pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
 /// [`RunError::Refused`], with the command that finishes the run.
 pub(crate) fn require_finished(folder: &Path) -> Result<(), RunError> {
     require_run(folder)?;
-    if folder.join(MODEL).exists() {
-        return Ok(());
-    }
-    Err(RunError::Refused(format!(
+    if folder.join(MODEL).exists() { Ok(()) } else { Err(unfinished(folder)) }
+}
+
+/// The refusal of a run that has no model yet.
+pub(super) fn unfinished(folder: &Path) -> RunError {
+    RunError::Refused(format!(
         "the run in {0} is not finished, so it has no model yet; continue it with `trainer-native --plan PLAN.json --out {0} \
          --resume`",
         folder.display()
-    )))
+    ))
+}
+
+/// Refuses to write over a file of a run, or over any other file unless under `overwrite`.
+///
+/// # Errors
+/// [`RunError::Refused`], with what to give instead.
+pub(crate) fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
+    let name = path.file_name().unwrap_or_default();
+    let beside_ledger = path.with_file_name(LEDGER).exists() && name != REPORT;
+    if beside_ledger || (path.symlink_metadata().is_ok() && !overwrite) {
+        let fix = if beside_ledger {
+            "a run folder is left as it is; name a file elsewhere"
+        } else {
+            "it exists; name another file, or replace it with --overwrite"
+        };
+        return Err(RunError::Refused(format!("--out: {}: {fix}", path.display())));
+    }
+    Ok(())
 }
 
 /// Refuses a folder with files of anything but a run: a stray `tokenizer.json` must never be taken for the run's.
@@ -74,8 +96,8 @@ pub(super) fn require_empty(folder: &Path) -> Result<(), RunError> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // A process that was killed before its ledger began leaves these.
-        let left_by_a_run =
-            name == PLAN || (name.starts_with('.') && (name == ".lock" || name.ends_with(".tmp")));
+        let left_by_a_run = [PLAN, CORPUS_DIGEST, ".lock"].contains(&&*name)
+            || (name.starts_with('.') && name.ends_with(".tmp"));
         if !left_by_a_run {
             return Err(RunError::Refused(format!(
                 "{} holds {name}, which no run wrote; give a new or empty folder with --out",

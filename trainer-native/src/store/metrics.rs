@@ -61,6 +61,14 @@ impl Metrics {
         self.lines.append(&json_line(metric)?)?;
         self.events.append(&tensorboard::scalars(metric))
     }
+
+    /// Makes what was appended durable, before the ledger states the files' digests.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if it cannot be written.
+    pub fn sync(&self) -> Result<(), RunError> {
+        self.lines.sync().and_then(|()| self.events.sync())
+    }
 }
 
 #[derive(Debug)]
@@ -77,6 +85,10 @@ impl AppendFile {
             .open(&path)
             .map_err(|error| RunError::storage("write", &path, &error))?;
         Ok(Self { path, file })
+    }
+
+    fn sync(&self) -> Result<(), RunError> {
+        self.file.sync_all().map_err(|error| RunError::storage("write", &self.path, &error))
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), RunError> {

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | `plan.json` | [`RunStore::open`] | once, before the ledger begins |
 //! | `ledger.jsonl` | [`ledger`] | a line before each computation that spends ε |
-//! | `tokenizer.json` | [`RunStore::save_tokenizer`] | after its release was charged |
+//! | `.corpus-digest`, private | [`corpus`] | once, before the ledger begins; removed at the end |
+//! | `tokenizer.json` | [`RunStore::save_tokenizer`] | after its release was charged and the ledger names it |
 //! | `metrics.jsonl` and the TensorBoard file | [`metrics`] | after an evaluation |
 //! | `checkpoint.safetensors` | [`checkpoint`] | every few steps, replaced in one rename |
 //! | model files | [`RunStore::complete`] | at the end, before the ledger's completion line |
@@ -15,27 +16,31 @@ mod canaries;
 pub(crate) mod certificate;
 mod charging;
 mod checkpoint;
+mod corpus;
 pub(crate) mod files;
 pub(crate) mod ledger;
 pub(crate) mod metrics;
 mod open;
 mod tensorboard;
+#[cfg(test)]
+mod tests;
+mod tokenizer;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use accountant::{Bounds, DpEvent};
-use mechanisms::RandomnessSource;
+use accountant::Bounds;
 use plan::CertifiedPlan;
 
 pub(crate) use canaries::read_canaries;
-pub(crate) use open::{OpenRun, RunMode};
+pub(crate) use open::{OpenRun, Resume, RunMode};
 
 use self::certificate::Certificate;
 use self::charging::ChargeSchedule;
 use self::checkpoint::Checkpoint;
 use self::ledger::{Entry, FileDigest, Ledger, LedgerState};
 use self::metrics::{Metric, Metrics};
+use self::tokenizer::UnsavedTokenizer;
 use crate::durable::{self, FolderLock, sha256_hex};
 use crate::tensor_file::NamedTensor;
 use crate::{RunError, data::Canaries};
@@ -49,6 +54,8 @@ pub(crate) struct RunStore<'a> {
     steps_done: u64,
     saved_state: Option<Vec<NamedTensor>>,
     metrics: Option<Metrics>,
+    /// The tokenizer's file while a release is being made, with space for its result.
+    unsaved_tokenizer: Option<UnsavedTokenizer>,
     _lock: FolderLock,
 }
 
@@ -112,47 +119,6 @@ impl RunStore<'_> {
         }
     }
 
-    /// The tokenizer that the ledger names, checked against its digest; `None` before there is one.
-    pub fn tokenizer(&self) -> Result<Option<Vec<u8>>, RunError> {
-        let Some(sha256) = self.ledger().tokenizer() else { return Ok(None) };
-        let path = self.path.join(files::TOKENIZER);
-        let bytes = durable::read(&path)?;
-        if sha256_hex(&bytes) == sha256 {
-            Ok(Some(bytes))
-        } else {
-            Err(RunError::Verification(format!("{} is not the file that the run saved", path.display())))
-        }
-    }
-
-    /// Whether an earlier process saved a released tokenizer and ended before the ledger named it.
-    pub fn has_unrecorded_tokenizer(&self) -> bool {
-        self.ledger().release().is_some() && self.path.join(files::TOKENIZER).exists()
-    }
-
-    /// Charges the vocabulary release. The release may run once this returns.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] if an earlier process charged it with a secret key and lost its result.
-    pub fn charge_release(&mut self, event: DpEvent, randomness: RandomnessSource) -> Result<(), RunError> {
-        match (self.ledger().release(), randomness) {
-            (None, _) => self.ledger.append(Entry::Release { event }),
-            (Some(_), RandomnessSource::OperatingSystem) => Err(open::release_lost()),
-            // A known key gives the same output again, so nothing more is released.
-            (Some(_), RandomnessSource::Test) => Ok(()),
-        }
-    }
-
-    /// Saves the tokenizer. The ledger does not name it yet.
-    pub fn save_tokenizer(&mut self, json: &str) -> Result<(), RunError> {
-        durable::write_atomic(&self.path.join(files::TOKENIZER), json.as_bytes())
-    }
-
-    /// Records the digest of the saved tokenizer.
-    pub fn record_tokenizer(&mut self) -> Result<(), RunError> {
-        let sha256 = digest(&self.path, files::TOKENIZER)?.sha256;
-        self.ledger.append(Entry::Tokenizer { sha256 })
-    }
-
     /// The canaries of this run: those it began with, or new ones before the first step. See [`canaries::obtain`].
     pub fn canaries(
         &mut self,
@@ -198,7 +164,14 @@ impl RunStore<'_> {
     }
 
     /// Writes the finished model, closes the ledger and writes the certificate.
-    pub fn complete(&mut self, steps_done: u64, model: FinishedModel) -> Result<Certificate, RunError> {
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] if another program changed the ledger during the run.
+    pub fn complete(&mut self, steps_done: u64, model: FinishedModel) -> Result<(), RunError> {
+        self.ledger.check_contents()?;
+        if let Some(metrics) = &self.metrics {
+            metrics.sync()?;
+        }
         let write = |name: &str, bytes: &[u8]| durable::write_atomic(&self.path.join(name), bytes);
         write(files::MODEL, &model.weights)?;
         write(files::CONFIG, model.config.as_bytes())?;
@@ -220,16 +193,40 @@ impl RunStore<'_> {
         self.certify()
     }
 
-    /// Writes the certificate of a completed run and removes its checkpoint.
-    pub fn certify(&mut self) -> Result<Certificate, RunError> {
+    /// Writes the certificate of a completed run.
+    pub fn certify(&mut self) -> Result<(), RunError> {
         let certificate = Certificate::derive(self.plan, self.ledger(), &certificate::CURRENT)?;
         let write = |name: &str, text: String| durable::write_atomic(&self.path.join(name), text.as_bytes());
         write(files::CERTIFICATE_JSON, certificate.to_json()?)?;
-        write(files::CERTIFICATE_MARKDOWN, certificate.to_markdown())?;
-        // The model is saved and the ledger closed, so there is nothing to resume.
-        let _ = fs::remove_file(self.path.join(files::CHECKPOINT));
-        Ok(certificate)
+        write(files::CERTIFICATE_MARKDOWN, certificate.to_markdown())
     }
+
+    /// Removes what only a resumed run needs, once the finished run is verified.
+    pub fn remove_checkpoint(&mut self) {
+        let _ = fs::remove_file(self.path.join(files::CHECKPOINT));
+        corpus::forget(&self.path);
+    }
+}
+
+/// Refuses a finished run whose model, tokenizer or plan is not what the run wrote.
+///
+/// # Errors
+/// [`RunError::Refused`] if the run is not finished, [`RunError::Verification`] if a file was changed.
+pub(crate) fn check_model(folder: &Path) -> Result<(), RunError> {
+    files::require_finished(folder)?;
+    let ledger = LedgerState::read(folder)?;
+    let Some((_, written)) = ledger.completed() else { return Err(files::unfinished(folder)) };
+    let plan = FileDigest { name: files::PLAN.to_owned(), sha256: ledger.header().plan_file_sha256.clone() };
+    let model = |file: &&FileDigest| [files::MODEL, files::CONFIG, files::TOKENIZER].contains(&&*file.name);
+    for file in written.iter().filter(model).chain([&plan]) {
+        if digest(folder, &file.name)? != *file {
+            return Err(RunError::Verification(format!(
+                "{} is not the file that the run wrote; put it back as it was",
+                folder.join(&file.name).display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Adds a file to the folder of a finished run, which the certificate does not cover.

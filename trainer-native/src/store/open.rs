@@ -1,6 +1,5 @@
 //! Beginning a run in a folder, or resuming the run that the folder holds.
 
-use std::fs;
 use std::path::Path;
 
 use plan::CertifiedPlan;
@@ -8,9 +7,10 @@ use plan::CertifiedPlan;
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
 use super::ledger::{Entry, Header, Ledger, Randomness};
-use super::{RunStore, accounting, files};
+use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
-use crate::durable::{self, FolderLock, sha256_hex};
+use crate::data::Units;
+use crate::durable::{self, FileIdentity, FolderLock, sha256_hex};
 
 /// What the ledger's header says of a run beside its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,36 +21,62 @@ pub(crate) struct RunMode {
 }
 
 /// The run that a folder is opened for.
-pub(crate) struct OpenRun<'a> {
+pub(crate) struct OpenRun<'plan, 'a> {
     pub folder: &'a Path,
-    pub plan: &'a CertifiedPlan,
+    pub plan: &'plan CertifiedPlan,
     /// The plan file, byte for byte.
     pub plan_file: &'a [u8],
     pub mode: RunMode,
-    /// Whether to resume the run that the folder holds, if it holds one.
-    pub resume: bool,
+    /// The training text.
+    pub units: &'a Units,
+    /// Number of canaries, if the run is an audit.
+    pub canaries: Option<u32>,
+    /// Whether to resume the run that the folder holds, or to begin one.
+    pub resume: Option<Resume>,
 }
 
-impl<'a> RunStore<'a> {
+/// Which folder a run is resumed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// The one where it began.
+    Original,
+    /// Also a copy of it.
+    Copy,
+}
+
+impl<'plan> RunStore<'plan> {
     /// Begins a run, or resumes it.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the folder holds a run and `resume` is false, or a run of another plan or mode.
-    pub fn open(run: &OpenRun<'a>) -> Result<Self, RunError> {
+    /// [`RunError::Refused`] if the folder holds a run that is not to be resumed, none to resume, or a run of another plan, mode
+    /// or text.
+    pub fn open(run: &OpenRun<'plan, '_>) -> Result<Self, RunError> {
         let folder = run.folder;
         let begun = folder.join(files::LEDGER).exists();
-        if begun && !run.resume {
-            return Err(RunError::Refused(format!(
-                "{} already holds a run; continue it with --resume, or choose another folder with --out",
-                folder.display()
-            )));
+        match (begun, run.resume) {
+            (true, None) => {
+                return Err(RunError::Refused(format!(
+                    "{} already holds a run; continue it with --resume, or choose another folder with --out",
+                    folder.display()
+                )));
+            }
+            (false, Some(_)) => {
+                return Err(RunError::Refused(format!(
+                    "--resume: {} holds no run (it has no {}); name the folder of the run with --out, or leave out --resume to \
+                     begin a new one",
+                    folder.display(),
+                    files::LEDGER
+                )));
+            }
+            (false, None) => files::require_empty(folder)?,
+            (true, Some(_)) => {}
         }
-        if !begun {
-            files::require_empty(folder)?;
-        }
-        fs::create_dir_all(folder).map_err(|error| RunError::storage("create", folder, &error))?;
+        durable::create_folder(folder)?;
         let lock = FolderLock::take(folder)?;
-        let (ledger, checkpoint) = if begun { resume(run)? } else { (begin(run)?, None) };
+        let (ledger, checkpoint) = match run.resume {
+            Some(from) => resume(run, from)?,
+            None => (begin(run)?, None),
+        };
         let (steps_done, saved_state) = match checkpoint {
             Some(Checkpoint { steps_done, state, .. }) => (steps_done, Some(state)),
             None => (0, None),
@@ -63,13 +89,15 @@ impl<'a> RunStore<'a> {
             steps_done,
             saved_state,
             metrics: None,
+            unsaved_tokenizer: None,
             _lock: lock,
         })
     }
 }
 
-fn begin(run: &OpenRun<'_>) -> Result<Ledger, RunError> {
+fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
     durable::write_atomic(&run.folder.join(files::PLAN), run.plan_file)?;
+    corpus::record(run.folder, run.units)?;
     Ledger::create(
         run.folder,
         Header {
@@ -82,13 +110,17 @@ fn begin(run: &OpenRun<'_>) -> Result<Ledger, RunError> {
             randomness: run.mode.randomness,
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
+            canaries: run.canaries,
+            file: None,
         },
     )
 }
 
-fn resume(run: &OpenRun<'_>) -> Result<(Ledger, Option<Checkpoint>), RunError> {
+fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpoint>), RunError> {
     let (mut ledger, torn_bytes) = Ledger::reopen(run.folder)?;
     run.check_same_run(ledger.state().header())?;
+    run.check_plan_file(ledger.state().header())?;
+    let copied_to = run.copied_to(&ledger, from)?;
     accounting::check_same_plan(run.plan, ledger.state())?;
     let checkpoint = Checkpoint::read(run.folder)?;
     if let Some(checkpoint) = &checkpoint
@@ -100,8 +132,12 @@ fn resume(run: &OpenRun<'_>) -> Result<(Ledger, Option<Checkpoint>), RunError> {
         )));
     }
     if ledger.state().completed().is_none() {
+        // Earlier versions recorded no text.
+        if ledger.state().file().is_some() {
+            corpus::check(run.folder, run.units)?;
+        }
         let steps_done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.steps_done);
-        ledger.append(Entry::Resume { steps_done, torn_bytes })?;
+        ledger.append(Entry::Resume { steps_done, torn_bytes, copied_to })?;
         if torn_bytes > 0 {
             charge_torn_line(&mut ledger, run.plan)?;
         }
@@ -109,7 +145,7 @@ fn resume(run: &OpenRun<'_>) -> Result<(Ledger, Option<Checkpoint>), RunError> {
     Ok((ledger, checkpoint))
 }
 
-impl OpenRun<'_> {
+impl OpenRun<'_, '_> {
     fn is_protected(&self) -> bool {
         self.mode.protected && !self.plan.plan().is_public()
     }
@@ -122,7 +158,9 @@ impl OpenRun<'_> {
             )))
         };
         if header.plan_sha256 != self.plan.hash() {
-            return refused("with another plan");
+            return refused(
+                "with another plan (to change performance.physical_batch alone, keep the plan and add --physical-batch N)",
+            );
         }
         if header.randomness != self.mode.randomness {
             return match header.randomness {
@@ -135,13 +173,43 @@ impl OpenRun<'_> {
         }
         Ok(())
     }
+
+    /// Refuses a run folder whose plan file was changed: its certificate could never be verified.
+    fn check_plan_file(&self, header: &Header) -> Result<(), RunError> {
+        let path = self.folder.join(files::PLAN);
+        if sha256_hex(&durable::read(&path)?) == header.plan_file_sha256 {
+            return Ok(());
+        }
+        Err(RunError::Verification(format!(
+            "{} is not the file that the run wrote; put it back as it was",
+            path.display()
+        )))
+    }
+
+    /// The ledger's new identity if it is a copy. A copy cannot tell whether the original, or another copy, went on.
+    fn copied_to(&self, ledger: &Ledger, from: Resume) -> Result<Option<FileIdentity>, RunError> {
+        let here = ledger.identity();
+        match (ledger.state().file(), from) {
+            (None, _) => Ok(None),
+            (Some(file), _) if file == here => Ok(None),
+            (Some(_), Resume::Copy) => Ok(Some(here)),
+            (Some(_), Resume::Original) => Err(RunError::Refused(format!(
+                "{} is a copy of the ledger that the run wrote: if the original or another copy went on, their charges are \
+                 missing here; resume in the original folder, or, if it is lost and this is its latest state, add --copied, \
+                 which the certificate will say",
+                self.folder.join(files::LEDGER).display()
+            ))),
+        }
+    }
 }
 
 /// Charges the step that an unfinished line would have reserved. The documentation of [`super::ledger`] says why.
 fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), RunError> {
     let state = ledger.state();
     if state.tokenizer().is_none() {
-        if plan.tokenizer_release().is_some() && state.release().is_none() {
+        let begins_from_checkpoint = plan.plan().model().initial != plan::Initial::Random;
+        let torn_initial_weights = begins_from_checkpoint && state.initial_weights().is_none();
+        if plan.tokenizer_release().is_some() && state.release().is_none() && !torn_initial_weights {
             return Err(release_lost());
         }
         return Ok(());

@@ -42,6 +42,12 @@ impl Bench {
         self.command(out, arguments).output().unwrap()
     }
 
+    /// The arguments, with `--resume` if `out` holds a run.
+    pub fn resumed<'a>(&self, out: &str, arguments: &[&'a str]) -> Vec<&'a str> {
+        let resume = self.path(out).join("ledger.jsonl").exists().then_some("--resume");
+        arguments.iter().copied().chain(resume).collect()
+    }
+
     /// Runs to the end and gives the model's bytes.
     pub fn model(&self, out: &str, arguments: &[&str]) -> Vec<u8> {
         let output = self.run(out, arguments);

@@ -15,7 +15,7 @@ use crate::search;
 pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
     let (text, json) = match &cli.command {
         Command::Epsilon { run, delta, accountant, group } => {
-            epsilon(run, Delta::new(*delta).map_err(|e| e.to_string())?, *accountant, *group)?
+            epsilon(run, run.sampling.delta(*delta)?, *accountant, *group)?
         }
         Command::Delta { run, epsilon, group } => {
             let (event, relation) = (event(run)?, run.sampling.relation.into());
@@ -30,7 +30,7 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
         Command::Split { .. } => search::split(&cli.command)?,
         Command::Tradeoff { run, group } => rates(run, *group)?,
         Command::Statement { run, delta, unit } => {
-            let delta = Delta::new(*delta).map_err(|e| e.to_string())?;
+            let delta = run.sampling.delta(*delta)?;
             let text = accountant::statement(&event(run)?, delta, run.sampling.relation.into(), unit)
                 .map_err(|e| e.to_string())?;
             (text.clone(), json!({ "statement": text, "version": VERSION }))
@@ -164,11 +164,13 @@ fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(Str
             file.display()
         ));
     }
+    // Some editors begin a file with a byte-order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let known = "one event such as {\"type\": \"gaussian\", \"noise_multiplier\": 1.0}, or a list of events";
     let event = if text.trim_start().starts_with('[') {
-        serde_json::from_str(&text).map(|events| DpEvent::Composed { events })
+        serde_json::from_str(text).map(|events| DpEvent::Composed { events })
     } else {
-        serde_json::from_str(&text)
+        serde_json::from_str(text)
     }
     .map_err(|error| format!("{}: {error}; allowed: {known}", file.display()))?;
     let delta = Delta::new(delta).map_err(|error| error.to_string())?;

@@ -17,6 +17,17 @@ pub(crate) struct Cli {
     /// Print JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Longest time for an answer, in seconds.
+    #[arg(long, global = true, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) timeout: u64,
+}
+
+/// A whole number from 1, also written as 1e6.
+fn whole_number(text: &str) -> Result<u64, String> {
+    let as_float =
+        || text.parse::<f64>().ok().filter(|x| x.fract() == 0.0 && (1.0..9e15).contains(x)).map(|x| x as u64);
+    let number = text.parse().ok().filter(|&number| number >= 1).or_else(as_float);
+    number.ok_or_else(|| "allowed: a whole number from 1, such as 1000000 or 1e6".to_owned())
 }
 
 const EXAMPLES: &str = "\
@@ -58,7 +69,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         sampling: SamplingArgs,
         /// Number of steps.
-        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_parser = whole_number)]
         steps: u64,
         #[command(flatten)]
         goal: Goal,
@@ -81,7 +92,7 @@ pub(crate) enum Command {
         #[arg(long)]
         noise_multiplier: f64,
         /// Number of steps.
-        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_parser = whole_number)]
         steps: u64,
         #[command(flatten)]
         goal: Goal,
@@ -91,10 +102,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         sampling: SamplingArgs,
         /// Number of steps, whatever the batch.
-        #[arg(long, required_unless_present = "examples", conflicts_with = "examples", value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, required_unless_present = "examples", conflicts_with = "examples", value_parser = whole_number)]
         steps: Option<u64>,
         /// Total number of examples, expected batch times steps.
-        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_parser = whole_number)]
         examples: Option<u64>,
         /// Accept a smaller batch whose ratio is at most this fraction above the least.
         #[arg(long, default_value_t = 0.05)]
@@ -107,7 +118,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         sampling: SamplingArgs,
         /// Number of training steps.
-        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_parser = whole_number)]
         steps: u64,
         /// The vocabulary's share of the squared μ, between 0 and 1.
         #[arg(long)]
@@ -164,7 +175,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) noise_multiplier: f64,
     /// Number of steps.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_parser = whole_number)]
     pub(crate) steps: u64,
 }
 

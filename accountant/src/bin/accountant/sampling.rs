@@ -1,6 +1,6 @@
 //! How batches are drawn: arguments in, events out.
 
-use accountant::{DpEvent, NeighboringRelation};
+use accountant::{Delta, DpEvent, NeighboringRelation};
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
@@ -44,6 +44,20 @@ fn whole(name: &str, value: f64) -> Result<u64, String> {
 }
 
 impl SamplingArgs {
+    /// The failure probability, which must be below 1 / dataset size where that is known.
+    pub(crate) fn delta(&self, delta: f64) -> Result<Delta, String> {
+        let delta = Delta::new(delta).map_err(|error| error.to_string())?;
+        match self.dataset_size {
+            Some(units) if delta.get() * units >= 1.0 => Err(format!(
+                "--delta is {:e} for {units} units; allowed: below 1 / --dataset-size = {:e}, since publishing one unit at random \
+                 would satisfy any larger one",
+                delta.get(),
+                1.0 / units
+            )),
+            _ => Ok(delta),
+        }
+    }
+
     /// The scheme, or an error that says what is missing.
     pub(crate) fn scheme(&self) -> Result<Scheme, String> {
         let probability = match (self.sampling, self.sampling_probability, self.batch_size, self.dataset_size)

@@ -1,7 +1,7 @@
 //! Parameters that meet a target.
 
 use accountant::calibrate::{Compute, EpsilonTarget};
-use accountant::{AccountantError, Delta, DpEvent, VERSION, budget};
+use accountant::{AccountantError, DpEvent, VERSION, budget};
 use serde_json::{Value, json};
 
 use crate::answer::rounded_up;
@@ -40,7 +40,7 @@ fn text_of(error: AccountantError) -> String {
 }
 
 fn target(sampling: &SamplingArgs, goal: &Goal) -> Result<EpsilonTarget, String> {
-    let delta = Delta::new(goal.delta).map_err(text_of)?;
+    let delta = sampling.delta(goal.delta)?;
     Ok(EpsilonTarget { epsilon: goal.epsilon, delta, relation: sampling.relation.into() })
 }
 

@@ -181,7 +181,7 @@ impl Certificate {
                 files: files.to_vec(),
             },
             assumptions: statements::assumptions(wording, plan, ledger),
-            not_protected: statements::not_protected(wording, plan),
+            not_protected: statements::not_protected(wording, plan, ledger),
         })
     }
 

@@ -104,7 +104,7 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String>
 }
 
 /// What the guarantee does not cover.
-pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
+pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     if plan.plan().is_public() {
         return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
     }
@@ -113,7 +113,7 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan) -> Vec<Stri
         PrivacyUnit::User => wording.users,
         PrivacyUnit::Words(_) => wording.words,
     };
-    [
+    let mut list = [
         unit_limit,
         wording.population,
         "The evaluation text and the plan itself.",
@@ -121,5 +121,26 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan) -> Vec<Stri
         wording.other_releases,
     ]
     .map(str::to_owned)
-    .to_vec()
+    .to_vec();
+    // Earlier versions recorded neither the ledger's file nor canaries.
+    if ledger.header().file.is_some() {
+        list.push(copies(ledger.copies()));
+    }
+    if let Some(count) = ledger.header().canaries {
+        list.push(format!(
+            "The canaries: this run is an audit, and up to {count} invented units were added to the private text. They are \
+             public."
+        ));
+    }
+    list
+}
+
+/// A ledger knows only what was done in its own folder.
+fn copies(resumed: u64) -> String {
+    let limit = "Copies of the run folder: steps that were taken in a copy of it, or before an older state of the same files was \
+                 put back, are not on this ledger.";
+    match resumed {
+        0 => limit.to_owned(),
+        times => format!("{limit} This run was resumed in a copy (--copied) {times} times."),
+    }
 }

@@ -3,7 +3,7 @@
 use accountant::{DpEvent, NeighboringRelation};
 use serde::{Deserialize, Serialize};
 
-use crate::durable::sha256_hex;
+use crate::durable::{FileIdentity, sha256_hex};
 
 /// Where a run's random figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,12 @@ pub(crate) struct Header {
     /// Whether the plan declares the training text public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_data: bool,
+    /// Number of canaries, if the run is an audit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canaries: Option<u32>,
+    /// The ledger's own file, so that a copy of it is noticed. Absent in ledgers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileIdentity>,
 }
 
 /// A file of the finished run.
@@ -94,6 +100,9 @@ pub(crate) enum Entry {
         steps_done: u64,
         /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
         torn_bytes: u64,
+        /// The ledger's file, if it is a copy of the one that the lines before were written to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copied_to: Option<FileIdentity>,
     },
     /// The run is complete.
     Completed {

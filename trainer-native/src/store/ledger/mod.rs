@@ -8,12 +8,16 @@
 //! A crash during an append can leave the beginning of a line. Its `fdatasync` never returned, so the step it announces
 //! never ran. A disk that reports unfinished writes as done leaves the same trace, so the unfinished line is charged as
 //! the step it would have reserved. Any other malformed line is an error and is never repaired.
+//!
+//! # One file, one writer
+//! The file is locked, and named by its [`FileIdentity`] in its own header. Every append first checks that the path still
+//! leads to this file and that nobody else changed its length.
 
 mod charges;
 mod entry;
 mod state;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -22,13 +26,15 @@ pub(crate) use entry::{Entry, FileDigest, Header, Randomness};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;
-use crate::{RunError, durable};
+use crate::RunError;
+use crate::durable::{self, FileIdentity};
 
 /// A ledger open for appending.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     path: PathBuf,
     file: File,
+    identity: FileIdentity,
     length: u64,
     state: LedgerState,
 }
@@ -40,8 +46,6 @@ impl Ledger {
     /// [`RunError::Storage`] if it cannot be written, or exists already.
     pub fn create(folder: &Path, header: Header) -> Result<Self, RunError> {
         let path = folder.join(files::LEDGER);
-        let mut state = LedgerState::empty();
-        let line = state.extend(Entry::Header(header))?;
         // Written whole or not at all, so that a run folder never holds a ledger without a header.
         if path.exists() {
             return Err(RunError::Refused(format!(
@@ -49,9 +53,12 @@ impl Ledger {
                 path.display()
             )));
         }
-        durable::write_atomic(&path, line.as_bytes())?;
-        let file = open_to_append(&path)?;
-        Ok(Self { path, file, length: line.len() as u64, state })
+        let mut state = LedgerState::empty();
+        durable::write_new(&path, |identity| {
+            state.extend(Entry::Header(Header { file: Some(identity), ..header }))
+        })?;
+        let (file, identity, length) = open_to_append(&path)?;
+        Ok(Self { path, file, identity, length, state })
     }
 
     /// Opens the ledger of a run that stopped and removes a torn last line.
@@ -62,16 +69,16 @@ impl Ledger {
     /// [`RunError::Verification`] if any line but the last was altered.
     pub fn reopen(folder: &Path) -> Result<(Self, u64), RunError> {
         let path = folder.join(files::LEDGER);
+        let (file, identity, _) = open_to_append(&path)?;
         let bytes = durable::read(&path)?;
         let (state, torn) = LedgerState::parse_tolerating_torn_end(&bytes)?;
         let length = bytes.len() as u64 - torn;
-        let file = open_to_append(&path)?;
         if torn > 0 {
             file.set_len(length)
                 .and_then(|()| file.sync_all())
                 .map_err(|error| RunError::storage("write", &path, &error))?;
         }
-        Ok((Self { path, file, length, state }, torn))
+        Ok((Self { path, file, identity, length, state }, torn))
     }
 
     /// Appends an entry; it is on the disk when this returns.
@@ -81,6 +88,7 @@ impl Ledger {
     /// before it. The computation it announces must then not run.
     pub fn append(&mut self, entry: Entry) -> Result<(), RunError> {
         let line = self.state.line_after(&entry)?;
+        self.check_untouched()?;
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
             // Remove the part that was written, so that the failure is not read as a torn line later. If this fails
@@ -92,6 +100,42 @@ impl Ledger {
         self.state.extend(entry).map(|_| ())
     }
 
+    /// Refuses to go on if another program removed, replaced, shortened or extended the file.
+    fn check_untouched(&self) -> Result<(), RunError> {
+        let there = fs::metadata(&self.path);
+        if there.is_ok_and(|file| FileIdentity::of(&file) == self.identity && file.len() == self.length) {
+            return Ok(());
+        }
+        Err(self.touched())
+    }
+
+    /// Refuses to go on if any byte of the file is not as it was written.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`].
+    pub fn check_contents(&self) -> Result<(), RunError> {
+        self.check_untouched()?;
+        let bytes = durable::read(&self.path)?;
+        match LedgerState::parse_tolerating_torn_end(&bytes) {
+            Ok((state, 0)) if state.position() == self.state.position() => Ok(()),
+            _ => Err(self.touched()),
+        }
+    }
+
+    fn touched(&self) -> RunError {
+        RunError::Verification(format!(
+            "{} was removed, replaced or changed by another program during the run, so its charges are no longer on the disk; \
+             put the file back as it was, then continue with --resume",
+            self.path.display()
+        ))
+    }
+
+    /// The file itself.
+    #[must_use]
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
     /// What has been written so far.
     #[must_use]
     pub fn state(&self) -> &LedgerState {
@@ -99,8 +143,21 @@ impl Ledger {
     }
 }
 
-fn open_to_append(path: &Path) -> Result<File, RunError> {
-    OpenOptions::new().append(true).open(path).map_err(|error| RunError::storage("open", path, &error))
+/// The file with its lock, its identity and its length. The lock ends with the process.
+fn open_to_append(path: &Path) -> Result<(File, FileIdentity, u64), RunError> {
+    let storage = |error: std::io::Error| RunError::storage("open", path, &error);
+    let file = OpenOptions::new().append(true).open(path).map_err(storage)?;
+    // Where locks are mandatory, it would keep this process from reading the file.
+    if cfg!(unix)
+        && let Err(fs::TryLockError::WouldBlock) = file.try_lock()
+    {
+        return Err(RunError::Refused(format!(
+            "another process writes {}; wait until it ends, or choose another folder with --out",
+            path.display()
+        )));
+    }
+    let metadata = file.metadata().map_err(storage)?;
+    Ok((file, FileIdentity::of(&metadata), metadata.len()))
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ fn header() -> Header {
         randomness: Randomness::OperatingSystem,
         protected: true,
         public_data: false,
+        canaries: None,
+        file: None,
     }
 }
 
@@ -40,9 +42,13 @@ fn tokenizer() -> Entry {
 fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::create(folder.path(), header()).unwrap();
-    for entry in
-        [tokenizer(), step(0, 1), step(1, 1), Entry::Resume { steps_done: 1, torn_bytes: 0 }, step(1, 2)]
-    {
+    for entry in [
+        tokenizer(),
+        step(0, 1),
+        step(1, 1),
+        Entry::Resume { steps_done: 1, torn_bytes: 0, copied_to: None },
+        step(1, 2),
+    ] {
         ledger.append(entry).unwrap();
     }
     let bytes = fs::read(folder.path().join(files::LEDGER)).unwrap();

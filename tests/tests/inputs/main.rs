@@ -1,0 +1,324 @@
+//! Bad input to the three programs: exit code 2, one line that says what is wrong and how to fix it, and no private text.
+//!
+//! `cargo xtask campaign inputs --minutes M` then goes on with random changes of good inputs for M minutes.
+
+#![allow(clippy::print_stdout, reason = "a campaign reports its figures")]
+
+mod plans;
+mod texts;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tests::{Outcome, Workplace, altered, program_path, tiny_plan, trainer_path};
+
+/// A word of every private text. No message may contain it.
+const SECRET: &str = "xylophonist";
+
+static ACCOUNTANT: LazyLock<PathBuf> = LazyLock::new(|| program_path("accountant"));
+static TOKENIZER: LazyLock<PathBuf> = LazyLock::new(|| program_path("dp-tokenizer"));
+
+/// Runs a program in `place`; it must end within a minute.
+fn run(place: &Workplace, program: &std::path::Path, arguments: &[&str]) -> Outcome {
+    let begun = Instant::now();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    while child.try_wait().expect("a process").is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{arguments:?} hangs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.wait_with_output().expect("its output").into()
+}
+
+/// Checks that a refusal is one clear line.
+fn assert_clear(outcome: &Outcome, what: &str) {
+    let Outcome { stderr, .. } = outcome;
+    assert_eq!(outcome.code, 2, "{what}: {stderr}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "{what}: not one line: {stderr}");
+    assert!(stderr.len() > 30 && stderr.len() < 1200, "{what}: {} bytes: {stderr}", stderr.len());
+    assert!(!stderr.contains(SECRET) && !stderr.contains("99887766"), "{what}: private text: {stderr}");
+    assert!(!stderr.contains("panicked") && !stderr.contains("os error"), "{what}: {stderr}");
+}
+
+fn assert_refused(outcome: &Outcome, what: &str, word: &str) {
+    assert_clear(outcome, what);
+    assert!(outcome.stderr.contains(word), "{what}: «{word}» is not in: {}", outcome.stderr);
+    assert_eq!(outcome.stdout, "", "{what}");
+}
+
+#[test]
+fn bad_plans_are_refused_in_one_line() {
+    let place = Workplace::new();
+    let table = plans::table();
+    for (plan, word) in &table {
+        let outcome = place.train(plan, &[]);
+        assert_refused(&outcome, &plan.to_string(), word);
+        assert!(!place.path("run").exists(), "{plan} left files");
+    }
+    let texts = plans::texts();
+    for (text, word) in &texts {
+        place.write("plan.json", text);
+        let what = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
+        assert_refused(&place.trainer(["verify", "plan.json"]), &what, word);
+        assert_refused(&place.trainer(["--plan", "plan.json", "--out", "run"]), &what, word);
+    }
+    assert!(table.len() + texts.len() >= 120, "{}", table.len());
+    println!("plans: {} refused in one line", table.len() + texts.len());
+}
+
+#[test]
+fn bad_texts_are_refused_in_one_line_and_never_quoted() {
+    let table = texts::table();
+    for (name, bytes, word) in &table {
+        let place = Workplace::new();
+        place.write(name, bytes);
+        let plan = altered(tiny_plan(), &[("/data/source", json!({ "path": name }))]);
+        assert_refused(&place.train(&plan, &[]), name, word);
+        assert!(!place.path("run").exists(), "{name} left files");
+        for cost in [&["--public"][..], &["--epsilon", "1", "--delta", "1e-6"]] {
+            let arguments = [&["train", "--input", name, "--vocab-size", "400", "--out", "v"], cost].concat();
+            assert_refused(&run(&place, &TOKENIZER, &arguments), name, word);
+        }
+    }
+    println!("texts: {} refused by two programs", table.len());
+}
+
+#[test]
+fn bad_arguments_are_refused_in_one_line() {
+    let place = Workplace::new();
+    place.write("plan.json", tiny_plan().to_string());
+    place.write("text.txt", format!("a {SECRET}\n"));
+    place.write("bad.json", "{\"model\": 5}");
+    place.write("bad.model", "no model");
+    place.write("model.safetensors", [0xF0, 0, 0, 0, 0, 0, 0, 0, b'{']);
+    let cases = |program: &std::path::Path, table: &[(&str, &str)]| {
+        for (line, word) in table {
+            let arguments: Vec<&str> = line.split_whitespace().collect();
+            assert_refused(&run(&place, program, &arguments), line, word);
+        }
+        table.len()
+    };
+    let count = cases(trainer_path(), TRAINER_LINES) + cases(&ACCOUNTANT, ACCOUNTANT_LINES);
+    println!("arguments: {} refused", count + cases(&TOKENIZER, TOKENIZER_LINES));
+}
+
+const TRAINER_LINES: &[(&str, &str)] = &[
+    ("--plan none.json --out run", "none.json"),
+    ("--plan . --out run", "is a folder"),
+    ("--plan /dev/zero --out run", "is no file"),
+    ("--plan plan.json --out run --resume", "holds no run"),
+    ("--plan plan.json --out run --copied", "--resume"),
+    ("--plan plan.json --out run --device tpu", "tpu"),
+    ("--plan plan.json --out run --test-key -1", "-1"),
+    ("--plan plan.json --out run --physical-batch 0", "physical-batch"),
+    ("--plan plan.json --out text.txt/run", "text.txt"),
+    ("--out run", "--plan"),
+    ("plan.json", "--plan plan.json"),
+    ("trian plan.json", "trian"),
+    ("verify none", "none"),
+    ("verify model.safetensors", "neither a run folder nor a plan"),
+    ("verify text.txt", "neither a run folder nor a plan"),
+    ("report none", "is not a run folder"),
+    ("report .", "is not a run folder"),
+    ("export none --out e", "is not a run folder"),
+    ("export . --out e --dtype int8", "int8"),
+    ("generate none", "is not a run folder"),
+    ("generate . --tokens -3", "-3"),
+    ("generate . --temperature cold", "cold"),
+    ("eval none --text text.txt", "is not a run folder"),
+    ("eval .", "--text"),
+    ("audit --plan plan.json --out run --canaries 0", "canaries"),
+    ("audit --plan plan.json --out run --canaries -5", "-5"),
+    ("audit --plan plan.json --out run --confidence 2", "confidence"),
+];
+
+const ACCOUNTANT_LINES: &[(&str, &str)] = &[
+    ("epsilon --noise-multiplier 1 --steps 1 --delta 1e-5", "--batch-size"),
+    ("epsilon --sampling-probability 2 --noise-multiplier 1 --steps 1 --delta 1e-5", "sampling_probability"),
+    (
+        "epsilon --sampling-probability -0.1 --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "sampling_probability",
+    ),
+    (
+        "epsilon --sampling-probability nan --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "sampling_probability",
+    ),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 0 --steps 1 --delta 1e-5", "noise_multiplier"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier -1 --steps 1 --delta 1e-5", "noise_multiplier"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier inf --steps 1 --delta 1e-5", "noise_multiplier"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 0 --delta 1e-5", "1e6"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps -1 --delta 1e-5", "1e6"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1.5 --delta 1e-5", "1e6"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --delta 0", "0 < delta < 1"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --delta 1", "0 < delta < 1"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --delta -1e-5", "0 < delta < 1"),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1", "--delta"),
+    (
+        "epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --steps 1 --delta 0.5",
+        "1 / --dataset-size",
+    ),
+    (
+        "epsilon --batch-size 256 --dataset-size 100 --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "at most --dataset-size",
+    ),
+    (
+        "epsilon --sampling-probability 0.1 --sampling lottery --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "lottery",
+    ),
+    (
+        "epsilon --sampling-probability 0.1 --noise-multiplier 1e-6 --steps 1000 --delta 1e-5 --timeout 1",
+        "--timeout",
+    ),
+    ("epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --delta 1e-5 --group 0", "group"),
+    ("noise --sampling-probability 0.1 --steps 1000 --epsilon 0 --delta 1e-5", "epsilon"),
+    ("noise --sampling-probability 0.1 --steps 1000 --epsilon -1 --delta 1e-5", "epsilon"),
+    ("noise --sampling-probability 0.1 --steps 1000 --epsilon nan --delta 1e-5", "epsilon"),
+    ("events none.json --delta 1e-5", "none.json"),
+    ("events text.txt --delta 1e-5", "allowed"),
+    ("events . --delta 1e-5", "events are UTF-8 JSON"),
+    ("epsilom", "epsilon"),
+];
+
+const TOKENIZER_LINES: &[(&str, &str)] = &[
+    ("train --out v", "--epsilon"),
+    ("train --public", "--out"),
+    ("train --epsilon 0 --delta 1e-6 --out v", "epsilon"),
+    ("train --epsilon -1 --delta 1e-6 --out v", "epsilon"),
+    ("train --epsilon nan --delta 1e-6 --out v", "epsilon"),
+    ("train --epsilon 1 --delta 0 --out v", "delta"),
+    ("train --epsilon 1 --delta 0.5 --out v", "one over the number of units"),
+    ("train --epsilon 1 --delta 1e-6 --public --out v", "--public"),
+    ("train --public --input none.txt --out v", "none.txt"),
+    ("train --public --input . --out v", "is a folder"),
+    ("train --public --input no*.txt --out v", "no file has such a name"),
+    ("train --public --vocab-size 3 --out v", "too small"),
+    ("train --public --vocab-size -3 --out v", "-3"),
+    ("train --public --unit words:0 --out v", "words:N"),
+    ("train --public --unit people --out v", "people"),
+    ("train --public --model gpt --out v", "gpt"),
+    ("train --public --memory 1K --out v", "32M"),
+    ("train --public --threads 0 --out v", "0"),
+    ("train --public --out text.txt/v", "text.txt/v"),
+    ("train --public --counts text.txt --out v", "a word, a tab"),
+    ("encode --tokenizer none.json", "none.json"),
+    ("encode --tokenizer bad.json", "bad.json"),
+    ("encode --tokenizer bad.model", "bad.model"),
+    ("encode --tokenizer text.txt --input none.txt", "none.txt"),
+    ("encode --tokenizer text.txt --input text.txt --out text.txt", "is the input"),
+    ("encode --tokenizer text.unknown", "text.unknown"),
+    ("decode --tokenizer none.json", "none.json"),
+    ("inspect --tokenizer bad.json", "bad.json"),
+    ("convert --tokenizer bad.json --out b.model", "bad.json"),
+    ("convert --tokenizer text.txt --out text.txt --overwrite", "is the input"),
+    ("convert --tokenizer text.txt --out a.bin", "tokenizer.json"),
+    ("frain", "train"),
+];
+
+/// Random changes of a good plan and of good texts: accepted, or refused in one clear line.
+#[test]
+fn random_changes_of_good_inputs_are_accepted_or_refused_in_one_line() {
+    let minutes: Option<f64> = std::env::var("CAMPAIGN_MINUTES").ok().and_then(|text| text.parse().ok());
+    let until = Instant::now() + Duration::from_secs_f64(60.0 * minutes.unwrap_or(60.0));
+    let most = minutes.map_or(60, |_| u64::MAX);
+    let seed =
+        minutes.map_or(7, |_| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64 | 1));
+    let (mut draws, mut cases, mut accepted) = (Draws(seed), 0, 0);
+    let place = Workplace::new();
+    while cases < most && Instant::now() < until {
+        cases += 1;
+        let (outcome, what) = if draws.below(2) == 0 {
+            let mut plan = tiny_plan();
+            (0..=draws.below(2)).for_each(|_| draws.change(&mut plan));
+            place.write("plan.json", plan.to_string());
+            (run(&place, trainer_path(), &["verify", "plan.json"]), plan.to_string())
+        } else {
+            let name = ["text.jsonl", "text.txt", "text.txt.gz"][draws.below(3) as usize];
+            let bytes = draws.text();
+            place.write(name, &bytes);
+            let arguments =
+                ["encode", "--tokenizer", VOCABULARY, "--input", name, "--out", "t.tokens", "--overwrite"];
+            (run(&place, &TOKENIZER, &arguments), format!("{name}: {bytes:?}"))
+        };
+        if outcome.code == 0 {
+            accepted += 1;
+        } else {
+            assert_clear(&outcome, &what);
+        }
+    }
+    println!("random changes: {accepted} accepted, {} refused in one line", cases - accepted);
+}
+
+const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dp-tokenizer/tests/fixtures/vocab.txt");
+
+/// Pseudo-random choices.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    /// Replaces, removes or renames something in a plan.
+    fn change(&mut self, value: &mut Value) {
+        let inside = self.below(4) > 0;
+        match value {
+            Value::Object(fields) if inside && !fields.is_empty() => {
+                let name =
+                    fields.keys().nth(self.below(fields.len() as u64) as usize).cloned().unwrap_or_default();
+                match self.below(8) {
+                    0 => drop(fields.remove(&name)),
+                    1 => {
+                        let field = fields.remove(&name).unwrap_or_default();
+                        fields.insert(format!("{name}s"), field);
+                    }
+                    _ => self.change(&mut fields[&name]),
+                }
+            }
+            other => *other = self.value(),
+        }
+    }
+
+    fn value(&mut self) -> Value {
+        let numbers = [0.0, 1.0, -1.0, 0.5, 1e-9, 1e9, 64.0, 3.0];
+        match self.below(9) {
+            0 => Value::Null,
+            1 => json!(self.below(2) == 0),
+            2 => json!(""),
+            3 => json!(["words", "../x", "é\n", "poisson", "none.json"][self.below(5) as usize]),
+            4 => json!([self.below(9)]),
+            5 => json!({}),
+            6 => json!(self.below(1000)),
+            _ => json!(numbers[self.below(numbers.len() as u64) as usize]),
+        }
+    }
+
+    /// Lines of text or JSON with some bytes changed.
+    fn text(&mut self) -> Vec<u8> {
+        let line = match self.below(2) {
+            0 => format!("a {SECRET} plays\n"),
+            _ => format!("{{\"text\": \"a {SECRET} plays\"}}\n"),
+        };
+        let mut bytes = line.repeat(1 + self.below(20) as usize).into_bytes();
+        for _ in 0..self.below(4) {
+            let at = self.below(bytes.len() as u64) as usize;
+            match self.below(3) {
+                0 => bytes[at] ^= 1 << self.below(8),
+                1 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, self.below(256) as u8),
+            }
+        }
+        bytes
+    }
+}

@@ -1,0 +1,63 @@
+//! Free memory: whether a plan fits, and how many windows are computed at once.
+
+mod limits;
+
+use plan::{CertifiedPlan, Device, Plan};
+
+use crate::RunError;
+
+/// Refuses a plan that needs more memory than this process may use. Nothing is refused on other devices, or where the
+/// system does not report free memory.
+///
+/// # Errors
+/// [`RunError::Refused`] with both figures.
+pub(crate) fn check(
+    plan: &CertifiedPlan,
+    physical_batch: Option<u32>,
+    device: Device,
+) -> Result<(), RunError> {
+    if device != Device::Cpu {
+        return Ok(());
+    }
+    let needed = plan.plan().least_training_bytes(physical_batch);
+    limits::free().map_or(Ok(()), |free| check_against(needed, free))
+}
+
+/// Assumed free memory where the system does not report it, as on graphics processors.
+const ASSUMED_FREE: u64 = 4 << 30;
+
+/// Number of windows that each of `workers` computes at once: the given one, the plan's, or as many as fit into free memory.
+pub(crate) fn windows_at_once(
+    plan: &Plan,
+    physical_batch: Option<u32>,
+    device: Device,
+    workers: usize,
+) -> usize {
+    let free = if device == Device::Cpu { limits::free() } else { None };
+    plan.windows_at_once(physical_batch, free.unwrap_or(ASSUMED_FREE), workers as u32) as usize
+}
+
+fn check_against(needed: u128, free: u64) -> Result<(), RunError> {
+    if needed <= u128::from(free) {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "model: training needs at least {} MiB of memory, and this machine has {} MiB free for this process; make \
+         performance.physical_batch (in a run that has begun: --physical-batch), the model or the vocabulary smaller, raise the \
+         limit of the container or of `ulimit -v`, or use a machine with more memory",
+        needed >> 20,
+        free >> 20
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_need_beyond_the_limit_is_refused_with_both_figures() {
+        assert!(check_against(8_192_000_000, 8_192_000_000).is_ok());
+        let refused = check_against(8_192_000_001 + (1 << 20), 8_192_000_000).unwrap_err().to_string();
+        assert!(refused.contains("7813 MiB") && refused.contains("7812 MiB"), "{refused}");
+    }
+}

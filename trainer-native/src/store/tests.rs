@@ -1,0 +1,281 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dp_tokenizer::unit::Piece;
+use plan::{Plan, PlanFile};
+
+use super::*;
+use crate::data::{UnitText, Units};
+use crate::disclosure::Private;
+use crate::store::ledger::Randomness;
+
+/// Three passes of ten batches, and no spare one.
+const SHUFFLED: &str = r#"{
+    "version": 1, "name": "shuffled", "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60 },
+    "privacy": { "unit": "record", "relation": "zero_out", "delta": 1e-3, "epsilon": 8.0, "sampling": "shuffle" },
+    "tokenizer": "bytes",
+    "model": { "family": "gpt2", "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8, "context": 8 },
+    "training": { "objective": "causal_lm", "expected_batch_size": 6, "steps": 30, "l2_clip_norm": 1.0,
+        "optimizer": { "sgd": {} }, "learning_rate": { "peak": 0.1 } }
+}"#;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    plan: CertifiedPlan,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let file = PlanFile::parse(SHUFFLED).unwrap();
+        let plan = Plan::try_from(file).unwrap().certify().unwrap();
+        Self { folder: tempfile::tempdir().unwrap(), plan }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.folder.path().join("deep/run")
+    }
+
+    fn open(&self, folder: &Path, resume: Option<Resume>) -> Result<RunStore<'_>, RunError> {
+        self.open_with(folder, resume, &units(["one", "two"]))
+    }
+
+    fn open_with(
+        &self,
+        folder: &Path,
+        resume: Option<Resume>,
+        units: &Units,
+    ) -> Result<RunStore<'_>, RunError> {
+        RunStore::open(&OpenRun {
+            folder,
+            plan: &self.plan,
+            plan_file: SHUFFLED.as_bytes(),
+            mode: RunMode { randomness: Randomness::OperatingSystem, protected: true },
+            units,
+            canaries: None,
+            resume,
+        })
+    }
+
+    /// A run that has begun and has its tokenizer.
+    fn begun(&self) -> RunStore<'_> {
+        let mut store = self.open(&self.run(), None).unwrap();
+        store.save_tokenizer("{}").unwrap();
+        store
+    }
+
+    fn resumed(&self) -> RunStore<'_> {
+        self.open(&self.run(), Some(Resume::Original)).unwrap()
+    }
+
+    fn refused(&self, resume: Option<Resume>) -> String {
+        self.open(&self.run(), resume).err().expect("a refusal").to_string()
+    }
+}
+
+fn units<const N: usize>(texts: [&str; N]) -> Units {
+    let text = |(unit, text): (u64, &str)| UnitText {
+        piece: Piece { unit, text: text.to_owned() },
+        begins_record: true,
+        ends_record: true,
+    };
+    Units { texts: Private::new((0..).zip(texts).map(text).collect()), tokens: None }
+}
+
+fn reserve(store: &mut RunStore<'_>, steps: std::ops::Range<u64>) {
+    steps.for_each(|step| store.reserve_step(step).unwrap());
+}
+
+fn tear(run: &Path) {
+    let path = run.join(files::LEDGER);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(path, text + "{\"sequence\":").unwrap();
+}
+
+/// TRUST 5. Both passes that the plan has left are charged, and then a line is torn. The next process draws under a new key:
+/// the rest of the pass that its checkpoint is in is not paid for, so it takes no step.
+#[test]
+fn after_a_torn_line_that_no_longer_fits_no_step_is_free() {
+    let bench = Bench::new();
+    let mut store = bench.begun();
+    reserve(&mut store, 0..12);
+    store.write_checkpoint(12, Vec::new()).unwrap();
+    drop(store);
+    let mut store = bench.resumed();
+    reserve(&mut store, 12..20);
+    drop(store);
+    tear(&bench.run());
+    let store = bench.resumed();
+    assert_eq!(store.steps_done(), 12);
+    assert_eq!(store.affordable_end().unwrap(), 12);
+    let due = store.schedule.due(&bench.plan, 12).unwrap();
+    assert_eq!(due, bench.plan.pass_event(12).unwrap(), "nothing that was charged before pays for this step");
+    assert!(store.spent().unwrap().unwrap().upper <= bench.plan.epsilon().upper);
+}
+
+/// The torn line is charged as a whole pass of its own, and the step after it as another.
+#[test]
+fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
+    let bench = Bench::new();
+    let mut store = bench.begun();
+    reserve(&mut store, 0..5);
+    drop(store);
+    tear(&bench.run());
+    let mut store = bench.resumed();
+    reserve(&mut store, 0..2);
+    let passes = store.ledger().charges();
+    let mut three = self::ledger::Charges::default();
+    three.add(&bench.plan.pass_event(0).unwrap(), 3);
+    assert_eq!(passes, three, "the first process, the torn line, the second process");
+}
+
+#[test]
+fn a_ledger_that_another_program_touches_stops_the_run_at_once() {
+    type Touch = fn(&Path, &[u8]);
+    let touches: [(&str, Touch); 5] = [
+        ("removed", |path, _| fs::remove_file(path).unwrap()),
+        ("emptied", |path, _| fs::write(path, "").unwrap()),
+        ("cut at a line", |path, bytes| {
+            let end = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+            fs::write(path, &bytes[..end]).unwrap();
+        }),
+        ("extended", |path, bytes| fs::write(path, [bytes, b" "].concat()).unwrap()),
+        ("replaced by an equal file", |path, bytes| {
+            fs::write(path.with_extension("new"), bytes).unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        }),
+    ];
+    for (how, touch) in touches {
+        let bench = Bench::new();
+        let mut store = bench.begun();
+        reserve(&mut store, 0..5);
+        let path = bench.run().join(files::LEDGER);
+        touch(&path, &fs::read(&path).unwrap());
+        let refused = store.reserve_step(5);
+        assert!(
+            matches!(&refused, Err(RunError::Verification(text)) if text.contains("another program")),
+            "{how}"
+        );
+    }
+    let bench = Bench::new();
+    let mut store = bench.begun();
+    reserve(&mut store, 0..5);
+    let path = bench.run().join(files::LEDGER);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let model = FinishedModel {
+        weights: Vec::new(),
+        config: String::new(),
+        tokenizer_config: String::new(),
+        evaluation: None,
+    };
+    assert!(
+        matches!(store.complete(5, model), Err(RunError::Verification(_))),
+        "a flipped bit of the same length"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn without_its_lock_file_a_run_folder_still_has_one_writer() {
+    let bench = Bench::new();
+    let store = bench.begun();
+    fs::remove_file(bench.run().join(".lock")).unwrap();
+    let refused = bench.refused(Some(Resume::Original));
+    assert!(refused.contains("another process writes"), "{refused}");
+    drop(store);
+    drop(bench.resumed());
+}
+
+#[test]
+fn a_run_resumes_only_where_one_began() {
+    let bench = Bench::new();
+    let refused = bench.refused(Some(Resume::Original));
+    assert!(refused.contains("holds no run") && !bench.run().exists(), "{refused}");
+    drop(bench.begun());
+    assert!(bench.refused(None).contains("already holds a run"));
+}
+
+#[test]
+fn a_changed_plan_file_or_training_text_is_not_resumed() {
+    let bench = Bench::new();
+    drop(bench.begun());
+    let lines = || fs::read_to_string(bench.run().join(files::LEDGER)).unwrap().lines().count();
+    let before = lines();
+    for text in [units(["two", "one"]), units(["one", "tw0"]), units(["one"]), units(["onet", "wo"])] {
+        let refused = bench.open_with(&bench.run(), Some(Resume::Original), &text).err().unwrap().to_string();
+        assert!(refused.starts_with("data.source") && !refused.contains("one\""), "{refused}");
+    }
+    let path = bench.run().join(files::PLAN);
+    fs::write(&path, SHUFFLED.replace("shuffled", "shuffle_")).unwrap();
+    assert!(bench.refused(Some(Resume::Original)).contains("plan.json"));
+    fs::write(&path, SHUFFLED).unwrap();
+    assert_eq!(lines(), before, "a refusal charges nothing");
+    drop(bench.resumed());
+}
+
+/// The digest confirms a guess of the text, so nobody else can read it, and two runs on one text have different ones.
+#[cfg(unix)]
+#[test]
+fn the_digest_of_the_text_is_its_owners_alone_and_goes_with_the_checkpoint() {
+    use std::os::unix::fs::PermissionsExt;
+    let (one, other) = (Bench::new(), Bench::new());
+    let mut store = one.begun();
+    drop(other.begun());
+    let path = one.run().join(files::CORPUS_DIGEST);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_ne!(fs::read(&path).unwrap(), fs::read(other.run().join(files::CORPUS_DIGEST)).unwrap());
+    store.remove_checkpoint();
+    assert!(!path.exists());
+}
+
+/// TRUST 11. Neither a copy of the folder nor an older copy put back in its place is taken for the run.
+#[test]
+fn a_copied_folder_resumes_only_when_the_user_says_so_and_the_ledger_keeps_it() {
+    let bench = Bench::new();
+    let mut store = bench.begun();
+    reserve(&mut store, 0..3);
+    drop(store);
+    let (run, backup) = (bench.run(), bench.folder.path().join("backup"));
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
+    };
+    copy(&run, &backup);
+    let refused = bench.open(&backup, Some(Resume::Original)).err().unwrap().to_string();
+    assert!(refused.contains("--copied"), "{refused}");
+    // A new name is no copy.
+    let renamed = bench.folder.path().join("renamed");
+    fs::rename(&run, &renamed).unwrap();
+    drop(bench.open(&renamed, Some(Resume::Original)).unwrap());
+    fs::rename(&renamed, &run).unwrap();
+    // The backup is put back in place of the run.
+    fs::remove_dir_all(&run).unwrap();
+    copy(&backup, &run);
+    assert!(bench.refused(Some(Resume::Original)).contains("--copied"));
+    let store = bench.open(&run, Some(Resume::Copy)).unwrap();
+    assert_eq!(store.ledger().copies(), 1);
+    drop(store);
+    // From now on this is the original.
+    assert_eq!(bench.resumed().ledger().copies(), 1);
+}
+
+/// A tokenizer whose digest the ledger has, but whose file still has its temporary name, is the run's. Any other file is not.
+#[test]
+fn only_the_file_that_the_ledger_names_is_taken_for_the_tokenizer() {
+    let bench = Bench::new();
+    drop(bench.begun());
+    let path = bench.run().join(files::TOKENIZER);
+    fs::rename(&path, durable::temporary(&path)).unwrap();
+    assert_eq!(bench.resumed().tokenizer().unwrap().unwrap(), b"{}");
+    assert!(path.exists());
+    fs::write(&path, "{ }").unwrap();
+    assert!(bench.resumed().tokenizer().is_err());
+    let other = Bench::new();
+    let store = other.open(&other.run(), None).unwrap();
+    fs::write(other.run().join(files::TOKENIZER), "{}").unwrap();
+    assert_eq!(store.tokenizer().unwrap(), None, "no line names it");
+}

@@ -1,0 +1,39 @@
+//! Campaigns: faults, bad inputs and fuzzing, for as long as anyone likes. The tests of every check are their first seconds.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::fuzz;
+use crate::process::Job;
+
+/// Runs one campaign. False if it found something.
+pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
+    let (kind, minutes) = match rest {
+        [kind] => (*kind, 10),
+        [kind, "--minutes", minutes] => match minutes.parse::<u32>() {
+            Ok(minutes) if minutes > 0 => (*kind, minutes),
+            _ => bail!("--minutes {minutes}: allowed: a whole number from 1"),
+        },
+        other => bail!("`{}` is not allowed; give faults, inputs or fuzz, then --minutes M", other.join(" ")),
+    };
+    match kind {
+        "faults" => tests(root, "faults", minutes),
+        "inputs" => tests(root, "inputs", minutes),
+        "fuzz" => fuzz::run(root, &[&(60 * minutes).div_ceil(fuzz::TARGETS.len() as u32).to_string()]),
+        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, fuzz"),
+    }
+}
+
+fn tests(root: &Path, target: &str, minutes: u32) -> Result<bool> {
+    let selection = ["--release", "--workspace", "--exclude", "web"];
+    // The programs that the tests start.
+    Job::cargo(root).args(["build"]).args(selection).args(["--bins"]).run()?;
+    Job::cargo(root)
+        .args(["test"])
+        .args(selection)
+        .args(["--test", target, "--", "--nocapture"])
+        .env("CAMPAIGN_MINUTES", minutes.to_string())
+        .run()
+        .map(|()| true)
+}
