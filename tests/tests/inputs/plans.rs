@@ -54,6 +54,13 @@ fn fields() -> Vec<Wrong> {
         ("/performance/device", json!("tpu"), "performance.device"),
         ("/performance/precision", json!("int8"), "performance.precision"),
     ];
+    wrong.extend(numbers());
+    wrong
+}
+
+/// Numbers out of range, and other things where numbers belong.
+fn numbers() -> Vec<Wrong> {
+    let mut wrong: Vec<Wrong> = Vec::new();
     let numbers = [
         "/data/units",
         "/privacy/delta",
