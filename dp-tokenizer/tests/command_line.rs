@@ -336,3 +336,19 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
     refused(&["train", "--public", "--overwrite", "--out", path(&at("run"))], "folder of a training run");
     assert!(std::fs::read_to_string(&corpus).unwrap().starts_with("some words of mine"));
 }
+
+/// The space of a vocabulary is taken before its release: a full disk costs no privacy.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_noticed_before_words_are_released() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        "trap '' XFSZ; ulimit -f 64; exec \"$0\" train --epsilon 1 --delta 1e-6 --vocab-size 5000 --out out";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_dp-tokenizer")]).current_dir(dir.path());
+    let output = shell.output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains("nothing was spent"), "{message}");
+    assert_eq!(std::fs::read_dir(dir.path().join("out")).unwrap().count(), 0);
+}

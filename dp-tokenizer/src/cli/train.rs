@@ -1,6 +1,6 @@
 //! `train`: release words, train on them, write the files.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -27,13 +27,17 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
+    let mut space = Space(None);
     let (words, privacy) = if arguments.public {
         (
             count_public(arguments)?,
             json!({"private": false, "reason": "the text was declared public; no noise"}),
         )
     } else {
-        super::private::run(arguments, &source(arguments)?)?
+        let source = source(arguments)?;
+        // A release cannot be repeated: its result must find space.
+        space = Space::take(&arguments.out.join(partial(FILES[2])), arguments.vocab_size)?;
+        super::private::run(arguments, &source)?
     };
     progress(&format!("training on {} released words", words.len()));
     if let Some(warning) = privacy["warning"].as_str() {
@@ -44,6 +48,7 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
         progress(&format!("warning: {warning}"));
     }
     write(&arguments.out, &trained, &privacy)?;
+    space.0 = None;
     summarize(arguments, &trained, words.len(), &privacy)
 }
 
@@ -97,7 +102,39 @@ fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
 }
 
 /// The files of a vocabulary.
-const FILES: [&str; 3] = ["tokenizer.json", "tokenizer_config.json", "privacy.json"];
+/// The statement comes first: without it, a private tokenizer would pass for a public one.
+const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.json"];
+
+/// The name of a file that is not complete on the disk.
+fn partial(name: &str) -> String {
+    format!(".{name}.partial")
+}
+
+/// An incomplete file that takes the space of its contents, and is removed if they never come.
+struct Space(Option<PathBuf>);
+
+impl Space {
+    fn take(path: &Path, vocab_size: usize) -> anyhow::Result<Self> {
+        // A piece with its score and its merge takes less.
+        let bytes = (vocab_size as u64).saturating_mul(128).min(1 << 30) + (64 << 10);
+        let taken = Self(Some(path.to_owned()));
+        let written = std::fs::File::create(path).and_then(|mut file| {
+            io::copy(&mut io::repeat(0).take(bytes), &mut file).and_then(|_| file.sync_all())
+        });
+        written.with_context(|| {
+            format!("{}: there is no space for the vocabulary, and nothing was spent", path.display())
+        })?;
+        Ok(taken)
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
 
 fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
     let named = [arguments.corpus.input.as_slice(), arguments.counts.as_slice()].concat();
@@ -106,11 +143,21 @@ fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {
-    let texts = [trained.tokenizer.to_json(), trained.tokenizer.to_config_json(), format!("{privacy:#}\n")];
+    let texts = [format!("{privacy:#}\n"), trained.tokenizer.to_config_json(), trained.tokenizer.to_json()];
     for (name, text) in FILES.into_iter().zip(texts) {
         // A file gets its name only when it is complete on disk.
-        let (path, partial) = (out.join(name), out.join(format!(".{name}.partial")));
-        std::fs::write(&partial, text)
+        let (path, partial) = (out.join(name), out.join(partial(name)));
+        // Not truncated first, which would give back the space that was taken.
+        std::fs::File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&partial)
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.set_len(text.len() as u64)?;
+                file.sync_all()
+            })
             .and_then(|()| std::fs::rename(&partial, &path))
             .with_context(|| format!("{}: cannot be written", path.display()))?;
     }
