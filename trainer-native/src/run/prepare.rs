@@ -30,7 +30,7 @@ impl Inputs {
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base)?;
-        let evaluation = data::read_evaluation(plan, &job.base)?;
+        let evaluation = data::read_evaluation(plan, &job.base, &units)?;
         job.check_interrupt()?;
         vocabulary::check_public(&job.plan, &job.base)?;
         let initial = pretrained::prepare(plan, &job.base)?;
