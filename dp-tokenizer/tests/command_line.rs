@@ -58,6 +58,24 @@ fn private_training_stays_within_epsilon_and_states_it() {
     assert_eq!(text(&decoded.stdout), "Ms Novak\n\n a  b é\n");
 }
 
+/// TRUST 4: a text that is named twice would double every unit.
+#[test]
+fn an_input_named_twice_is_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, copy, out) = (dir.path().join("a.txt"), dir.path().join("b.txt"), dir.path().join("out"));
+    std::fs::write(&file, "one secret line\nanother\n").unwrap();
+    std::fs::copy(&file, &copy).unwrap();
+    let around = dir.path().join("out/../a.txt");
+    for second in [&file, &copy, &around] {
+        let inputs = ["--input", path(&file), path(second), "--out", path(&out)];
+        let done = run(&[&["train", "--epsilon", "2", "--delta", "1e-6"], &inputs[..]].concat(), "");
+        let message = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{message}");
+        assert!(message.contains("are the same text") && !message.contains("secret"), "{message}");
+        assert!(!out.join("tokenizer.json").exists());
+    }
+}
+
 #[test]
 fn every_method_stays_within_epsilon_and_names_itself() {
     let dir = tempfile::tempdir().unwrap();

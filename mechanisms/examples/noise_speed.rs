@@ -18,12 +18,13 @@ fn main() -> Result<(), MechanismError> {
     let population = 5_240_387_307;
     let time = |name: &str, mechanism: &dyn TrainingMechanism| {
         let start = Instant::now();
-        let batch = mechanism.sample(0, population, &rng).batch(0);
+        let batch = mechanism.sample(0, population, &rng)?.batch(0);
         println!("{name} batch of {}: {:.4} s", batch.len(), start.elapsed().as_secs_f64());
+        Ok::<(), MechanismError>(())
     };
-    time("Poisson", &PoissonSampledGaussian::new(8192.0 / population as f64, 1.0)?);
-    time("fixed-size", &FixedSizeSampledGaussian::new(8192, population, 1.0)?);
-    time("shuffled", &ShuffledGaussian::new(639_696, 1.0)?);
+    time("Poisson", &PoissonSampledGaussian::new(8192.0 / population as f64, 1.0)?)?;
+    time("fixed-size", &FixedSizeSampledGaussian::new(8192, population, 1.0)?)?;
+    time("shuffled", &ShuffledGaussian::new(639_696, 1.0)?)?;
 
     let mut stream = rng.stream(Purpose::HistogramNoise, 0, 0);
     let noise = DiscreteGaussian::new(1 << 24);

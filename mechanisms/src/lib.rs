@@ -45,6 +45,14 @@ pub enum MechanismError {
         /// What is allowed.
         allowed: &'static str,
     },
+    /// A population for which the event does not hold.
+    #[error("the event holds for {certified} units, but batches were to be drawn from {given}")]
+    Population {
+        /// The number of units that the event names.
+        certified: u64,
+        /// The number of units to draw from.
+        given: u64,
+    },
     /// The operating system gave no random bytes.
     #[error(
         "the operating system gave no random key ({reason}); private noise needs one: make /dev/urandom or getrandom(2) available to this process"

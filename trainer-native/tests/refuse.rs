@@ -19,7 +19,16 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("missing file", change("/data/source", json!({ "path": "absent.txt" })), "absent.txt"),
         ("empty corpus", change("/data/source", json!({ "path": "empty.txt" })), "no record"),
-        ("one record", change("/data/source", json!({ "path": "one.txt" })), "NOT PRIVATE"),
+        (
+            "one record, where the number of units is public",
+            {
+                let mut plan = change("/data/source", json!({ "path": "one.txt" }));
+                plan["privacy"]["relation"] = json!("replace_one");
+                plan["privacy"]["sampling"] = json!("fixed_size");
+                plan
+            },
+            "data.units",
+        ),
         ("invalid UTF-8", change("/data/source", json!({ "path": "latin1.txt" })), "UTF-8"),
         (
             "missing evaluation",
@@ -95,7 +104,7 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
 }
 
 /// PITFALLS 1: sampling that depends on the number of units needs the exact number, which the relation makes public. One
-/// unit more or fewer is refused, where Poisson sampling tolerates a tenth.
+/// unit more or fewer is refused, where Poisson sampling takes any number.
 #[test]
 fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
     let with = |sampling: Value, relation: &str, units: u64| {

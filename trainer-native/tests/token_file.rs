@@ -84,5 +84,11 @@ fn a_token_file_of_other_units_or_of_another_tokenizer_is_refused_before_anythin
     let damaged = bench(PrivacyUnit::Record, 300, "notes.tokens");
     fs::write(damaged.path("notes.tokens"), &fs::read(damaged.path("notes.tokens")).unwrap()[..999]).unwrap();
     refused(&damaged, &["notes.tokens", "damaged"]);
-    refused(&bench(PrivacyUnit::Record, 200, "notes.tokens"), &["the text has 300 units", "NOT PRIVATE"]);
+    // A line of the text that the token file was made from.
+    let overlap = bench(PrivacyUnit::Words(5), 600, "notes.tokens");
+    let mut with = plan(PrivacyUnit::Words(5), 600, "notes.tokens");
+    with["evaluation"] = json!({ "source": { "path": "held_out.txt" }, "every": 5 });
+    fs::write(overlap.path("plan.json"), with.to_string()).unwrap();
+    fs::write(overlap.path("held_out.txt"), "other text\nnote 7 of a secret line, é or so\n").unwrap();
+    refused(&overlap, &["evaluation.source", "shares records"]);
 }

@@ -66,9 +66,9 @@ impl Corpus {
         !matches!(self.format, Format::Auto) || self.text_field != "text" || self.user_field.is_some()
     }
 
-    /// The files, with wildcards expanded.
+    /// The files, with wildcards expanded and no text twice.
     pub(super) fn source(&self) -> anyhow::Result<Source> {
-        Ok(Source::Files(Files {
+        let source = Source::Files(Files {
             paths: corpus::expand(&self.input).map_err(refuse)?,
             format: match self.format {
                 Format::Auto => corpus::Format::Auto,
@@ -82,7 +82,9 @@ impl Corpus {
                 InvalidUtf8::Refuse => BadUtf8::Refuse,
             },
             progress: ReadProgress::default(),
-        }))
+        });
+        corpus::check_distinct(&source).map_err(refuse)?;
+        Ok(source)
     }
 }
 

@@ -109,6 +109,18 @@ pub enum CorpusError {
         /// Its line.
         line: u64,
     },
+    /// One text under two names.
+    #[error(
+        "{} and {} are the same text; give each text once: its records would count as two units",
+        first.display(),
+        second.display()
+    )]
+    SameText {
+        /// The file named first.
+        first: PathBuf,
+        /// The file named again.
+        second: PathBuf,
+    },
     /// No record at all.
     #[error("{source_name}: no record found; give at least one line that is not blank")]
     Empty {

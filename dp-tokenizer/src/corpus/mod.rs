@@ -14,6 +14,8 @@ pub(crate) mod lines;
 mod parquet;
 mod read_progress;
 mod recognize;
+#[cfg(not(target_arch = "wasm32"))]
+mod same_text;
 
 use std::path::PathBuf;
 
@@ -23,6 +25,8 @@ pub use error::CorpusError;
 pub use expand::expand;
 pub use lines::MAX_LINE_BYTES;
 pub use read_progress::ReadProgress;
+#[cfg(not(target_arch = "wasm32"))]
+pub use same_text::{check_distinct, common_text};
 
 /// One text, and its user where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]

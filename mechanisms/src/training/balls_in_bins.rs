@@ -12,7 +12,7 @@ use crate::{GaussianMechanism, MechanismError, Permutation, PrivacyRng, Purpose,
 ///
 /// ```
 /// use mechanisms::{BallsInBinsGaussian, TestRng, TrainingMechanism};
-/// let mut pass = BallsInBinsGaussian::new(10, 1.1)?.sample(0, 1000, &TestRng::from_seed(1));
+/// let mut pass = BallsInBinsGaussian::new(10, 1.1)?.sample(0, 1000, &TestRng::from_seed(1))?;
 /// assert_eq!((0..10).map(|batch| pass.batch(batch).len()).sum::<usize>(), 1000);
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
@@ -47,9 +47,14 @@ impl TrainingMechanism for BallsInBinsGaussian {
         self.batches
     }
 
-    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+    fn sample(
+        &self,
+        pass: u64,
+        population: u64,
+        rng: &dyn PrivacyRng,
+    ) -> Result<Box<dyn Pass>, MechanismError> {
         let [order, sizes] = [0, 1].map(|index| rng.stream(Purpose::Sampling, pass, index));
-        Box::new(BallsInBinsPass::new(population, self.batches, order, sizes))
+        Ok(Box::new(BallsInBinsPass::new(population, self.batches, order, sizes)))
     }
 }
 

@@ -12,8 +12,9 @@ use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
 /// ```
 /// use mechanisms::{FixedSizeSampledGaussian, TestRng, TrainingMechanism};
 /// let mechanism = FixedSizeSampledGaussian::new(8192, 5_000_000_000, 1.1)?;
-/// let mut pass = mechanism.sample(0, 5_000_000_000, &TestRng::from_seed(1));
+/// let mut pass = mechanism.sample(0, 5_000_000_000, &TestRng::from_seed(1))?;
 /// assert_eq!(pass.batch(0).len(), 8192);
+/// assert!(mechanism.sample(0, 4_999_999_999, &TestRng::from_seed(1)).is_err(), "the event names 5e9 units");
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +49,15 @@ impl TrainingMechanism for FixedSizeSampledGaussian {
         self.noise
     }
 
-    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+    fn sample(
+        &self,
+        pass: u64,
+        population: u64,
+        rng: &dyn PrivacyRng,
+    ) -> Result<Box<dyn Pass>, MechanismError> {
+        super::check_population(self.population, population)?;
         let mut stream = rng.stream(Purpose::Sampling, pass, 0);
-        Box::new(OneStep(fixed_size_sample(self.sample_size, population, &mut stream)))
+        Ok(Box::new(OneStep(fixed_size_sample(self.sample_size, population, &mut stream))))
     }
 }
 

@@ -39,8 +39,15 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
 
     /// Draws pass number `pass` over `population` units.
     ///
-    /// An event that names the number of units holds for that population alone.
-    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass>;
+    /// # Errors
+    /// [`MechanismError::Population`] if the event names another number of units. An event that names none holds for every
+    /// population.
+    fn sample(
+        &self,
+        pass: u64,
+        population: u64,
+        rng: &dyn PrivacyRng,
+    ) -> Result<Box<dyn Pass>, MechanismError>;
 }
 
 /// The batches of one pass.
@@ -60,6 +67,11 @@ impl Pass for OneStep {
     fn batch(&mut self, batch: u64) -> Vec<u64> {
         if batch == 0 { self.0.clone() } else { Vec::new() }
     }
+}
+
+/// Accepts the population that the event names, and no other.
+fn check_population(certified: u64, given: u64) -> Result<(), MechanismError> {
+    if certified == given { Ok(()) } else { Err(MechanismError::Population { certified, given }) }
 }
 
 fn probability(value: f64) -> Result<f64, MechanismError> {

@@ -13,7 +13,7 @@ use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
 /// ```
 /// use mechanisms::{PoissonSampledGaussian, TestRng, TrainingMechanism};
 /// let mechanism = PoissonSampledGaussian::new(1e-6, 1.1)?;
-/// let batch = mechanism.sample(0, 5_000_000_000, &TestRng::from_seed(1)).batch(0);
+/// let batch = mechanism.sample(0, 5_000_000_000, &TestRng::from_seed(1))?.batch(0);
 /// assert!((4500..5500).contains(&batch.len()));
 /// assert!(PoissonSampledGaussian::new(1.5, 1.1).is_err());
 /// # Ok::<(), mechanisms::MechanismError>(())
@@ -47,9 +47,14 @@ impl TrainingMechanism for PoissonSampledGaussian {
         self.noise
     }
 
-    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+    fn sample(
+        &self,
+        pass: u64,
+        population: u64,
+        rng: &dyn PrivacyRng,
+    ) -> Result<Box<dyn Pass>, MechanismError> {
         let mut stream = rng.stream(Purpose::Sampling, pass, 0);
-        Box::new(OneStep(poisson_sample(self.sampling_probability, population, &mut stream)))
+        Ok(Box::new(OneStep(poisson_sample(self.sampling_probability, population, &mut stream))))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{GaussianMechanism, MechanismError, Permutation, PrivacyRng, Purpose}
 ///
 /// ```
 /// use mechanisms::{ShuffledGaussian, TestRng, TrainingMechanism};
-/// let mut pass = ShuffledGaussian::new(10, 1.1)?.sample(0, 1000, &TestRng::from_seed(1));
+/// let mut pass = ShuffledGaussian::new(10, 1.1)?.sample(0, 1000, &TestRng::from_seed(1))?;
 /// assert_eq!(pass.batch(3).len(), 100);
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
@@ -46,9 +46,14 @@ impl TrainingMechanism for ShuffledGaussian {
         self.batches
     }
 
-    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+    fn sample(
+        &self,
+        pass: u64,
+        population: u64,
+        rng: &dyn PrivacyRng,
+    ) -> Result<Box<dyn Pass>, MechanismError> {
         let order = Permutation::new(population, rng.stream(Purpose::Sampling, pass, 0));
-        Box::new(ShuffledPass { population, batches: self.batches, order })
+        Ok(Box::new(ShuffledPass { population, batches: self.batches, order }))
     }
 }
 

@@ -8,11 +8,11 @@ fn rng() -> TestRng {
 }
 
 fn shuffled(population: u64, batches: u64, pass: u64) -> Box<dyn Pass> {
-    ShuffledGaussian::new(batches, 1.0).unwrap().sample(pass, population, &rng())
+    ShuffledGaussian::new(batches, 1.0).unwrap().sample(pass, population, &rng()).unwrap()
 }
 
 fn balls(population: u64, batches: u64, pass: u64) -> Box<dyn Pass> {
-    BallsInBinsGaussian::new(batches, 1.0).unwrap().sample(pass, population, &rng())
+    BallsInBinsGaussian::new(batches, 1.0).unwrap().sample(pass, population, &rng()).unwrap()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn neither_kind_of_pass_can_be_mistaken_for_poisson_sampling() {
     // Two steps of Poisson sampling; the second is drawn as a pass far from all first ones.
     let poisson = |trial| {
         let mechanism = PoissonSampledGaussian::new(q, 1.0).unwrap();
-        [trial, trials + trial].map(|pass| mechanism.sample(pass, 12, &rng()).batch(0))
+        [trial, trials + trial].map(|pass| mechanism.sample(pass, 12, &rng()).unwrap().batch(0))
     };
     assert!(both(&poisson).abs() < 4.9, "{}", both(&poisson));
     assert!(both(&|trial| two(shuffled(12, 4, trial))).abs() > 4.9);
@@ -100,8 +100,29 @@ fn neither_kind_of_pass_can_be_mistaken_for_poisson_sampling() {
 
 #[test]
 fn a_scheme_without_passes_has_one_batch() {
-    let mut pass = FixedSizeSampledGaussian::new(3, 10, 1.0).unwrap().sample(0, 10, &rng());
+    let mut pass = FixedSizeSampledGaussian::new(3, 10, 1.0).unwrap().sample(0, 10, &rng()).unwrap();
     assert_eq!((pass.batch(0).len(), pass.batch(0).len(), pass.batch(1).len()), (3, 3, 0));
+}
+
+/// TRUST 9: an event that names the number of units is charged for that number alone.
+#[test]
+fn batches_are_drawn_only_from_a_population_for_which_the_event_holds() {
+    let certified: [Box<dyn TrainingMechanism>; 2] = [
+        Box::new(FixedSizeSampledGaussian::new(10, 100, 1.0).unwrap()),
+        Box::new(TruncatedPoissonSampledGaussian::new(0.1, 100, 20, 1.0).unwrap()),
+    ];
+    let any: [Box<dyn TrainingMechanism>; 3] = [
+        Box::new(PoissonSampledGaussian::new(0.1, 1.0).unwrap()),
+        Box::new(BallsInBinsGaussian::new(10, 1.0).unwrap()),
+        Box::new(ShuffledGaussian::new(10, 1.0).unwrap()),
+    ];
+    for population in [99, 101] {
+        for mechanism in &certified {
+            let refused = mechanism.sample(0, population, &rng()).err().unwrap().to_string();
+            assert!(refused.contains("100 units") && mechanism.sample(0, 100, &rng()).is_ok(), "{refused}");
+        }
+        assert!(any.iter().all(|mechanism| mechanism.sample(0, population, &rng()).is_ok()));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
 /// ```
 /// use mechanisms::{TestRng, TrainingMechanism, TruncatedPoissonSampledGaussian};
 /// let mechanism = TruncatedPoissonSampledGaussian::new(0.5, 1000, 100, 1.1)?;
-/// assert_eq!(mechanism.sample(0, 1000, &TestRng::from_seed(1)).batch(0).len(), 100);
+/// assert_eq!(mechanism.sample(0, 1000, &TestRng::from_seed(1))?.batch(0).len(), 100);
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +56,16 @@ impl TrainingMechanism for TruncatedPoissonSampledGaussian {
         self.noise
     }
 
-    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> Box<dyn Pass> {
+    fn sample(
+        &self,
+        pass: u64,
+        population: u64,
+        rng: &dyn PrivacyRng,
+    ) -> Result<Box<dyn Pass>, MechanismError> {
+        super::check_population(self.units, population)?;
         let mut stream = rng.stream(Purpose::Sampling, pass, 0);
         let (probability, largest) = (self.sampling_probability, self.largest_batch);
-        Box::new(OneStep(truncated_poisson_sample(probability, population, largest, &mut stream)))
+        Ok(Box::new(OneStep(truncated_poisson_sample(probability, population, largest, &mut stream))))
     }
 }
 

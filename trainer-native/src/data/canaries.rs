@@ -50,7 +50,7 @@ mod tests {
         let canaries = Canaries { count: 2000, seed: 9 };
         let planted = canaries.planted().into_iter().filter(|planted| *planted).count();
         assert!(planted.abs_diff(1000) < 110, "{planted}");
-        let spec = WindowSpec { eos: 0, length: 8, overlaps: true };
+        let spec = WindowSpec { eos: 0, length: 8, overlaps: true, marks_pieces: false };
         let mut windows = canaries.windows(50, spec);
         assert!(windows.iter().all(|window| window.len() == 9 && window.iter().all(|&token| token < 50)));
         assert_eq!(canaries.planted_windows(50, spec).len(), planted);

@@ -6,6 +6,7 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
 
+use super::overlap;
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
 use crate::{RunError, stop};
@@ -30,15 +31,11 @@ pub(crate) struct Units {
     pub tokens: Option<Private<TokenDataset>>,
 }
 
-/// Share by which the actual number of units may differ from the declared one before the run is refused.
-const TOLERATED_DIFFERENCE: f64 = 0.1;
-
-/// Reads the plan's training text and compares its number of units with the declared number.
+/// Reads the plan's training text.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read, or if the numbers differ by more than 10 % (by any, where sampling
-/// depends on the number of units). This message is the only one that shows a true count. It says that the count is not
-/// private, and nothing has been written or released by then.
+/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on the number of units and the
+/// text has another number than the plan declares.
 pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
     let (texts, tokens, count) = match plan.data().token_file() {
@@ -48,7 +45,10 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunErr
             (Vec::new(), Some(Private::new(data)), count)
         }
         None => {
-            let (texts, count) = read_texts(&training_source(plan, base), unit, "data.source")?;
+            let source = training_source(plan, base);
+            corpus::check_distinct(&source)
+                .map_err(|error| RunError::Refused(format!("data.source: {error}")))?;
+            let (texts, count) = read_texts(&source, unit, "data.source")?;
             (texts, None, count)
         }
     };
@@ -56,22 +56,18 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunErr
     Ok(Units { texts: Private::new(texts), tokens })
 }
 
+/// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the
+/// number public, so it may be shown. Elsewhere the number is private: sampling probabilities follow from the plan alone,
+/// and neither the outcome of a run nor any message depends on the actual number.
 fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     let declared = plan.data().units;
-    let exact = plan.privacy().sampling.needs_exact_units() && !plan.is_public();
-    let tolerated = if exact { 0.0 } else { TOLERATED_DIFFERENCE * declared as f64 };
-    if (count as f64 - declared as f64).abs() <= tolerated {
+    if !plan.privacy().sampling.needs_exact_units() || count == declared {
         return Ok(());
     }
-    let allowed = if exact {
-        "exactly this number, since privacy.sampling depends on it and privacy.relation makes it public; fix: set data.units \
-         to it"
-    } else {
-        "within 10 %; fix: set data.units to a public round figure near it"
-    };
     Err(RunError::Refused(format!(
-        "data.units: {declared} is declared, but the text has {count} units (this count is NOT PRIVATE: it is shown to \
-         you alone, do not publish it); allowed: {allowed}"
+        "data.units: {declared} is declared, but the text has {count} units; allowed: exactly this number, since \
+         privacy.sampling \"{}\" depends on it (privacy.relation makes it public); fix: set data.units to it",
+        plan.privacy().sampling.name()
     )))
 }
 
@@ -113,17 +109,30 @@ fn open_tokens(
 /// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read.
-pub(crate) fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<UnitText>>, RunError> {
-    let Some(evaluation) = plan.evaluation() else { return Ok(None) };
+/// [`RunError::Refused`] if the text cannot be read, or is training text.
+pub(crate) fn read_evaluation(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+) -> Result<Option<Vec<UnitText>>, RunError> {
+    let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
+    // The text behind a token file is not at hand: its records are compared by their tokens.
+    let training = units.tokens.is_none().then(|| training_source(plan, base));
+    overlap::check_files(training.as_ref(), &source)?;
+    let texts = read_texts(&source, PrivacyUnit::Record, "evaluation.source")?.0;
+    overlap::check_records(plan, base, units, &texts)?;
+    Ok(Some(texts))
+}
+
+fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
+    let evaluation = plan.evaluation()?;
     let data = plan::Data {
         format: evaluation.format.unwrap_or(plan.data().format),
         text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
         user_field: None,
         ..plan.data().clone()
     };
-    let source = source(&evaluation.source, &data, base);
-    Ok(Some(read_texts(&source, PrivacyUnit::Record, "evaluation.source")?.0))
+    Some(source(&evaluation.source, &data, base))
 }
 
 /// Reads a public text file like evaluation text.

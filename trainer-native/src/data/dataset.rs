@@ -17,12 +17,20 @@ pub(crate) struct WindowSpec {
     pub length: usize,
     /// Whether a window begins with the last token of the one before it, from which its first own token is predicted.
     pub overlaps: bool,
+    /// Whether each piece of a divided record has its own end-of-text tokens, as if it were a record. Required where pieces
+    /// are the privacy units: a mark that depends on whether another piece follows would change when that one is removed.
+    pub marks_pieces: bool,
 }
 
 impl WindowSpec {
     /// Whether the end-of-text token precedes a stretch of text. A user's second record follows that of the first.
     pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
-        begins_record && begins_unit && self.overlaps
+        (begins_record || self.marks_pieces) && begins_unit && self.overlaps
+    }
+
+    /// Whether the end-of-text token follows a stretch of text.
+    pub(super) fn ends_with_eos(self, ends_record: bool) -> bool {
+        ends_record || self.marks_pieces
     }
 }
 
@@ -86,7 +94,7 @@ impl Dataset {
                 dataset.tokens.push(spec.eos);
             }
             dataset.tokens.extend(tokenizer.encode(&text.piece.text));
-            if text.ends_record {
+            if spec.ends_with_eos(text.ends_record) {
                 dataset.tokens.push(spec.eos);
             }
         }

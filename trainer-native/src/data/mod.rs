@@ -7,8 +7,8 @@
 //! | [`UnitWindow`] | one window of a sampled unit |
 //! | [`Example`] | what the objective makes of one window |
 //!
-//! A unit's text is its tokens in order, with the end-of-text token after each whole record. A window belongs to one
-//! unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
+//! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
+//! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
 //! the unit's window before it, or with the end-of-text token. For the other objectives windows are disjoint.
 //!
 //! A sampled unit contributes exactly one of its windows to a step. Its gradient is clipped once, so the step's
@@ -22,6 +22,7 @@ mod corpus;
 mod dataset;
 mod digest;
 mod example;
+mod overlap;
 mod sampler;
 mod token_file;
 

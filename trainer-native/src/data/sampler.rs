@@ -16,7 +16,7 @@ impl Sampler {
     /// The units, among `population` of them, that take part in logical step `step`.
     ///
     /// # Errors
-    /// [`RunError::Failed`] if the plan has no such step.
+    /// [`RunError::Failed`] if the plan has no such step, or an event that holds for another population.
     pub fn draw(
         &mut self,
         plan: &CertifiedPlan,
@@ -29,7 +29,10 @@ impl Sampler {
         };
         let pass = match self.pass.take() {
             Some((number, pass)) if number == place.pass => pass,
-            _ => phase.mechanism.sample(place.pass, population, rng),
+            _ => phase
+                .mechanism
+                .sample(place.pass, population, rng)
+                .map_err(|error| RunError::Failed(error.to_string()))?,
         };
         let (_, pass) = self.pass.insert((place.pass, pass));
         Ok(Private::new(pass.batch(place.batch)))

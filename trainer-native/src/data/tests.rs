@@ -20,7 +20,7 @@ fn tokenizer() -> (Tokenizer, u32) {
 }
 
 fn causal(eos: u32, context: usize) -> WindowSpec {
-    WindowSpec { eos, length: context, overlaps: true }
+    WindowSpec { eos, length: context, overlaps: true, marks_pieces: false }
 }
 
 fn parts(texts: &[(u64, &str)]) -> Vec<UnitText> {
@@ -169,12 +169,48 @@ proptest! {
     }
 }
 
+/// Splits a record as the unit of `n` words does.
+fn pieces_of(text: &str, n: u32) -> Vec<UnitText> {
+    let record = dp_tokenizer::corpus::Record { text: text.to_owned(), user: None };
+    let pieces =
+        dp_tokenizer::unit::UnitAssigner::new(PrivacyUnit::Words(n)).unwrap().assign(record).unwrap();
+    let last = pieces.len() - 1;
+    let marked = |(at, piece)| UnitText { piece, begins_record: at == 0, ends_record: at == last };
+    pieces.into_iter().enumerate().map(marked).collect()
+}
+
+proptest! {
+    /// TRUST 2: where a unit is a piece of words, dropping one leaves the tokens of every other piece as they were, the
+    /// last piece of the record included.
+    #[test]
+    fn dropping_a_piece_of_a_record_changes_no_other_piece(
+        words in prop::collection::vec("[a-z]{1,5}", 4..24), n in 1_u32..4, drop: prop::sample::Index, overlaps: bool,
+    ) {
+        let (tokenizer, eos) = tokenizer();
+        let spec = WindowSpec { eos, length: 5, overlaps, marks_pieces: true };
+        let pieces = pieces_of(&words.join(" "), n);
+        let dropped = drop.index(pieces.len());
+        let kept = pieces.iter().enumerate().filter(|(at, _)| *at != dropped);
+        let kept: String = kept.map(|(_, text)| text.piece.text.as_str()).collect();
+        let neighbor = if kept.is_empty() { Vec::new() } else { pieces_of(&kept, n) };
+        let windows = |pieces: &[UnitText]| {
+            let data = Dataset::encode(pieces, &tokenizer, spec);
+            (0..data.units())
+                .map(|unit| (0..data.windows_of(unit)).map(|at| data.window(unit, at).unwrap()).collect())
+                .collect::<Vec<Vec<Vec<u32>>>>()
+        };
+        let mut all = windows(&pieces);
+        all.remove(dropped);
+        prop_assert_eq!(windows(&neighbor), all);
+    }
+}
+
 /// PITFALLS 17: without a token carried over, windows share nothing at all.
 #[test]
 fn windows_that_carry_nothing_over_are_disjoint_and_cover_the_unit() {
     let (tokenizer, eos) = tokenizer();
     for length in [1, 3, 8, 100] {
-        let cut = WindowSpec { eos, length, overlaps: false };
+        let cut = WindowSpec { eos, length, overlaps: false, marks_pieces: false };
         let dataset = Dataset::encode(&parts(&[(0, "abcdefgh abc"), (1, "x")]), &tokenizer, cut);
         for (unit, text) in ["abcdefgh abc", "x"].into_iter().enumerate() {
             let windows: Vec<Vec<u32>> =
@@ -192,6 +228,7 @@ proptest! {
         records in prop::collection::vec((0_u64..5, "[a-z ]{0,12}", any::<bool>(), any::<bool>()), 1..12),
         length in 1_usize..7,
         overlaps: bool,
+        marks_pieces: bool,
     ) {
         let (tokenizer, eos) = tokenizer();
         // Units are numbered in order of appearance.
@@ -215,7 +252,7 @@ proptest! {
             writer.push(place, &tokens).unwrap();
         }
         writer.finish().unwrap();
-        let cut = WindowSpec { eos, length, overlaps };
+        let cut = WindowSpec { eos, length, overlaps, marks_pieces };
         let units = Units {
             texts: Private::new(Vec::new()),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),

@@ -36,7 +36,8 @@ impl TokenFile {
                     spec.starts_with_eos(part.begins_record, starts.last() == Some(&length));
                 stretches.push(Stretch { begin: length, tokens: part.tokens.clone(), starts_with_eos });
                 let own = (part.tokens.end - part.tokens.start) as usize;
-                length += usize::from(starts_with_eos) + own + usize::from(part.ends_record);
+                length +=
+                    usize::from(starts_with_eos) + own + usize::from(spec.ends_with_eos(part.ends_record));
             }
         }
         (Self { data, eos: spec.eos, stretches, length }, starts)

@@ -33,6 +33,8 @@ pub(crate) struct Objective {
     eos: u32,
     /// Longest input of the network.
     context: usize,
+    /// Whether the privacy units are pieces of records.
+    unit_is_piece: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -74,18 +76,19 @@ impl Objective {
                 })
             }
         };
-        Ok(Self { kind, eos: end_of_text(tokenizer)?, context })
+        let unit_is_piece = matches!(plan.privacy().unit, plan::PrivacyUnit::Words(_));
+        Ok(Self { kind, eos: end_of_text(tokenizer)?, context, unit_is_piece })
     }
 
     /// How a unit's tokens are cut into windows.
     pub fn window_spec(&self) -> WindowSpec {
-        let Self { eos, context, .. } = *self;
+        let Self { eos, context, unit_is_piece, .. } = *self;
         let length = match &self.kind {
             Kind::CausalLm | Kind::PrefixLm { .. } => context,
             Kind::SpanCorruption(_) => corruption_lengths(context).window,
             Kind::MaskedLm(masked) => context - masked.special_tokens(),
         };
-        WindowSpec { eos, length, overlaps: matches!(self.kind, Kind::CausalLm) }
+        WindowSpec { eos, length, overlaps: matches!(self.kind, Kind::CausalLm), marks_pieces: unit_is_piece }
     }
 
     /// The example of a window. Random choices come from `stream` alone.

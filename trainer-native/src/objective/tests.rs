@@ -17,7 +17,7 @@ fn masked(next_sentence: bool) -> MaskedLm {
 }
 
 fn objective(kind: Kind, context: usize) -> Objective {
-    Objective { kind, eos: EOS, context }
+    Objective { kind, eos: EOS, context, unit_is_piece: false }
 }
 
 /// Oracle: T5's 512 and 114; and the published 28 sentinels of such a window.

@@ -31,7 +31,7 @@ impl Inputs {
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base)?;
-        let evaluation = data::read_evaluation(plan, &job.base)?;
+        let evaluation = data::read_evaluation(plan, &job.base, &units)?;
         job.check_interrupt()?;
         vocabulary::check(&job.plan, &job.base)?;
         check_network(plan)?;

@@ -7,7 +7,7 @@ mod statements;
 mod wording;
 
 pub(crate) use statements::mark;
-pub(crate) use wording::{CURRENT, FIRST, Wording};
+pub(crate) use wording::{CURRENT, FIRST, SECOND, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, PrivacyUnit};
@@ -44,6 +44,9 @@ pub(crate) struct Certificate {
     pub assumptions: Vec<String>,
     /// What the guarantee does not cover.
     pub not_protected: Vec<String>,
+    /// The sentences in use.
+    #[serde(skip)]
+    wording: &'static Wording,
 }
 
 /// The guarantee in figures and words.
@@ -143,7 +146,11 @@ impl Certificate {
     ///
     /// # Errors
     /// [`RunError::Verification`] if the ledger is not this plan's, or the run is not finished.
-    pub fn derive(plan: &CertifiedPlan, ledger: &LedgerState, wording: &Wording) -> Result<Self, RunError> {
+    pub fn derive(
+        plan: &CertifiedPlan,
+        ledger: &LedgerState,
+        wording: &'static Wording,
+    ) -> Result<Self, RunError> {
         check_same_plan(plan, ledger)?;
         let Some((steps_done, files)) = ledger.completed() else {
             return Err(RunError::Verification(
@@ -182,6 +189,7 @@ impl Certificate {
             },
             assumptions: statements::assumptions(wording, plan, ledger),
             not_protected: statements::not_protected(wording, plan, ledger),
+            wording,
         })
     }
 
@@ -199,7 +207,7 @@ impl Certificate {
     /// The unit in words.
     #[must_use]
     pub fn unit_in_words(&self) -> String {
-        statements::unit(self.guarantee.unit)
+        statements::unit(self.wording, self.guarantee.unit)
     }
 
     /// The neighbouring relation in words.

@@ -51,7 +51,7 @@ pub(super) fn guarantee(
     let sentence = wording
         .guarantee
         .replace("{neighbors}", neighbors)
-        .replace("{unit}", &unit(plan.plan().privacy().unit))
+        .replace("{unit}", &unit(wording, plan.plan().privacy().unit))
         .replace("{epsilon}", &epsilon.upper.to_string())
         .replace("{delta}", &plan.delta().get().to_string());
     if private {
@@ -62,11 +62,11 @@ pub(super) fn guarantee(
 }
 
 /// The unit in words.
-pub(super) fn unit(unit: PrivacyUnit) -> String {
+pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
     match unit {
         PrivacyUnit::Record => "one record".to_owned(),
         PrivacyUnit::User => "one user with all their records".to_owned(),
-        PrivacyUnit::Words(words) => format!("one run of {words} words"),
+        PrivacyUnit::Words(words) => wording.unit_of_words.replace("{words}", &words.to_string()),
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
     }
     if plan.plan().evaluation().is_some() {
-        list.push("The evaluation text is public, as the plan declares.".to_owned());
+        list.push(wording.evaluation.to_owned());
     }
     if matches!(plan.plan().tokenizer(), plan::Tokenizer::Public(_)) {
         list.push("The tokenizer was made without the private text, as the plan declares.".to_owned());
@@ -90,6 +90,8 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
 }
 
 fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
+    let exact = plan.plan().privacy().sampling.needs_exact_units();
+    let units = if exact { wording.exact_units } else { wording.declared_units };
     vec![
         "NOT MET: Gradient noise is a floating-point Gaussian (Box-Muller in f64 on 52 random bits, added and rounded to \
          f32), not an exact one: the gap to the ideal mechanism is not part of ε (Mironov 2012, doi:10.1145/2382196.2382264)."
@@ -97,7 +99,7 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String>
         "NOT MET: Norms and clipped sums are computed in f32: a clipped gradient can exceed the clip norm by a relative \
          rounding error of the order of 1e-6, which is not part of ε."
             .to_owned(),
-        wording.units.replace("{units}", &plan.plan().data().units.to_string()),
+        units.replace("{units}", &plan.plan().data().units.to_string()),
         wording.hyperparameters.to_owned(),
         wording.randomness.to_owned(),
     ]

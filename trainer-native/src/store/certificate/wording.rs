@@ -1,6 +1,7 @@
 //! The sentences of a certificate.
 
 /// Sentences with places for figures in braces.
+#[derive(Debug, PartialEq)]
 pub(crate) struct Wording {
     pub guarantee: &'static str,
     /// Neighbouring texts, by relation.
@@ -10,7 +11,12 @@ pub(crate) struct Wording {
     pub guarantee_of_public_text: &'static str,
     pub public_text: &'static str,
     pub public_checkpoint: &'static str,
-    pub units: &'static str,
+    /// The number of units, where sampling does not depend on it and where it does.
+    pub declared_units: &'static str,
+    pub exact_units: &'static str,
+    pub evaluation: &'static str,
+    /// A privacy unit of words.
+    pub unit_of_words: &'static str,
     pub hyperparameters: &'static str,
     pub randomness: &'static str,
     /// Limits of the privacy unit.
@@ -36,15 +42,22 @@ pub(crate) const CURRENT: Wording = Wording {
     public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made \
                         without the private text, as the plan declares. ε does not cover the text that the checkpoint was \
                         made from.",
-    units: "The number of units, {units}, is declared public and determines the sampling. It must say no more about the \
-            private text than anyone may know.",
+    declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
+                     holds whatever the actual number of units is. That number is private: the run did not check or record it.",
+    exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
+    evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text: they share no \
+                 file, no record of eight or more words, and at most half of the evaluation records. The guarantee compares \
+                 training texts for which this holds.",
+    unit_of_words: "one piece of at most {words} words (each record is cut into pieces on a fixed grid, and the text around the \
+                    piece does not move)",
     hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
                       at this private text. Trials on it are not charged.",
     randomness: "To an attacker, the operating system's random generator and ChaCha20 are as good as true randomness.",
     records: "People with several records: each record is protected, but a person's records together have a weaker guarantee.",
     users: "What users write about one another: only a user's own records are protected.",
-    words: "People with several runs of words, and records longer than one run: each run is protected, but several runs \
-            together have a weaker guarantee.",
+    words: "People with several pieces, and records longer than one piece: each piece is protected, but several pieces \
+            together have a weaker guarantee. Inserting or removing a word moves the rest of its record across pieces, so it \
+            counts as changing all of them.",
     population: "Facts about the population: the model is meant to learn them, and they may say something about people whose \
                  text was not used.",
     side_channels: "Side channels such as running time, memory use and power, and anyone who can read this machine's memory or \
@@ -52,7 +65,17 @@ pub(crate) const CURRENT: Wording = Wording {
     other_releases: "Other releases made from the same text: their ε adds to this one.",
 };
 
-/// The sentences of certificates up to November 2026, so that their run folders still verify.
+/// The sentences of certificates up to 22 November 2026, so that their run folders still verify.
+pub(crate) const SECOND: Wording = Wording {
+    declared_units: "The number of units, {units}, is declared public and determines the sampling. It must say no more about \
+                     the private text than anyone may know.",
+    exact_units: "The number of units, {units}, is declared public and determines the sampling. It must say no more about the \
+                  private text than anyone may know.",
+    evaluation: "The evaluation text is public, as the plan declares.",
+    ..CURRENT
+};
+
+/// The sentences of certificates up to November 2026.
 pub(crate) const FIRST: Wording = Wording {
     guarantee: "For any two training texts {neighbors}, the probability of any property of everything this run released \
                 (vocabulary, every intermediate and the final weights) differs by at most a factor e^ε with ε = {epsilon}, \
@@ -63,18 +86,18 @@ pub(crate) const FIRST: Wording = Wording {
     public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made \
                         without the private text, as the plan declares; ε says nothing about the text that checkpoint was \
                         made from.",
-    units: "The number of units, {units}, is declared public and fixes the sampling probability; it was not to be taken from \
-            the private text more finely than anyone may know.",
+    declared_units: "The number of units, {units}, is declared public and fixes the sampling probability; it was not to be \
+                     taken from the private text more finely than anyone may know.",
+    exact_units: "The number of units, {units}, is declared public and fixes the sampling probability; it was not to be taken \
+                  from the private text more finely than anyone may know.",
     hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
                       at this private text; trials on it are charged nowhere.",
     randomness: "The operating system's random generator and ChaCha20 are as good as true randomness to an attacker.",
     records: "A person with several records: each record is protected by itself, all together by less.",
     users: "What users write about each other: each user's own records are protected.",
-    words: "A person with several runs of words, and a record longer than one run: each run is protected by itself, all \
-            together by less.",
     population: "What is true of the population: the model is meant to learn it, and it may say something about people whose \
                  text was not used.",
     side_channels: "Running time, memory, power and other physical traces of the computation, and whoever can read this \
                     machine's memory or the training text on its disk.",
-    ..CURRENT
+    ..SECOND
 };
