@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::audit::{self, Settings};
-use crate::infer::{Sampling, evaluate, generate};
+use crate::infer::{Sampling, evaluate, generate, predict};
 use crate::run::{self, Request};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
@@ -135,6 +135,17 @@ enum Command {
         /// Seed that makes the text repeatable
         #[arg(long)]
         seed: Option<u64>,
+        /// The device
+        #[arg(long, default_value = "cpu")]
+        device: DeviceName,
+    },
+    /// Predict the labels of each record of a file with the model of a finished run, one JSON object a line
+    Predict {
+        /// The run folder
+        run: PathBuf,
+        /// The records, with the field names of the run's plan: .jsonl, .csv, .tsv or .iob
+        #[arg(long, value_name = "FILE")]
+        input: PathBuf,
         /// The device
         #[arg(long, default_value = "cpu")]
         device: DeviceName,
@@ -273,6 +284,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
             print(&generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
         }
+        Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
             let figures = evaluate(&run, device.into(), &text)?;
             print_result(&figures, &figures.to_string(), json)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::files::{MOST_BLANK_LINES, OpenFile, check_files, interrupted, open_file, parse_line};
+use super::files::{MOST_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
 /// Bytes of a block, unless one line is longer.
@@ -178,7 +178,7 @@ fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, Corpu
             file.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes).map_err(|error| {
                 // The last complete line, as when lines are read one by one.
                 let whole = memchr_iter(b'\n', &bytes).count() as u64;
-                interrupted(&file.path, file.line - 1 + whole, &error)
+                CorpusError::of_reading(&file.path, file.line - 1 + whole, &error)
             })?;
         let last_end = memrchr(b'\n', &bytes[before..]).map(|at| before + at + 1);
         let first_line = match last_end {

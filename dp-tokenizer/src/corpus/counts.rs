@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::files::{check_files, interrupted, open_file, parse_line};
+use super::files::{check_files, open_file, parse_line};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::{CorpusError, Files, Format, Source};
 use crate::count::items;
@@ -47,7 +47,7 @@ fn read_file(
     let mut buffer = Vec::new();
     loop {
         let read = read_line(&mut file.reader, &mut buffer, MAX_LINE_BYTES)
-            .map_err(|error| interrupted(path, file.line, &error))?;
+            .map_err(|error| CorpusError::of_reading(path, file.line, &error))?;
         file.line += 1;
         match read {
             Line::End => return Ok(()),

@@ -1,12 +1,15 @@
 //! Why a corpus is refused. No message quotes the corpus.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::ReadProgress;
+use super::rows::RowFault;
 
 /// The formats that are read.
 const READ: &str = if cfg!(feature = "parquet") {
-    ".txt, .jsonl, .ndjson and other text, plain or as .gz or .zst, and .parquet"
+    ".txt, .jsonl, .ndjson, .csv, .tsv, .iob and other text, plain or as .gz or .zst, and .parquet"
 } else {
-    ".txt, .jsonl, .ndjson and other text, plain or as .gz or .zst"
+    ".txt, .jsonl, .ndjson, .csv, .tsv, .iob and other text, plain or as .gz or .zst"
 };
 
 /// Why a corpus cannot be read. Messages name file and line, never a line's content.
@@ -91,7 +94,7 @@ pub enum CorpusError {
         /// Its line.
         line: u64,
     },
-    /// A line of a JSON Lines file that is not as announced.
+    /// A line of a JSON Lines file or a table that is not as announced.
     #[error("{}, line {line}: {reason}", path.display())]
     BadJson {
         /// The file.
@@ -127,4 +130,18 @@ pub enum CorpusError {
         /// What was opened.
         source_name: String,
     },
+}
+
+impl CorpusError {
+    /// Reading stopped after so many lines.
+    pub(super) fn of_reading(path: &Path, line: u64, error: &std::io::Error) -> Self {
+        if ReadProgress::has_stopped(error) {
+            return Self::Stopped;
+        }
+        let path = path.to_owned();
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<RowFault>()) {
+            Some(fault) => Self::BadJson { path, line: fault.line, reason: fault.reason.clone() },
+            None => Self::Interrupted { path, line, reason: error.to_string() },
+        }
+    }
 }

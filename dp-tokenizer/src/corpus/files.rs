@@ -5,8 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::iob::Sentences;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
-use super::{BadUtf8, CorpusError, Files, Format, ReadProgress, Record, json_line, recognize};
+use super::rows::JsonLines;
+use super::separated::{Separated, Separator};
+use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -55,7 +58,7 @@ impl FileRecords {
                 return Err(CorpusError::Stopped);
             }
             let read = read_line(&mut file.reader, &mut self.buffer, MAX_LINE_BYTES)
-                .map_err(|error| interrupted(&file.path, file.line, &error))?;
+                .map_err(|error| CorpusError::of_reading(&file.path, file.line, &error))?;
             file.line += 1;
             match read {
                 Line::End => self.current = None,
@@ -136,9 +139,9 @@ pub(super) fn parse_line(
         return Ok((None, replaced));
     }
     if format == Format::Text {
-        return Ok((Some(Record { text: text.into_owned(), user: None }), replaced));
+        return Ok((Some(Record::of_text(text)), replaced));
     }
-    match json_line::parse(&text, &files.text_field, files.user_field.as_deref()) {
+    match json_line::parse(&text, files.json_fields()) {
         Ok(record) => Ok((Some(record), replaced)),
         Err(reason) => Err(LineFault::BadJson(reason)),
     }
@@ -183,8 +186,8 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
             _ => Compression::None,
         };
         let reader = decompress(input, compression).map_err(unreadable)?;
-        let format = if files.format == Format::JsonLines { Format::JsonLines } else { Format::Text };
-        return Ok(opened(path, format, reader));
+        let format = if files.format == Format::Auto { Format::Text } else { files.format };
+        return opened(path, format, reader, files);
     }
     let lower = path.to_string_lossy().to_lowercase();
     let (stem, compression) = match (lower.strip_suffix(".gz"), lower.strip_suffix(".zst")) {
@@ -200,27 +203,41 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     #[cfg(feature = "parquet")]
     if files.format == Format::Auto && extension == "parquet" {
         let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
-        return Ok(opened(path, Format::JsonLines, Box::new(lines)));
+        return opened(path, Format::JsonLines, Box::new(lines), files);
     }
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(file));
-    let mut file = opened(path, format, decompress(input, compression).map_err(unreadable)?);
-    let first = file.reader.fill_buf().map_err(|error| interrupted(path, 0, &error))?;
+    let mut input = BufReader::new(decompress(input, compression).map_err(unreadable)?);
+    let first = input.fill_buf().map_err(|error| CorpusError::of_reading(path, 0, &error))?;
     recognize::check_contents(path, first)?;
-    Ok(file)
+    opened(path, format, Box::new(input), files)
 }
 
-/// Reading failed after a line.
-pub(super) fn interrupted(path: &Path, line: u64, error: &std::io::Error) -> CorpusError {
-    if ReadProgress::has_stopped(error) {
-        return CorpusError::Stopped;
-    }
-    CorpusError::Interrupted { path: path.to_owned(), line, reason: error.to_string() }
-}
-
-fn opened(path: &Path, format: Format, reader: Box<dyn Read + Send>) -> OpenFile {
+/// The bytes of text or of JSON lines. Other formats become JSON lines.
+fn opened(
+    path: &Path,
+    format: Format,
+    reader: Box<dyn Read + Send>,
+    files: &Files,
+) -> Result<OpenFile, CorpusError> {
+    let table = |reader, separator| {
+        let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        let table = Separated::open(reader, separator, files);
+        let table = table.map_err(|error| CorpusError::of_reading(path, 0, &error))?;
+        Ok(Box::new(JsonLines::new(table)) as Box<dyn Read + Send>)
+    };
+    let (format, reader) = match format {
+        Format::Csv => (Format::JsonLines, table(reader, Separator::Comma)?),
+        Format::Tsv => (Format::JsonLines, table(reader, Separator::Tab)?),
+        Format::Iob => {
+            let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+            let sentences: Box<dyn Read + Send> = Box::new(JsonLines::new(Sentences::open(reader, files)));
+            (Format::JsonLines, sentences)
+        }
+        Format::Auto | Format::Text | Format::JsonLines => (format, reader),
+    };
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-    OpenFile { path: path.to_owned(), format, reader, line: 0 }
+    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0 })
 }
 
 /// The bytes of the file on disk.

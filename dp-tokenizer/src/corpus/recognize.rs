@@ -39,11 +39,11 @@ pub(super) fn format_of(path: &Path, extension: &str, wanted: Format) -> Result<
         (Format::Text, "jsonl" | "ndjson") => {
             refused("leave the format to the name, or declare it to be jsonl")
         }
-        (Format::Auto, "csv" | "tsv") => refused(
-            "convert it to .jsonl with a field for the text, or declare it to be text if each line is a record",
-        ),
         (Format::Auto, other) if NOT_TEXT.contains(&other) => refused("convert it first"),
         (Format::Auto, "jsonl" | "ndjson") => Ok(Format::JsonLines),
+        (Format::Auto, "csv") => Ok(Format::Csv),
+        (Format::Auto, "tsv") => Ok(Format::Tsv),
+        (Format::Auto, "iob" | "conll") => Ok(Format::Iob),
         (Format::Auto, _) => Ok(Format::Text),
         (chosen, _) => Ok(chosen),
     }

@@ -62,13 +62,23 @@ pub(super) fn check_objective(file: &PlanFile) -> Checked {
     if !able.contains(&objective) {
         let fitting = match objective {
             Objective::CausalLm => "\"gpt2\"",
-            Objective::SpanCorruption | Objective::PrefixLm => "\"t5\" or \"t5_v1_1\"",
+            Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => {
+                "\"t5\" or \"t5_v1_1\""
+            }
             Objective::MaskedLm | Objective::MaskedLmNextSentence => "\"bert\"",
+            Objective::SequenceClassification
+            | Objective::MultiLabelClassification
+            | Objective::TokenClassification => "\"bert\" or \"gpt2\"",
         };
         let fix = format!("choose one of these, or set model.family to {fitting}");
         let able: Vec<String> = able.iter().map(written).collect();
         let allowed = format!("{} with this model.family", able.join(" or "));
         return refuse("training.objective", format!("{given} with model.family {family}"), &allowed, &fix);
+    }
+    if objective == Objective::SpanCorruption && file.model.decoder_context.is_some() {
+        let fix = "remove it, or choose \"prefix_lm\" or \"text_to_text\"";
+        let allowed = "nothing: with span_corruption it follows from model.context";
+        return refuse("model.decoder_context", "given".into(), allowed, fix);
     }
     /// The shortest window with something to read and something to predict beside the special tokens.
     const SHORTEST: u32 = 8;

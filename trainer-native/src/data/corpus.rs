@@ -6,7 +6,7 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
 
-use super::overlap;
+use super::{LabelledFields, LabelledRecord, overlap};
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
 use crate::{RunError, stop};
@@ -29,6 +29,8 @@ pub(crate) struct Units {
     pub texts: Private<Vec<UnitText>>,
     /// The token file, where the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
+    /// Records with labels or targets, where the objective reads these.
+    pub labelled: Option<Private<Vec<LabelledRecord>>>,
 }
 
 /// Reads the plan's training text.
@@ -38,6 +40,13 @@ pub(crate) struct Units {
 /// text has another number than the plan declares.
 pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
+    if plan.training().objective.reads_fields() {
+        let source = training_source(plan, base);
+        let (records, count) = LabelledFields::of(plan).read(source, unit, "data.source")?;
+        check_count(plan, count)?;
+        let labelled = Some(Private::new(records));
+        return Ok(Units { texts: Private::new(Vec::new()), tokens: None, labelled });
+    }
     let (texts, tokens, count) = match plan.data().token_file() {
         Some(path) => {
             let data = open_tokens(plan, unit, path, base)?;
@@ -53,7 +62,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunErr
         }
     };
     check_count(plan, count)?;
-    Ok(Units { texts: Private::new(texts), tokens })
+    Ok(Units { texts: Private::new(texts), tokens, labelled: None })
 }
 
 /// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the
@@ -71,9 +80,20 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
-/// The plan's training text.
+/// The plan's training text. The text of a record holds all that the model reads or writes, as the vocabulary needs it.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
-    source(&plan.data().source, plan.data(), base)
+    let (data, objective) = (plan.data(), plan.training().objective);
+    let mut source = source(&data.source, data, base);
+    if let Source::Files(files) = &mut source {
+        files.appended.extend(data.second_text_field.clone());
+        if objective == plan::Objective::TextToText {
+            files.appended.push(data.target_field().to_owned());
+        }
+        if objective == plan::Objective::TokenClassification {
+            files.further.push(data.text_field.clone());
+        }
+    }
+    source
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.
@@ -106,6 +126,15 @@ fn open_tokens(
     )))
 }
 
+/// Public text to evaluate a model on.
+#[derive(Debug)]
+pub(crate) enum PublicText {
+    /// Text to predict.
+    Texts(Vec<UnitText>),
+    /// Records with labels or targets.
+    Labelled(Vec<LabelledRecord>),
+}
+
 /// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit.
 ///
 /// # Errors
@@ -114,14 +143,14 @@ pub(crate) fn read_evaluation(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
-) -> Result<Option<Vec<UnitText>>, RunError> {
+) -> Result<Option<PublicText>, RunError> {
     let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
     // The text behind a token file is not at hand: its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &source)?;
-    let texts = read_texts(&source, PrivacyUnit::Record, "evaluation.source")?.0;
-    overlap::check_records(plan, base, units, &texts)?;
-    Ok(Some(texts))
+    let text = read_public(plan, source, "evaluation.source")?;
+    overlap::check_records(plan, base, units, &text)?;
+    Ok(Some(text))
 }
 
 fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
@@ -135,12 +164,28 @@ fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
     Some(source(&evaluation.source, &data, base))
 }
 
-/// Reads a public text file like evaluation text.
+/// Reads a public file like evaluation text. If the plan's objective reads fields, they have the names of the plan.
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
-pub(crate) fn read_public_file(path: &Path) -> Result<Vec<UnitText>, RunError> {
-    Ok(read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
+pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicText, RunError> {
+    let files = Source::files([path.to_owned()]);
+    let source = if plan.training().objective.reads_fields() { public_file(plan, path) } else { files };
+    read_public(plan, source, "--text")
+}
+
+/// A file with the fields of the plan's training text. Its format follows from its name.
+pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
+    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    source(&plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
+}
+
+fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {
+    if plan.training().objective.reads_fields() {
+        let fields = LabelledFields { public: true, ..LabelledFields::of(plan) };
+        return Ok(PublicText::Labelled(fields.read(source, PrivacyUnit::Record, field)?.0));
+    }
+    Ok(PublicText::Texts(read_texts(&source, PrivacyUnit::Record, field)?.0))
 }
 
 fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
@@ -152,16 +197,20 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
         plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
     };
     Source::Files(corpus::Files {
-        paths,
         format: match data.format {
             plan::Format::Auto => corpus::Format::Auto,
             plan::Format::Text => corpus::Format::Text,
             plan::Format::Jsonl => corpus::Format::JsonLines,
+            plan::Format::Csv => corpus::Format::Csv,
+            plan::Format::Tsv => corpus::Format::Tsv,
+            plan::Format::Iob => corpus::Format::Iob,
         },
         text_field: data.text_field.clone(),
         user_field: data.user_field.clone(),
+        columns: data.columns.clone(),
         bad_utf8: corpus::BadUtf8::Refuse,
         progress: corpus::ReadProgress::stopped_by(stop::flag()),
+        ..corpus::Files::of(paths)
     })
 }
 

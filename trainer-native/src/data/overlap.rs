@@ -11,7 +11,7 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
-use super::{UnitText, Units};
+use super::{LabelledRecord, PublicText, UnitText, Units};
 use crate::{RunError, durable};
 
 /// Words from which on a record that both texts have is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
@@ -40,15 +40,21 @@ pub(super) fn check_records(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
-    evaluation: &[UnitText],
+    evaluation: &PublicText,
 ) -> Result<(), RunError> {
     if plan.is_public() {
         return Ok(());
     }
-    let records: HashSet<String> = evaluation.iter().map(|text| words(&text.piece.text)).collect();
-    let shared = match &units.tokens {
-        None => shared_records(units.texts.for_mechanism(), &records),
-        Some(tokens) => {
+    let records: HashSet<String> = match evaluation {
+        PublicText::Texts(texts) => texts.iter().map(|text| words(&text.piece.text)).collect(),
+        PublicText::Labelled(records) => records.iter().map(words_of).collect(),
+    };
+    let shared = match (&units.tokens, &units.labelled, evaluation) {
+        (_, Some(training), _) => {
+            training.for_mechanism().iter().map(words_of).filter(|record| records.contains(record)).collect()
+        }
+        (None, ..) | (_, _, PublicText::Labelled(_)) => shared_records(units.texts.for_mechanism(), &records),
+        (Some(tokens), None, PublicText::Texts(evaluation)) => {
             let plan::Tokenizer::Public(public) = plan.tokenizer() else { return Ok(()) };
             let tokenizer = read_tokenizer(&base.join(&public.path))?;
             shared_token_records(tokens.for_mechanism(), evaluation, &tokenizer)?
@@ -68,6 +74,11 @@ pub(super) fn check_records(
 fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
     let text = String::from_utf8_lossy(&durable::read(path)?).into_owned();
     Tokenizer::from_json(&text).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+}
+
+/// The words of a record's texts, whatever its label.
+fn words_of(record: &LabelledRecord) -> String {
+    words(&format!("{} {}", record.text, record.second.as_deref().unwrap_or_default()))
 }
 
 /// White space does not make another record.
@@ -101,7 +112,7 @@ fn shared_token_records(
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("data.source: {error}"));
     let mut encoded = std::collections::HashMap::new();
     for text in evaluation {
-        let record = Record { text: text.piece.text.clone(), user: None };
+        let record = Record::of_text(text.piece.text.clone());
         // A user's record is not divided, so it is encoded as a record.
         let unit = match training.unit() {
             PrivacyUnit::User => PrivacyUnit::Record,

@@ -171,7 +171,7 @@ proptest! {
 
 /// Splits a record as the unit of `n` words does.
 fn pieces_of(text: &str, n: u32) -> Vec<UnitText> {
-    let record = dp_tokenizer::corpus::Record { text: text.to_owned(), user: None };
+    let record = dp_tokenizer::corpus::Record::of_text(text);
     let pieces =
         dp_tokenizer::unit::UnitAssigner::new(PrivacyUnit::Words(n)).unwrap().assign(record).unwrap();
     let last = pieces.len() - 1;
@@ -256,6 +256,7 @@ proptest! {
         let units = Units {
             texts: Private::new(Vec::new()),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),
+            labelled: None,
         };
         let mut of_text = Dataset::encode(&numbered, &tokenizer, cut);
         let mut of_file = Dataset::new(units, &tokenizer, cut).unwrap();
