@@ -134,6 +134,15 @@ pub(crate) fn read_public_file(path: &Path) -> Result<Vec<UnitText>, RunError> {
     Ok(read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
 }
 
+/// The records of a text file, which `option` of the command line names.
+///
+/// # Errors
+/// [`RunError::Refused`] if it cannot be read.
+pub(crate) fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> {
+    let (texts, _) = read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, option)?;
+    Ok(texts.into_iter().map(|text| text.piece.text).collect())
+}
+
 fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {

@@ -25,7 +25,9 @@ mod sampler;
 mod token_file;
 
 pub(crate) use canaries::Canaries;
-pub(crate) use corpus::{UnitText, Units, read_evaluation, read_public_file, read_units, training_source};
+pub(crate) use corpus::{
+    UnitText, Units, read_evaluation, read_public_file, read_records, read_units, training_source,
+};
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};
 pub(crate) use sampler::Sampler;
