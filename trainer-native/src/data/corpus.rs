@@ -188,6 +188,15 @@ fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicT
     Ok(PublicText::Texts(read_texts(&source, PrivacyUnit::Record, field)?.0))
 }
 
+/// The records of a text file, which `option` of the command line names.
+///
+/// # Errors
+/// [`RunError::Refused`] if it cannot be read.
+pub(crate) fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> {
+    let (texts, _) = read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, option)?;
+    Ok(texts.into_iter().map(|text| text.piece.text).collect())
+}
+
 fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {

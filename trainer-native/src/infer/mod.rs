@@ -16,7 +16,9 @@ use plan::{Device, Trainable};
 
 pub use evaluate::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};
 pub(crate) use evaluate::{HeldOut, evaluate};
-pub(crate) use generate::{Sampling, generate};
+pub(crate) use generate::{
+    Beams, EarlyStopping, Generated, Options, Prompt, PromptFile, Sampling, Strategy, Written, generate,
+};
 pub use labels::{EntityEvaluation, LabelEvaluation, LabelScore};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};

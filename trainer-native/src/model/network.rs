@@ -203,20 +203,25 @@ impl Network {
         self.logits_in(Pass::measuring(weights), &batch)
     }
 
-    /// Logits of the token that follows. `batch` has one row, of the tokens that `cache` has not seen: at first the whole
-    /// text, later mostly one token. An encoder–decoder reads its input in the first pass only; the cache counts the
-    /// decoder's tokens. The cache must not grow beyond the context; start a new one instead.
+    /// Logits of the token that follows each row. `batch` has the tokens that `cache` has not seen: at first whole texts of
+    /// one length without padding, later one token of each row. An encoder–decoder reads its input in the first pass only;
+    /// the cache counts the decoder's tokens. No row may grow beyond the context.
     ///
     /// # Shapes
-    /// - output: `[1, vocabulary]`
+    /// - output: `[rows, vocabulary]`
+    ///
+    /// # Panics
+    /// If a later pass has several tokens of a row.
     pub fn next_logits<B: Kernels>(
         &self,
         weights: &Weights<B>,
         cache: &mut Cache<B>,
         batch: &Batch<B>,
     ) -> Tensor<B, 2> {
+        let [rows, positions] = batch.decoder_tokens.as_ref().unwrap_or(&batch.tokens).dims();
+        assert!(cache.positions().is_empty() || positions == 1, "one new token of each row");
         let logits = self.logits_in(Pass::generating(weights, cache), batch);
-        cache.advance(batch.decoder_tokens.as_ref().unwrap_or(&batch.tokens).dims()[1]);
+        cache.advance(rows, positions);
         logits
     }
 

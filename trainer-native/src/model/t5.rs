@@ -190,22 +190,20 @@ impl T5 {
         Self { description, table: TokenEmbedding { table }, encoder, decoder }
     }
 
-    /// The encoder's output; in generation, what the first pass made.
+    /// The encoder's output. In generation, attention keeps what it needs of the output in the first pass; later passes get
+    /// zeros that nothing reads.
     fn memory<B: Kernels>(
         &self,
         pass: &mut Pass<'_, B>,
         batch: &Batch<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
-        if let Some(memory) = pass.cache().and_then(|cache| cache.memory()) {
-            return Var::constant(memory);
+        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
+            let width = self.description.width;
+            return Var::constant(Tensor::zeros([rows, 1, width], &batch.tokens.device()));
         }
         let input = self.table.forward(pass, batch.tokens.clone());
-        let memory = self.encoder.forward(pass, input, mask, None);
-        if let Some(cache) = pass.cache() {
-            cache.remember(memory.clone().into_value());
-        }
-        memory
+        self.encoder.forward(pass, input, mask, None)
     }
 }
 
@@ -265,8 +263,7 @@ impl Stack {
         memory: Option<(Var<B>, AttentionMask<B>)>,
     ) -> Var<B> {
         let seq = input.dims()[1];
-        let keys = if mask.causal { pass.offset() + seq } else { seq };
-        let bias = self.bias.forward(pass, seq, keys);
+        let bias = self.bias.forward(pass, seq, seq);
         let mut stream = input;
         for &block in &self.blocks {
             let mask = mask.clone();

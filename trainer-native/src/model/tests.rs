@@ -342,7 +342,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
     }
 }
 
-/// A text read at once, and piece by piece over a cache.
+/// A text read at once, and token by token over a cache.
 #[test]
 fn logits_over_a_cache_are_those_of_the_whole_text() {
     for case in decoders().into_iter().chain(cases().into_iter().take(2)) {
@@ -360,13 +360,13 @@ fn logits_over_a_cache_are_those_of_the_whole_text() {
             Batch::<Flex>::new(&[example], 1, shape, FloatDType::F32, &DEVICE)
         };
         let mut cache = Cache::default();
-        for (from, to) in [(0, 5), (5, 8)].into_iter().chain((8..12).map(|at| (at, at + 1))) {
+        for (from, to) in [(0, 5)].into_iter().chain((5..12).map(|at| (at, at + 1))) {
             let got = to_host_f64(network.next_logits(weights, &mut cache, &batch(from..to)));
             let all = to_host_f64(network.logits(weights, batch(0..to)));
             let distance = relative_distance(&got, &all[(to - 1) * VOCABULARY..]);
             // The same products of single precision, summed in another order.
             assert!(distance < 1e-5, "{} at {to}: {distance}", case.name);
         }
-        assert_eq!(cache.positions(), 12);
+        assert_eq!(cache.positions(), [12]);
     }
 }

@@ -10,6 +10,7 @@ mod lora;
 mod op;
 mod record;
 mod selection;
+mod table_grads;
 mod tape;
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use super::table_grads::{HeadGrad, TableGrads};
 use super::{Cache, GradRecord, Kernels, ParamId, Weights};
-use crate::tensor::{BasicOps, Int, Tensor};
+use crate::tensor::{Int, Tensor};
 
 /// A value of a pass.
 ///
@@ -98,8 +99,8 @@ impl<'a, B: Kernels> Pass<'a, B> {
         Self::new(weights, Mode::Measure)
     }
 
-    /// A forward pass over the tokens that follow those that `cache` has seen. Attention adds its keys and values to the
-    /// cache; heads give the logits of the last position alone.
+    /// A forward pass over the tokens that follow those that `cache` has seen: at first those of a prompt, then one token of
+    /// each row. Attention adds its keys and values to the cache; heads give the logits of the last position alone.
     pub fn generating(weights: &'a Weights<B>, cache: &'a mut Cache<B>) -> Self {
         cache.begin();
         Self::new(weights, Mode::Generate(cache))
@@ -118,25 +119,37 @@ impl<'a, B: Kernels> Pass<'a, B> {
         }
     }
 
-    /// Position of the first token of this pass: 0 except in generation.
-    pub(crate) fn offset(&self) -> usize {
-        match &self.mode {
-            Mode::Generate(cache) => cache.positions(),
-            _ => 0,
+    /// A layer's product, as [`Weights::product`]; in generation by [`Kernels::wide_product`].
+    ///
+    /// # Shapes
+    /// - a: `[m, k]`, b: `[k, n]`
+    /// - output: `[m, n]`
+    pub(super) fn product(&self, a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 2> {
+        match self.mode {
+            Mode::Generate(_) => B::wide_product(a, b),
+            _ => self.weights.product(a, b),
         }
     }
 
-    /// What `make` gives; in generation, what it gave in the first pass over the cache.
-    pub(super) fn once(&mut self, make: impl FnOnce(&mut Self) -> [Var<B>; 2]) -> [Var<B>; 2] {
-        let Some(kept) = self.cache().map(Cache::kept) else { return make(self) };
-        if let Some(kept) = kept {
-            return kept.map(Var::constant);
+    /// [`Self::product`] and a bias. `[n]`
+    pub(super) fn affine(&self, a: Tensor<B, 2>, b: Tensor<B, 2>, bias: Tensor<B, 1>) -> Tensor<B, 2> {
+        match self.mode {
+            Mode::Generate(_) => B::wide_product(a, b) + bias.unsqueeze(),
+            _ => self.weights.affine(a, b, bias),
         }
-        let made = make(self);
-        if let Some(cache) = self.cache() {
-            cache.keep(made.each_ref().map(|part| part.value.clone()));
+    }
+
+    /// In a generating pass after the first, the position of each row's one token. Positions start at 0 in all other passes.
+    pub(crate) fn rows_at(&self) -> Option<&[usize]> {
+        match &self.mode {
+            Mode::Generate(cache) => Some(cache.positions()).filter(|positions| !positions.is_empty()),
+            _ => None,
         }
-        made
+    }
+
+    /// What the next operator kept, in a generating pass after the first.
+    pub(super) fn later_cache(&mut self) -> Option<&mut Cache<B>> {
+        self.cache().filter(|cache| !cache.positions().is_empty())
     }
 
     /// Turns an operator's output into a value. `needed` says whether the backward pass has to go through it; `backward`
@@ -347,49 +360,4 @@ impl<B: Kernels> Backward<'_, B> {
     fn hand_over(&mut self) {
         (self.take)(std::mem::take(&mut self.records));
     }
-}
-
-/// The parts of a table's gradients. They make one record: the norm of their sum has all cross terms.
-struct TableGrads<B: Kernels> {
-    /// Uses whose part is not there yet.
-    missing: usize,
-    /// Of each look-up; the last of the forward pass comes first.
-    tokens: Vec<Tensor<B, 2, Int>>,
-    grads: Vec<Tensor<B, 3>>,
-    head: Option<HeadGrad<B>>,
-}
-
-struct HeadGrad<B: Kernels> {
-    hidden: Tensor<B, 3>,
-    logits: Tensor<B, 3>,
-}
-
-impl<B: Kernels> TableGrads<B> {
-    fn new(uses: usize) -> Self {
-        Self { missing: uses, tokens: Vec::new(), grads: Vec::new(), head: None }
-    }
-
-    fn record(self, param: ParamId) -> Option<GradRecord<B>> {
-        let lookup = side_by_side(self.tokens).zip(side_by_side(self.grads));
-        match (lookup, self.head) {
-            (Some((tokens, grad)), Some(HeadGrad { hidden, logits })) => {
-                Some(GradRecord::TiedEmbedding { param, tokens, grad, hidden, logits_grad: logits })
-            }
-            (Some((tokens, grad)), None) => Some(GradRecord::Lookup { param, tokens, grad }),
-            (None, head) => {
-                head.map(|head| GradRecord::Product { param, input: head.logits, grad: head.hidden })
-            }
-        }
-    }
-}
-
-/// Tensors along the second axis, the last first; `None` of no tensor.
-fn side_by_side<B: Kernels, const D: usize, K: BasicOps<B>>(
-    mut parts: Vec<Tensor<B, D, K>>,
-) -> Option<Tensor<B, D, K>> {
-    if parts.len() < 2 {
-        return parts.pop();
-    }
-    parts.reverse();
-    Some(Tensor::cat(parts, 1))
 }

@@ -148,6 +148,11 @@ impl Objective {
         (0..).zip(windows).map(example).collect()
     }
 
+    /// Whether the model learns to fill spans that were cut out.
+    pub fn cuts_spans(&self) -> bool {
+        matches!(self.kind, Kind::SpanCorruption(_))
+    }
+
     /// How a model trained for this objective generates text, if it does.
     pub fn generation(&self) -> Generation {
         match self.kind {

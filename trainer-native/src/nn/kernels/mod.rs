@@ -1,59 +1,17 @@
 //! The operations that a backend may fuse. [`portable`] defines each in plain tensor operations; a backend overrides what it
 //! computes faster or more exactly.
 
+mod adam;
 mod cpu;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod gpu;
+mod noise_source;
 pub(crate) mod portable;
 
+pub use adam::{AdamStep, AdamTensors};
+pub use noise_source::NoiseSource;
+
 use crate::tensor::{Backend, Int, Tensor};
-
-/// The constants of one step of Adam with decoupled weight decay.
-#[derive(Clone, Copy, Debug)]
-pub struct AdamStep {
-    /// β₁ and β₂
-    pub betas: [f64; 2],
-    /// Bias correction of the second average, 1 − β₂ᵗ.
-    pub second_bias: f64,
-    /// Added to the root of the second average.
-    pub epsilon: f64,
-    /// Replaces `epsilon`: the variance that noise adds to the second average, and the least value after subtracting it.
-    pub noise: Option<[f64; 2]>,
-    /// Factor of the weights; 1 without weight decay.
-    pub kept: f64,
-    /// Learning rate divided by the bias correction of the first average.
-    pub rate: f64,
-}
-
-/// A parameter and its moving averages. All have shape `[n]`.
-#[derive(Clone, Debug)]
-pub struct AdamTensors<B: Backend> {
-    /// Weights
-    pub value: Tensor<B, 1>,
-    /// Average of the gradient.
-    pub first: Tensor<B, 1>,
-    /// Average of the squared gradient.
-    pub second: Tensor<B, 1>,
-}
-
-/// A source of noise for the elements of one parameter.
-pub trait NoiseSource: Sync {
-    /// Fills `out` with the noise of the elements from index `first` on, which is even. The noise of an element does not
-    /// depend on how a parameter is split.
-    fn fill(&self, first: usize, out: &mut [f32]);
-
-    /// Key and standard deviation, if the noise is a Gaussian fill from the beginning of one stream. A device can then draw the
-    /// noise itself.
-    fn gaussian(&self) -> Option<([u32; 8], f64)> {
-        None
-    }
-}
-
-impl<F: Fn(usize, &mut [f32]) + Sync> NoiseSource for F {
-    fn fill(&self, first: usize, out: &mut [f32]) {
-        self(first, out);
-    }
-}
 
 /// Implements kernels by functions for tensors of 32 bits. Tensors of other formats take the portable definition.
 ///
@@ -243,6 +201,31 @@ pub trait Kernels: Backend {
         portable::masked_softmax(scores, bias, lengths, causal, scale)
     }
 
+    /// Attention of one query of each row to the first `used` keys of that row: softmax of the products times `scale`, plus
+    /// `bias`, and the sum of the values. Query head h uses the h·kv_heads/heads-th key head.
+    ///
+    /// # Shapes
+    /// - queries: `[rows, heads, 1, d_head]`, kept keys and values: `[rows, kv_heads, capacity, d_head]`,
+    ///   used: one number a row, at least 1, bias: `[heads, rows, keys]` with keys ≥ the largest of `used`
+    /// - output: `[rows, 1, heads·d_head]`
+    fn cached_attention(
+        queries: Tensor<Self, 4>,
+        kept: [Tensor<Self, 4>; 2],
+        used: &[usize],
+        bias: Option<Tensor<Self, 3>>,
+        scale: f64,
+    ) -> Tensor<Self, 3> {
+        portable::cached_attention(queries, kept, used, bias, scale)
+    }
+
+    /// `kept` with each row's new position written to place `at` of the row's third axis.
+    ///
+    /// # Shapes
+    /// - kept, output: `[rows, heads, capacity, d_head]`, new: `[rows, heads, 1, d_head]`, at: one place a row
+    fn write_position(kept: Tensor<Self, 4>, new: Tensor<Self, 4>, at: &[usize]) -> Tensor<Self, 4> {
+        portable::write_position(kept, new, at)
+    }
+
     /// Sums along diagonals: one for each distance key − query.
     ///
     /// # Shapes
@@ -342,6 +325,15 @@ pub trait Kernels: Backend {
     /// - a: `[…, m, k]`, b: `[…, k, n]`
     /// - output: `[…, m, n]`
     fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        a.matmul(b)
+    }
+
+    /// Matrix product of few rows and many columns, as one step of generation needs. It may use several threads.
+    ///
+    /// # Shapes
+    /// - a: `[m, k]`, b: `[k, n]`
+    /// - output: `[m, n]`
+    fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
         a.matmul(b)
     }
 

@@ -5,7 +5,7 @@
 //! <https://arxiv.org/abs/2305.13245>.
 
 use super::{AttentionMask, DotProductAttention, Linear, branch};
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{Cache, Kernels, Pass, Var};
 
 /// Self-attention with one projection for queries, keys and values.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,8 @@ impl MultiHeadAttention {
         self.output.forward(pass, context)
     }
 
-    /// Attention of a sequence to another, such as the encoder's output.
+    /// Attention of a sequence to another, such as the encoder's output. Generation reads `memory` in its first pass only, in
+    /// which it must have no padding.
     ///
     /// # Shapes
     /// - from, output: `[batch, queries, d]`, memory: `[batch, keys, d]`
@@ -79,11 +80,16 @@ impl MultiHeadAttention {
         memory: Var<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
-        let [keys, values] = pass.once(|pass| {
-            let memory = branch(pass, memory);
-            let values = self.value.forward(pass, memory.clone());
-            [self.key.forward(pass, memory), values]
-        });
+        let kept = pass.later_cache().map(Cache::kept);
+        if let Some(kept) = kept {
+            let queries = self.query.forward(pass, from);
+            let context = self.heads.recall(queries, kept);
+            return self.output.forward(pass, context);
+        }
+        let memory = branch(pass, memory);
+        let values = self.value.forward(pass, memory.clone());
+        let keys = self.key.forward(pass, memory);
+        self.heads.keep(pass, &keys, &values);
         let queries = self.query.forward(pass, from);
         let context = self.heads.apart(pass, [queries, keys, values], mask, None);
         self.output.forward(pass, context)

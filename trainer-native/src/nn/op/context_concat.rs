@@ -1,6 +1,7 @@
 //! The input of a feed-forward language model: the vectors of the last so many tokens, side by side.
 
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{Cache, Kernels, Pass, Var};
+use crate::tensor::Tensor;
 
 /// Lays the vectors of each position and of those before it side by side; before the first there are zeros.
 #[derive(Clone, Copy, Debug)]
@@ -17,23 +18,38 @@ impl ContextConcat {
     /// - output: `[batch, seq, length·d]`
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let Var { value, slot } = input;
-        let new = value.dims()[1];
-        let value = match pass.cache() {
-            Some(cache) => {
-                let [all] = cache.extend([value.unsqueeze_dim(1)]);
-                // Only the rows that the new positions use.
-                let (seen, used) = (all.dims()[2], new + self.length - 1);
-                let first = seen.saturating_sub(used);
-                all.narrow(2, first, seen - first).squeeze_dim(1)
+        // A position that uses its own vector alone keeps nothing.
+        let keeps = self.length > 1;
+        let output = match pass.later_cache().filter(|_| keeps) {
+            Some(cache) => self.next(cache, value),
+            None => {
+                if let Some(cache) = pass.cache().filter(|_| keeps) {
+                    cache.keep(vec![self.last_vectors(value.clone())]);
+                }
+                B::context_concat(value, self.length)
             }
-            None => value,
         };
-        let seq = value.dims()[1];
-        let output = B::context_concat(value, self.length);
-        let output = if new < seq { output.narrow(1, seq - new, new) } else { output };
         // A position's vector was used at its own place and at those that follow.
         pass.note(output, slot.is_some(), move |grad, back| {
             back.add(slot, B::context_concat_backward(grad, self.length));
         })
+    }
+
+    /// The vectors of one new position of each row and of those before it.
+    fn next<B: Kernels>(self, cache: &mut Cache<B>, value: Tensor<B, 3>) -> Tensor<B, 3> {
+        let [rows, _, d] = value.dims();
+        let all = cache.exchange(|kept| {
+            let all = Tensor::cat(vec![kept, value.unsqueeze_dim(1)], 2);
+            [all.clone(), all.narrow(2, 1, self.length - 1)]
+        });
+        all.reshape([rows, 1, self.length * d])
+    }
+
+    /// The vectors that the next position uses beside its own. `[rows, 1, length − 1, d]`
+    fn last_vectors<B: Kernels>(self, value: Tensor<B, 3>) -> Tensor<B, 4> {
+        let [rows, seq, d] = value.dims();
+        let none = Tensor::zeros([rows, self.length, d], (&value.device(), value.dtype()));
+        let all = Tensor::cat(vec![none, value], 1);
+        all.narrow(1, seq + 1, self.length - 1).unsqueeze_dim(1)
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Rotary;
 use super::rotary::Angles;
-use crate::nn::{Kernels, Pass, Var, Weights};
+use crate::nn::cache::Kept;
+use crate::nn::{Cache, Kernels, Pass, Var, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// `softmax(scale·Q·Kᵀ + bias)·V`, head by head.
@@ -93,9 +94,11 @@ impl DotProductAttention {
     ) -> Var<B> {
         let Var { value, slot } = projected;
         let parts = self.split(value, 3 * self.heads);
-        let [queries, keys, values] =
-            [0, 1, 2].map(|part| parts.clone().narrow(1, part * self.heads, self.heads));
-        let (context, saved) = self.attend(pass, [queries, keys, values], mask, None);
+        let parts = [0, 1, 2].map(|part| parts.clone().narrow(1, part * self.heads, self.heads));
+        if let Some(cache) = pass.later_cache() {
+            return self.attend_from_rows(cache, parts, None);
+        }
+        let (context, saved) = self.attend(pass, parts, mask, None);
         pass.note(context, slot.is_some(), move |grad, back| {
             let grads = self.backward(back.weights, saved, grad);
             back.add(slot, B::merge_heads(grads.projected.into()));
@@ -121,6 +124,9 @@ impl DotProductAttention {
             self.split(keys, self.kv_heads),
             self.split(values, self.kv_heads),
         ];
+        if let Some(cache) = pass.later_cache() {
+            return self.attend_from_rows(cache, parts, bias);
+        }
         let bias_slot = bias.as_ref().and_then(|bias| bias.slot);
         let (context, saved) = self.attend(pass, parts, mask, bias.map(Var::into_value));
         let needed = bias_slot.is_some() || slots.iter().any(Option::is_some);
@@ -135,6 +141,55 @@ impl DotProductAttention {
         })
     }
 
+    /// In generation after the first pass: attention of one new position of each row to itself and to what the cache holds of
+    /// the row.
+    ///
+    /// # Shapes
+    /// - projected: `[rows, heads or kv_heads, 1, d_head]` each, bias: `[heads, rows, keys]`
+    /// - output: `[rows, 1, heads·d_head]`
+    fn attend_from_rows<B: Kernels>(
+        self,
+        cache: &mut Cache<B>,
+        projected: [Tensor<B, 4>; 3],
+        bias: Option<Var<B>>,
+    ) -> Var<B> {
+        let [mut queries, mut keys, values] = projected;
+        if let Some(rotary) = self.rotary {
+            let angles = rotary.angles(cache.positions(), &queries);
+            queries = angles.turn_rows(queries);
+            keys = angles.turn_rows(keys);
+        }
+        self.attend_to_kept(queries, cache.extend([keys, values]), bias.map(Var::into_value))
+    }
+
+    /// In the first pass of generation: keeps the keys and values of another sequence.
+    ///
+    /// # Shapes
+    /// - keys, values: `[rows, keys, kv_heads·d_head]`
+    pub(super) fn keep<B: Kernels>(self, pass: &mut Pass<'_, B>, keys: &Var<B>, values: &Var<B>) {
+        if let Some(cache) = pass.cache() {
+            cache.keep([keys, values].map(|part| self.split(part.value.clone(), self.kv_heads)).into());
+        }
+    }
+
+    /// In generation after the first pass: attention to the keys and values that [`Self::keep`] kept.
+    ///
+    /// # Shapes
+    /// - queries, output: `[rows, 1, heads·d_head]`
+    pub(super) fn recall<B: Kernels>(self, queries: Var<B>, kept: Kept<B>) -> Var<B> {
+        self.attend_to_kept(self.split(queries.into_value(), self.heads), kept, None)
+    }
+
+    fn attend_to_kept<B: Kernels>(
+        self,
+        queries: Tensor<B, 4>,
+        kept: Kept<B>,
+        bias: Option<Tensor<B, 3>>,
+    ) -> Var<B> {
+        let Kept { keys, values, used } = kept;
+        Var::constant(B::cached_attention(queries, [keys, values], &used, bias, self.scale))
+    }
+
     /// # Shapes
     /// - projected: `[batch, heads or kv_heads, seq, d_head]` each
     /// - output: `[batch, queries, heads·d_head]`
@@ -145,16 +200,16 @@ impl DotProductAttention {
         mask: &AttentionMask<B>,
         bias: Option<Tensor<B, 3>>,
     ) -> (Tensor<B, 3>, Saved<B>) {
-        let [mut queries, mut keys, mut values] = projected;
-        let offset = pass.offset();
-        let angles = self.rotary.map(|rotary| rotary.angles(offset, queries.dims()[2], &queries));
+        let [mut queries, mut keys, values] = projected;
+        let positions: Vec<usize> = (0..queries.dims()[2]).collect();
+        let angles = self.rotary.map(|rotary| rotary.angles(&positions, &queries));
         if let Some(angles) = &angles {
             queries = angles.turn(queries);
             keys = angles.turn(keys);
         }
         // What a causal query sees stays as it is when more tokens follow.
         if let Some(cache) = pass.cache().filter(|_| mask.causal) {
-            [keys, values] = cache.extend([keys, values]);
+            cache.keep(vec![keys.clone(), values.clone()]);
         }
         let queries = self.by_key_head(queries);
         let weights = pass.weights();

@@ -1,7 +1,7 @@
 //! Token, position and segment embeddings.
 
 use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
-use crate::tensor::{Int, Tensor};
+use crate::tensor::{Int, Tensor, TensorData};
 
 /// Rows of a table, by token.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,11 @@ impl PositionEmbedding {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let seq = value.dims()[1];
-        let vectors = weights.matrix(self.table).narrow(0, pass.offset(), seq).unsqueeze();
+        let table = weights.matrix(self.table);
+        let vectors = match pass.rows_at() {
+            Some(positions) => rows_of(table, positions).unsqueeze_dim(1),
+            None => table.narrow(0, 0, seq).unsqueeze(),
+        };
         let needed = slot.is_some() || weights.trains(self.table);
         pass.note(value + vectors, needed, move |grad, back| {
             let [batch, seq, d] = grad.dims();
@@ -75,6 +79,13 @@ impl SegmentEmbedding {
             });
         })
     }
+}
+
+/// One row of a table for each index. `[indices, d]`
+fn rows_of<B: Kernels>(table: Tensor<B, 2>, indices: &[usize]) -> Tensor<B, 2> {
+    let host: Vec<i32> = indices.iter().map(|&index| index as i32).collect();
+    let indices = Tensor::<B, 1, Int>::from_data(TensorData::new(host, [indices.len()]), &table.device());
+    table.select(0, indices)
 }
 
 fn look_up<B: Kernels>(pass: &Pass<'_, B>, table: ParamId, rows: Tensor<B, 2, Int>) -> Tensor<B, 3> {

@@ -36,7 +36,7 @@ impl Linear {
         let needed = input.slot.is_some() || trained || self.bias.is_some_and(|bias| weights.trains(bias));
         let saved = trained.then(|| input.value.clone());
         let shape = input.dims();
-        let output = self.map(weights, input.value);
+        let output = self.map(pass, input.value);
         pass.note(output, needed, move |grad, back| {
             if input.slot.is_some() {
                 back.add(input.slot, self.map_back(back.weights, grad.clone()).reshape(shape));
@@ -45,7 +45,8 @@ impl Linear {
         })
     }
 
-    fn map<B: Kernels>(self, weights: &Weights<B>, input: Tensor<B, 3>) -> Tensor<B, 3> {
+    fn map<B: Kernels>(self, pass: &Pass<'_, B>, input: Tensor<B, 3>) -> Tensor<B, 3> {
+        let weights = pass.weights();
         let [batch, seq, d_in] = input.dims();
         let weight = match self.stored {
             Stored::InOut => weights.matrix(self.weight),
@@ -54,8 +55,8 @@ impl Linear {
         let d_out = weight.dims()[1];
         let rows = input.reshape([batch * seq, d_in]);
         let output = match self.bias {
-            Some(bias) => weights.affine(rows, weight, weights.vector(bias)),
-            None => weights.product(rows, weight),
+            Some(bias) => pass.affine(rows, weight, weights.vector(bias)),
+            None => pass.product(rows, weight),
         };
         output.reshape([batch, seq, d_out])
     }

@@ -21,7 +21,7 @@ pub struct RelativeBias {
 
 impl RelativeBias {
     /// The bias of every pair of places, to be added to the scores of each example. The queries are the last of the
-    /// positions that the keys are of.
+    /// positions that the keys are of. In generation after the first pass, the queries are one new position of each row.
     ///
     /// Its gradient is one of its own shape an example, summed along the diagonals:
     /// `[batch, heads, queries + keys − 1]`. It is summed over the layers that use the bias before anything is squared.
@@ -31,9 +31,11 @@ impl RelativeBias {
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, queries: usize, keys: usize) -> Var<B> {
         let weights = pass.weights();
         let table = weights.matrix(self.table);
-        let buckets = self.by_distance(queries, keys);
-        let pair = |query: usize| (0..keys).map(move |key| key + queries - 1 - query);
-        let places: Vec<i32> = (0..queries).flat_map(pair).map(|at| buckets[at] as i32).collect();
+        let (queries, keys, places) = match pass.rows_at() {
+            Some(positions) => self.of_rows(positions),
+            None => (queries, keys, self.of_pairs(queries, keys)),
+        };
+        let places: Vec<i32> = places.into_iter().map(|bucket| bucket as i32).collect();
         let places: Tensor<B, 1, Int> =
             Tensor::from_data(TensorData::new(places, [queries * keys]), &table.device());
         let heads = table.dims()[1];
@@ -41,6 +43,20 @@ impl RelativeBias {
         pass.note(bias, weights.trains(self.table), move |sums, back| {
             back.record(self.table, |param| self.gradients(param, queries, sums));
         })
+    }
+
+    /// Buckets of every query and key.
+    fn of_pairs(&self, queries: usize, keys: usize) -> Vec<usize> {
+        let buckets = self.by_distance(queries, keys);
+        let pair = |query: usize| (0..keys).map(move |key| key + queries - 1 - query);
+        (0..queries).flat_map(pair).map(|at| buckets[at]).collect()
+    }
+
+    /// The rows as queries, the keys up to the furthest of them, and the buckets of both.
+    fn of_rows(&self, positions: &[usize]) -> (usize, usize, Vec<usize>) {
+        let keys = positions.iter().max().map_or(0, |furthest| furthest + 1);
+        let row = |&position: &usize| (0..keys).map(move |key| self.bucket(key as i64 - position as i64));
+        (positions.len(), keys, positions.iter().flat_map(row).collect())
     }
 
     /// # Shapes

@@ -26,16 +26,16 @@ pub(super) struct Angles<B: Kernels> {
 }
 
 impl Rotary {
-    /// The angles of `seq` positions from `offset` on, in the number format and on the device of `like`.
+    /// The angles of these positions, in the number format and on the device of `like`.
     pub(super) fn angles<B: Kernels, const D: usize>(
         &self,
-        offset: usize,
-        seq: usize,
+        positions: &[usize],
         like: &Tensor<B, D>,
     ) -> Angles<B> {
         let pairs = self.d_head / 2;
+        let seq = positions.len();
         let angle = |at: usize| {
-            let (position, pair) = (offset + at / pairs, at % pairs);
+            let (position, pair) = (positions[at / pairs], at % pairs);
             position as f64 * self.base.powf(-2.0 * pair as f64 / self.d_head as f64)
         };
         let table = |of: fn(f64) -> f64| {
@@ -53,6 +53,14 @@ impl<B: Kernels> Angles<B> {
     /// - values, output: `[batch, heads, seq, d_head]`
     pub fn turn(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
         B::rotate(values, self.cos.clone(), self.sin.clone())
+    }
+
+    /// One position of each row turned by the row's angles.
+    ///
+    /// # Shapes
+    /// - values, output: `[rows, heads, 1, d_head]`
+    pub fn turn_rows(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
+        self.turn(values.swap_dims(0, 2)).swap_dims(0, 2)
     }
 
     /// Each position turned back: the gradient of [`Angles::turn`], since a turn's transpose is its inverse.
@@ -77,7 +85,7 @@ mod tests {
         };
         let query = row([1.0, -2.0, 0.5, 3.0, 0.1, -0.7]);
         let key = row([0.3, 1.1, -1.0, 0.2, 2.0, 0.9]);
-        let angles = rotary.angles(0, 9, &query);
+        let angles = rotary.angles(&[0, 1, 2, 3, 4, 5, 6, 7, 8], &query);
         let products = to_host_f64(angles.turn(query.clone()).matmul(angles.turn(key.clone()).transpose()));
         let at = |s: usize, t: usize| products[s * 9 + t];
         for shift in 1..6 {
@@ -87,7 +95,7 @@ mod tests {
         assert!((at(3, 1) - at(3, 2)).abs() > 0.1);
         let back = to_host_f64(angles.turn_back(angles.turn(query.clone())));
         assert!(relative_distance(&back, &to_host_f64(query.clone())) < 1e-6);
-        let later = rotary.angles(4, 9, &query);
+        let later = rotary.angles(&[4, 5, 6, 7, 8, 9, 10, 11, 12], &query);
         let later = to_host_f64(later.turn(query).matmul(angles.turn(key).transpose()));
         assert!((later[0] - at(4, 0)).abs() < 1e-6);
     }

@@ -24,8 +24,8 @@ impl TableLogits {
         let rows = hidden.clone().reshape([batch * targets, d]);
         let table = weights.matrix(self.table).transpose();
         let logits = match self.bias {
-            Some(bias) => weights.affine(rows, table, weights.vector(bias)),
-            None => weights.product(rows, table),
+            Some(bias) => pass.affine(rows, table, weights.vector(bias)),
+            None => pass.product(rows, table),
         };
         let vocabulary = logits.dims()[1];
         let trained = pass.use_table(self.table);

@@ -113,3 +113,53 @@ pub(crate) fn merge_heads(parts: Vec<Tensor<Flex, 4>>) -> Tensor<Flex, 3> {
     }
     close(output)
 }
+
+pub(crate) fn cached_attention(
+    queries: Tensor<Flex, 4>,
+    kept: [Tensor<Flex, 4>; 2],
+    used: &[usize],
+    bias: Option<Tensor<Flex, 3>>,
+    scale: f64,
+) -> Tensor<Flex, 3> {
+    let [rows, heads, _, d_head] = queries.dims();
+    let [_, kv_heads, capacity, _] = kept[0].dims();
+    let bias_keys = bias.as_ref().map_or(0, |bias| bias.dims()[2]);
+    let (queries, bias, mut output) = (open(queries), bias.map(open), zeros([rows, 1, heads * d_head]));
+    let [keys, summands] = kept.map(open);
+    let (keys, summands, bias, scale) =
+        (values(&keys), values(&summands), bias.as_ref().map(values), scale as f32);
+    let mut scores = vec![0.0; used.iter().copied().max().unwrap_or(0)];
+    let of_heads =
+        values(&queries).chunks_exact(d_head).zip(values_mut(&mut output).chunks_exact_mut(d_head));
+    vectorized(|| {
+        for (at, (query, output)) in of_heads.enumerate() {
+            let (row, head) = (at / heads, at % heads);
+            let first = (row * kv_heads + head * kv_heads / heads) * capacity * d_head;
+            let scores = &mut scores[..used[row]];
+            for (score, key) in scores.iter_mut().zip(keys[first..].chunks_exact(d_head)) {
+                *score = dot(query, key) * scale;
+            }
+            if let Some(bias) = bias {
+                let of_row = &bias[(head * rows + row) * bias_keys..];
+                scores.iter_mut().zip(of_row).for_each(|(score, bias)| *score += bias);
+            }
+            let reciprocal = 1.0 / exp_row(scores, 1.0);
+            for (weight, value) in scores.iter().zip(summands[first..].chunks_exact(d_head)) {
+                output.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * reciprocal * value);
+            }
+        }
+    });
+    close(output)
+}
+
+/// Writes in place if nothing else holds the tensor.
+pub(crate) fn write_position(kept: Tensor<Flex, 4>, new: Tensor<Flex, 4>, at: &[usize]) -> Tensor<Flex, 4> {
+    let [_, heads, capacity, d_head] = kept.dims();
+    let (mut kept, new) = (open(kept), open(new));
+    let places = values_mut(&mut kept).chunks_exact_mut(capacity * d_head);
+    for (index, (places, new)) in places.zip(values(&new).chunks_exact(d_head)).enumerate() {
+        let first = at[index / heads] * d_head;
+        places[first..first + d_head].copy_from_slice(new);
+    }
+    close(kept)
+}

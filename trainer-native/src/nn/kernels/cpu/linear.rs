@@ -1,5 +1,7 @@
 //! Products with bias and weighted sums.
 
+use std::panic::resume_unwind;
+
 use super::math::vectorized;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{Flex, Tensor};
@@ -18,6 +20,33 @@ pub(crate) fn affine(
         }
     });
     close(output)
+}
+
+/// Below so many multiplications a thread costs more than it saves.
+const WORTH_A_THREAD: usize = 1 << 18;
+
+/// Each thread computes some of the columns.
+pub(crate) fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> Tensor<Flex, 2> {
+    let ([m, k], n) = (a.dims(), b.dims()[1]);
+    let threads = threads.min(m * k * n / WORTH_A_THREAD).min(n);
+    if threads < 2 {
+        return a.matmul(b);
+    }
+    let width = n.div_ceil(threads);
+    let columns = |first: usize| b.clone().narrow(1, first, width.min(n - first));
+    let parts = std::thread::scope(|scope| {
+        let others: Vec<_> = (width..n)
+            .step_by(width)
+            .map(|first| {
+                let (a, b) = (a.clone(), columns(first));
+                scope.spawn(move || a.matmul(b))
+            })
+            .collect();
+        let first = a.clone().matmul(columns(0));
+        let others = others.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        std::iter::once(first).chain(others).collect()
+    });
+    Tensor::cat(parts, 1)
 }
 
 pub(crate) fn sum_positions(rows: Tensor<Flex, 3>) -> Tensor<Flex, 2> {

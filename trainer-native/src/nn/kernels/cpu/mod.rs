@@ -29,6 +29,10 @@ impl Kernels for Flex {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
     }
 
+    fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        linear::wide_product(a, b, Self::workers())
+    }
+
     fused_in_f32! {
         fn affine(input: Tensor<Self, 2>, weight: Tensor<Self, 2>, bias: Tensor<Self, 1>) -> Tensor<Self, 2>
             = linear::affine, if input;
@@ -60,6 +64,11 @@ impl Kernels for Flex {
         fn masked_softmax(
             scores: Tensor<Self, 4>, bias: Option<Tensor<Self, 3>>, lengths: Option<Tensor<Self, 1, Int>>, causal: bool, scale: f64,
         ) -> Tensor<Self, 4> = attention::masked_softmax, if scores;
+        fn cached_attention(
+            queries: Tensor<Self, 4>, kept: [Tensor<Self, 4>; 2], used: &[usize], bias: Option<Tensor<Self, 3>>, scale: f64,
+        ) -> Tensor<Self, 3> = attention::cached_attention, if queries;
+        fn write_position(kept: Tensor<Self, 4>, new: Tensor<Self, 4>, at: &[usize]) -> Tensor<Self, 4>
+            = attention::write_position, if kept;
         fn softmax_backward(probabilities: Tensor<Self, 4>, grad: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4>
             = attention::softmax_backward, if grad;
         fn diagonal_sums(values: Tensor<Self, 4>) -> Tensor<Self, 3> = attention::diagonal_sums, if values;

@@ -1,6 +1,6 @@
 //! Softmax with masks, rotary positions and the layout of heads.
 
-use crate::tensor::{Backend, Bool, Int, Tensor, activation};
+use crate::tensor::{Backend, Bool, Int, Tensor, TensorData, activation};
 
 pub(crate) fn rotate<B: Backend>(values: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
     let half = values.dims()[3] / 2;
@@ -73,4 +73,40 @@ pub(crate) fn merge_heads<B: Backend>(parts: Vec<Tensor<B, 4>>) -> Tensor<B, 3> 
     let [batch, heads, seq, d_head] = parts[0].dims();
     let rows = parts.into_iter().map(|part| part.swap_dims(1, 2)).collect();
     Tensor::cat(rows, 2).reshape([batch, seq, count * heads * d_head])
+}
+
+pub(crate) fn cached_attention<B: Backend>(
+    queries: Tensor<B, 4>,
+    kept: [Tensor<B, 4>; 2],
+    used: &[usize],
+    bias: Option<Tensor<B, 3>>,
+    scale: f64,
+) -> Tensor<B, 3> {
+    let [rows, heads, _, d_head] = queries.dims();
+    let kv_heads = kept[0].dims()[1];
+    let longest = used.iter().copied().max().unwrap_or(0);
+    let [keys, values] = kept.map(|part| part.narrow(2, 0, longest));
+    let lengths: Vec<i32> = used.iter().map(|&used| used as i32).collect();
+    let lengths = Tensor::<B, 1, Int>::from_data(TensorData::new(lengths, [rows]), &queries.device());
+    let queries = queries.reshape([rows, kv_heads, heads / kv_heads, d_head]);
+    let mut scores = queries.matmul(keys.transpose()).reshape([rows, heads, 1, longest]) * scale;
+    if let Some(bias) = bias {
+        scores = scores + bias.narrow(2, 0, longest).swap_dims(0, 1).unsqueeze_dim(2);
+    }
+    let probabilities = masked_softmax(scores, None, Some(lengths), false, 1.0);
+    let context = probabilities.reshape([rows, kv_heads, heads / kv_heads, longest]).matmul(values);
+    context.reshape([rows, 1, heads * d_head])
+}
+
+pub(crate) fn write_position<B: Backend>(
+    mut kept: Tensor<B, 4>,
+    new: Tensor<B, 4>,
+    at: &[usize],
+) -> Tensor<B, 4> {
+    let [_, heads, _, d_head] = kept.dims();
+    for (row, &at) in at.iter().enumerate() {
+        kept =
+            kept.slice_assign([row..row + 1, 0..heads, at..at + 1, 0..d_head], new.clone().narrow(0, row, 1));
+    }
+    kept
 }

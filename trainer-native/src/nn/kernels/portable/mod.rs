@@ -15,7 +15,8 @@ pub(crate) use activation::{
     gelu_gate_backward, gelu_new, gelu_new_backward,
 };
 pub(crate) use attention::{
-    causal_softmax, diagonal_sums, masked_softmax, merge_heads, rotate, softmax_backward,
+    cached_attention, causal_softmax, diagonal_sums, masked_softmax, merge_heads, rotate, softmax_backward,
+    write_position,
 };
 pub(crate) use context::{context_concat, context_concat_backward};
 pub(crate) use ghost_norm::{ROUNDING, dots, lookup_head_dots, lookup_squares, product_squares};

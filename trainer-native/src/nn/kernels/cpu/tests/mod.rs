@@ -1,5 +1,7 @@
 //! Each fused kernel against its portable definition in double precision.
 
+mod generation;
+
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use super::super::portable;

@@ -1,15 +1,22 @@
 //! The command line.
 
+mod generate;
+mod memorization;
+mod score;
+
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use generate::GenerateArgs;
+use memorization::MemorizationArgs;
+use score::ScoreArgs;
 use serde::Serialize;
 
 use crate::audit::{self, Settings};
-use crate::infer::{Sampling, evaluate, generate, predict};
+use crate::infer::{evaluate, predict};
 use crate::run::{self, Request};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
@@ -119,26 +126,12 @@ enum Command {
     },
     /// List the devices built into this program, and why one cannot be used here
     Devices,
-    /// Continue a prompt with the model of a finished run
-    Generate {
-        /// The run folder
-        run: PathBuf,
-        /// The beginning of the text
-        #[arg(long, default_value = "")]
-        prompt: String,
-        /// Maximum number of tokens to generate
-        #[arg(long, default_value_t = 64)]
-        tokens: usize,
-        /// Sampling temperature; 0 always takes the most likely token
-        #[arg(long, default_value_t = 0.8)]
-        temperature: f64,
-        /// Seed that makes the text repeatable
-        #[arg(long)]
-        seed: Option<u64>,
-        /// The device
-        #[arg(long, default_value = "cpu")]
-        device: DeviceName,
-    },
+    /// Continue prompts with the model of a finished run
+    Generate(#[command(flatten)] GenerateArgs),
+    /// NOT PRIVATE: measure how much of its training text the model of a finished run continues word for word
+    Memorization(#[command(flatten)] MemorizationArgs),
+    /// Score hypotheses against references with BLEU and chrF, as sacreBLEU does
+    Score(#[command(flatten)] ScoreArgs),
     /// Predict the labels of each record of a file with the model of a finished run, one JSON object a line
     Predict {
         /// The run folder
@@ -281,9 +274,9 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             print(&out.display().to_string())
         }
         Some(Command::Devices) => print(&device::listing()),
-        Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
-            print(&generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
-        }
+        Some(Command::Memorization(arguments)) => arguments.run(),
+        Some(Command::Score(arguments)) => arguments.run(),
+        Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
             let figures = evaluate(&run, device.into(), &text)?;

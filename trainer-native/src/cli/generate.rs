@@ -1,0 +1,192 @@
+//! Options of `generate`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::DeviceName;
+use crate::RunError;
+use crate::infer::{
+    Beams, EarlyStopping, Generated, Options, PromptFile, Sampling, Strategy, Written, generate,
+};
+
+/// The temperature where neither a temperature nor beams are given.
+const TEMPERATURE: f64 = 0.8;
+
+#[derive(Debug, Args)]
+pub(super) struct GenerateArgs {
+    /// The run folder
+    run: PathBuf,
+    /// The beginning of the text [default: empty]
+    #[arg(long)]
+    prompt: Option<String>,
+    /// A file with one prompt a line: text, or JSON lines if it ends in .jsonl; the result is JSON lines
+    #[arg(long, value_name = "FILE")]
+    prompts: Option<PathBuf>,
+    /// The field of the JSON lines that holds the prompt; a.b is field b of field a
+    #[arg(long, default_value = "text")]
+    field: String,
+    /// Write the result to this file instead of stdout, as JSON lines
+    #[arg(long, value_name = "FILE.jsonl")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    decoding: DecodingArgs,
+    /// Number of prompts that are continued at a time; affects speed and memory only
+    #[arg(long, default_value_t = 16)]
+    batch: usize,
+    /// Seed that makes sampled text repeatable
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The device
+    #[arg(long, default_value = "cpu")]
+    device: DeviceName,
+}
+
+/// How tokens are chosen.
+#[derive(Debug, Args)]
+pub(super) struct DecodingArgs {
+    /// Maximum number of tokens to generate
+    #[arg(long, default_value_t = 64)]
+    tokens: usize,
+    /// Minimum number of tokens to generate
+    #[arg(long, default_value_t = 0)]
+    min_tokens: usize,
+    /// Sampling temperature; 0 always takes the most likely token [default: 0.8 without --beams]
+    #[arg(long)]
+    temperature: Option<f64>,
+    /// Sample among the K most likely tokens
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Sample among the fewest most likely tokens whose probabilities sum to at least P
+    #[arg(long, value_name = "P")]
+    top_p: Option<f64>,
+    /// Never generate a run of N tokens twice; 0 allows all runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    no_repeat_ngram: usize,
+    /// Search for the most likely text with this many beams instead of sampling
+    #[arg(long, value_name = "N")]
+    beams: Option<usize>,
+    /// Divide a text's log-probability by its length to this power: above 0 favors long texts [default: 1]
+    #[arg(long, allow_negative_numbers = true)]
+    length_penalty: Option<f64>,
+    /// Stop when there are as many finished texts as beams (true), when no better text is likely (false) or when none is
+    /// possible (never) [default: false]
+    #[arg(long)]
+    early_stopping: Option<Stopping>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Stopping {
+    True,
+    False,
+    Never,
+}
+
+impl From<Stopping> for EarlyStopping {
+    fn from(stopping: Stopping) -> Self {
+        match stopping {
+            Stopping::True => Self::Full,
+            Stopping::False => Self::Unlikely,
+            Stopping::Never => Self::Impossible,
+        }
+    }
+}
+
+impl GenerateArgs {
+    /// Generates, and returns what goes to stdout.
+    pub fn run(self) -> Result<String, RunError> {
+        let options = self.decoding.options(self.batch, self.seed)?;
+        let prompts = match (&self.prompts, self.prompt) {
+            (Some(_), Some(_)) => return Err(refused("--prompt", "given with --prompts; give one of them")),
+            (Some(path), None) => PromptFile { path, field: &self.field }.read()?,
+            (None, prompt) => vec![prompt.unwrap_or_default()],
+        };
+        let texts = generate(&self.run, self.device.into(), &prompts, &options)?;
+        if self.prompts.is_none() && self.out.is_none() {
+            return Ok(texts.into_iter().map(|generated| generated.whole).collect());
+        }
+        let line = |(prompt, generated): (&String, &Generated)| {
+            serde_json::to_string(&Written { prompt, text: &generated.text })
+        };
+        let lines: Result<Vec<String>, _> = prompts.iter().zip(&texts).map(line).collect();
+        let lines = lines.map_err(|error| RunError::Failed(error.to_string()))?.join("\n");
+        let Some(out) = self.out else { return Ok(lines) };
+        fs::write(&out, lines + "\n").map_err(|error| RunError::storage("write", &out, &error))?;
+        Ok(out.display().to_string())
+    }
+}
+
+impl DecodingArgs {
+    /// Checks the options.
+    pub fn options(&self, batch: usize, seed: Option<u64>) -> Result<Options, RunError> {
+        if self.min_tokens > self.tokens {
+            let given =
+                format!("{} is more than --tokens, {}; allowed: at most that", self.min_tokens, self.tokens);
+            return Err(refused("--min-tokens", &given));
+        }
+        if batch == 0 {
+            return Err(refused("--batch", "0 is out of range; allowed: at least 1"));
+        }
+        let strategy = match self.beams {
+            Some(width) => Strategy::Search(self.beams(width)?),
+            None => Strategy::Sample(self.sampling()?),
+        };
+        let Self { tokens, min_tokens, no_repeat_ngram, .. } = *self;
+        Ok(Options { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed })
+    }
+
+    fn sampling(&self) -> Result<Sampling, RunError> {
+        if self.length_penalty.is_some() || self.early_stopping.is_some() {
+            let option = if self.length_penalty.is_some() { "--length-penalty" } else { "--early-stopping" };
+            return Err(refused(option, "it needs beam search; add --beams N, or leave it out"));
+        }
+        let Self { temperature, top_k, top_p, .. } = *self;
+        let temperature = temperature.unwrap_or(TEMPERATURE);
+        if !(temperature >= 0.0 && temperature.is_finite()) {
+            let given = format!("{temperature} is out of range; allowed: a finite number of at least 0");
+            return Err(refused("--temperature", &given));
+        }
+        if top_k == Some(0) {
+            return Err(refused("--top-k", "0 is out of range; allowed: at least 1"));
+        }
+        if let Some(share) = top_p.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+            return Err(refused(
+                "--top-p",
+                &format!("{share} is out of range; allowed: above 0 and at most 1"),
+            ));
+        }
+        if temperature == 0.0 && (top_k.is_some() || top_p.is_some()) {
+            return Err(refused(
+                "--temperature",
+                "0 takes the most likely token; leave out --top-k and --top-p",
+            ));
+        }
+        Ok(Sampling { temperature, top_k, top_p })
+    }
+
+    fn beams(&self, width: usize) -> Result<Beams, RunError> {
+        let sampled = [
+            ("--temperature", self.temperature.is_some()),
+            ("--top-k", self.top_k.is_some()),
+            ("--top-p", self.top_p.is_some()),
+        ];
+        if let Some((option, _)) = sampled.into_iter().find(|(_, given)| *given) {
+            return Err(refused(option, "it has no effect on beam search; leave it or --beams out"));
+        }
+        if width == 0 {
+            return Err(refused("--beams", "0 is out of range; allowed: at least 1"));
+        }
+        let length_penalty = self.length_penalty.unwrap_or(1.0);
+        if !length_penalty.is_finite() {
+            let given = format!("{length_penalty} is out of range; allowed: a finite number");
+            return Err(refused("--length-penalty", &given));
+        }
+        let early_stopping = self.early_stopping.map_or(EarlyStopping::Unlikely, Into::into);
+        Ok(Beams { width, length_penalty, early_stopping })
+    }
+}
+
+fn refused(option: &str, problem: &str) -> RunError {
+    RunError::Refused(format!("{option}: {problem}"))
+}

@@ -1,0 +1,88 @@
+//! Options of `score`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::print_result;
+use crate::RunError;
+use crate::infer::PromptFile;
+use crate::score::{Metric, Score, Tokenization};
+
+#[derive(Debug, Args)]
+pub(super) struct ScoreArgs {
+    /// The hypotheses, one a line: text, or JSON lines if the name ends in .jsonl
+    hypotheses: PathBuf,
+    /// The references, one a line, in the same order
+    references: PathBuf,
+    /// The scores, separated by commas
+    #[arg(long, value_delimiter = ',', default_values = ["bleu", "chrf"])]
+    metric: Vec<MetricName>,
+    /// How BLEU cuts texts into words
+    #[arg(long, default_value = "13a")]
+    tokenize: TokenizationName,
+    /// The field of JSON lines that holds the text; a.b is field b of field a
+    #[arg(long, default_value = "text")]
+    field: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MetricName {
+    Bleu,
+    Chrf,
+    #[value(name = "chrf++")]
+    ChrfPlusPlus,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TokenizationName {
+    #[value(name = "13a")]
+    V13a,
+    Intl,
+    None,
+}
+
+impl From<MetricName> for Metric {
+    fn from(name: MetricName) -> Self {
+        match name {
+            MetricName::Bleu => Self::Bleu,
+            MetricName::Chrf => Self::Chrf,
+            MetricName::ChrfPlusPlus => Self::ChrfPlusPlus,
+        }
+    }
+}
+
+impl From<TokenizationName> for Tokenization {
+    fn from(name: TokenizationName) -> Self {
+        match name {
+            TokenizationName::V13a => Self::V13a,
+            TokenizationName::Intl => Self::International,
+            TokenizationName::None => Self::None,
+        }
+    }
+}
+
+impl ScoreArgs {
+    /// Scores, and prints the result.
+    pub fn run(self) -> Result<(), RunError> {
+        let read = |path: &PathBuf| PromptFile { path, field: &self.field }.read();
+        let (hypotheses, references) = (read(&self.hypotheses)?, read(&self.references)?);
+        if hypotheses.len() != references.len() {
+            return Err(RunError::Refused(format!(
+                "{} has {} lines, but {} has {}; allowed: one reference for each hypothesis, in the same order",
+                self.hypotheses.display(),
+                hypotheses.len(),
+                self.references.display(),
+                references.len()
+            )));
+        }
+        let score =
+            |&name: &MetricName| Metric::from(name).score(&hypotheses, &references, self.tokenize.into());
+        let scores: Vec<Score> = self.metric.iter().map(score).collect();
+        let lines: Vec<String> = scores.iter().map(Score::to_string).collect();
+        print_result(&scores, &lines.join("\n"), self.json)
+    }
+}

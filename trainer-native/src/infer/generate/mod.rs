@@ -1,0 +1,166 @@
+//! Text from a finished run's model.
+
+mod beam;
+mod constraints;
+mod decoding;
+mod prompts;
+mod sampling;
+
+use std::path::Path;
+
+pub(crate) use beam::{Beams, EarlyStopping};
+use constraints::Constraints;
+pub(crate) use decoding::{Decoding, Prompt};
+use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
+use plan::Device;
+pub(crate) use prompts::{PromptFile, Written};
+pub(crate) use sampling::Sampling;
+
+use super::{InferenceError, ModelTask, RunModel, with_model};
+use crate::RunError;
+use crate::nn::Kernels;
+use crate::objective::{Generation, end_of_text};
+
+/// How to generate text.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// Most tokens of a text. The end-of-text token ends it earlier, and so does the longest output of a decoder.
+    pub tokens: usize,
+    /// Fewest tokens.
+    pub min_tokens: usize,
+    /// No run of so many tokens occurs twice in a text; 0 for no such limit.
+    pub no_repeat_ngram: usize,
+    /// How tokens are chosen.
+    pub strategy: Strategy,
+    /// Number of prompts that are continued at a time. Affects speed and memory only.
+    pub batch: usize,
+    /// Makes sampled text reproducible.
+    pub seed: Option<u64>,
+}
+
+/// How tokens are chosen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Strategy {
+    /// One after another.
+    Sample(Sampling),
+    /// As parts of the best text found.
+    Search(Beams),
+}
+
+/// What a model wrote.
+#[derive(Clone, Debug)]
+pub(crate) struct Generated {
+    /// The generated text.
+    pub text: String,
+    /// The same after the prompt, if the model continues its prompt.
+    pub whole: String,
+}
+
+/// Continues each prompt with a run's model. An encoder–decoder answers the prompts instead; it replaces each sentinel
+/// (`<extra_id_0>` …).
+///
+/// # Errors
+/// [`RunError::Refused`] if the folder holds no finished model, or the model generates no text.
+pub(crate) fn generate(
+    folder: &Path,
+    device: Device,
+    prompts: &[String],
+    options: &Options,
+) -> Result<Vec<Generated>, RunError> {
+    with_model(folder, device, Generate { prompts, options })
+}
+
+struct Generate<'a> {
+    prompts: &'a [String],
+    options: &'a Options,
+}
+
+impl ModelTask for Generate<'_> {
+    type Output = Vec<Generated>;
+
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Vec<Generated>, RunError> {
+        let prompts: Vec<Prompt> = self
+            .prompts
+            .iter()
+            .map(|text| run.prompt(&run.tokenizer.encode(text)))
+            .collect::<Result<_, _>>()?;
+        let texts = run.generate(&prompts, self.options)?;
+        let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
+            // The first token of a text is no part of the prompt.
+            let before = &prompt.written[1..];
+            let whole = run.tokenizer.decode(&[before, tokens].concat());
+            // Decoded alone, the generated tokens would lose a blank at their beginning.
+            let text = whole.strip_prefix(&run.tokenizer.decode(before)).map(str::to_owned);
+            Generated { text: text.unwrap_or_else(|| run.tokenizer.decode(tokens)), whole }
+        };
+        Ok(prompts.iter().zip(&texts).map(decoded).collect())
+    }
+}
+
+impl<B: Kernels> RunModel<B> {
+    /// The prompt that has the model continue or answer a text, given as its tokens.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the model generates no text.
+    pub fn prompt(&self, text: &[u32]) -> Result<Prompt, RunError> {
+        let end = end_of_text(&self.tokenizer)?;
+        match self.objective.generation() {
+            Generation::Continuation => {
+                Ok(Prompt { encoder_input: Vec::new(), written: [&[end], text].concat() })
+            }
+            Generation::FromDecoder { start } => {
+                Ok(Prompt { encoder_input: [text, &[end]].concat(), written: vec![start] })
+            }
+            Generation::None => Err(RunError::Refused(
+                "generate: this model fills masked places and does not write text; use eval, or load the run with \
+                 transformers' fill-mask pipeline"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// The generated tokens of each prompt, without the end-of-text token.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a prompt does not fit the model.
+    pub fn generate(&self, prompts: &[Prompt], options: &Options) -> Result<Vec<Vec<u32>>, RunError> {
+        let constraints = Constraints {
+            most: options.tokens.min(self.model.most_written().unwrap_or(usize::MAX)),
+            least: options.min_tokens,
+            no_repeat_ngram: options.no_repeat_ngram,
+            end: end_of_text(&self.tokenizer)?,
+            known: self.tokenizer.vocab_size(),
+        };
+        let mut streams = streams(options.seed, prompts.len())?.into_iter();
+        let mut generated = Vec::with_capacity(prompts.len());
+        for batch in prompts.chunks(options.batch.max(1)) {
+            let tokens = match &options.strategy {
+                Strategy::Sample(how) => {
+                    let streams = streams.by_ref().take(batch.len()).collect();
+                    sampling::sample(&self.model, batch, how, &constraints, streams)
+                }
+                Strategy::Search(how) => beam::search(&self.model, batch, how, &constraints),
+            };
+            generated.extend(tokens.map_err(failed)?);
+        }
+        Ok(generated)
+    }
+}
+
+/// One stream of random numbers for each prompt.
+fn streams(seed: Option<u64>, prompts: usize) -> Result<Vec<Stream>, RunError> {
+    fn of(rng: &impl PrivacyRng, prompts: usize) -> Vec<Stream> {
+        (0..).take(prompts).map(|prompt| rng.stream(Purpose::Generation, prompt, 0)).collect()
+    }
+    Ok(match seed {
+        Some(seed) => of(&TestRng::from_seed(seed), prompts),
+        None => of(&OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?, prompts),
+    })
+}
+
+fn failed(error: InferenceError) -> RunError {
+    RunError::Failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

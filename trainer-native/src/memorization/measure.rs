@@ -1,0 +1,85 @@
+//! How close generated tokens come to the tokens that followed in the text.
+
+use serde::Serialize;
+
+/// Figures of the continuations of one split.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Figures {
+    /// Number of continuations.
+    pub examples: usize,
+    /// Share of continuations generated exactly (EM).
+    pub exact_match: f64,
+    /// Share of tokens generated at their own place, averaged over continuations (TA).
+    pub token_accuracy: f64,
+    /// Median of the fewest insertions, deletions and replacements of tokens that make the generated tokens the target (MED).
+    pub median_edit_distance: f64,
+}
+
+impl Figures {
+    /// Figures of generated tokens and their targets, none of which is empty; [`None`] without any.
+    pub fn of(generated: &[Vec<u32>], targets: &[Vec<u32>]) -> Option<Self> {
+        let pairs = || generated.iter().zip(targets);
+        let mut distances: Vec<usize> = pairs().map(|(ours, target)| edit_distance(ours, target)).collect();
+        distances.sort_unstable();
+        let examples = distances.len();
+        let middle = |at: usize| distances.get(at).map(|&distance| distance as f64);
+        let median = (middle(examples.checked_sub(1)? / 2)? + middle(examples / 2)?) / 2.0;
+        let exact = distances.iter().filter(|&&distance| distance == 0).count();
+        let accuracy = |(ours, target): (&Vec<u32>, &Vec<u32>)| {
+            let hits = ours.iter().zip(target).filter(|(token, wanted)| token == wanted).count();
+            hits as f64 / target.len() as f64
+        };
+        Some(Self {
+            examples,
+            exact_match: exact as f64 / examples as f64,
+            token_accuracy: pairs().map(accuracy).sum::<f64>() / examples as f64,
+            median_edit_distance: median,
+        })
+    }
+}
+
+/// Levenshtein distance.
+fn edit_distance(a: &[u32], b: &[u32]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (at, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: by hand.
+    #[test]
+    fn distances_count_insertions_deletions_and_replacements() {
+        for (a, b, distance) in [
+            (&[1_u32, 2, 3][..], &[1_u32, 2, 3][..], 0),
+            (&[], &[1, 2], 2),
+            (&[1, 2], &[], 2),
+            (&[1, 2, 3, 4], &[2, 3, 4, 5], 2),
+            (&[1, 2, 3], &[1, 9, 3], 1),
+            (&[5, 6, 7, 8], &[8, 7, 6, 5], 4),
+        ] {
+            assert_eq!(edit_distance(a, b), distance, "{a:?} {b:?}");
+        }
+    }
+
+    /// Oracle: by hand. A continuation that is cut off has no token at the remaining places.
+    #[test]
+    fn figures_are_shares_and_a_median() {
+        let targets = [vec![1, 2, 3, 4], vec![1, 2, 3, 4], vec![5, 6], vec![7, 8]];
+        let generated = [vec![1, 2, 3, 4], vec![1, 2], vec![6, 5], vec![7, 8]];
+        let figures = Figures::of(&generated, &targets).unwrap();
+        assert_eq!((figures.examples, figures.exact_match), (4, 0.5));
+        assert_eq!((figures.token_accuracy, figures.median_edit_distance), (0.625, 1.0));
+        assert_eq!(Figures::of(&generated[1..3], &targets[1..3]).unwrap().median_edit_distance, 2.0);
+        assert_eq!(Figures::of(&[], &[]), None);
+    }
+}
