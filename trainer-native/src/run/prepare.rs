@@ -113,7 +113,8 @@ fn build_trainer<B: Kernels>(
         Trainer::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)
             .map_err(refused)?
             .recompute(plan.performance().recompute)
-            .precision(plan.performance().precision);
+            .precision(plan.performance().precision)
+            .arithmetic(plan.privacy().arithmetic);
     if let Some(initial) = initial {
         trainer.load_weights(initial.weights).map_err(refused)?;
     }

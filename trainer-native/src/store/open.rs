@@ -7,7 +7,7 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Entry, Header, Ledger, Randomness};
+use super::ledger::{Computation, Entry, Header, Ledger, NoiseDraw, Randomness};
 use super::{RunStore, accounting, files};
 use crate::RunError;
 use crate::durable::{self, FolderLock, sha256_hex};
@@ -18,6 +18,7 @@ pub(crate) struct RunMode {
     pub randomness: Randomness,
     /// Whether steps clip and add noise, unless the plan declares the training text public.
     pub protected: bool,
+    pub device: plan::Device,
 }
 
 /// The run that a folder is opened for.
@@ -82,6 +83,12 @@ fn begin(run: &OpenRun<'_>) -> Result<Ledger, RunError> {
             randomness: run.mode.randomness,
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
+            computation: Some(Computation {
+                device: run.mode.device,
+                precision: run.plan.plan().performance().precision,
+                arithmetic: run.is_protected().then(|| run.plan.plan().privacy().arithmetic),
+                noise: run.is_protected().then_some(NoiseDraw::ExactOnGrid),
+            }),
         },
     )
 }
@@ -100,8 +107,9 @@ fn resume(run: &OpenRun<'_>) -> Result<(Ledger, Option<Checkpoint>), RunError> {
         )));
     }
     if ledger.state().completed().is_none() {
+        run.check_same_noise(ledger.state().header())?;
         let steps_done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.steps_done);
-        ledger.append(Entry::Resume { steps_done, torn_bytes })?;
+        ledger.append(Entry::Resume { steps_done, torn_bytes, device: Some(run.mode.device) })?;
         if torn_bytes > 0 {
             charge_torn_line(&mut ledger, run.plan)?;
         }
@@ -134,6 +142,20 @@ impl OpenRun<'_> {
             return refused(if header.protected { "without --non-private" } else { "with --non-private" });
         }
         Ok(())
+    }
+}
+
+impl OpenRun<'_> {
+    /// Refuses to continue a run whose certificate would have to describe two kinds of noise.
+    fn check_same_noise(&self, header: &Header) -> Result<(), RunError> {
+        if header.computation.is_some() || !header.protected {
+            return Ok(());
+        }
+        Err(RunError::Refused(format!(
+            "the run in {} began under an earlier version, whose noise was a Gaussian in floating point; finish it with that \
+             version, or begin a new run in another folder with --out (the ε of the two runs add up)",
+            self.folder.display()
+        )))
     }
 }
 

@@ -38,6 +38,12 @@ pub enum TrainError {
     /// A selection of trainable weights that the model does not have.
     #[error(transparent)]
     Selection(#[from] SelectionError),
+    /// A clipped sum that its integers cannot hold.
+    #[error(
+        "a sum of clipped gradients is not a number or too large for 64-bit integers; use fewer units a step or a larger \
+         noise multiplier"
+    )]
+    Overflow,
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -6,6 +6,7 @@ mod cpu;
 mod gpu;
 pub(crate) mod portable;
 
+pub(crate) use self::portable::piece_length;
 use crate::tensor::{Backend, Int, Tensor};
 
 /// The constants of one step of Adam with decoupled weight decay.
@@ -34,25 +35,6 @@ pub struct AdamTensors<B: Backend> {
     pub first: Tensor<B, 1>,
     /// Average of the squared gradient.
     pub second: Tensor<B, 1>,
-}
-
-/// A source of noise for the elements of one parameter.
-pub trait NoiseSource: Sync {
-    /// Fills `out` with the noise of the elements from index `first` on, which is even. The noise of an element does not
-    /// depend on how a parameter is split.
-    fn fill(&self, first: usize, out: &mut [f32]);
-
-    /// Key and standard deviation, if the noise is a Gaussian fill from the beginning of one stream. A device can then draw the
-    /// noise itself.
-    fn gaussian(&self) -> Option<([u32; 8], f64)> {
-        None
-    }
-}
-
-impl<F: Fn(usize, &mut [f32]) + Sync> NoiseSource for F {
-    fn fill(&self, first: usize, out: &mut [f32]) {
-        self(first, out);
-    }
 }
 
 /// Implements kernels by functions for tensors of 32 bits. Tensors of other formats take the portable definition.
@@ -319,12 +301,14 @@ pub trait Kernels: Backend {
         portable::weighted_sum(values, weights)
     }
 
-    /// (values + noise) / divisor. Elements that the source does not fill become NaN, so no element passes without noise.
+    /// Rounds each element to the nearest multiple of `unit`, a power of two, and adds these multiples to `sums`, which is in
+    /// the memory of the host. Returns whether all elements are below 2⁵¹ units and all sums below 2⁶², so that nothing
+    /// wrapped.
     ///
     /// # Shapes
-    /// - values, output: `[n]`
-    fn add_and_divide(values: Tensor<Self, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Self, 1> {
-        portable::add_and_divide(values, noise, divisor)
+    /// - values: `[n]` for n sums
+    fn add_on_grid(values: Tensor<Self, 1>, unit: f64, sums: &mut [i64]) -> bool {
+        portable::add_on_grid(values, unit, sums)
     }
 
     /// One step of Adam for one parameter.
