@@ -142,7 +142,7 @@ impl GaussianMechanism {
     /// # Errors
     /// As [`Grid::new`].
     pub fn grid(&self, sensitivity: L2Sensitivity) -> Result<Grid, MechanismError> {
-        Grid::new(self.noise_multiplier * sensitivity.0)
+        Grid::new(self.noise_multiplier * sensitivity.0, sensitivity.0)
     }
 
     /// Adds the noise to an integer and releases it.
@@ -150,7 +150,7 @@ impl GaussianMechanism {
     /// # Errors
     /// [`MechanismError::OutOfRange`] for noise of a standard deviation above 2³⁰.
     pub fn privatize(&self, value: Bounded<i64>, stream: &mut Stream) -> Result<f64, MechanismError> {
-        let grid = Grid::for_integers(self.std(&value))?;
+        let grid = Grid::for_integers(self.std(&value), value.sensitivity.0)?;
         // Exact: the unit is a power of two of at most 1, and the quotient of every count is below 2⁵³.
         let mut on_grid = [(value.value as f64 / grid.unit()) as i64];
         grid.noise().add_to(stream, 0, &mut on_grid);

@@ -82,7 +82,7 @@ impl RoundedGaussian {
 
     /// Bound on the error of `std`·Q(v): that of Q, and the rounding of a product below 2³³.
     fn tolerance(self) -> f64 {
-        self.std as f64 * quantile::ERROR + 2.0_f64.powi(-20)
+        self.std as f64 * quantile::ERROR + 1.0 / (1_u64 << 20) as f64
     }
 
     fn add_with_tolerance(self, stream: &mut Stream, first: u64, values: &mut [i64], tolerance: f64) {

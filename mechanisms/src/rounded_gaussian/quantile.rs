@@ -96,9 +96,9 @@ impl Center {
         // v = (1 + (2·segment + 1)/128)·2^(−2 − octave), of which all digits are in the first word.
         let first = (2 * SEGMENTS + 2 * segment + 1) << (55 - octave);
         Self {
-            v: first as f64 * 2.0_f64.powi(-64),
+            v: first as f64 * tail::ONE_BIT,
             exact: Fixed::of_fraction(&[0, first]),
-            width: 2.0_f64.powi(-8 - octave as i32),
+            width: 1.0 / (1_u64 << (8 + octave)) as f64,
         }
     }
 

@@ -32,6 +32,9 @@ const DENSITY_AT_0: [u64; 10] = [
     0x6621_14CF_50D9_4234,
 ];
 
+/// The last bit of a fraction of one word: 2⁻⁶⁴.
+pub(super) const ONE_BIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+
 /// Largest argument. The mass beyond it is below 2^−189.
 pub(super) const LARGEST: u64 = 16;
 
@@ -210,7 +213,7 @@ impl Fixed {
             if self.at_least(other) { (self, other, 1.0) } else { (other, self, -1.0) };
         let mut difference = large.clone();
         difference.subtract(small);
-        let fold = |value: f64, &word: &u64| value * 2.0_f64.powi(-64) + word as f64;
+        let fold = |value: f64, &word: &u64| value * ONE_BIT + word as f64;
         sign * difference.0.iter().fold(0.0, fold)
     }
 }

@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::StepError;
 use super::clip::{ClippedPart, ClippedSum};
 use crate::nn::{Kernels, ParamSpec};
-use crate::train::TrainError;
 
 /// A sum that several threads add to.
 pub(super) struct GridSum {
@@ -53,10 +53,10 @@ impl GridSum {
     /// The sum over all examples added.
     ///
     /// # Errors
-    /// [`TrainError::Overflow`] if an element did not fit.
-    pub fn finish(self) -> Result<ClippedSum, TrainError> {
+    /// [`StepError::Overflow`] if an element did not fit.
+    pub fn finish(self) -> Result<ClippedSum, StepError> {
         if self.overflow.into_inner() {
-            return Err(TrainError::Overflow);
+            return Err(StepError::Overflow);
         }
         let open = |part: Mutex<Vec<i64>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(ClippedSum {

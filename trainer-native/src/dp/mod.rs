@@ -11,6 +11,7 @@
 mod adaptive;
 mod baseline;
 mod clip;
+mod error;
 mod exact;
 mod gradients;
 mod grid_sum;
@@ -24,6 +25,7 @@ mod sum;
 pub use baseline::PlainStep;
 pub(crate) use baseline::plain_gradient;
 pub(crate) use clip::ClippedSum;
+pub use error::StepError;
 pub(crate) use gradients::PerExampleGrads;
 pub(crate) use lot::Lot;
 pub(crate) use noise::NoisyAverage;

@@ -14,14 +14,13 @@ use super::adaptive::CountRelease;
 use super::exact::ExactClip;
 use super::gradients::plain_sum;
 use super::grid_sum::GridSum;
-use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient};
+use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
 use crate::data::{Dataset, Example, Sampler};
 use crate::disclosure::Private;
 use crate::model::Network;
 use crate::nn::{Kernels, Weights};
 use crate::objective::Objective;
-use crate::train::TrainError;
 
 /// The figures of one private step. All of them come from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,7 +71,7 @@ pub(crate) struct Summation {
 /// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `unit`.
 ///
 /// # Errors
-/// [`TrainError::Overflow`] if a sum does not fit 64 bits.
+/// [`StepError::Overflow`] if a sum does not fit 64 bits.
 pub(crate) fn clipped_sum<B: Kernels>(
     model: &Network,
     weights: &Weights<B>,
@@ -80,7 +79,7 @@ pub(crate) fn clipped_sum<B: Kernels>(
     summation: Summation,
     l2_clip_norm: f64,
     unit: f64,
-) -> Result<ClippedSum, TrainError> {
+) -> Result<ClippedSum, StepError> {
     let sum = GridSum::zero(weights.specs(), l2_clip_norm, unit);
     match summation.arithmetic {
         Arithmetic::Fast => lot.for_each(weights, |weights, micro_batch| {
@@ -111,7 +110,7 @@ pub(crate) fn private_gradient<B: Kernels>(
     step: &DpStep,
     summation: Summation,
     rng: &impl PrivacyRng,
-) -> Result<(PrivateGradient<B>, Option<f64>), TrainError> {
+) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
     let count = match summation.clipping {
         Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step)?),
         Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => None,

@@ -1,9 +1,9 @@
-use mechanisms::MechanismError;
 use thiserror::Error;
 
 use crate::RunError;
 use crate::data::ExampleError;
 use crate::device::DeviceError;
+use crate::dp::StepError;
 use crate::model::ModelError;
 use crate::nn::SelectionError;
 use crate::tensor_file::TensorError;
@@ -38,18 +38,12 @@ pub enum TrainError {
     /// A selection of trainable weights that the model does not have.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// A clipped sum that its integers cannot hold.
-    #[error(
-        "a sum of clipped gradients is not a number or too large for 64-bit integers; use fewer units a step or a larger \
-         noise multiplier"
-    )]
-    Overflow,
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A mechanism refused its parameters.
+    /// A private step that cannot be taken.
     #[error(transparent)]
-    Mechanism(#[from] MechanismError),
+    Private(#[from] StepError),
 }
 
 impl From<TrainError> for RunError {

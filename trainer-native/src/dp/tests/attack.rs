@@ -26,7 +26,7 @@ impl Candidates {
         let others = draw(4.0 / (LENGTH as f64).sqrt());
         let with_one =
             draw(1.0 / (LENGTH as f64).sqrt()).iter().zip(&others).map(|(one, sum)| sum + one).collect();
-        Self { sums: [others, with_one], grid: Grid::new(1.0).unwrap() }
+        Self { sums: [others, with_one], grid: Grid::new(1.0, 0.5).unwrap() }
     }
 
     /// Noise as the trainer drew it until November 2026: rounded to f32, and added in f32.

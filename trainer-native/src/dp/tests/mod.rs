@@ -292,7 +292,7 @@ fn noise_of_a_parameter_is_one_fill_of_its_stream_whichever_thread_draws_it() {
     let parts = [3, 3 * (1 << 16) + 19];
     let got = noised(&parts, 0.5, 2.0, 4.0, 9);
     let mut want = Vec::new();
-    let grid = Grid::new(1.0).unwrap();
+    let grid = Grid::new(1.0, 0.5).unwrap();
     for (index, length) in parts.into_iter().enumerate() {
         let mut noise = vec![0; length];
         let rng = TestRng::from_seed(1);

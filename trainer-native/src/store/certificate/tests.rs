@@ -57,11 +57,8 @@ fn a_run_of_an_earlier_version_verifies_with_the_conditions_it_did_not_meet() {
     let (_folder, request) = finished("fast");
     let out = request.out.unwrap();
     rewrite_as_earlier_version(&out, usize::MAX);
-    let plan = VerifiedRun::read(&out).unwrap_err().to_string();
-    assert!(
-        plan.contains(files::CERTIFICATE_JSON),
-        "the new certificate is not that of the old ledger: {plan}"
-    );
+    let refusal = verify_run(&out).unwrap_err().to_string();
+    assert!(refusal.contains(files::CERTIFICATE_JSON), "the certificate is not the old ledger's: {refusal}");
     let text = crate::plan_file::PlanText::read(&out.join(files::PLAN)).unwrap();
     let ledger = LedgerState::read(&out).unwrap();
     let certificate = Certificate::derive(&text.plan, &ledger, &CURRENT).unwrap();
