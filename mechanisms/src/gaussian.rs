@@ -1,13 +1,12 @@
-//! Gaussian noise by the Box–Muller transform, addressed by element.
+//! Gaussian numbers in floating point by the Box–Muller transform, addressed by element.
 //!
 //! Elements `2p` and `2p+1` of a fill are computed from words `4p..4p+4` of the stream, in double precision and without
 //! rejection. An element's value therefore depends on its position alone. Only +, −, ×, ÷ and √ are used. IEEE 754
 //! specifies them exactly, so native code and WASM agree to the last bit, and the loops vectorise.
 //!
 //! # Precision
-//! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the f32 fill rounds the f64 values.
-//! Floating-point noise is not exactly Gaussian. Counts use [`crate::DiscreteGaussian`]; for gradients the certificate
-//! states the gap.
+//! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the f32 fill rounds the f64 values. These numbers
+//! are not exactly Gaussian, and their low bits show it. Noise that protects is a [`crate::RoundedGaussian`].
 
 use crate::Stream;
 use crate::rng::open_unit;
@@ -18,7 +17,7 @@ const PAIRS: usize = 1024;
 impl Stream {
     /// Fills `out` with independent N(0, `std`²) numbers, rounded to f32.
     ///
-    /// A `std` that is not a positive finite number fills with NaN, so that no value is released without noise.
+    /// A `std` that is not a positive finite number fills with NaN, so that a mistake shows.
     /// Fills of chunks of even lengths give the same numbers as one fill.
     ///
     /// ```
@@ -29,11 +28,6 @@ impl Stream {
     /// ```
     pub fn fill_gaussian_f32(&mut self, out: &mut [f32], std: f64) {
         self.for_gaussian_blocks(out, std, |slot, value| *slot = value as f32);
-    }
-
-    /// Adds independent N(0, `std`²) numbers to `out`. Each sum is computed in f64 and rounded once.
-    pub fn add_gaussian_f32(&mut self, out: &mut [f32], std: f64) {
-        self.for_gaussian_blocks(out, std, |slot, value| *slot = (f64::from(*slot) + value) as f32);
     }
 
     /// Fills `out` with independent N(0, `std`²) numbers; see [`Stream::fill_gaussian_f32`].
@@ -233,18 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn adding_noise_equals_value_plus_fill() {
-        let (mut noise, mut sum) = ([0.0_f64; 33], [1.0_f32; 33]);
-        stream(4).fill_gaussian_f64(&mut noise, 0.5);
-        stream(4).add_gaussian_f32(&mut sum, 0.5);
-        assert!(noise.iter().zip(sum).all(|(&z, s)| s == (1.0 + z) as f32));
-    }
-
-    #[test]
     fn an_impossible_std_gives_nan_not_zero_noise() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let mut out = [1.0_f32; 3];
-            stream(5).add_gaussian_f32(&mut out, bad);
+            stream(5).fill_gaussian_f32(&mut out, bad);
             assert!(out.iter().all(|x| x.is_nan()));
         }
     }

@@ -5,25 +5,30 @@
 //! * [`TrainingMechanism`]: how a training step draws its batch, the noise on the batch's sum, and the event of both.
 //!   [`PoissonSampledGaussian`], [`TruncatedPoissonSampledGaussian`], [`FixedSizeSampledGaussian`],
 //!   [`BallsInBinsGaussian`], [`ShuffledGaussian`].
-//! * [`Stream::fill_gaussian_f32`], [`Stream::fill_gaussian_f64`]: Gaussian noise for sums of floats.
+//! * [`Grid`], [`RoundedGaussian`]: exact Gaussian noise for sums, which lie on a grid.
 //! * [`DiscreteGaussian`]: exact noise for counts.
+//! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
 //! * [`PrivacyUnit`], [`ReleaseMethod`]: what a unit is and how words are released, for plan and tokenizer alike.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
 mod bernoulli;
 mod discrete_gaussian;
 mod gaussian;
+mod grid;
 mod permutation;
 mod release;
 mod rng;
+mod rounded_gaussian;
 mod sensitivity;
 mod training;
 mod unit;
 
 pub use discrete_gaussian::DiscreteGaussian;
+pub use grid::Grid;
 pub use permutation::Permutation;
 pub use release::{COUNT_SHARE, ReleaseMethod};
 pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng};
+pub use rounded_gaussian::RoundedGaussian;
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};
 pub use training::{
     BallsInBinsGaussian, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,

@@ -2,7 +2,7 @@
 
 use accountant::DpEvent;
 
-use crate::{MechanismError, Stream};
+use crate::{Grid, MechanismError, Stream};
 
 /// How far adding or removing one unit can move a value in L2 norm: finite and positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -56,15 +56,17 @@ impl<T> Bounded<T> {
     }
 }
 
-/// Gaussian noise of standard deviation `noise_multiplier` × sensitivity on a query over the whole data set.
+/// Gaussian noise of standard deviation `noise_multiplier` × sensitivity on a query over the whole data set. The value lies on
+/// a [`Grid`], and so does the noise, which is drawn exactly.
 ///
 /// ```
 /// use mechanisms::{Bounded, GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose, TestRng};
-/// let sum = Bounded::new(vec![0.0_f32; 3], L2Sensitivity::new(2.0)?);
+/// let count = Bounded::new(40, L2Sensitivity::new(2.0)?);
 /// let mechanism = GaussianMechanism::new(1.5)?;
-/// assert_eq!(mechanism.std(&sum), 3.0);
+/// assert_eq!(mechanism.std(&count), 3.0);
 /// let mut stream = TestRng::from_seed(1).stream(Purpose::GradientNoise, 0, 0);
-/// assert!(mechanism.privatize(sum, &mut stream).iter().all(|z| *z != 0.0));
+/// let released = mechanism.privatize(count, &mut stream)?;
+/// assert!(released != 40.0 && (released - 40.0).abs() < 30.0);
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,21 +137,42 @@ impl GaussianMechanism {
         self.noise_multiplier * value.sensitivity.0
     }
 
-    /// Adds the noise and releases the value.
-    #[must_use]
-    pub fn privatize(&self, value: Bounded<Vec<f32>>, stream: &mut Stream) -> Vec<f32> {
-        self.privatize_with(value, |values, std| stream.add_gaussian_f32(values, std))
+    /// The grid of a value of this sensitivity.
+    ///
+    /// # Errors
+    /// As [`Grid::new`].
+    pub fn grid(&self, sensitivity: L2Sensitivity) -> Result<Grid, MechanismError> {
+        Grid::new(self.noise_multiplier * sensitivity.0, sensitivity.0)
     }
 
-    /// As [`Self::privatize`], for a value in another form, for example a tensor on a device.
+    /// Adds the noise to an integer and releases it.
     ///
-    /// `add_noise` gets the value and the standard deviation. It must add independent Gaussian noise to every component.
-    #[must_use]
-    pub fn privatize_with<T>(&self, value: Bounded<T>, add_noise: impl FnOnce(&mut T, f64)) -> T {
-        let std = self.std(&value);
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] for noise of a standard deviation above 2³⁰.
+    pub fn privatize(&self, value: Bounded<i64>, stream: &mut Stream) -> Result<f64, MechanismError> {
+        let grid = Grid::for_integers(self.std(&value), value.sensitivity.0)?;
+        // Exact: the unit is a power of two of at most 1, and the quotient of every count is below 2⁵³.
+        let mut on_grid = [(value.value as f64 / grid.unit()) as i64];
+        grid.noise().add_to(stream, 0, &mut on_grid);
+        Ok(on_grid[0] as f64 * grid.unit())
+    }
+
+    /// As [`Self::privatize`], for a value in another form, for example the integers of many tensors.
+    ///
+    /// `add_noise` gets the value and the grid of the mechanism, [`Self::grid`]. The value must lie on this grid, and each of
+    /// its components must get independent noise.
+    ///
+    /// # Errors
+    /// As [`Grid::new`].
+    pub fn privatize_with<T>(
+        &self,
+        value: Bounded<T>,
+        add_noise: impl FnOnce(&mut T, &Grid),
+    ) -> Result<T, MechanismError> {
+        let grid = self.grid(value.sensitivity)?;
         let mut value = value.value;
-        add_noise(&mut value, std);
-        value
+        add_noise(&mut value, &grid);
+        Ok(value)
     }
 }
 
@@ -158,20 +181,39 @@ mod tests {
     use super::*;
     use crate::{PrivacyRng, Purpose, TestRng};
 
-    fn noise(sensitivity: f64, noise_multiplier: f64) -> Vec<f32> {
-        let value = Bounded::new(vec![1.0_f32; 200_000], L2Sensitivity::new(sensitivity).unwrap());
-        let mut stream = TestRng::from_seed(4).stream(Purpose::GradientNoise, 0, 0);
-        GaussianMechanism::new(noise_multiplier).unwrap().privatize(value, &mut stream)
-    }
-
     #[test]
     fn noise_std_is_multiplier_times_sensitivity_and_a_wrong_one_is_rejected() {
-        let out = noise(0.5, 3.0);
+        let mechanism = GaussianMechanism::new(3.0).unwrap();
+        let mut stream = TestRng::from_seed(4).stream(Purpose::GradientNoise, 0, 0);
+        let value = || Bounded::new(vec![1_i64 << 27; 200_000], L2Sensitivity::new(0.5).unwrap());
+        assert_eq!(mechanism.std(&value()), 1.5);
+        let out =
+            mechanism.privatize_with(value(), |values, grid| grid.noise().add_to(&mut stream, 0, values));
+        let unit = mechanism.grid(value().sensitivity()).unwrap().unit();
+        let out: Vec<f64> = out.unwrap().into_iter().map(|x| x as f64 * unit).collect();
         let n = out.len() as f64;
-        let ratio = out.iter().map(|&x| (f64::from(x) - 1.0).powi(2)).sum::<f64>() / n / (1.5 * 1.5);
+        let ratio = out.iter().map(|&x| (x - 0.5).powi(2)).sum::<f64>() / n / (1.5 * 1.5);
         let tolerance = 4.9 * (2.0 / n).sqrt();
         assert!((ratio - 1.0).abs() < tolerance, "{ratio}");
         assert!((ratio / (1.02_f64 * 1.02) - 1.0).abs() > tolerance, "σ wrong by 2 % must be rejected");
+    }
+
+    #[test]
+    fn an_integer_gets_the_noise_of_its_sensitivity() {
+        for (sensitivity, multiplier) in [(1.0, 0.25), (1.0, 1e6), (3.0, 1e8)] {
+            let mechanism = GaussianMechanism::new(multiplier).unwrap();
+            let mut square = 0.0;
+            for index in 0..2000 {
+                let value = Bounded::new(-7, L2Sensitivity::new(sensitivity).unwrap());
+                let mut stream = TestRng::from_seed(5).stream(Purpose::GradientNoise, 0, index);
+                let noise = mechanism.privatize(value, &mut stream).unwrap() + 7.0;
+                square += (noise / (multiplier * sensitivity)).powi(2);
+            }
+            assert!((square / 2000.0 - 1.0).abs() < 4.9 * (2.0 / 2000.0_f64).sqrt(), "{multiplier}");
+        }
+        let huge = GaussianMechanism::new(2.0_f64.powi(31)).unwrap();
+        let mut stream = TestRng::from_seed(5).stream(Purpose::GradientNoise, 0, 0);
+        assert!(huge.privatize(Bounded::new(1, L2Sensitivity::new(1.0).unwrap()), &mut stream).is_err());
     }
 
     /// Oracle: 1/σ² = 1/σ₁² + 1/σ₂², which is what the accountant composes.

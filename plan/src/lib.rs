@@ -53,7 +53,7 @@ pub use file::{PlanFile, VERSION};
 pub use mechanisms::{PrivacyUnit, ReleaseMethod};
 pub use model::{Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
-pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
+pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
 pub use reference::reference;
 pub use solve::Unknown;
 pub use tokenizer::{PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};

@@ -41,6 +41,31 @@ pub struct Privacy {
     #[serde(default)]
     #[schemars(range(max = 1_000_000_000))]
     pub spare_steps: u64,
+    /// How clipped gradients are summed. The noise is exact in both cases.
+    #[serde(default, skip_serializing_if = "Arithmetic::is_fast")]
+    #[schemars(extend("default" = "fast"))]
+    pub arithmetic: Arithmetic,
+}
+
+/// How clipped gradients are summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arithmetic {
+    /// In 32-bit floating point within a micro-batch and in integers across micro-batches. The certificate states the
+    /// rounding that remains.
+    #[default]
+    Fast,
+    /// Each unit's gradient by itself, clipped and summed in integers. No rounding error can exceed the clip norm. Slower,
+    /// and for the CPU only.
+    Exact,
+}
+
+impl Arithmetic {
+    /// Whether it is the default.
+    #[must_use]
+    pub fn is_fast(&self) -> bool {
+        *self == Self::Fast
+    }
 }
 
 fn tokenizer_share() -> f64 {

@@ -20,7 +20,7 @@ fn an_unknown_field_is_refused_with_its_path_and_the_nearest_name() {
     let message = refusal(&altered(&[("/privacy/delat", json!(1e-6)), ("/privacy/delta", Value::Null)]));
     assert_says(
         &message,
-        &["privacy.delat: unknown field", "allowed: delta, epsilon", "did you mean \"delta\"?"],
+        &["privacy.delat: unknown field", "allowed: arithmetic, delta, epsilon", "did you mean \"delta\"?"],
     );
     let message = refusal(&altered(&[("/training/optimizer/adamw/beta3", json!(0.5))]));
     assert_says(&message, &["training.optimizer.adamw.beta3: unknown field", "did you mean \"beta1\"?"]);

@@ -23,7 +23,11 @@ pub fn from_host<B: Backend, const D: usize>(
 
 /// The values of a tensor in row-major order, as f32.
 pub fn to_host<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f32> {
-    tensor.into_data().iter::<f32>().collect()
+    let data = tensor.into_data();
+    match data.as_slice::<f32>() {
+        Ok(values) => values.to_vec(),
+        Err(_) => data.iter::<f32>().collect(),
+    }
 }
 
 /// The values of a tensor in row-major order, as f64.

@@ -31,6 +31,14 @@ impl Stream {
         self.words.set_word_pos(u128::from(word));
     }
 
+    /// Further bits of an element, for noise that its word does not decide: the same key under the nonce `element` + 1.
+    pub(crate) fn beyond(&self, element: u64) -> Self {
+        let mut words = self.words.clone();
+        words.set_stream(element.wrapping_add(1));
+        words.set_word_pos(0);
+        Self { words }
+    }
+
     /// The key of this stream, for a device that computes its words: ChaCha20 under nonce 0, block numbers from 0.
     ///
     /// The key is as secret as the stream. It must not be stored or shown.

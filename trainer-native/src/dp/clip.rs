@@ -1,41 +1,44 @@
 //! Per-example clipping: the factor of each gradient, and the clipped sum.
 
-use std::ops::Add;
-
 use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 use plan::{Automatic, Clipping};
 
 use super::norms::{PerExampleNorms, SquaredNorms, norms, norms_by_group};
 use super::sum::GradSum;
 use crate::nn::{Kernels, ParamSpec};
-use crate::tensor::FloatDType;
 
-/// A sum of gradients, each of norm at most the clip norm. It cannot be read; only a mechanism opens it.
-pub(crate) struct ClippedSum<B: Kernels> {
+/// The sum of a micro-batch's gradients, each of norm at most the clip norm.
+pub(crate) struct ClippedPart<B: Kernels> {
     pub(super) sum: GradSum<B>,
-    l2_clip_norm: f64,
-    /// Number of examples with a gradient within the clip norm, less half the number of examples: one example moves it by
-    /// a half.
-    unclipped_count: f32,
+    pub(super) unclipped_halves: i64,
 }
 
-impl<B: Kernels> ClippedSum<B> {
+impl<B: Kernels> ClippedPart<B> {
     /// The sum of gradients that were scaled by `factors`.
     pub(super) fn new(sum: GradSum<B>, factors: &ClipFactors) -> Self {
-        Self { sum, l2_clip_norm: factors.l2_clip_norm, unclipped_count: factors.unclipped_count }
+        Self { sum, unclipped_halves: factors.unclipped_halves }
     }
+}
 
-    /// The sum over no example.
-    pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, dtype: FloatDType, device: &B::Device) -> Self {
-        Self { sum: GradSum::zero(specs, dtype, device), l2_clip_norm, unclipped_count: 0.0 }
-    }
+/// A sum of gradients, each of norm at most the clip norm, in multiples of `unit`. It cannot be read; only a mechanism opens
+/// it.
+pub(crate) struct ClippedSum {
+    /// The integers of each parameter.
+    pub(super) parts: Vec<Vec<i64>>,
+    pub(super) unit: f64,
+    pub(super) l2_clip_norm: f64,
+    /// Twice the number of examples with a gradient within the clip norm, less the number of examples: one example moves it
+    /// by 1.
+    pub(super) unclipped_halves: i64,
+}
 
-    /// States that adding or removing one example moves the count by a half.
+impl ClippedSum {
+    /// States that adding or removing one example moves the count by 1.
     ///
     /// # Errors
-    /// None: a half is a valid sensitivity.
-    pub fn unclipped_count(&self) -> Result<Bounded<Vec<f32>>, MechanismError> {
-        Ok(Bounded::new(vec![self.unclipped_count], L2Sensitivity::new(0.5)?))
+    /// None: 1 is a valid sensitivity.
+    pub fn unclipped_halves(&self) -> Result<Bounded<i64>, MechanismError> {
+        Ok(Bounded::new(self.unclipped_halves, L2Sensitivity::new(1.0)?))
     }
 
     /// States that adding or removing one example moves the sum by at most the clip norm.
@@ -48,19 +51,6 @@ impl<B: Kernels> ClippedSum<B> {
     }
 }
 
-/// The sum over the examples of both, which must be disjoint.
-impl<B: Kernels> Add for ClippedSum<B> {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            sum: self.sum + other.sum,
-            l2_clip_norm: self.l2_clip_norm.max(other.l2_clip_norm),
-            unclipped_count: self.unclipped_count + other.unclipped_count,
-        }
-    }
-}
-
 /// The factors by which the gradients of a micro-batch are scaled before they are summed.
 pub(super) struct ClipFactors {
     /// For each group of parameters, one factor a row: 0 for padding and for a norm that is not finite.
@@ -69,8 +59,8 @@ pub(super) struct ClipFactors {
     group_of: Vec<usize>,
     /// Rows with a norm that is not finite.
     pub not_finite: Vec<bool>,
-    l2_clip_norm: f64,
-    unclipped_count: f32,
+    /// As of [`ClippedSum`].
+    pub unclipped_halves: i64,
 }
 
 impl ClipFactors {
@@ -87,17 +77,17 @@ impl ClipFactors {
         match clipping {
             Clipping::Flat | Clipping::Adaptive(_) => {
                 let norms = norms(squares);
-                let within = |norm: &f64| if *norm <= l2_clip_norm { 0.5_f32 } else { -0.5 };
-                let unclipped_count = norms.0.iter().take(examples).map(within).sum();
+                let within = |norm: &f64| if *norm <= l2_clip_norm { 1 } else { -1 };
+                let unclipped_halves = norms.0.iter().take(examples).map(within).sum();
                 let factors = factors(&norms, examples, |norm| clip_factor(norm, l2_clip_norm));
-                Self { unclipped_count, ..Self::of_groups(vec![factors], one_group, &[norms], l2_clip_norm) }
+                Self { unclipped_halves, ..Self::of_groups(vec![factors], one_group, &[norms]) }
             }
             Clipping::Automatic(Automatic { stability }) => {
                 // Bu et al. 2022, "Automatic clipping", <https://arxiv.org/abs/2206.07136>.
                 let norms = norms(squares);
                 let scaled = |norm| rounded_down(l2_clip_norm / (norm + stability));
                 let factors = factors(&norms, examples, scaled);
-                Self::of_groups(vec![factors], one_group, &[norms], l2_clip_norm)
+                Self::of_groups(vec![factors], one_group, &[norms])
             }
             Clipping::PerLayer => Self::by_layer(squares, examples, l2_clip_norm, specs),
         }
@@ -120,16 +110,11 @@ impl ClipFactors {
         let bound = l2_clip_norm / (layers.len() as f64).sqrt() * (1.0 - 1e-12);
         let norms = norms_by_group(squares, layers.len(), |param| group_of[param.0]);
         let factors = |norms| factors(norms, examples, |norm| clip_factor(norm, bound));
-        Self::of_groups(norms.iter().map(factors).collect(), group_of, &norms, l2_clip_norm)
+        Self::of_groups(norms.iter().map(factors).collect(), group_of, &norms)
     }
 
-    fn of_groups(
-        by_group: Vec<Vec<f32>>,
-        group_of: Vec<usize>,
-        norms: &[PerExampleNorms],
-        l2_clip_norm: f64,
-    ) -> Self {
-        Self { by_group, group_of, not_finite: not_finite(norms), l2_clip_norm, unclipped_count: 0.0 }
+    fn of_groups(by_group: Vec<Vec<f32>>, group_of: Vec<usize>, norms: &[PerExampleNorms]) -> Self {
+        Self { by_group, group_of, not_finite: not_finite(norms), unclipped_halves: 0 }
     }
 
     /// The factors of a parameter, one a row.

@@ -4,46 +4,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use burn_wgpu::{Wgpu, WgpuDevice};
+use mechanisms::{GaussianMechanism, TestRng};
 use serde_json::json;
 
-use super::reference::{clipped_sum_by_loop, flatten, median_norm, moved_weights, relative_distance};
-use super::{Lot, clipped_sum};
+use super::reference::{
+    clipped_sum, clipped_sum_by_loop, examples, flatten, median_norm, moved_weights, relative_distance,
+};
+use super::{Lot, NoisyAverage, PrivateGradient, noise_alone};
 use crate::data::Example;
 use crate::model::{Network, testing};
-use crate::nn::Kernels;
-use crate::tensor::{Flex, FlexDevice};
-
-/// Ragged, with repeated tokens, a full example and an empty one.
-fn examples(objective: &str) -> Vec<Example> {
-    let windows: [&[u32]; 6] = [
-        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
-        &[4, 4, 4, 4, 4],
-        &[22, 5],
-        &[9, 3, 9, 3, 9, 3, 9],
-        &[],
-        &[11, 12, 13, 14, 13, 12, 11, 0, 1, 11],
-    ];
-    let of = |(at, window): (usize, &[u32])| {
-        let whole = |input: &[u32]| Example { input: input.to_vec(), ..Example::default() };
-        match objective {
-            "causal_lm" => Example::causal(window),
-            "prefix_lm" => {
-                let (input, targets) = window.split_at(window.len() / 2);
-                let decoder_input = targets.iter().map(|token| (token + 1) % 23).collect();
-                Example { targets: targets.to_vec(), decoder_input, ..whole(input) }
-            }
-            _ => Example {
-                positions: (0..window.len().min(2) as u32).collect(),
-                targets: window.iter().take(2).copied().collect(),
-                segments: (0..window.len()).map(|place| u32::from(2 * place > window.len())).collect(),
-                sentence: (objective == "masked_lm_next_sentence" && window.len() > 2)
-                    .then_some(at as u32 % 2),
-                ..whole(window)
-            },
-        }
-    };
-    windows.into_iter().enumerate().map(of).collect()
-}
+use crate::nn::{Initial, Kernels, ParamSpec};
+use crate::tensor::{Flex, FlexDevice, to_host};
 
 fn clipped<B: Kernels>(network: &Network, examples: &[Example], bound: f64, device: &B::Device) -> Vec<f64> {
     let weights = moved_weights::<B>(network, 61, device);
@@ -77,4 +48,23 @@ fn clipped_sums_of_all_families_on_wgpu_equal_the_loop_and_the_cpu() {
         let distances = [relative_distance(&there, &by_loop), relative_distance(&there, &on_cpu)];
         assert!(distances.iter().all(|&distance| distance < 1e-4), "{name}: {distances:?}");
     }
+}
+
+#[test]
+fn a_device_releases_the_bits_of_the_cpu() {
+    fn released<B: Kernels>(device: &B::Device) -> Vec<Vec<f32>> {
+        let spec = |&length: &usize| ParamSpec {
+            name: String::new(),
+            shape: vec![length],
+            initial: Initial::Constant(0.0),
+        };
+        let specs: Vec<ParamSpec> = [100, 1, 70_003].iter().map(spec).collect();
+        let noise = GaussianMechanism::new(2.0).unwrap();
+        let release = NoisyAverage { noise, step: 3, divisor: 16.0 };
+        let gradient: PrivateGradient<B> = noise_alone(&specs, 0.5, &release, &TestRng::from_seed(1), device);
+        gradient.into_parts().into_iter().map(to_host).collect()
+    }
+    let there = released::<Wgpu>(&WgpuDevice::default());
+    assert_eq!(there, released::<Flex>(&FlexDevice));
+    assert_ne!(there[0], there[2][..100]);
 }

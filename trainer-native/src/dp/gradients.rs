@@ -2,7 +2,7 @@
 
 use plan::Clipping;
 
-use super::clip::{ClipFactors, ClippedSum};
+use super::clip::{ClipFactors, ClippedPart};
 use super::norms::{SquaredNorms, squared_norms};
 use super::sum::{GradSum, SumBuilder};
 use crate::model::{Batch, Network};
@@ -48,7 +48,7 @@ impl<'a, B: Kernels> PerExampleGrads<'a, B> {
     }
 
     /// Scales each gradient to a norm of at most `l2_clip_norm` and sums them.
-    pub fn clip_and_sum(self, clipping: Clipping, l2_clip_norm: f64) -> ClippedSum<B> {
+    pub fn clip_and_sum(self, clipping: Clipping, l2_clip_norm: f64) -> ClippedPart<B> {
         let squares = self.squared_norms();
         let factors = ClipFactors::new(clipping, &squares, self.examples, l2_clip_norm, self.specs);
         let mut sum = SumBuilder::new(self.specs);
@@ -60,7 +60,7 @@ impl<'a, B: Kernels> PerExampleGrads<'a, B> {
                 });
             }
         }
-        ClippedSum::new(sum.finish(), &factors)
+        ClippedPart::new(sum.finish(), &factors)
     }
 
     fn squared_norms(&self) -> SquaredNorms<B> {
@@ -77,7 +77,7 @@ impl<'a, B: Kernels> PerExampleGrads<'a, B> {
     }
 }
 
-/// The sum of the gradients of a micro-batch without privacy. Padding contributes 0 because its loss has weight 0.
+/// The sum of the gradients of a micro-batch, not clipped. Padding contributes 0 because its loss has weight 0.
 pub(super) fn plain_sum<B: Kernels>(
     model: &Network,
     weights: &Weights<B>,

@@ -31,10 +31,23 @@ impl<B: Kernels> Lot<'_, B> {
         weights: &Weights<B>,
         of_micro_batch: impl Fn(&Weights<B>, Batch<B>) -> T + Sync,
     ) -> Option<T> {
-        let micro_batches: Vec<&[Example]> = self.examples.chunks(self.physical_batch).collect();
-        Reduce::on_threads(B::workers()).sum(&micro_batches, weights, |weights, examples| {
-            let Self { physical_batch, shape, device, .. } = *self;
-            of_micro_batch(weights, Batch::new(examples, physical_batch, shape, weights.dtype(), device))
+        Reduce::on_threads(B::workers()).sum(&self.micro_batches(), weights, |weights, examples| {
+            of_micro_batch(weights, self.batch(weights, examples))
         })
+    }
+
+    /// Computes each micro-batch, in any order.
+    pub(super) fn for_each(&self, weights: &Weights<B>, work: impl Fn(&Weights<B>, Batch<B>) + Sync) {
+        Reduce::on_threads(B::workers()).for_each(&self.micro_batches(), weights, |weights, examples| {
+            work(weights, self.batch(weights, examples));
+        });
+    }
+
+    fn micro_batches(&self) -> Vec<&[Example]> {
+        self.examples.chunks(self.physical_batch).collect()
+    }
+
+    fn batch(&self, weights: &Weights<B>, examples: &[Example]) -> Batch<B> {
+        Batch::new(examples, self.physical_batch, self.shape, weights.dtype(), self.device)
     }
 }

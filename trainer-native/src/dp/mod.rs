@@ -11,7 +11,10 @@
 mod adaptive;
 mod baseline;
 mod clip;
+mod error;
+mod exact;
 mod gradients;
+mod grid_sum;
 mod lot;
 mod noise;
 mod norms;
@@ -22,18 +25,19 @@ mod sum;
 pub use baseline::PlainStep;
 pub(crate) use baseline::plain_gradient;
 pub(crate) use clip::ClippedSum;
+pub use error::StepError;
 pub(crate) use gradients::PerExampleGrads;
 pub(crate) use lot::Lot;
-pub(crate) use noise::add_noise_and_average;
+pub(crate) use noise::NoisyAverage;
 pub use noise::{BaselineGradient, PrivateGradient};
 pub(crate) use reduce::Reduce;
 pub use step::DpStep;
-pub(crate) use step::{TrainingData, TrainingSet, private_gradient};
+pub(crate) use step::{Summation, TrainingData, TrainingSet, private_gradient};
 
 #[cfg(test)]
 pub(crate) use {
-    reference::{clip, per_example_norms},
-    step::clipped_sum,
+    reference::{clip, clipped_sum, noise_alone, per_example_norms},
+    step::clipped_sum as clipped_sum_on_grid,
 };
 
 #[cfg(all(test, feature = "wgpu"))]

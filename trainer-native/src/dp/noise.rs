@@ -1,11 +1,11 @@
 //! The Gaussian mechanism on a clipped sum, and the gradients an optimizer takes.
 
-use mechanisms::{Bounded, GaussianMechanism, PrivacyRng, Purpose, Stream};
+use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose, RoundedGaussian, Stream};
 
 use super::ClippedSum;
 use super::sum::GradSum;
-use crate::nn::{Kernels, NoiseSource};
-use crate::tensor::{Tensor, to_host_f64};
+use crate::nn::{Kernels, piece_length};
+use crate::tensor::{FloatDType, Tensor, from_host, to_host_f64};
 
 /// A gradient that may be released: it got its noise before anything read it.
 pub struct PrivateGradient<B: Kernels> {
@@ -55,50 +55,72 @@ impl<B: Kernels> BaselineGradient<B> {
     }
 }
 
-/// The noise of one parameter at one step.
-struct GradientNoise<'a, R> {
-    rng: &'a R,
-    step: u64,
-    index: u32,
-    std: f64,
-}
+/// Elements whose noise is drawn at a time. A block stays in the cache until it is rounded.
+const BLOCK: usize = 4096;
 
-impl<R: PrivacyRng> GradientNoise<'_, R> {
-    fn stream(&self) -> Stream {
-        self.rng.stream(Purpose::GradientNoise, self.step, self.index)
-    }
-}
-
-impl<R: PrivacyRng> NoiseSource for GradientNoise<'_, R> {
-    fn fill(&self, first: usize, out: &mut [f32]) {
-        let mut stream = self.stream();
-        stream.seek(2 * first as u64);
-        stream.fill_gaussian_f32(out, self.std);
-    }
-
-    fn gaussian(&self) -> Option<([u32; 8], f64)> {
-        Some((self.stream().key(), self.std))
-    }
-}
-
-/// Adds noise to the sum, once, and divides by the expected batch size.
+/// Noise on a clipped sum, once, and division by the expected batch size.
 ///
-/// The noise of parameter t comes from the stream (gradient noise, `step`, t). The host computes it in f64 and rounds it to
-/// f32; a graphics processor computes it from the same words. An element's noise depends on its position in the stream, and
-/// not on the thread that computes it.
-pub(crate) fn add_noise_and_average<B: Kernels>(
-    sum: Bounded<ClippedSum<B>>,
-    mechanism: &GaussianMechanism,
-    expected_batch_size: f64,
-    step: u64,
-    rng: &impl PrivacyRng,
-) -> PrivateGradient<B> {
-    let noise_std = mechanism.std(&sum) / expected_batch_size;
-    let noisy = mechanism.privatize_with(sum, |sum, std| {
-        for (index, part) in sum.sum.0.iter_mut().enumerate() {
-            let noise = GradientNoise { rng, step, index: index as u32, std };
-            part.inplace(|part| B::add_and_divide(part, &noise, expected_batch_size));
+/// The noise of parameter t comes from the stream (gradient noise, `step`, t). An element's noise depends on its place in the
+/// stream, and not on the thread that draws it. The host draws it for every device.
+pub(crate) struct NoisyAverage {
+    pub noise: GaussianMechanism,
+    pub step: u64,
+    /// The expected batch size.
+    pub divisor: f64,
+}
+
+impl NoisyAverage {
+    /// Releases the average: each integer and its noise are added exactly; what is rounded after that is released already.
+    ///
+    /// # Errors
+    /// For noise whose standard deviation is out of range.
+    pub fn of<B: Kernels>(
+        &self,
+        sum: Bounded<ClippedSum>,
+        rng: &impl PrivacyRng,
+        device: &B::Device,
+    ) -> Result<PrivateGradient<B>, MechanismError> {
+        let noise_std = self.noise.std(&sum) / self.divisor;
+        let mut parts = Vec::new();
+        self.noise.privatize_with(sum, |sum, grid| {
+            // On another grid the noise would have another size. NaN shows the mistake and releases nothing.
+            let factor = if sum.unit == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
+            for (index, integers) in sum.parts.iter_mut().enumerate() {
+                let stream = || rng.stream(Purpose::GradientNoise, self.step, index as u32);
+                parts.push(noisy(integers, grid.noise(), factor, &stream));
+            }
+        })?;
+        let tensor = |values: Vec<f32>| {
+            let length = values.len();
+            from_host(values, [length], FloatDType::F32, device)
+        };
+        Ok(PrivateGradient { parts: parts.into_iter().map(tensor).collect(), noise_std })
+    }
+}
+
+/// (integers + noise)·factor, on all cores.
+fn noisy(
+    integers: &mut [i64],
+    noise: RoundedGaussian,
+    factor: f64,
+    stream: &(impl Fn() -> Stream + Sync),
+) -> Vec<f32> {
+    let mut out = vec![f32::NAN; integers.len()];
+    let length = piece_length(out.len());
+    let work = |at: usize, integers: &mut [i64], out: &mut [f32]| {
+        let mut stream = stream();
+        let blocks = integers.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).enumerate();
+        for (block, (integers, out)) in blocks {
+            noise.add_to(&mut stream, (at * length + block * BLOCK) as u64, integers);
+            out.iter_mut().zip(integers).for_each(|(out, integer)| *out = (*integer as f64 * factor) as f32);
         }
+    };
+    std::thread::scope(|scope| {
+        let mut pieces = integers.chunks_mut(length).zip(out.chunks_mut(length)).enumerate();
+        let own = pieces.next();
+        let work = &work;
+        pieces.for_each(|(at, (integers, out))| drop(scope.spawn(move || work(at, integers, out))));
+        own.into_iter().for_each(|(at, (integers, out))| work(at, integers, out));
     });
-    PrivateGradient { parts: noisy.sum.0, noise_std }
+    out
 }

@@ -1,4 +1,4 @@
-//! Sums over micro-batches: the one place where contributions of several workers meet.
+//! Work on several threads: the one place where contributions of several workers meet.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 /// Computes items on threads and combines the results in the items' order.
 ///
-/// A sum of floats depends on its order. Here the order is fixed, so the result has the same bits for any number of
+/// A sum of floats depends on its order. In a fold the order is fixed, so the result has the same bits for any number of
 /// threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reduce {
@@ -33,6 +33,16 @@ impl Reduce {
                 None => part,
             })
         })
+    }
+
+    /// Runs `work` on all items. Their order depends on the threads, so `work` must not: sums of integers do not.
+    pub fn for_each<Item: Sync, Context: Clone + Send>(
+        self,
+        items: &[Item],
+        context: &Context,
+        work: impl Fn(&Context, &Item) + Sync,
+    ) {
+        self.fold(items, context, work, (), |(), ()| ());
     }
 
     /// Folds `work` over all items. Each thread gets a copy of `context`.

@@ -1,11 +1,15 @@
 //! The oracle: one example at a time, its whole gradient in memory, clipped and summed in double precision.
 
-use mechanisms::{PrivacyRng, Purpose, TestRng};
-use plan::Clipping;
+use mechanisms::{L2Sensitivity, PrivacyRng, Purpose, TestRng};
+use plan::{Arithmetic, Clipping};
 
+use super::clip::ClippedPart;
 use super::gradients::plain_sum;
+use super::grid_sum::GridSum;
 use super::norms::{norms, squared_norms};
-use super::{ClippedSum, Lot, PerExampleGrads};
+use super::{
+    ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, Summation, clipped_sum_on_grid,
+};
 use crate::data::Example;
 use crate::model::{Batch, Network};
 use crate::nn::{GradRecord, Kernels, ParamSpec, Weights};
@@ -25,6 +29,38 @@ pub fn ragged_lot() -> Vec<Example> {
         &[20, 20, 21],
     ];
     windows.into_iter().map(Example::causal).collect()
+}
+
+/// Ragged, with repeated tokens, a full example and an empty one.
+pub fn examples(objective: &str) -> Vec<Example> {
+    let windows: [&[u32]; 6] = [
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+        &[4, 4, 4, 4, 4],
+        &[22, 5],
+        &[9, 3, 9, 3, 9, 3, 9],
+        &[],
+        &[11, 12, 13, 14, 13, 12, 11, 0, 1, 11],
+    ];
+    let of = |(at, window): (usize, &[u32])| {
+        let whole = |input: &[u32]| Example { input: input.to_vec(), ..Example::default() };
+        match objective {
+            "causal_lm" => Example::causal(window),
+            "prefix_lm" => {
+                let (input, targets) = window.split_at(window.len() / 2);
+                let decoder_input = targets.iter().map(|token| (token + 1) % 23).collect();
+                Example { targets: targets.to_vec(), decoder_input, ..whole(input) }
+            }
+            _ => Example {
+                positions: (0..window.len().min(2) as u32).collect(),
+                targets: window.iter().take(2).copied().collect(),
+                segments: (0..window.len()).map(|place| u32::from(2 * place > window.len())).collect(),
+                sentence: (objective == "masked_lm_next_sentence" && window.len() > 2)
+                    .then_some(at as u32 % 2),
+                ..whole(window)
+            },
+        }
+    };
+    windows.into_iter().enumerate().map(of).collect()
 }
 
 /// The examples in micro-batches of `physical_batch` rows, on the CPU.
@@ -73,7 +109,7 @@ pub fn clip<B: Kernels>(
     examples: usize,
     l2_clip_norm: f64,
     specs: &[ParamSpec],
-) -> ClippedSum<B> {
+) -> ClippedPart<B> {
     PerExampleGrads::of_records(records, examples, specs).clip_and_sum(Clipping::Flat, l2_clip_norm)
 }
 
@@ -117,9 +153,52 @@ pub fn median_norm<B: Kernels>(
     norms[norms.len() / 2]
 }
 
+/// The clipped sum of a lot on a grid far finer than single precision.
+pub fn clipped_sum<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    lot: &Lot<'_, B>,
+    l2_clip_norm: f64,
+    clipping: Clipping,
+) -> ClippedSum {
+    let summation = Summation { clipping, arithmetic: Arithmetic::Fast };
+    clipped_sum_on_grid(model, weights, lot, summation, l2_clip_norm, 2.0_f64.powi(-47)).unwrap()
+}
+
+/// A sum of gradients, whichever its numbers.
+pub trait Values {
+    /// All parts in one vector.
+    fn values(self) -> Vec<f64>;
+}
+
+impl Values for ClippedSum {
+    fn values(self) -> Vec<f64> {
+        self.parts.into_iter().flatten().map(|integer| integer as f64 * self.unit).collect()
+    }
+}
+
+impl<B: Kernels> Values for ClippedPart<B> {
+    fn values(self) -> Vec<f64> {
+        self.sum.0.into_iter().flat_map(to_host_f64).collect()
+    }
+}
+
 /// All parts in one vector.
-pub fn flatten<B: Kernels>(sum: ClippedSum<B>) -> Vec<f64> {
-    sum.sum.0.into_iter().flat_map(to_host_f64).collect()
+pub fn flatten(sum: impl Values) -> Vec<f64> {
+    sum.values()
+}
+
+/// The release of a sum over no example.
+pub fn noise_alone<B: Kernels>(
+    specs: &[ParamSpec],
+    l2_clip_norm: f64,
+    release: &NoisyAverage,
+    rng: &TestRng,
+    device: &B::Device,
+) -> PrivateGradient<B> {
+    let unit = release.noise.grid(L2Sensitivity::new(l2_clip_norm).unwrap()).unwrap().unit();
+    let sum = GridSum::zero(specs, l2_clip_norm, unit).finish().unwrap();
+    release.of(sum.bounded().unwrap(), rng, device).unwrap()
 }
 
 /// L2 norm.

@@ -7,10 +7,14 @@
 //! | add noise N(0, σ²C²), and divide by the lot size L | [`private_gradient`] |
 //! | descend | [`crate::optim::Optimizer::step`], which takes the [`PrivateGradient`] |
 
-use mechanisms::{GaussianMechanism, MechanismError, PrivacyRng};
-use plan::{CertifiedPlan, Clipping};
+use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng};
+use plan::{Arithmetic, CertifiedPlan, Clipping};
 
-use super::{ClippedSum, Lot, PerExampleGrads, PrivateGradient, adaptive, add_noise_and_average};
+use super::adaptive::CountRelease;
+use super::exact::ExactClip;
+use super::gradients::plain_sum;
+use super::grid_sum::GridSum;
+use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
 use crate::data::{Dataset, Example, LabelledSet, Sampler};
 use crate::disclosure::Private;
@@ -74,38 +78,67 @@ impl TrainingData {
     }
 }
 
-/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`.
+/// How gradients are clipped and summed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Summation {
+    pub clipping: Clipping,
+    pub arithmetic: Arithmetic,
+}
+
+/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `unit`.
+///
+/// # Errors
+/// [`StepError::Overflow`] if a sum does not fit 64 bits.
 pub(crate) fn clipped_sum<B: Kernels>(
     model: &Network,
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
+    summation: Summation,
     l2_clip_norm: f64,
-    clipping: Clipping,
-) -> ClippedSum<B> {
-    let sum = lot.sum(weights, |weights, micro_batch| {
-        let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
-        gradients.clip_and_sum(clipping, l2_clip_norm)
-    });
-    sum.unwrap_or_else(|| ClippedSum::zero(weights.specs(), l2_clip_norm, weights.dtype(), lot.device))
+    unit: f64,
+) -> Result<ClippedSum, StepError> {
+    let sum = GridSum::zero(weights.specs(), l2_clip_norm, unit);
+    match summation.arithmetic {
+        Arithmetic::Fast => lot.for_each(weights, |weights, micro_batch| {
+            let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
+            sum.add(gradients.clip_and_sum(summation.clipping, l2_clip_norm));
+        }),
+        Arithmetic::Exact => {
+            let example = ExactClip::new(summation.clipping, l2_clip_norm, unit)?;
+            let one_by_one = Lot { physical_batch: 1, ..*lot };
+            one_by_one.for_each(weights, |weights, alone| {
+                let gradient = plain_sum(model, weights, alone, lot.recompute);
+                let clipped = example.clip(gradient, weights.specs());
+                sum.add_integers(&clipped.parts, clipped.unclipped_halves);
+            });
+        }
+    }
+    sum.finish()
 }
 
 /// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.
 ///
 /// # Errors
-/// For a clip norm or an expected batch size that is not a finite number above 0.
+/// For a clip norm or an expected batch size that is not a finite number above 0; as [`clipped_sum`].
 pub(crate) fn private_gradient<B: Kernels>(
     model: &Network,
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
     step: &DpStep,
-    clipping: Clipping,
+    summation: Summation,
     rng: &impl PrivacyRng,
-) -> Result<(PrivateGradient<B>, Option<f64>), MechanismError> {
-    let sum = clipped_sum(model, weights, lot, step.l2_clip_norm, clipping);
-    let (noise, next_clip_norm) = match clipping {
-        Clipping::Adaptive(settings) => adaptive::release_count(&sum, settings, step, rng)?,
-        Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => (step.noise, None),
+) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
+    let count = match summation.clipping {
+        Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step)?),
+        Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => None,
     };
-    let gradient = add_noise_and_average(sum.bounded()?, &noise, step.expected_batch_size, step.step, rng);
-    Ok((gradient, next_clip_norm))
+    let noise = match &count {
+        Some(count) => step.noise.beside(count.noise())?,
+        None => step.noise,
+    };
+    let unit = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
+    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, unit)?;
+    let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step, rng)).transpose()?;
+    let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
+    Ok((release.of(sum.bounded()?, rng, lot.device)?, next_clip_norm))
 }

@@ -17,7 +17,8 @@ mod tests;
 mod weights;
 
 pub use cache::Cache;
-pub use kernels::{AdamStep, AdamTensors, Kernels, NoiseSource};
+pub(crate) use kernels::piece_length;
+pub use kernels::{AdamStep, AdamTensors, Kernels};
 pub(crate) use layout::{Layout, LinearSpec, ParamList, Part};
 pub(crate) use lora::Adapter;
 pub(crate) use op::*;

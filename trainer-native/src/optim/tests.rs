@@ -2,7 +2,7 @@ use mechanisms::{GaussianMechanism, TestRng};
 use serde_json::Value;
 
 use super::*;
-use crate::dp::{ClippedSum, add_noise_and_average};
+use crate::dp::{NoisyAverage, noise_alone};
 use crate::nn::Initial;
 use crate::tensor::{Flex, FlexDevice, to_host_f64};
 
@@ -109,9 +109,8 @@ fn the_bias_correction_takes_the_noises_variance_out_and_survives_a_save() {
                 optimizer = Optimizer::new(&settings, &specs, &DEVICE);
                 optimizer.restore(steps, state);
             }
-            let sum = ClippedSum::<Flex>::zero(&specs, 3.0, FloatDType::F32, &DEVICE).bounded().unwrap();
-            let mechanism = GaussianMechanism::new(1.0).unwrap();
-            let noise = add_noise_and_average(sum, &mechanism, 30.0, step, &TestRng::from_seed(9));
+            let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step, divisor: 30.0 };
+            let noise = noise_alone::<Flex>(&specs, 3.0, &release, &TestRng::from_seed(9), &DEVICE);
             let mut gradient = OptimizerGradient::from(noise);
             gradient.parts = gradient.parts.into_iter().map(|part| part + 0.1).collect();
             let before = weights.values()[0].clone();

@@ -143,7 +143,8 @@ fn build_trainer<B: Kernels>(
         Trainer::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)
             .map_err(refused)?
             .recompute(plan.performance().recompute)
-            .precision(plan.performance().precision);
+            .precision(plan.performance().precision)
+            .arithmetic(plan.privacy().arithmetic);
     if let Some(Start { mut weights, drawn, .. }) = initial {
         // A new head keeps the values drawn for it.
         weights.extend(trainer.weights().into_iter().filter(|tensor| drawn.contains(&tensor.name)));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plan::{CertifiedPlan, Device};
+use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::Units;
 use crate::plan_file::PlanText;
@@ -72,6 +72,13 @@ impl Request {
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);
+        if plan.plan().privacy().arithmetic == Arithmetic::Exact && device != Device::Cpu {
+            return Err(RunError::Refused(
+                "privacy.arithmetic: \"exact\" needs the device \"cpu\"; set performance.device to \"cpu\" and name no other \
+                 with --device, or use \"fast\""
+                    .to_owned(),
+            ));
+        }
         let randomness = match self.test_key {
             Some(key) => Randomness::TestKey { key },
             None => Randomness::OperatingSystem,
@@ -86,7 +93,7 @@ impl Request {
             plan_path: self.plan.clone(),
             plan_file,
             folder,
-            mode: RunMode { randomness, protected: !self.non_private },
+            mode: RunMode { randomness, protected: !self.non_private, device },
             resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
             given_device: self.device,
         })

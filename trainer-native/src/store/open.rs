@@ -6,7 +6,7 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Entry, Header, Ledger, Randomness};
+use super::ledger::{Computation, Entry, Header, Ledger, NoiseDraw, Randomness};
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::Units;
@@ -18,6 +18,7 @@ pub(crate) struct RunMode {
     pub randomness: Randomness,
     /// Whether steps clip and add noise, unless the plan declares the training text public.
     pub protected: bool,
+    pub device: plan::Device,
 }
 
 /// The run that a folder is opened for.
@@ -112,6 +113,12 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             public_data: run.plan.plan().is_public(),
             canaries: run.canaries,
             file: None,
+            computation: Some(Computation {
+                device: run.mode.device,
+                precision: run.plan.plan().performance().precision,
+                arithmetic: run.is_protected().then(|| run.plan.plan().privacy().arithmetic),
+                noise: run.is_protected().then_some(NoiseDraw::ExactOnGrid),
+            }),
         },
     )
 }
@@ -132,12 +139,13 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
         )));
     }
     if ledger.state().completed().is_none() {
+        run.check_same_noise(ledger.state().header())?;
         // Earlier versions recorded no text.
         if ledger.state().file().is_some() {
             corpus::check(run.folder, run.units)?;
         }
         let steps_done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.steps_done);
-        ledger.append(Entry::Resume { steps_done, torn_bytes, copied_to })?;
+        ledger.append(Entry::Resume { steps_done, torn_bytes, copied_to, device: Some(run.mode.device) })?;
         if torn_bytes > 0 {
             charge_torn_line(&mut ledger, run.plan)?;
         }
@@ -200,6 +208,20 @@ impl OpenRun<'_, '_> {
                 self.folder.join(files::LEDGER).display()
             ))),
         }
+    }
+}
+
+impl OpenRun<'_, '_> {
+    /// Refuses to continue a run whose certificate would have to describe two kinds of noise.
+    fn check_same_noise(&self, header: &Header) -> Result<(), RunError> {
+        if header.computation.is_some() || !header.protected {
+            return Ok(());
+        }
+        Err(RunError::Refused(format!(
+            "the run in {} began under an earlier version, whose noise was a Gaussian in floating point; finish it with that \
+             version, or begin a new run in another folder with --out (the ε of the two runs add up)",
+            self.folder.display()
+        )))
     }
 }
 

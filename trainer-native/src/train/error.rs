@@ -1,9 +1,9 @@
-use mechanisms::MechanismError;
 use thiserror::Error;
 
 use crate::RunError;
 use crate::data::ExampleError;
 use crate::device::DeviceError;
+use crate::dp::StepError;
 use crate::model::ModelError;
 use crate::nn::SelectionError;
 use crate::tensor_file::TensorError;
@@ -41,9 +41,9 @@ pub enum TrainError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A mechanism refused its parameters.
+    /// A private step that cannot be taken.
     #[error(transparent)]
-    Mechanism(#[from] MechanismError),
+    Private(#[from] StepError),
 }
 
 impl From<TrainError> for RunError {

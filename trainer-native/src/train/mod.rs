@@ -11,7 +11,7 @@ pub use error::TrainError;
 use crate::data::Example;
 use crate::device;
 use crate::disclosure::Private;
-use crate::dp::{DpStep, Lot, PlainStep, plain_gradient, private_gradient};
+use crate::dp::{DpStep, Lot, PlainStep, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::model::{ModelError, Network};
 use crate::nn::{Kernels, ParamSpec, Weights};
@@ -23,7 +23,7 @@ pub struct Trainer<B: Kernels> {
     model: Network,
     weights: Weights<B>,
     optimizer: Optimizer<B>,
-    clipping: plan::Clipping,
+    summation: Summation,
     /// The clip norm of the next step, where clipping is adaptive and a step was taken.
     adapted_clip_norm: Option<f64>,
     /// Estimate of the last private step.
@@ -62,7 +62,7 @@ impl<B: Kernels> Trainer<B> {
             model: network,
             weights,
             optimizer,
-            clipping: training.clipping,
+            summation: Summation { clipping: training.clipping, arithmetic: plan::Arithmetic::Fast },
             adapted_clip_norm: None,
             gradient_to_noise: None,
             physical_batch,
@@ -81,6 +81,12 @@ impl<B: Kernels> Trainer<B> {
     #[must_use]
     pub fn precision(self, precision: plan::Precision) -> Self {
         Self { weights: self.weights.precision(precision), ..self }
+    }
+
+    /// Sets whether clipped sums are computed in exact arithmetic.
+    #[must_use]
+    pub fn arithmetic(self, arithmetic: plan::Arithmetic) -> Self {
+        Self { summation: Summation { arithmetic, ..self.summation }, ..self }
     }
 
     /// Takes a plan's step on its lot: with clipping and noise if the run is `protected`, else without.
@@ -122,7 +128,8 @@ impl<B: Kernels> Trainer<B> {
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(examples)?;
         let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
-        let (gradient, next) = private_gradient(&self.model, &self.weights, &lot, &step, self.clipping, rng)?;
+        let (gradient, next) =
+            private_gradient(&self.model, &self.weights, &lot, &step, self.summation, rng)?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);

@@ -24,7 +24,7 @@ impl<B: Kernels> Trainer<B> {
             shape,
             data: to_host(value),
         }));
-        if let plan::Clipping::Adaptive(_) = self.clipping {
+        if let plan::Clipping::Adaptive(_) = self.summation.clipping {
             let data = vec![self.adapted_clip_norm.unwrap_or_default() as f32];
             state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
         }
@@ -51,7 +51,7 @@ impl<B: Kernels> Trainer<B> {
         };
         let of_optimizer =
             self.optimizer.state(&specs).into_iter().map(take).collect::<Result<_, TrainError>>()?;
-        let adapted = match self.clipping {
+        let adapted = match self.summation.clipping {
             plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
             _ => None,
         };

@@ -1,10 +1,13 @@
 //! The guarantees of a step, each held against the loop over single examples or the definition.
 
+mod attack;
+mod exact;
 mod modes;
 
-use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
-use plan::Clipping;
+use mechanisms::{GaussianMechanism, Grid, L2Sensitivity, PrivacyRng, Purpose, TestRng};
+use plan::{Arithmetic, Clipping};
 
+use super::grid_sum::GridSum;
 use super::reference::{
     clipped_sum_by_loop, flatten, lot, moved_weights, norm, ragged_lot, relative_distance, shifted,
     single_gradient,
@@ -25,6 +28,10 @@ fn model(config: Gpt2Config, seed: u64) -> (Network, Weights<Flex>) {
 
 fn small() -> Gpt2Config {
     Gpt2Config { vocab_size: 23, context: 7, d_model: 8, layers: 2, heads: 2, d_ff: 12 }
+}
+
+fn fast(clipping: Clipping) -> Summation {
+    Summation { clipping, arithmetic: Arithmetic::Fast }
 }
 
 fn clipped(
@@ -231,9 +238,9 @@ fn noised(parts: &[usize], bound: f64, sigma: f64, divisor: f64, step: u64) -> V
             initial: crate::nn::Initial::Constant(0.0),
         })
         .collect();
-    let sum = ClippedSum::<Flex>::zero(&specs, bound, FloatDType::F32, &DEVICE).bounded().unwrap();
-    let mechanism = GaussianMechanism::new(sigma).unwrap();
-    let gradient = add_noise_and_average(sum, &mechanism, divisor, step, &TestRng::from_seed(1));
+    let release = NoisyAverage { noise: GaussianMechanism::new(sigma).unwrap(), step, divisor };
+    let gradient: PrivateGradient<Flex> =
+        noise_alone(&specs, bound, &release, &TestRng::from_seed(1), &DEVICE);
     gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
 }
 
@@ -264,7 +271,8 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let rng = TestRng::from_seed(2);
     let gradient = |windows: &[Example]| -> Vec<f64> {
         let lot = lot(&model, windows, 4);
-        let (gradient, next) = private_gradient(&model, &weights, &lot, &step, Clipping::Flat, &rng).unwrap();
+        let (gradient, next) =
+            private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), &rng).unwrap();
         assert_eq!(next, None);
         gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
     };
@@ -284,13 +292,24 @@ fn noise_of_a_parameter_is_one_fill_of_its_stream_whichever_thread_draws_it() {
     let parts = [3, 3 * (1 << 16) + 19];
     let got = noised(&parts, 0.5, 2.0, 4.0, 9);
     let mut want = Vec::new();
+    let grid = Grid::new(1.0, 0.5).unwrap();
     for (index, length) in parts.into_iter().enumerate() {
-        let mut noise = vec![0.0_f32; length];
+        let mut noise = vec![0; length];
         let rng = TestRng::from_seed(1);
-        rng.stream(Purpose::GradientNoise, 9, index as u32).fill_gaussian_f32(&mut noise, 1.0);
-        want.extend(noise.into_iter().map(|noise| f64::from(noise / 4.0)));
+        grid.noise().add_to(&mut rng.stream(Purpose::GradientNoise, 9, index as u32), 0, &mut noise);
+        want.extend(noise.into_iter().map(|noise| f64::from((noise as f64 * grid.unit() / 4.0) as f32)));
     }
     assert_eq!(got, want);
+}
+
+#[test]
+fn noise_of_another_grid_releases_nothing() {
+    let specs =
+        [ParamSpec { name: String::new(), shape: vec![9], initial: crate::nn::Initial::Constant(0.0) }];
+    let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap().bounded().unwrap();
+    let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
+    let gradient: PrivateGradient<Flex> = release.of(sum, &TestRng::from_seed(1), &DEVICE).unwrap();
+    assert!(to_host_f64(gradient.into_parts().remove(0)).iter().all(|value| value.is_nan()));
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (V
     let step = noisy_step(0.6, bound, 1.0, number);
     let lot = lot(&model, examples, 4);
     let (gradient, next) =
-        private_gradient(&model, &weights, &lot, &step, clipping, &TestRng::from_seed(2)).unwrap();
+        private_gradient(&model, &weights, &lot, &step, fast(clipping), &TestRng::from_seed(2)).unwrap();
     (gradient.into_parts().into_iter().flat_map(to_host_f64).collect(), next)
 }
 
@@ -119,18 +119,14 @@ fn count_and_gradient_together_cost_the_steps_event() {
 #[test]
 fn one_example_moves_the_unclipped_count_by_a_half() {
     let (model, weights) = model(small(), 6);
-    let count = |examples: &[Example]| {
-        let sum = clipped_sum(&model, &weights, &lot(&model, examples, 4), 0.3, Clipping::Flat);
-        // The smallest noise there is: what is left is the count.
-        let mechanism = GaussianMechanism::new(1e-9).unwrap();
-        let mut stream = TestRng::from_seed(1).stream(Purpose::GradientNoise, 0, 0);
-        mechanism.privatize(sum.unclipped_count().unwrap(), &mut stream)[0]
+    let halves = |examples: &[Example]| {
+        clipped_sum(&model, &weights, &lot(&model, examples, 4), 0.3, Clipping::Flat).unclipped_halves
     };
-    let whole = count(&ragged_lot());
+    let whole = halves(&ragged_lot());
     for removed in 0..ragged_lot().len() {
         let mut rest = ragged_lot();
         rest.remove(removed);
-        assert!(((whole - count(&rest)).abs() - 0.5).abs() < 1e-6);
+        assert_eq!((whole - halves(&rest)).abs(), 1);
     }
 }
 
@@ -147,7 +143,7 @@ fn the_clip_norm_follows_the_quantile() {
             let (examples, rng) = (ragged_lot(), TestRng::from_seed(2));
             let lot = lot(&model, &examples, 9);
             let adaptive = Clipping::Adaptive(Adaptive { count_noise: 0.05, ..ADAPTIVE });
-            bound = private_gradient(&model, &weights, &lot, &step, adaptive, &rng).unwrap().1.unwrap();
+            bound = private_gradient(&model, &weights, &lot, &step, fast(adaptive), &rng).unwrap().1.unwrap();
         }
         assert!((0.4..2.5).contains(&(bound / median)), "from {start}: {bound} {median}");
     }
@@ -161,11 +157,15 @@ fn the_gradient_to_noise_estimate_is_unbiased_and_sees_noise_alone_as_none() {
         shape: vec![100_000],
         initial: crate::nn::Initial::Constant(0.0),
     }];
+    let noise = GaussianMechanism::new(2.0).unwrap();
+    let unit = noise.grid(L2Sensitivity::new(1.0).unwrap()).unwrap().unit();
     let estimate = |value: f64| {
-        let mut sum = ClippedSum::<Flex>::zero(&specs, 1.0, FloatDType::F32, &DEVICE);
-        sum.sum.0[0] = sum.sum.0[0].clone() + value;
-        let mechanism = GaussianMechanism::new(2.0).unwrap();
-        add_noise_and_average(sum.bounded().unwrap(), &mechanism, 7.0, 0, &TestRng::from_seed(3)).to_noise()
+        let mut sum = GridSum::zero(&specs, 1.0, unit).finish().unwrap();
+        sum.parts[0].fill((value / unit) as i64);
+        let release = NoisyAverage { noise, step: 0, divisor: 7.0 };
+        let gradient: PrivateGradient<Flex> =
+            release.of(sum.bounded().unwrap(), &TestRng::from_seed(3), &DEVICE).unwrap();
+        gradient.to_noise()
     };
     // Standard error √(2/n), and 2·(value/σ)/√n more from the product.
     assert!(estimate(0.0).abs() < 4.9 * (2.0 / 1e5_f64).sqrt(), "{}", estimate(0.0));

@@ -5,12 +5,11 @@ mod adam;
 mod cpu;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod gpu;
-mod noise_source;
 pub(crate) mod portable;
 
 pub use adam::{AdamStep, AdamTensors};
-pub use noise_source::NoiseSource;
 
+pub(crate) use self::portable::piece_length;
 use crate::tensor::{Backend, Int, Tensor};
 
 /// Implements kernels by functions for tensors of 32 bits. Tensors of other formats take the portable definition.
@@ -302,12 +301,14 @@ pub trait Kernels: Backend {
         portable::weighted_sum(values, weights)
     }
 
-    /// (values + noise) / divisor. Elements that the source does not fill become NaN, so no element passes without noise.
+    /// Rounds each element to the nearest multiple of `unit`, a power of two, and adds these multiples to `sums`, which is in
+    /// the memory of the host. Returns whether all elements are below 2⁵¹ units and all sums below 2⁶², so that nothing
+    /// wrapped.
     ///
     /// # Shapes
-    /// - values, output: `[n]`
-    fn add_and_divide(values: Tensor<Self, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Self, 1> {
-        portable::add_and_divide(values, noise, divisor)
+    /// - values: `[n]` for n sums
+    fn add_on_grid(values: Tensor<Self, 1>, unit: f64, sums: &mut [i64]) -> bool {
+        portable::add_on_grid(values, unit, sums)
     }
 
     /// One step of Adam for one parameter.

@@ -73,7 +73,19 @@ fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
         }
         Randomness::TestKey { key } => format!("test key {key}: NOT PRIVATE"),
     };
-    writeln!(out, "| randomness | {randomness} |\n")?;
+    writeln!(out, "| randomness | {randomness} |")?;
+    if let Some(computation) = &m.computation {
+        let name = |value| serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned));
+        let devices: Vec<String> = m.devices.iter().filter_map(name).collect();
+        writeln!(out, "| device | {} |", devices.join(", then "))?;
+        if let Some(noise) = computation.noise {
+            writeln!(out, "| gradient noise | {} |", super::statements::noise(noise))?;
+        }
+        if let Some(arithmetic) = computation.arithmetic {
+            writeln!(out, "| sums of clipped gradients | {} |", super::statements::sums(arithmetic))?;
+        }
+    }
+    writeln!(out)?;
     writeln!(out, "| steps, T | probability, q | noise multiplier, σ | divisor |\n|---|---|---|---|")?;
     for phase in &m.phases {
         let (q, sigma) = (phase.sampling_probability, phase.noise_multiplier);

@@ -4,6 +4,8 @@
 
 mod markdown;
 mod statements;
+#[cfg(test)]
+mod tests;
 mod wording;
 
 pub(crate) use statements::mark;
@@ -14,7 +16,7 @@ use plan::{CertifiedPlan, PrivacyUnit};
 use serde::Serialize;
 
 use super::accounting::{check_same_plan, spent};
-use super::ledger::{Charges, FileDigest, LedgerState, Randomness};
+use super::ledger::{Charges, Computation, FileDigest, LedgerState, Randomness};
 use crate::RunError;
 
 /// The certificate of a finished run.
@@ -85,6 +87,12 @@ pub(crate) struct Mechanisms {
     pub vocabulary_release: Option<DpEvent>,
     /// The source of randomness.
     pub randomness: Randomness,
+    /// How steps were computed; absent in runs of versions whose noise was a Gaussian in floating point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub computation: Option<Computation>,
+    /// The devices that computed them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<plan::Device>,
 }
 
 /// A phase of training in figures.
@@ -247,6 +255,8 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
         spare_steps: settings.privacy().spare_steps,
         vocabulary_release: plan.tokenizer_release().map(|release| release.event.clone()),
         randomness: ledger.header().randomness,
+        computation: ledger.header().computation,
+        devices: ledger.devices(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Which sentences a certificate has, and the figures in them.
 
 use accountant::{Bounds, NeighboringRelation};
-use plan::{CertifiedPlan, PrivacyUnit};
+use plan::{Arithmetic, CertifiedPlan, PrivacyUnit};
 
 use super::wording::Wording;
-use crate::store::ledger::{Header, LedgerState, Randomness};
+use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness};
 
 /// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
@@ -75,7 +75,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     let mut list = if plan.plan().is_public() {
         vec![wording.public_text.to_owned()]
     } else {
-        conditions_of_privacy(wording, plan)
+        conditions_of_privacy(wording, plan, ledger.header())
     };
     if let Some(sha256) = ledger.initial_weights() {
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
@@ -89,20 +89,48 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     list
 }
 
-fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
+/// How the gradient noise is drawn.
+pub(super) fn noise(noise: NoiseDraw) -> &'static str {
+    match noise {
+        NoiseDraw::ExactOnGrid => {
+            "a Gaussian rounded to integers, drawn exactly on the processor and added to integers: its privacy is that of the \
+             ideal Gaussian mechanism"
+        }
+    }
+}
+
+/// How clipped gradients are summed.
+pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
+    match arithmetic {
+        Arithmetic::Fast => {
+            "32-bit floating point within a micro-batch, rounded once to the grid of the noise, and integers across micro-batches"
+        }
+        Arithmetic::Exact => {
+            "integers: each unit's gradient is rounded toward zero to the grid of the noise, and its norm is checked in exact \
+             arithmetic"
+        }
+    }
+}
+
+/// What the arithmetic of a run leaves open; empty where nothing is.
+fn limits_of_arithmetic(wording: &Wording, computation: Option<Computation>) -> Vec<String> {
+    match computation {
+        None => wording.floating_point.map(str::to_owned).to_vec(),
+        Some(Computation { arithmetic: Some(Arithmetic::Fast), .. }) => vec![wording.fast_sums.to_owned()],
+        Some(_) => Vec::new(),
+    }
+}
+
+fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Header) -> Vec<String> {
+    let mut conditions = limits_of_arithmetic(wording, header.computation);
     let exact = plan.plan().privacy().sampling.needs_exact_units();
     let units = if exact { wording.exact_units } else { wording.declared_units };
-    vec![
-        "NOT MET: Gradient noise is a floating-point Gaussian (Box-Muller in f64 on 52 random bits, added and rounded to \
-         f32), not an exact one: the gap to the ideal mechanism is not part of ε (Mironov 2012, doi:10.1145/2382196.2382264)."
-            .to_owned(),
-        "NOT MET: Norms and clipped sums are computed in f32: a clipped gradient can exceed the clip norm by a relative \
-         rounding error of the order of 1e-6, which is not part of ε."
-            .to_owned(),
+    conditions.extend([
         units.replace("{units}", &plan.plan().data().units.to_string()),
         wording.hyperparameters.to_owned(),
         wording.randomness.to_owned(),
-    ]
+    ]);
+    conditions
 }
 
 /// What the guarantee does not cover.

@@ -18,6 +18,29 @@ pub(crate) enum Randomness {
     },
 }
 
+/// How a run's steps are computed. A header without it is of a version whose noise was a Gaussian in floating point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Computation {
+    /// Device of the process that began the run.
+    pub device: plan::Device,
+    /// Number format of the operands of products. Norms and sums within a micro-batch are 32-bit.
+    pub precision: plan::Precision,
+    /// How clipped gradients are summed; absent where steps do not clip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<plan::Arithmetic>,
+    /// The noise on their sum; absent where steps add none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseDraw>,
+}
+
+/// How noise is drawn, whatever the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NoiseDraw {
+    /// A Gaussian rounded to the integers of a grid, exact: [`mechanisms::RoundedGaussian`].
+    ExactOnGrid,
+}
+
 /// What the run promises, written before it reads the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Header {
@@ -46,6 +69,9 @@ pub(crate) struct Header {
     /// The ledger's own file, so that a copy of it is noticed. Absent in ledgers of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileIdentity>,
+    /// How steps are computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computation: Option<Computation>,
 }
 
 /// A file of the finished run.
@@ -103,6 +129,9 @@ pub(crate) enum Entry {
         /// The ledger's file, if it is a copy of the one that the lines before were written to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copied_to: Option<FileIdentity>,
+        /// Device of the process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<plan::Device>,
     },
     /// The run is complete.
     Completed {

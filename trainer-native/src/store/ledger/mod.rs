@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) use charges::Charges;
-pub(crate) use entry::{Entry, FileDigest, Header, Randomness};
+pub(crate) use entry::{Computation, Entry, FileDigest, Header, NoiseDraw, Randomness};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;
@@ -161,4 +161,4 @@ fn open_to_append(path: &Path) -> Result<(File, FileIdentity, u64), RunError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

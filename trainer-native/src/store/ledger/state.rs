@@ -219,6 +219,21 @@ impl LedgerState {
         self.attempts.values().sum()
     }
 
+    /// The devices that computed steps, in the order of their first use; empty if the ledger does not name them.
+    #[must_use]
+    pub fn devices(&self) -> Vec<plan::Device> {
+        let mut devices = Vec::new();
+        for entry in &self.entries {
+            let device = match entry {
+                Entry::Header(header) => header.computation.map(|computation| computation.device),
+                Entry::Resume { device, .. } => *device,
+                _ => None,
+            };
+            devices.extend(device.filter(|device| !devices.contains(device)));
+        }
+        devices
+    }
+
     /// How often a process resumed the run.
     #[must_use]
     pub fn resumes(&self) -> u64 {

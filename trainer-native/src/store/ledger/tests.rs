@@ -18,6 +18,7 @@ fn header() -> Header {
         public_data: false,
         canaries: None,
         file: None,
+        computation: None,
     }
 }
 
@@ -39,6 +40,16 @@ fn tokenizer() -> Entry {
     Entry::Tokenizer { sha256: "ef".repeat(32) }
 }
 
+/// Rewrites a run's ledger without what headers say since November 2026, and with its first `lines` lines only.
+pub(crate) fn rewrite_as_earlier_version(folder: &Path, lines: usize) {
+    let entries = LedgerState::read(folder).unwrap().entries().to_vec();
+    fs::remove_file(folder.join(files::LEDGER)).unwrap();
+    let mut entries = entries.into_iter().take(lines);
+    let Some(Entry::Header(header)) = entries.next() else { panic!("no header") };
+    let mut ledger = Ledger::create(folder, Header { computation: None, ..header }).unwrap();
+    entries.for_each(|entry| ledger.append(entry).unwrap());
+}
+
 fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::create(folder.path(), header()).unwrap();
@@ -46,7 +57,7 @@ fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
         tokenizer(),
         step(0, 1),
         step(1, 1),
-        Entry::Resume { steps_done: 1, torn_bytes: 0, copied_to: None },
+        Entry::Resume { steps_done: 1, torn_bytes: 0, copied_to: None, device: None },
         step(1, 2),
     ] {
         ledger.append(entry).unwrap();

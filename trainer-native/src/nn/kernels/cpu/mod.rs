@@ -13,7 +13,7 @@ mod norm;
 mod tests;
 mod update;
 
-use super::{AdamStep, AdamTensors, Kernels, NoiseSource, fused_in_f32};
+use super::{AdamStep, AdamTensors, Kernels, fused_in_f32};
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
@@ -79,8 +79,7 @@ impl Kernels for Flex {
         fn sum_positions(values: Tensor<Self, 3>) -> Tensor<Self, 2> = linear::sum_positions, if values;
         fn scale_examples(values: Tensor<Self, 3>, factors: Tensor<Self, 1>) -> Tensor<Self, 3> = linear::scale_examples, if values;
         fn weighted_sum(values: Tensor<Self, 2>, weights: Tensor<Self, 1>) -> Tensor<Self, 1> = linear::weighted_sum, if values;
-        fn add_and_divide(values: Tensor<Self, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Self, 1>
-            = update::add_and_divide, if values;
+        fn add_on_grid(values: Tensor<Self, 1>, unit: f64, sums: &mut [i64]) -> bool = update::add_on_grid, if values;
         fn adam(tensors: AdamTensors<Self>, grad: Tensor<Self, 1>, step: &AdamStep) -> AdamTensors<Self> = update::adam, if grad;
         fn dots(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 1> = ghost_norm::dots, if a;
         fn product_squares(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 1> = ghost_norm::product_squares, if input;

@@ -1,30 +1,14 @@
-//! Noise and Adam: one pass over the memory of each parameter per step, on all cores.
+//! Sums on a grid and Adam: one pass over the memory of each parameter.
 
-use super::super::portable::{in_pieces, piece_length};
-use super::super::{AdamStep, AdamTensors, NoiseSource};
+use super::super::portable::{add_rounded, piece_length};
+use super::super::{AdamStep, AdamTensors};
 use super::math::vectorized;
 use super::{close, open, values, values_mut};
 use crate::tensor::{Flex, Tensor};
 
-/// Elements whose noise is drawn at a time. A block stays in the cache until its noise is added.
-const BLOCK: usize = 8192;
-
-pub(crate) fn add_and_divide(sum: Tensor<Flex, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Flex, 1> {
-    let (mut sum, divisor) = (open(sum), divisor as f32);
-    in_pieces(values_mut(&mut sum), |first, values| {
-        let mut block = vec![0.0; BLOCK.min(values.len())];
-        for (at, values) in values.chunks_mut(BLOCK).enumerate() {
-            let drawn = &mut block[..values.len()];
-            drawn.fill(f32::NAN);
-            noise.fill(first + at * BLOCK, drawn);
-            vectorized(|| {
-                for (value, noise) in values.iter_mut().zip(drawn) {
-                    *value = (*value + *noise) / divisor;
-                }
-            });
-        }
-    });
-    close(sum)
+pub(crate) fn add_on_grid(part: Tensor<Flex, 1>, unit: f64, sums: &mut [i64]) -> bool {
+    let part = open(part);
+    vectorized(|| add_rounded(values(&part), unit, sums))
 }
 
 pub(crate) fn adam(tensors: AdamTensors<Flex>, grad: Tensor<Flex, 1>, step: &AdamStep) -> AdamTensors<Flex> {

@@ -1,20 +1,15 @@
-//! Kernels of graphics processors that differ from the library's: noise drawn on the device, and products that round no more
-//! than their tensors' format.
+//! Kernels of graphics processors that differ from the library's: products that round no more than their tensors' format.
 
-mod noise;
+#[cfg(all(test, feature = "wgpu"))]
+mod device_tests;
 mod product;
 
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime};
 
-use super::{Kernels, NoiseSource, fused_in_f32};
+use super::Kernels;
 use crate::tensor::Tensor;
 
 impl<R: CubeRuntime, T: BoolElement> Kernels for CubeBackend<R, f32, i32, T> {
-    fused_in_f32! {
-        fn add_and_divide(values: Tensor<Self, 1>, noise: &dyn NoiseSource, divisor: f64) -> Tensor<Self, 1>
-            = noise::add_and_divide, if values;
-    }
-
     fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
         product::product(a, b)
     }

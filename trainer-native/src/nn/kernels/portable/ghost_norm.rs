@@ -23,9 +23,17 @@ pub(crate) fn product_squares<B: Kernels>(input: Tensor<B, 3>, grad: Tensor<B, 3
     if seq * (d_in + d_out) < d_in * d_out {
         upper_dots(gram(input.clone(), input), gram(grad.clone(), grad))
     } else {
-        let product = flat(B::product(input.transpose(), grad));
-        dots(product.clone(), product)
+        let product = flat(B::product(input.clone().transpose(), grad.clone()));
+        upper_square(dots(product.clone(), product), input, grad)
     }
+}
+
+/// The square of a norm plus its allowance for rounding. Products of positions may cancel, and what rounding leaves of them is
+/// at most [`ROUNDING`]·√(Σ|input|²·Σ|grad|²): about 6e-8·√seq of it.
+fn upper_square<B: Backend>(square: Tensor<B, 1>, input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
+    let [batch, ..] = input.dims();
+    let length = |values: Tensor<B, 3>| flat(values).square().sum_dim(1).reshape([batch]).sqrt();
+    (square.sqrt() + length(input) * length(grad) * ROUNDING).square()
 }
 
 pub(crate) fn lookup_squares<B: Kernels>(tokens: Tensor<B, 2, Int>, grad: Tensor<B, 3>) -> Tensor<B, 1> {

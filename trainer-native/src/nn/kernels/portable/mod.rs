@@ -23,4 +23,4 @@ pub(crate) use ghost_norm::{ROUNDING, dots, lookup_head_dots, lookup_squares, pr
 pub(crate) use linear::{affine, product_bf16, scale_examples, sum_positions, weighted_sum};
 pub(crate) use loss::{cross_entropy_backward, token_nll};
 pub(crate) use norm::{normalize, normalize_backward, rms_normalize, rms_normalize_backward};
-pub(crate) use update::{adam, add_and_divide, in_pieces, piece_length};
+pub(crate) use update::{adam, add_on_grid, add_rounded, piece_length};

@@ -1,17 +1,29 @@
-//! Noise and Adam, once per step for each parameter.
+//! Sums on a grid, and Adam.
 
-use super::super::{AdamStep, AdamTensors, NoiseSource};
-use crate::tensor::{Backend, Tensor, from_host};
+use super::super::{AdamStep, AdamTensors};
+use crate::tensor::{Backend, Tensor, to_host_f64};
 
-pub(crate) fn add_and_divide<B: Backend>(
-    values: Tensor<B, 1>,
-    noise: &dyn NoiseSource,
-    divisor: f64,
-) -> Tensor<B, 1> {
-    let (device, dtype, length) = (values.device(), values.dtype().into(), values.dims()[0]);
-    let mut drawn = vec![f32::NAN; length];
-    in_pieces(&mut drawn, |first, piece| noise.fill(first, piece));
-    (values + from_host(drawn, [length], dtype, &device)) / divisor
+pub(crate) fn add_on_grid<B: Backend>(values: Tensor<B, 1>, unit: f64, sums: &mut [i64]) -> bool {
+    add_rounded(&to_host_f64(values), unit, sums)
+}
+
+/// [`Kernels::add_on_grid`](super::super::Kernels::add_on_grid) of values on the host.
+#[inline(always)]
+pub(crate) fn add_rounded<T: Copy + Into<f64>>(values: &[T], unit: f64, sums: &mut [i64]) -> bool {
+    const TO_INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5·2⁵²: a number added to it is rounded to an integer
+    const LARGEST_TERM: f64 = (1_u64 << 51) as f64;
+    const LARGEST_SUM: u64 = 1 << 62;
+    let scale = 1.0 / unit;
+    let mut refused = u64::from(values.len() != sums.len());
+    for (&value, sum) in values.iter().zip(sums) {
+        let scaled = value.into() * scale;
+        let integer = (scaled + TO_INTEGER).to_bits().wrapping_sub(TO_INTEGER.to_bits());
+        *sum = sum.wrapping_add(integer as i64);
+        // Written so that NaN is refused.
+        refused |= u64::from(!(scaled.abs() < LARGEST_TERM));
+        refused |= u64::from((*sum as u64).wrapping_add(LARGEST_SUM) > 2 * LARGEST_SUM);
+    }
+    refused == 0
 }
 
 pub(crate) fn adam<B: Backend>(
@@ -33,19 +45,8 @@ pub(crate) fn adam<B: Backend>(
 /// Fewer elements are not worth a thread.
 const LEAST_PIECE: usize = 1 << 16;
 
-/// Elements of each core's piece. Even, because noise is drawn in pairs.
+/// Elements of each core's piece: whole blocks of the random stream.
 pub(crate) fn piece_length(length: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    length.div_ceil(cores).max(LEAST_PIECE).next_multiple_of(2)
-}
-
-/// Splits `values` into one piece per core. `work` gets the index of a piece's first element, and the piece.
-pub(crate) fn in_pieces(values: &mut [f32], work: impl Fn(usize, &mut [f32]) + Sync) {
-    let (length, work) = (piece_length(values.len()), &work);
-    std::thread::scope(|scope| {
-        let mut pieces = values.chunks_mut(length).enumerate();
-        let own = pieces.next();
-        pieces.for_each(|(at, piece)| drop(scope.spawn(move || work(at * length, piece))));
-        own.into_iter().for_each(|(_, piece)| work(0, piece));
-    });
+    length.div_ceil(cores).max(LEAST_PIECE).next_multiple_of(8)
 }

@@ -324,29 +324,38 @@ fn sums_of_weighted_rows() {
 /// Large enough for several threads, with a rest.
 const PARAMETERS: usize = 3 * (1 << 16) + 19;
 
+/// Oracle: rounding to the nearest integer by the standard library, ties to even.
 #[test]
-fn noise_is_added_everywhere_before_the_division() {
+fn values_are_rounded_to_the_grid_and_added_as_integers() {
     let mut source = Source::new();
     let (values, values64) = source.pair([PARAMETERS]);
-    let (noise, _) = source.pair([PARAMETERS]);
-    let noise = crate::tensor::to_host(noise);
-    let from = |first: usize, out: &mut [f32]| out.copy_from_slice(&noise[first..first + out.len()]);
-    let fused = Flex::add_and_divide(values, &from, 3.0);
-    agree(fused, portable::add_and_divide(values64, &from, 3.0));
+    let unit = 2.0_f64.powi(-20);
+    let integers: Vec<i64> = crate::tensor::to_host_f64(values64.clone())
+        .into_iter()
+        .map(|value| 5 + (f64::from(value as f32) / unit).round_ties_even() as i64)
+        .collect();
+    for add in [Flex::add_on_grid, portable::add_on_grid] {
+        let mut sums = vec![5; PARAMETERS];
+        assert!(add(values.clone(), unit, &mut sums));
+        assert!(sums == integers);
+    }
 }
 
 #[test]
-fn no_value_passes_without_noise() {
-    let short = |_: usize, out: &mut [f32]| out[1..].fill(1.0);
-    for length in [1, 5, 1 << 15, PARAMETERS] {
-        let values = || Tensor::<Flex, 1>::zeros([length], &FlexDevice);
-        for noisy in
-            [Flex::add_and_divide(values(), &short, 1.0), portable::add_and_divide(values(), &short, 1.0)]
-        {
-            let noisy = crate::tensor::to_host(noisy);
-            assert!(noisy[0].is_nan() && noisy.iter().all(|value| *value != 0.0), "{length}");
+fn what_does_not_fit_the_integers_is_refused() {
+    let bad = [f32::NAN, f32::INFINITY, -f32::INFINITY, 2.0_f32.powi(51), -2.0_f32.powi(60)];
+    for (value, start) in bad.map(|value| (value, 0)).into_iter().chain([(1.0, 1 << 62), (-1.0, -(1 << 62))])
+    {
+        for add in [Flex::add_on_grid, portable::add_on_grid] {
+            let mut sums = vec![start; 100];
+            sums[..99].fill(0);
+            let mut values = vec![1.0; 100];
+            values[99] = value;
+            let values = Tensor::<Flex, 1>::from_floats(values.as_slice(), &FlexDevice);
+            assert!(!add(values, 1.0, &mut sums), "{value} {start}");
         }
     }
+    assert!(!Flex::add_on_grid(Tensor::zeros([3], &FlexDevice), 1.0, &mut [0; 2]), "another length");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! Clipping in exact arithmetic: each example's gradient by itself, in integers whose norm is checked.
+//!
+//! The floating-point norm only chooses the factor. The scaled gradient is rounded toward zero to the grid, and the norm of
+//! these integers is compared with the clip norm without rounding. So no rounding error, wherever it comes from, lets an
+//! example move the sum by more than the clip norm.
+
+use mechanisms::{L2Sensitivity, MechanismError};
+use plan::Clipping;
+
+use super::clip::ClipFactors;
+use super::norms::SquaredNorms;
+use super::sum::GradSum;
+use crate::nn::{Kernels, ParamId, ParamSpec};
+use crate::tensor::{FloatDType, from_host, to_host};
+
+/// Clips single examples to multiples of a grid's unit.
+pub(super) struct ExactClip {
+    clipping: Clipping,
+    l2_clip_norm: f64,
+    unit: f64,
+    /// ⌊C/unit⌋²
+    largest_square: u128,
+}
+
+/// One example's clipped gradient.
+pub(super) struct ExactGradient {
+    pub parts: Vec<Vec<i64>>,
+    pub unclipped_halves: i64,
+}
+
+impl ExactClip {
+    /// `unit` is a power of two.
+    ///
+    /// # Errors
+    /// For a clip norm that is not above 0, or of 2⁵¹ units or more.
+    pub fn new(clipping: Clipping, l2_clip_norm: f64, unit: f64) -> Result<Self, MechanismError> {
+        let units = L2Sensitivity::new(l2_clip_norm)?.get() / unit;
+        if units < (1_u64 << 51) as f64 {
+            let largest = units as u128;
+            return Ok(Self { clipping, l2_clip_norm, unit, largest_square: largest * largest });
+        }
+        let name = "clip norm in units of the noise's grid (2^28 divided by the noise multiplier)";
+        Err(MechanismError::OutOfRange { name, value: units, allowed: "below 2^51" })
+    }
+
+    /// The gradient of one example in integers, with a norm of at most ⌊C/unit⌋.
+    pub fn clip<B: Kernels>(&self, gradient: GradSum<B>, specs: &[ParamSpec]) -> ExactGradient {
+        let device = gradient.0.first().map(|part| part.device()).unwrap_or_default();
+        let parts: Vec<Vec<f32>> = gradient.0.into_iter().map(to_host).collect();
+        let square = |part: &Vec<f32>| part.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
+        let tensor = |(index, part): (usize, &Vec<f32>)| {
+            (ParamId(index), from_host(vec![square(part) as f32], [1], FloatDType::F32, &device))
+        };
+        let squares: SquaredNorms<B> = parts.iter().enumerate().map(tensor).collect();
+        let factors = ClipFactors::new(self.clipping, &squares, 1, self.l2_clip_norm, specs);
+        let factor = |param: usize| f64::from(factors.of_param(param)[0]) / self.unit;
+        // The first scale is enough unless rounding made the norm too low. The last leaves nothing.
+        for shrink in [1.0, 1.0 - 1e-3, 0.0] {
+            let integers: Vec<Vec<i64>> = parts
+                .iter()
+                .enumerate()
+                .map(|(param, part)| truncated(part, factor(param) * shrink))
+                .collect();
+            if square_of(&integers) <= self.largest_square {
+                return ExactGradient { parts: integers, unclipped_halves: factors.unclipped_halves };
+            }
+        }
+        let nothing = parts.iter().map(|part| vec![0; part.len()]).collect();
+        ExactGradient { parts: nothing, unclipped_halves: factors.unclipped_halves }
+    }
+}
+
+/// The values times `factor`, rounded toward zero; what is not finite becomes 0 or the largest integer.
+fn truncated(part: &[f32], factor: f64) -> Vec<i64> {
+    part.iter().map(|&value| (f64::from(value) * factor) as i64).collect()
+}
+
+/// The sum of squares; the largest number if it does not fit.
+fn square_of(parts: &[Vec<i64>]) -> u128 {
+    let of_part = |part: &Vec<i64>| {
+        part.iter().fold(0_u128, |sum, &integer| {
+            let magnitude = u128::from(integer.unsigned_abs());
+            sum.saturating_add(magnitude * magnitude)
+        })
+    };
+    parts.iter().map(of_part).fold(0, u128::saturating_add)
+}
