@@ -27,17 +27,15 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
-    let mut space = Space(None);
-    let (words, privacy) = if arguments.public {
-        (
-            count_public(arguments)?,
-            json!({"private": false, "reason": "the text was declared public; no noise"}),
-        )
+    let (words, privacy, space) = if arguments.public {
+        let privacy = json!({"private": false, "reason": "the text was declared public; no noise"});
+        (count_public(arguments)?, privacy, None)
     } else {
         let source = source(arguments)?;
         // A release cannot be repeated: its result must find space.
-        space = Space::take(&arguments.out.join(partial(FILES[2])), arguments.vocab_size)?;
-        super::private::run(arguments, &source)?
+        let space = Space::take(&arguments.out.join(partial(FILES[2])), arguments.vocab_size)?;
+        let (words, privacy) = super::private::run(arguments, &source)?;
+        (words, privacy, Some(space))
     };
     progress(&format!("training on {} released words", words.len()));
     if let Some(warning) = privacy["warning"].as_str() {
@@ -48,7 +46,9 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
         progress(&format!("warning: {warning}"));
     }
     write(&arguments.out, &trained, &privacy)?;
-    space.0 = None;
+    if let Some(space) = space {
+        space.keep();
+    }
     summarize(arguments, &trained, words.len(), &privacy)
 }
 
@@ -101,8 +101,7 @@ fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
     public_corpus_counts(&source, &arguments.machine.options()).map_err(refuse)
 }
 
-/// The files of a vocabulary.
-/// The statement comes first: without it, a private tokenizer would pass for a public one.
+/// The files of a vocabulary. The statement comes first: without it, a private tokenizer would pass for a public one.
 const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.json"];
 
 /// The name of a file that is not complete on the disk.
@@ -125,6 +124,11 @@ impl Space {
             format!("{}: there is no space for the vocabulary, and nothing was spent", path.display())
         })?;
         Ok(taken)
+    }
+
+    /// Leaves the file, which the vocabulary has become.
+    fn keep(mut self) {
+        self.0 = None;
     }
 }
 

@@ -146,7 +146,8 @@ impl Fast<'_> {
             let value = self.table.at(word & MAGNITUDE) * self.std;
             let shifted = value + TO_INTEGER;
             let distance = (value - (shifted - TO_INTEGER)).abs();
-            uncertain |= u64::from(!(distance < self.reach));
+            let is_certain = distance < self.reach; // false for NaN
+            uncertain |= u64::from(!is_certain);
             let magnitude = shifted.to_bits().wrapping_sub(TO_INTEGER.to_bits()) as i64;
             let sign = (word as i64) >> 63;
             *noise = (magnitude ^ sign).wrapping_sub(sign);
@@ -167,7 +168,7 @@ impl Uniform {
     fn is_below_tail(&mut self, numerator: u64, denominator: u64) -> bool {
         for words in [2, 5, MOST_WORDS] {
             let tail = tail::upper(numerator, denominator, words);
-            let drawn = self.to_words(words);
+            let drawn = self.first_words(words);
             if tail.value.moved(tail.error_bits, false).at_least(&drawn.moved(0, true)) {
                 return true;
             }
@@ -178,7 +179,7 @@ impl Uniform {
         false
     }
 
-    fn to_words(&mut self, words: usize) -> Fixed {
+    fn first_words(&mut self, words: usize) -> Fixed {
         while self.words.len() < words {
             self.words.push(self.rest.next_u64());
         }

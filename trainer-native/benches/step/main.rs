@@ -22,7 +22,7 @@ use trainer_native::data::Example;
 use trainer_native::device::{OnDevice, on_device};
 use trainer_native::dp::{DpStep, PlainStep};
 use trainer_native::nn::Kernels;
-use trainer_native::train::{TrainError, Trainer};
+use trainer_native::train::Trainer;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -138,14 +138,14 @@ fn step<B: Kernels>(
     lot: &[Example],
     setting: &Setting,
     private: Option<u64>,
-) -> Result<(), TrainError> {
+) -> Outcome {
     let (expected_batch_size, learning_rate) = (setting.lot as f64, 1e-5);
     let Some(step) = private else {
-        return trainer.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
+        return Ok(trainer.plain_step(lot, PlainStep { expected_batch_size, learning_rate })?);
     };
     let noise = GaussianMechanism::new(1.0)?;
     let step = DpStep { noise, l2_clip_norm: 1.0, expected_batch_size, learning_rate, step };
-    trainer.dp_step(lot, step, &TestRng::from_seed(0))
+    Ok(trainer.dp_step(lot, step, &TestRng::from_seed(0))?)
 }
 
 /// Peak memory in GiB of a process that makes steps of one kind.

@@ -63,8 +63,9 @@ impl Objective {
     /// [`RunError::Refused`] if the tokenizer lacks a special token that the objective needs.
     pub fn new(plan: &plan::Plan, tokenizer: &Tokenizer) -> Result<Self, RunError> {
         let (objective, context) = (plan.training().objective, plan.model().context as usize);
+        let unit_is_piece = matches!(plan.privacy().unit, plan::PrivacyUnit::Words(_));
         if let Some(task) = Task::new(plan, tokenizer)? {
-            return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context });
+            return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context, unit_is_piece });
         }
         let special = special::Special { objective, tokenizer };
         let kind = match objective {
@@ -84,7 +85,6 @@ impl Objective {
                 next_sentence: objective == plan::Objective::MaskedLmNextSentence,
             }),
         };
-        let unit_is_piece = matches!(plan.privacy().unit, plan::PrivacyUnit::Words(_));
         Ok(Self { kind, eos: end_of_text(tokenizer)?, context, unit_is_piece })
     }
 

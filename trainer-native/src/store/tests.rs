@@ -49,7 +49,11 @@ impl Bench {
             folder,
             plan: &self.plan,
             plan_file: SHUFFLED.as_bytes(),
-            mode: RunMode { randomness: Randomness::OperatingSystem, protected: true },
+            mode: RunMode {
+                randomness: Randomness::OperatingSystem,
+                protected: true,
+                device: plan::Device::Cpu,
+            },
             units,
             canaries: None,
             resume,
@@ -78,7 +82,7 @@ fn units<const N: usize>(texts: [&str; N]) -> Units {
         begins_record: true,
         ends_record: true,
     };
-    Units { texts: Private::new((0..).zip(texts).map(text).collect()), tokens: None }
+    Units { texts: Private::new((0..).zip(texts).map(text).collect()), tokens: None, labelled: None }
 }
 
 fn reserve(store: &mut RunStore<'_>, steps: std::ops::Range<u64>) {

@@ -2,7 +2,7 @@
 
 use crate::data::Example;
 use crate::infer::{InferenceError, InferenceModel};
-use crate::model::{Batch, Shape};
+use crate::model::{Batch, Predictions, Shape};
 use crate::nn::{Cache, Kernels};
 use crate::tensor::to_host;
 
@@ -123,7 +123,8 @@ impl<B: Kernels> InferenceModel<B> {
             false => Example { input: vec![token], ..Example::default() },
         };
         let examples: Vec<Example> = tokens.iter().map(example).collect();
-        let shape = Shape { input: 1, decoder: has_decoder.then_some(1), gathered: None };
+        let predictions = Predictions::EachPosition;
+        let shape = Shape { input: 1, decoder: has_decoder.then_some(1), predictions };
         let batch = Batch::new(&examples, tokens.len(), shape, self.weights.dtype(), &self.device);
         let flat = to_host(self.network.next_logits(&self.weights, cache, &batch));
         flat.chunks_exact(self.network.vocab_size()).map(<[f32]>::to_vec).collect()

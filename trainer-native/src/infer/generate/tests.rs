@@ -95,7 +95,7 @@ fn greedy_and_beam_texts_are_those_of_transformers() {
     for (name, of_model) in expected["models"].as_object().unwrap() {
         let (folder, network) = testing::vectors(name);
         let checkpoint = Checkpoint::read(&folder).unwrap();
-        let (weights, _) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
+        let weights = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap().weights;
         let (vocab_size, has_encoder) = (network.vocab_size(), network.shape().decoder.is_some());
         let model = InferenceModel::<Flex>::new(network, weights, 3, FlexDevice).unwrap();
         let prompts: Vec<Vec<u32>> = serde_json::from_value(of_model["prompts"].clone()).unwrap();

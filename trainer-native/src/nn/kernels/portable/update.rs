@@ -19,8 +19,8 @@ pub(crate) fn add_rounded<T: Copy + Into<f64>>(values: &[T], unit: f64, sums: &m
         let scaled = value.into() * scale;
         let integer = (scaled + TO_INTEGER).to_bits().wrapping_sub(TO_INTEGER.to_bits());
         *sum = sum.wrapping_add(integer as i64);
-        // Written so that NaN is refused.
-        refused |= u64::from(!(scaled.abs() < LARGEST_TERM));
+        let is_small = scaled.abs() < LARGEST_TERM; // false for NaN
+        refused |= u64::from(!is_small);
         refused |= u64::from((*sum as u64).wrapping_add(LARGEST_SUM) > 2 * LARGEST_SUM);
     }
     refused == 0
