@@ -49,7 +49,7 @@ fn prompts_of_a_file_are_continued_one_line_each_whatever_the_batch() {
     let nested =
         write(&bench, "prompts.jsonl", "{\"a\": {\"b\": \"Patient seen\"}}\n{\"a\": {\"b\": \"\"}}\n");
     let generate = |options: &[&str]| {
-        stdout(&trainer(&[&["generate", &run, "--tokens", "12", "--seed", "3"], options].concat()))
+        stdout(&trainer(&[&["generate", &run, "--tokens", "12", "--seed", "3"][..], options].concat()))
     };
     let sampled = generate(&["--prompts", &prompts, "--top-k", "9", "--top-p", "0.95"]);
     let lines: Vec<Value> = sampled.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -95,7 +95,7 @@ fn options_that_do_not_fit_are_refused_in_one_line() {
         (&["--prompts", "absent.txt"], "absent.txt"),
     ];
     for (options, words) in cases {
-        refused(&[&["generate", "run"], *options].concat(), words);
+        refused(&[&["generate", "run"][..], options].concat(), words);
     }
 }
 
@@ -175,7 +175,10 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     }
     let run = bench.path("public").to_str().unwrap().to_owned();
     let with = |options: &[&str], words: &str| {
-        refused(&[&["memorization", &run, "--train", &train, "--valid", &valid], options].concat(), words);
+        refused(
+            &[&["memorization", &run, "--train", &train, "--valid", &valid][..], options].concat(),
+            words,
+        );
     };
     with(&["--span"], "--span");
     with(&["--prefix", "40", "--continuation", "12"], "at most 36");
