@@ -107,7 +107,7 @@ impl UnitAssigner {
 /// ```
 /// use dp_tokenizer::corpus::Record;
 /// use dp_tokenizer::unit::{PrivacyUnit, pieces};
-/// let record = Record { text: "one two three four five".into(), user: None };
+/// let record = Record::of_text("one two three four five");
 /// let cut: Result<Vec<_>, _> = pieces([Ok(record)], PrivacyUnit::Words(2))?.collect();
 /// let texts: Vec<_> = cut?.into_iter().map(|p| (p.unit, p.text)).collect();
 /// assert_eq!(texts, [(0, "one two".into()), (1, " three four".into()), (2, " five".into())]);
@@ -153,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn record(text: &str, user: Option<&str>) -> Record {
-        Record { text: text.into(), user: user.map(Into::into) }
+        Record { user: user.map(Into::into), ..Record::of_text(text) }
     }
 
     #[test]

@@ -12,11 +12,28 @@ pub struct Data {
     /// How a file is divided into records.
     #[serde(default)]
     pub format: Format,
-    /// The JSON field that holds the text of a record (JSON Lines only).
+    /// The JSON field or column that holds the text of a record. `a.b` is the field `b` of the object `a`. For
+    /// `token_classification` it holds a list of words, for `text_to_text` the input.
     #[serde(default = "text_field")]
     #[schemars(length(min = 1))]
     pub text_field: String,
-    /// The JSON field that names the user of a record (JSON Lines only). Required when the unit is `user`.
+    /// The field that holds a second text, if classes are those of pairs of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub second_text_field: Option<String>,
+    /// The field that holds the label of a record, its labels or the tags of its words. Defaults to `label`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub label_field: Option<String>,
+    /// The field that holds the text to be written (text_to_text only). Defaults to `target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub target_field: Option<String>,
+    /// Names of the columns of CSV and TSV files without a header line, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000))]
+    pub columns: Option<Vec<String>>,
+    /// The field that names the user of a record. Required when the unit is `user`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub user_field: Option<String>,
@@ -29,6 +46,18 @@ pub struct Data {
 }
 
 impl Data {
+    /// The field with labels or tags.
+    #[must_use]
+    pub fn label_field(&self) -> &str {
+        self.label_field.as_deref().unwrap_or("label")
+    }
+
+    /// The field with the text to be written.
+    #[must_use]
+    pub fn target_field(&self) -> &str {
+        self.target_field.as_deref().unwrap_or("target")
+    }
+
     /// The token file that stands for the text, if the source is one: its tokens are those of `tokenizer.public`.
     #[must_use]
     pub fn token_file(&self) -> Option<&str> {
@@ -61,7 +90,7 @@ pub enum Source {
         #[schemars(range(max = 9_007_199_254_740_991_u64))]
         seed: u64,
     },
-    /// One file: `.txt` or `.jsonl`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
+    /// One file: `.txt`, `.jsonl`, `.csv`, `.tsv` or `.iob`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
     /// written by `dp-tokenizer encode --out` with the public tokenizer that the plan names.
     Path(#[schemars(length(min = 1))] String),
     /// Several files, read in this order.
@@ -79,6 +108,12 @@ pub enum Format {
     Text,
     /// Each line is a JSON object with a text field.
     Jsonl,
+    /// A table with commas (RFC 4180). Each row is a record, and each column a field.
+    Csv,
+    /// A table with tabs, without quotation marks.
+    Tsv,
+    /// A word and its tag a line, and a blank line after each sentence, which is a record.
+    Iob,
 }
 
 /// Whether text is private.
@@ -102,7 +137,7 @@ pub struct Evaluation {
     /// How a file is divided into records. Defaults to the format of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// The JSON field that holds the text of a record (JSON Lines only). Defaults to the field of the training text.
+    /// The field that holds the text of a record. All fields default to those of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub text_field: Option<String>,

@@ -62,16 +62,37 @@ impl Family {
     #[must_use]
     pub fn objectives(self) -> &'static [Objective] {
         match self {
-            Self::Gpt2 | Self::Decoder | Self::Llama | Self::FeedForward => &[Objective::CausalLm],
-            Self::T5 | Self::T5V1_1 => &[Objective::SpanCorruption, Objective::PrefixLm],
-            Self::Bert => &[Objective::MaskedLm, Objective::MaskedLmNextSentence],
+            Self::FeedForward => &[Objective::CausalLm],
+            Self::Gpt2 | Self::Decoder | Self::Llama => &[
+                Objective::CausalLm,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TokenClassification,
+                Objective::TextToText,
+            ],
+            Self::T5 | Self::T5V1_1 => {
+                &[Objective::SpanCorruption, Objective::PrefixLm, Objective::TextToText]
+            }
+            Self::Bert => &[
+                Objective::MaskedLm,
+                Objective::MaskedLmNextSentence,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TokenClassification,
+            ],
         }
     }
 
-    /// Whether it reads `kv_heads`, `d_head` and `untied`.
+    /// Whether it reads `kv_heads` and `untied`, and `d_head` as [`Self::has_head_width`] says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(self, Self::Decoder | Self::Llama)
+    }
+
+    /// Whether it reads `d_head`.
+    #[must_use]
+    pub fn has_head_width(self) -> bool {
+        self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
     /// Whether Hugging Face's `transformers` has it.
@@ -81,36 +102,54 @@ impl Family {
     }
 }
 
+/// What a model predicts.
+#[derive(Clone, Copy)]
+pub(crate) struct Predicts {
+    pub objective: Objective,
+    /// Number of labels; 0 if tokens are predicted.
+    pub labels: u128,
+}
+
 /// Number of parameters of a model with a vocabulary of this size.
-pub(crate) fn parameters(model: &Model, objective: Objective, vocabulary: u128) -> u128 {
+pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) -> u128 {
+    let Predicts { objective, labels } = predicts;
+    // A head for labels takes the place of the one for tokens.
+    let classifies = labels > 0;
     let [d, layers, heads, d_ff, context] =
         [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
     match model.family {
         Family::Gpt2 => {
             let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-            (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d
+            let head = classifier(objective, labels, d);
+            (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d + head
         }
         Family::T5 | Family::T5V1_1 => {
             let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
             // Two attentions and three norms in a decoder's block, one and two in an encoder's.
-            let blocks = layers * (3 * 4 * d * d + 2 * matrices * d * d_ff + 5 * d);
+            let attention = 4 * d * heads * model.d_head.map_or(d / heads, u128::from);
+            let blocks = layers * (3 * attention + 2 * matrices * d * d_ff + 5 * d);
             let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
             tables * vocabulary * d + blocks + buckets + last_norms
         }
         Family::Bert => {
             let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
             let embeddings = (vocabulary + context + 2) * d + 2 * d;
-            let masked = d * d + 3 * d + vocabulary;
-            let sentence =
-                if objective == Objective::MaskedLmNextSentence { d * d + d + 2 * d + 2 } else { 0 };
-            embeddings + layers * (attention + feed_forward + norms) + masked + sentence
+            let pooler = d * d + d;
+            let head = match objective {
+                Objective::TokenClassification => labels * d + labels,
+                _ if classifies => pooler + labels * d + labels,
+                Objective::MaskedLmNextSentence => d * d + 3 * d + vocabulary + pooler + 2 * d + 2,
+                _ => d * d + 3 * d + vocabulary,
+            };
+            embeddings + layers * (attention + feed_forward + norms) + head
         }
         Family::Decoder | Family::Llama => {
             let kv_heads = model.kv_heads.map_or(heads, u128::from);
             let d_head = model.d_head.map_or(d / heads, u128::from);
             let attention = 2 * d * d_head * (heads + kv_heads);
-            let tables = if model.untied { 2 } else { 1 };
-            tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d
+            let tables = if model.untied && !classifies { 2 } else { 1 };
+            let head = classifier(objective, labels, d);
+            tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d + head
         }
         Family::FeedForward => {
             let mut d_in = d * u128::from(model.history.unwrap_or(1));
@@ -122,6 +161,12 @@ pub(crate) fn parameters(model: &Model, objective: Objective, vocabulary: u128) 
             count
         }
     }
+}
+
+/// Parameters of a decoder's head for labels: tags have biases.
+fn classifier(objective: Objective, labels: u128, d: u128) -> u128 {
+    let biases = if objective == Objective::TokenClassification { labels } else { 0 };
+    labels * d + biases
 }
 
 #[cfg(test)]

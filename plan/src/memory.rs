@@ -1,6 +1,7 @@
 //! A lower bound on the memory that a plan needs.
 
-use crate::{Family, Model, Objective, PlanFile, Tokenizer, family};
+use crate::family::{self, Predicts};
+use crate::{Family, Model, Objective, PlanFile, Tokenizer};
 
 /// Largest number of windows at once where the plan leaves it out. More are not faster.
 const MOST_AT_ONCE: u32 = 32;
@@ -15,19 +16,21 @@ const BYTE_VOCABULARY: u32 = 259;
 #[derive(Clone, Copy)]
 pub(crate) struct Network<'a> {
     pub model: &'a Model,
-    pub objective: Objective,
+    pub predicts: Predicts,
     /// The size of a public tokenizer's vocabulary is unknown to the plan. It counts as that of bytes.
     pub tokenizer: &'a Tokenizer,
 }
 
 impl<'a> Network<'a> {
     pub fn of(file: &'a PlanFile) -> Self {
-        Self { model: &file.model, objective: file.training.objective, tokenizer: &file.tokenizer }
+        let labels = file.training.labels().len() as u128;
+        let predicts = Predicts { objective: file.training.objective, labels };
+        Self { model: &file.model, predicts, tokenizer: &file.tokenizer }
     }
 
     /// Number of trainable parameters.
     pub fn parameters(self) -> u128 {
-        family::parameters(self.model, self.objective, vocabulary(self.tokenizer))
+        family::parameters(self.model, self.predicts, vocabulary(self.tokenizer))
     }
 
     /// Bytes of weights, gradient sum and two moments in 32 bits, and of the activations of one micro-batch: a lower bound on
@@ -47,15 +50,18 @@ impl<'a> Network<'a> {
 
     /// A lower bound on the bytes of one window's activations.
     fn least_window_bytes(self) -> u128 {
-        let Self { model, objective, tokenizer } = self;
+        let Self { model, predicts, tokenizer } = self;
         let [d, layers, heads, context] =
             [model.d_model, model.layers, model.heads, model.context].map(u128::from);
         let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
         // BERT predicts at masked positions only, T5 at those of its shorter decoder, all others at each position.
-        let predicted = match objective {
-            Objective::CausalLm | Objective::PrefixLm => context,
+        let predicted = match predicts.objective {
+            Objective::CausalLm | Objective::PrefixLm | Objective::TextToText => context,
             Objective::SpanCorruption => context / 5,
             Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,
+            Objective::SequenceClassification
+            | Objective::MultiLabelClassification
+            | Objective::TokenClassification => 0,
         };
         4 * (context * d * layers + predicted * vocabulary(tokenizer) + scores)
     }
@@ -77,11 +83,16 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    fn of_bytes(model: &Model) -> Network<'_> {
-        Network { model, objective: Objective::CausalLm, tokenizer: &Tokenizer::Bytes }
+    fn predicts(objective: Objective) -> Predicts {
+        Predicts { objective, labels: 0 }
     }
 
-    /// Oracles: the published sizes of GPT-2 small, Gemma 2B, T5-small, T5-base, and BERT-base with both heads.
+    fn of_bytes(model: &Model) -> Network<'_> {
+        Network { model, predicts: predicts(Objective::CausalLm), tokenizer: &Tokenizer::Bytes }
+    }
+
+    /// Oracles: the published sizes of T5 1.1 small, mT5 small, Llama 2 7B, GPT-2 small, Gemma 2B, T5-small, T5-base, and
+    /// BERT-base with both heads.
     #[test]
     fn models_have_their_published_number_of_parameters() {
         let base = of(
@@ -97,7 +108,12 @@ mod tests {
             r#"{"family": "llama", "d_model": 4096, "layers": 32, "heads": 32, "d_ff": 11008, "context": 4096,
                 "untied": true}"#,
         );
+        let small_t5_v1_1 =
+            of(r#"{"family": "t5_v1_1", "d_model": 512, "layers": 8, "heads": 6, "d_head": 64, "d_ff": 1024,
+                "context": 512}"#);
         let published = [
+            (small_t5_v1_1.clone(), Objective::TextToText, 32_128, 76_961_152),
+            (small_t5_v1_1, Objective::TextToText, 250_112, 300_176_768),
             (llama_2_7b, Objective::CausalLm, 32_000, 6_738_415_616),
             (base.clone(), Objective::CausalLm, 50_257, 124_439_808),
             (gemma_2b, Objective::CausalLm, 256_000, 2_506_172_416),
@@ -118,7 +134,7 @@ mod tests {
                 byte_fallback: true,
             };
             let tokenizer = Tokenizer::Train(trained);
-            let network = Network { model: &model, objective, tokenizer: &tokenizer };
+            let network = Network { model: &model, predicts: predicts(objective), tokenizer: &tokenizer };
             assert_eq!(network.parameters(), want, "{model:?}");
         }
     }

@@ -30,9 +30,9 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
-    /// Width of an attention head, an even number (decoder and llama only). Defaults to `d_model` / `heads`.
+    /// Width of an attention head (decoder and llama, where it is even, and t5 and t5_v1_1). Defaults to `d_model` / `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 2, max = 65_536))]
+    #[schemars(range(min = 1, max = 65_536))]
     pub d_head: Option<u32>,
     /// Whether the output head has its own table instead of sharing the token table (decoder and llama only).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

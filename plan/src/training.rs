@@ -11,6 +11,11 @@ use crate::Clipping;
 pub struct Training {
     /// What the model learns to predict.
     pub objective: Objective,
+    /// The classes or tags to predict, in the order of the model's outputs (for classification only). They are declared
+    /// public and never read from the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000))]
+    pub labels: Option<Vec<String>>,
     /// Mean number of units per batch. Every gradient sum is divided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
@@ -37,6 +42,12 @@ pub struct Training {
 }
 
 impl Training {
+    /// The classes or tags to predict; none if tokens are predicted.
+    #[must_use]
+    pub fn labels(&self) -> &[String] {
+        self.labels.as_deref().unwrap_or_default()
+    }
+
     /// The phases in order, whichever way they were written. Empty only in a file that is not a valid plan.
     #[must_use]
     pub fn phases(&self) -> Vec<BatchPhase> {
@@ -80,6 +91,31 @@ pub enum Objective {
     MaskedLm,
     /// As `masked_lm`, and predict whether the two halves of the text are in order (BERT).
     MaskedLmNextSentence,
+    /// Predict the label of a text, or of two.
+    SequenceClassification,
+    /// Predict which of the labels a text has: any number. In a table, commas separate them.
+    MultiLabelClassification,
+    /// Predict the tag of each word, such as B-Disease, I-Disease and O.
+    TokenClassification,
+    /// Write the target after reading the text.
+    TextToText,
+}
+
+impl Objective {
+    /// Whether it predicts labels, which the plan lists.
+    #[must_use]
+    pub fn has_labels(self) -> bool {
+        matches!(
+            self,
+            Self::SequenceClassification | Self::MultiLabelClassification | Self::TokenClassification
+        )
+    }
+
+    /// Whether it reads more of a record than its text. A record is then an example by itself.
+    #[must_use]
+    pub fn reads_fields(self) -> bool {
+        self.has_labels() || self == Self::TextToText
+    }
 }
 
 /// The optimizer.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plan::{Family, Objective};
+use plan::Objective;
 
 use crate::infer::Evaluation;
 use crate::store::certificate::{self, Certificate};
@@ -30,7 +30,7 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(),
     {
         durable::write_atomic(&out.join(name), &durable::read(&run.join(name))?)?;
     }
-    let card = model_card(&certificate, plan.plan().model().family, read_evaluation(run).as_ref());
+    let card = model_card(&certificate, plan.plan(), read_evaluation(run).as_ref());
     durable::write_atomic(&out.join("README.md"), card.as_bytes())
 }
 
@@ -70,14 +70,16 @@ fn config(run: &Path, format: NumberFormat) -> Result<Vec<u8>, RunError> {
 }
 
 /// A model card as model hubs show it: what is promised first, and what is not.
-fn model_card(c: &Certificate, family: Family, evaluation: Option<&Evaluation>) -> String {
+fn model_card(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation>) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };
-    let library = if family.is_in_transformers() { "library_name: transformers\n" } else { "" };
-    let task = match family.objectives()[0] {
+    let library = if plan.model().family.is_in_transformers() { "library_name: transformers\n" } else { "" };
+    let task = match plan.training().objective {
         Objective::CausalLm => "text-generation",
-        Objective::SpanCorruption | Objective::PrefixLm => "text2text-generation",
+        Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => "text2text-generation",
         Objective::MaskedLm | Objective::MaskedLmNextSentence => "fill-mask",
+        Objective::SequenceClassification | Objective::MultiLabelClassification => "text-classification",
+        Objective::TokenClassification => "token-classification",
     };
     let mut card =
         format!("---\n{library}tags:\n- {task}{tags}\n---\n\n# {title}\n\n{}\n", c.guarantee.statement);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
 use trainer_native::model::Network;
-use trainer_native::pretrained::Checkpoint;
+use trainer_native::pretrained::{Assigned, Checkpoint};
 use trainer_native::tensor::{Flex, FlexDevice};
 
 fn cases() -> Vec<(PathBuf, Value)> {
@@ -87,7 +87,7 @@ fn checkpoints_of_encoders_are_read_whole() {
 /// Reads the checkpoint into the network, which leaves out the weight and the bias of each layer of `ignored`.
 fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
     let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
-    let (weights, mut left) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
+    let Assigned { weights, ignored: mut left, .. } = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     left.sort_unstable();
     let want: Vec<_> =
         ignored.iter().flat_map(|layer| ["bias", "weight"].map(|part| format!("{layer}.{part}"))).collect();

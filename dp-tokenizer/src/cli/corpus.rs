@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dp_tokenizer::corpus::{self, BadUtf8, Files, ReadProgress, Source};
+use dp_tokenizer::corpus::{self, BadUtf8, Files, Source};
 use dp_tokenizer::count::CountOptions;
 
 use super::failure::refuse;
@@ -11,16 +11,16 @@ use super::failure::refuse;
 /// Files, and how to read them.
 #[derive(Args)]
 pub(super) struct Corpus {
-    /// Text or JSON Lines files, also as .gz or .zst. `*`, `?` and `**` are wildcards; `-` is standard input.
+    /// Text, JSON Lines, CSV, TSV or IOB files, also as .gz or .zst. `*`, `?` and `**` are wildcards; `-` is standard input.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub(super) input: Vec<PathBuf>,
     /// How the files are divided into records.
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) format: Format,
-    /// JSON field with the text.
+    /// JSON field or column with the text; `a.b` is a field inside a field.
     #[arg(long, default_value = "text", value_name = "NAME")]
     pub(super) text_field: String,
-    /// JSON field with the user.
+    /// JSON field or column with the user.
     #[arg(long, value_name = "NAME")]
     pub(super) user_field: Option<String>,
     /// How to treat bytes that are not UTF-8.
@@ -36,6 +36,12 @@ pub(super) enum Format {
     Text,
     /// Each line is a JSON object.
     Jsonl,
+    /// A table with commas and a header line.
+    Csv,
+    /// A table with tabs and a header line.
+    Tsv,
+    /// A word and its tag a line, a blank line after each sentence.
+    Iob,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -70,11 +76,13 @@ impl Corpus {
     /// The files, with wildcards expanded.
     pub(super) fn source(&self) -> anyhow::Result<Source> {
         Ok(Source::Files(Files {
-            paths: corpus::expand(&self.input).map_err(refuse)?,
             format: match self.format {
                 Format::Auto => corpus::Format::Auto,
                 Format::Text => corpus::Format::Text,
                 Format::Jsonl => corpus::Format::JsonLines,
+                Format::Csv => corpus::Format::Csv,
+                Format::Tsv => corpus::Format::Tsv,
+                Format::Iob => corpus::Format::Iob,
             },
             text_field: self.text_field.clone(),
             user_field: self.user_field.clone(),
@@ -82,7 +90,7 @@ impl Corpus {
                 InvalidUtf8::Replace => BadUtf8::Replace,
                 InvalidUtf8::Refuse => BadUtf8::Refuse,
             },
-            progress: ReadProgress::default(),
+            ..Files::of(corpus::expand(&self.input).map_err(refuse)?)
         }))
     }
 }

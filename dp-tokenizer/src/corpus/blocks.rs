@@ -161,8 +161,7 @@ fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, Corpu
             file.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes).map_err(|error| {
                 // The last complete line, as when lines are read one by one.
                 let whole = memchr_iter(b'\n', &bytes).count() as u64;
-                let line = file.line - 1 + whole;
-                CorpusError::Interrupted { path: file.path.clone(), line, reason: error.to_string() }
+                CorpusError::of_reading(&file.path, file.line - 1 + whole, &error)
             })?;
         let last_end = memrchr(b'\n', &bytes[before..]).map(|at| before + at + 1);
         let first_line = match last_end {

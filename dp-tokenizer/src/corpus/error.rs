@@ -1,6 +1,8 @@
 //! Why a corpus is refused. No message quotes the corpus.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::rows::RowFault;
 
 /// Why a corpus cannot be read. Messages name file and line, never a line's content.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +28,7 @@ pub enum CorpusError {
     },
     /// A file format that this program does not read.
     #[error(
-        "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson and any other text, plain or as .gz or .zst, and .parquet where the program was built with --features parquet: convert it first",
+        "{}: .{extension} files are not read; allowed: .txt, .jsonl, .ndjson, .csv, .tsv, .iob and any other text, plain or as .gz or .zst, and .parquet where the program was built with --features parquet: convert it first",
         path.display()
     )]
     UnknownFormat {
@@ -56,7 +58,7 @@ pub enum CorpusError {
         /// Its line.
         line: u64,
     },
-    /// A line of a JSON Lines file that is not as announced.
+    /// A line of a JSON Lines file or a table that is not as announced.
     #[error("{}, line {line}: {reason}", path.display())]
     BadJson {
         /// The file.
@@ -80,4 +82,15 @@ pub enum CorpusError {
         /// What was opened.
         source_name: String,
     },
+}
+
+impl CorpusError {
+    /// Reading stopped after so many lines.
+    pub(super) fn of_reading(path: &Path, line: u64, error: &std::io::Error) -> Self {
+        let path = path.to_owned();
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<RowFault>()) {
+            Some(fault) => Self::BadJson { path, line: fault.line, reason: fault.reason.clone() },
+            None => Self::Interrupted { path, line, reason: error.to_string() },
+        }
+    }
 }

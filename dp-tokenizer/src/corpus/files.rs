@@ -5,7 +5,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::iob::Sentences;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
+use super::rows::JsonLines;
+use super::separated::{Separated, Separator};
 use super::{BadUtf8, CorpusError, Files, Format, Record, json_line};
 
 /// Extensions of binary formats, which must not be read as text.
@@ -67,13 +70,8 @@ impl FileRecords {
                 self.next_file += 1;
                 continue;
             };
-            let read = read_line(&mut file.reader, &mut self.buffer, MAX_LINE_BYTES).map_err(|error| {
-                CorpusError::Interrupted {
-                    path: file.path.clone(),
-                    line: file.line,
-                    reason: error.to_string(),
-                }
-            })?;
+            let read = read_line(&mut file.reader, &mut self.buffer, MAX_LINE_BYTES)
+                .map_err(|error| CorpusError::of_reading(&file.path, file.line, &error))?;
             file.line += 1;
             match read {
                 Line::End => self.current = None,
@@ -139,9 +137,9 @@ pub(super) fn parse_line(
         return Ok((None, replaced));
     }
     if format == Format::Text {
-        return Ok((Some(Record { text: text.into_owned(), user: None }), replaced));
+        return Ok((Some(Record::of_text(text)), replaced));
     }
-    match json_line::parse(&text, &files.text_field, files.user_field.as_deref()) {
+    match json_line::parse(&text, files.json_fields()) {
         Ok(record) => Ok((Some(record), replaced)),
         Err(reason) => Err(LineFault::BadJson(reason)),
     }
@@ -186,8 +184,8 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
             _ => Compression::None,
         };
         let reader = decompress(input, compression).map_err(unreadable)?;
-        let format = if files.format == Format::JsonLines { Format::JsonLines } else { Format::Text };
-        return Ok(opened(path, format, reader));
+        let format = if files.format == Format::Auto { Format::Text } else { files.format };
+        return opened(path, format, reader, files);
     }
     let lower = path.to_string_lossy().to_lowercase();
     let (stem, compression) = match (lower.strip_suffix(".gz"), lower.strip_suffix(".zst")) {
@@ -200,14 +198,19 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         Format::Auto if NOT_TEXT.contains(&extension.as_str()) => {
             return Err(CorpusError::UnknownFormat { path: path.to_owned(), extension });
         }
-        Format::Auto if matches!(extension.as_str(), "jsonl" | "ndjson") => Format::JsonLines,
-        Format::Auto => Format::Text,
+        Format::Auto => match extension.as_str() {
+            "jsonl" | "ndjson" => Format::JsonLines,
+            "csv" => Format::Csv,
+            "tsv" => Format::Tsv,
+            "iob" | "conll" => Format::Iob,
+            _ => Format::Text,
+        },
         chosen => chosen,
     };
     #[cfg(feature = "parquet")]
     if files.format == Format::Auto && extension == "parquet" {
         let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
-        return Ok(opened(path, Format::JsonLines, Box::new(lines)));
+        return opened(path, Format::JsonLines, Box::new(lines), files);
     }
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let is_dir = file.metadata().map_err(|error| unreadable(error.to_string()))?.is_dir();
@@ -215,12 +218,34 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         return Err(unreadable("is a folder".to_owned()));
     }
     let input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(file));
-    Ok(opened(path, format, decompress(input, compression).map_err(unreadable)?))
+    opened(path, format, decompress(input, compression).map_err(unreadable)?, files)
 }
 
-fn opened(path: &Path, format: Format, reader: Box<dyn Read + Send>) -> OpenFile {
+/// The bytes of text or of JSON lines. Other formats become JSON lines.
+fn opened(
+    path: &Path,
+    format: Format,
+    reader: Box<dyn Read + Send>,
+    files: &Files,
+) -> Result<OpenFile, CorpusError> {
+    let table = |reader, separator| {
+        let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        let table = Separated::open(reader, separator, files);
+        let table = table.map_err(|error| CorpusError::of_reading(path, 0, &error))?;
+        Ok(Box::new(JsonLines::new(table)) as Box<dyn Read + Send>)
+    };
+    let (format, reader) = match format {
+        Format::Csv => (Format::JsonLines, table(reader, Separator::Comma)?),
+        Format::Tsv => (Format::JsonLines, table(reader, Separator::Tab)?),
+        Format::Iob => {
+            let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+            let sentences: Box<dyn Read + Send> = Box::new(JsonLines::new(Sentences::open(reader, files)));
+            (Format::JsonLines, sentences)
+        }
+        Format::Auto | Format::Text | Format::JsonLines => (format, reader),
+    };
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-    OpenFile { path: path.to_owned(), format, reader, line: 0 }
+    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0 })
 }
 
 /// The bytes of the file on disk.

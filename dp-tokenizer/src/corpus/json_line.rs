@@ -1,27 +1,79 @@
-//! One line of a JSON Lines file. Only the text and user fields are stored.
+//! One line of a JSON Lines file. Only the named fields are stored.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Record;
 
-/// Reads the record of a JSON object. An error says what is wrong and how to fix it, without quoting the line.
-pub(crate) fn parse(line: &str, text_field: &str, user_field: Option<&str>) -> Result<Record, String> {
-    let mut json = serde_json::Deserializer::from_str(line);
-    let fields = Fields { text_field, user_field }
-        .deserialize(&mut json)
-        .and_then(|found| json.end().map(|()| found))
-        .map_err(|error| describe(&error))?;
-    let text = fields
-        .0
-        .ok_or_else(|| format!("no field {text_field:?}; name the field that holds the text (text_field)"))?;
-    match (user_field, fields.1) {
-        (Some(name), None) => {
-            Err(format!("no field {name:?}; every record needs its user, or leave user_field out"))
-        }
-        (_, user) => Ok(Record { text, user }),
+/// Names of the fields to read. `a.b` is the field `b` of the object `a`.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldNames<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) user: Option<&'a str>,
+    /// See [`super::Files::appended`].
+    pub(crate) appended: &'a [String],
+    /// See [`super::Files::further`].
+    pub(crate) further: &'a [String],
+}
+
+impl<'a> FieldNames<'a> {
+    /// Text and user alone.
+    pub(crate) fn of_text(text: &'a str, user: Option<&'a str>) -> Self {
+        Self { text, user, appended: &[], further: &[] }
     }
+
+    /// Text, user, appended and further fields, in this order.
+    fn all(self) -> Vec<(&'a str, Kind)> {
+        let list = |names: &'a [String], kind| names.iter().map(move |name| (name.as_str(), kind));
+        let first = [(self.text, Kind::Text)].into_iter().chain(self.user.map(|name| (name, Kind::User)));
+        first.chain(list(self.appended, Kind::List)).chain(list(self.further, Kind::List)).collect()
+    }
+}
+
+/// What a field may hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A string.
+    Text,
+    /// A string or an integer.
+    User,
+    /// A string, an integer, true or false, null for none, or a list of these.
+    List,
+}
+
+/// Reads the record of a JSON object. An error says what is wrong and how to fix it, without quoting the line.
+pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String> {
+    let wanted = names.all();
+    let mut values = vec![None; wanted.len()];
+    let mut json = serde_json::Deserializer::from_str(line);
+    Object { path: "", wanted: &wanted, values: &mut values }
+        .deserialize(&mut json)
+        .and_then(|()| json.end())
+        .map_err(|error| describe(&error))?;
+    let mut values = wanted.iter().zip(values).map(|((name, kind), value)| {
+        value.ok_or_else(|| match kind {
+            Kind::Text => {
+                format!("no field {name:?}; name the field that holds the text (text_field)")
+            }
+            Kind::User => {
+                format!("no field {name:?}; every record needs its user, or leave user_field out")
+            }
+            Kind::List => format!("no field {name:?}; every record needs it"),
+        })
+    });
+    let mut next = || values.next().unwrap_or_else(|| Ok(Vec::new()));
+    let mut text = next()?.join(" ");
+    let user = names.user.map(|_| next()).transpose()?.map(|user| user.concat());
+    for _ in names.appended {
+        for part in next()? {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    let further = names.further.iter().map(|_| next()).collect::<Result<_, _>>()?;
+    Ok(Record { text, user, further })
 }
 
 fn describe(error: &serde_json::Error) -> String {
@@ -39,81 +91,114 @@ fn describe(error: &serde_json::Error) -> String {
     }
 }
 
-struct Fields<'a> {
-    text_field: &'a str,
-    user_field: Option<&'a str>,
+/// An object, at this path from the outermost one. The values found are put in their places.
+struct Object<'a> {
+    path: &'a str,
+    wanted: &'a [(&'a str, Kind)],
+    values: &'a mut [Option<Vec<String>>],
 }
 
-impl<'de> DeserializeSeed<'de> for Fields<'_> {
-    type Value = (Option<String>, Option<String>);
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         json.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_> {
-    type Value = (Option<String>, Option<String>);
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str("a JSON object a line")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut text, mut user) = (None, None);
-        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            if key == self.text_field {
-                text = Some(map.next_value_seed(Text("a string as text"))?);
-            } else if self.user_field == Some(&key) {
-                user = Some(map.next_value_seed(Text("a string or an integer as user"))?);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { path, wanted, values } = self;
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            let path = if path.is_empty() { key } else { Cow::Owned(format!("{path}.{key}")) };
+            let is_within =
+                |name: &str| name.strip_prefix(&*path).is_some_and(|inner| inner.starts_with('.'));
+            // A field may be asked for twice. As a list it holds whatever the other kinds hold.
+            if let Some(kind) = wanted.iter().filter(|(name, _)| *name == path).map(|(_, kind)| *kind).max() {
+                let value = map.next_value_seed(Values(kind))?;
+                for (place, _) in wanted.iter().enumerate().filter(|(_, (name, _))| *name == path) {
+                    values[place] = Some(value.clone());
+                }
+            } else if wanted.iter().any(|(name, _)| is_within(name)) {
+                map.next_value_seed(Object { path: &path, wanted, values })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok((text, user))
+        Ok(())
     }
 }
 
-/// A string, or for users also an integer. The error for a wrong type must not show the value.
-struct Text(&'static str);
+/// The values of a field. The error for a wrong type must not show the value.
+struct Values(Kind);
 
-impl<'de> DeserializeSeed<'de> for Text {
-    type Value = String;
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<String, D::Error> {
+impl<'de> DeserializeSeed<'de> for Values {
+    type Value = Vec<String>;
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Vec<String>, D::Error> {
         json.deserialize_any(self)
     }
 }
 
-impl Visitor<'_> for Text {
-    type Value = String;
+impl Values {
+    fn integer<E: de::Error>(&self, value: &dyn fmt::Display) -> Result<Vec<String>, E> {
+        match self.0 {
+            Kind::Text => Err(E::custom("the text is a number, not a string")),
+            Kind::User | Kind::List => Ok(vec![value.to_string()]),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Values {
+    type Value = Vec<String>;
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        out.write_str(self.0)
+        out.write_str(match self.0 {
+            Kind::Text => "a string as text",
+            Kind::User => "a string or an integer as user",
+            Kind::List => "a string, an integer or a list of these",
+        })
     }
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<String, E> {
-        Ok(value.to_owned())
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Vec<String>, E> {
+        Ok(vec![value.to_owned()])
     }
-    fn visit_string<E: de::Error>(self, value: String) -> Result<String, E> {
-        Ok(value)
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Vec<String>, E> {
+        Ok(vec![value])
     }
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<String, E> {
-        if self.0.contains("integer") {
-            Ok(value.to_string())
-        } else {
-            Err(E::custom("the text is a number, not a string"))
-        }
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Vec<String>, E> {
+        self.integer(&value)
     }
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<String, E> {
-        if self.0.contains("integer") {
-            Ok(value.to_string())
-        } else {
-            Err(E::custom("the text is a number, not a string"))
-        }
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Vec<String>, E> {
+        self.integer(&value)
     }
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<String, E> {
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Vec<String>, E> {
         Err(E::custom("a number where a string is needed"))
     }
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<String, E> {
-        Err(E::custom("true or false where a string is needed"))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Vec<String>, E> {
+        match self.0 {
+            Kind::List => Ok(vec![value.to_string()]),
+            Kind::Text | Kind::User => Err(E::custom("true or false where a string is needed")),
+        }
+    }
+    fn visit_unit<E: de::Error>(self) -> Result<Vec<String>, E> {
+        match self.0 {
+            Kind::List => Ok(Vec::new()),
+            Kind::Text | Kind::User => Err(E::custom("null where a string is needed")),
+        }
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+        if self.0 != Kind::List {
+            return Err(de::Error::custom("a list where a string is needed"));
+        }
+        let mut all = Vec::new();
+        while let Some(values) = list.next_element_seed(Values(Kind::List))? {
+            all.extend(values);
+        }
+        Ok(all)
     }
 }
 
@@ -124,9 +209,26 @@ mod tests {
     #[test]
     fn fields_are_found_among_others_and_users_may_be_numbers() {
         let line = r#"{"id": 3, "text": "a \"b\" \u00e9", "more": {"text": "no"}, "who": 17}"#;
-        let record = parse(line, "text", Some("who")).unwrap();
-        assert_eq!(record, Record { text: "a \"b\" é".into(), user: Some("17".into()) });
-        assert_eq!(parse(line, "text", None).unwrap().user, None);
+        let record = parse(line, FieldNames::of_text("text", Some("who"))).unwrap();
+        assert_eq!(record, Record { user: Some("17".into()), ..Record::of_text("a \"b\" é") });
+        assert_eq!(parse(line, FieldNames::of_text("text", None)).unwrap().user, None);
+    }
+
+    #[test]
+    fn fields_inside_fields_lists_and_appended_texts_are_read() {
+        let line = r#"{"a": {"b": {"c": "deep"}, "tags": ["O", 7, null, true]}, "de": "Hund", "a.d": "dot"}"#;
+        let [appended, further] = [vec!["de".to_owned()], vec!["a.tags".to_owned(), "a.d".to_owned()]];
+        let names = FieldNames { text: "a.b.c", user: None, appended: &appended, further: &further };
+        let record = parse(line, names).unwrap();
+        assert_eq!(record.text, "deep\nHund");
+        assert_eq!(record.further, [vec!["O", "7", "true"], vec!["dot"]]);
+        // A text that is also asked for as a list may be a list of words.
+        let words = vec!["text".to_owned()];
+        let names = FieldNames { further: &words, ..FieldNames::of_text("text", None) };
+        let record = parse(r#"{"text": ["two", "words"]}"#, names).unwrap();
+        assert_eq!((record.text.as_str(), record.further[0].len()), ("two words", 2));
+        let message = parse(r#"{"a": 5}"#, FieldNames::of_text("a.b", None)).unwrap_err();
+        assert!(message.contains("wrong type at column"), "{message}");
     }
 
     #[test]
@@ -139,13 +241,14 @@ mod tests {
             r#"{"text": 99887766}"#,
             r#"{"text": true}"#,
             r#"{"text": null}"#,
+            r#"{"text": ["Secret"]}"#,
             r#"{"text":"a"} Secret"#,
             r#""Secret""#,
         ] {
-            let message = parse(line, "text", None).unwrap_err();
+            let message = parse(line, FieldNames::of_text("text", None)).unwrap_err();
             assert!(!message.contains("Secret") && !message.contains("99887766"), "{message}");
         }
-        let message = parse(r#"{"text": "a"}"#, "text", Some("user")).unwrap_err();
+        let message = parse(r#"{"text": "a"}"#, FieldNames::of_text("text", Some("user"))).unwrap_err();
         assert!(message.contains("user_field"), "{message}");
     }
 }

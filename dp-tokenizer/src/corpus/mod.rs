@@ -8,11 +8,14 @@ mod counts;
 mod error;
 mod expand;
 mod files;
+mod iob;
 pub(crate) mod json_line;
 pub(crate) mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod read_progress;
+mod rows;
+mod separated;
 
 use std::path::PathBuf;
 
@@ -30,19 +33,37 @@ pub struct Record {
     pub text: String,
     /// The user it belongs to, for user-level privacy.
     pub user: Option<String>,
+    /// The values of each of [`Files::further`]: one, or as many as a list has.
+    pub further: Vec<Vec<String>>,
+}
+
+impl Record {
+    /// A text without a user and other fields.
+    #[must_use]
+    pub fn of_text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), user: None, further: Vec::new() }
+    }
 }
 
 /// How a file is divided into records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// By file name: `.jsonl` and `.ndjson` are JSON Lines, anything else is text; either may be compressed as `.gz` or
-    /// `.zst`. With the feature `parquet`, `.parquet` is read too: a row is a record, and a column a field.
+    /// By file name: `.jsonl` and `.ndjson` are JSON Lines, `.csv`, `.tsv`, `.iob` and `.conll` as below, anything else is
+    /// text; each may be compressed as `.gz` or `.zst`. With the feature `parquet`, `.parquet` is read too: a row is a
+    /// record, and a column a field.
     #[default]
     Auto,
     /// Each line that is not blank is a record.
     Text,
     /// Each line that is not blank is a JSON object.
     JsonLines,
+    /// A table with commas (RFC 4180). Each row is a record, and each column a field.
+    Csv,
+    /// A table with tabs, without quotation marks.
+    Tsv,
+    /// A word and its tag a line, and a blank line after each sentence, which is a record: the text field is the list of
+    /// its words, every other field the list of its tags.
+    Iob,
 }
 
 /// How to treat bytes that are not UTF-8.
@@ -66,6 +87,13 @@ pub struct Files {
     pub text_field: String,
     /// The JSON field with the user, if there is one.
     pub user_field: Option<String>,
+    /// Fields whose text is appended to that of `text_field`, each after a line end.
+    pub appended: Vec<String>,
+    /// Other fields to read: strings, numbers or lists of these. If it names the text field, the text may be a list of
+    /// words, which blanks join.
+    pub further: Vec<String>,
+    /// Names of the columns of a table without header line.
+    pub columns: Option<Vec<String>>,
     /// How to treat bytes that are not UTF-8.
     pub bad_utf8: BadUtf8,
     /// Updated while the files are read.
@@ -103,8 +131,33 @@ impl Files {
             format: Format::Auto,
             text_field: "text".to_owned(),
             user_field: None,
+            appended: Vec::new(),
+            further: Vec::new(),
+            columns: None,
             bad_utf8: BadUtf8::Replace,
             progress: ReadProgress::default(),
+        }
+    }
+
+    /// The names of all fields that are read, each once.
+    fn field_names(&self) -> impl Iterator<Item = &str> {
+        let all =
+            [&self.text_field].into_iter().chain(&self.user_field).chain(&self.appended).chain(&self.further);
+        let mut names: Vec<&str> = Vec::new();
+        for name in all {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names.into_iter()
+    }
+
+    fn json_fields(&self) -> json_line::FieldNames<'_> {
+        json_line::FieldNames {
+            text: &self.text_field,
+            user: self.user_field.as_deref(),
+            appended: &self.appended,
+            further: &self.further,
         }
     }
 }

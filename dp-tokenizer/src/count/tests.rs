@@ -35,14 +35,7 @@ fn corpus(folder: &Path) -> Source {
         }
         std::fs::write(path, lines).unwrap();
     }
-    Source::Files(Files {
-        paths: paths.into(),
-        format: Format::Auto,
-        text_field: "text".to_owned(),
-        user_field: Some("who".to_owned()),
-        bad_utf8: Default::default(),
-        progress: ReadProgress::default(),
-    })
+    Source::Files(Files { user_field: Some("who".to_owned()), ..Files::of(paths.to_vec()) })
 }
 
 /// Everything that can be learnt from counted items: names by number, and the units' items in the order of the units.

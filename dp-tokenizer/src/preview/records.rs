@@ -79,8 +79,9 @@ impl<R: BufRead> Lines<R> {
             if text.trim().is_empty() {
                 continue;
             }
-            let Some(field) = &self.text_field else { return Ok(Some(Record { text, user: None })) };
-            let record = json_line::parse(&text, field, self.user_field.as_deref());
+            let Some(field) = &self.text_field else { return Ok(Some(Record::of_text(text))) };
+            let names = json_line::FieldNames::of_text(field, self.user_field.as_deref());
+            let record = json_line::parse(&text, names);
             return record.map(Some).map_err(|reason| CorpusError::BadJson { path, line: self.line, reason });
         }
     }

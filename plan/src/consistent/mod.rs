@@ -3,6 +3,7 @@
 mod data;
 mod model;
 mod privacy;
+mod task;
 mod training;
 
 use accountant::Delta;
@@ -23,6 +24,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
     training::check(file)?;
     privacy::check(file, delta)?;
     training::check_objective(file)?;
+    task::check(file)?;
     model::check(&file.model, &file.tokenizer)?;
     check_memory(file)?;
     data::check_evaluation(file)

@@ -9,6 +9,7 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
     match model.family {
         Family::FeedForward => check_feed_forward(model),
         family if family.has_grouped_heads() => check_grouped_heads(model),
+        family if family.has_head_width() && model.d_head.is_some() => Ok(()),
         _ => check_heads(model),
     }?;
     check_initial(model, tokenizer)?;
@@ -17,13 +18,12 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
 
 /// A field that the family does not read would be a promise nobody keeps.
 fn check_strangers(model: &Model) -> Checked {
-    let grouped = [
-        ("model.kv_heads", model.kv_heads.is_some()),
-        ("model.d_head", model.d_head.is_some()),
-        ("model.untied", model.untied),
-    ];
+    let grouped = [("model.kv_heads", model.kv_heads.is_some()), ("model.untied", model.untied)];
     let feed_forward = [("model.history", model.history.is_some()), ("model.hidden", model.hidden.is_some())];
     check_absent(&grouped, model.family.has_grouped_heads(), "\"decoder\" and \"llama\"")?;
+    let width = [("model.d_head", model.d_head.is_some())];
+    let families = "\"decoder\", \"llama\", \"t5\" and \"t5_v1_1\"";
+    check_absent(&width, model.family.has_head_width(), families)?;
     check_absent(&feed_forward, model.family == Family::FeedForward, "\"feed_forward\"")
 }
 

@@ -62,8 +62,13 @@ pub(super) fn check_objective(file: &PlanFile) -> Checked {
     if !able.contains(&objective) {
         let fitting = match objective {
             Objective::CausalLm => "\"gpt2\"",
-            Objective::SpanCorruption | Objective::PrefixLm => "\"t5\" or \"t5_v1_1\"",
+            Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => {
+                "\"t5\" or \"t5_v1_1\""
+            }
             Objective::MaskedLm | Objective::MaskedLmNextSentence => "\"bert\"",
+            Objective::SequenceClassification
+            | Objective::MultiLabelClassification
+            | Objective::TokenClassification => "\"bert\" or \"gpt2\"",
         };
         let fix = format!("choose one of these, or set model.family to {fitting}");
         let able: Vec<String> = able.iter().map(written).collect();

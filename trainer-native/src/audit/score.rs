@@ -37,7 +37,7 @@ impl ModelTask for Score {
     type Output = Vec<Scored>;
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Vec<Scored>, RunError> {
-        let RunModel { model, tokenizer, objective } = run;
+        let RunModel { model, tokenizer, objective, .. } = run;
         let windows = self.0.windows(tokenizer.vocab_size(), objective.window_spec());
         let mut score = vec![0.0; windows.len()];
         for copy in 0..=COPIES {

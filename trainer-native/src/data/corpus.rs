@@ -6,6 +6,7 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
 
+use super::{LabelledFields, LabelledRecord};
 use crate::RunError;
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
@@ -28,6 +29,8 @@ pub(crate) struct Units {
     pub texts: Private<Vec<UnitText>>,
     /// The token file, where the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
+    /// Records with labels or targets, where the objective reads these.
+    pub labelled: Option<Private<Vec<LabelledRecord>>>,
 }
 
 /// Share by which the actual number of units may differ from the declared one before the run is refused.
@@ -41,6 +44,13 @@ const TOLERATED_DIFFERENCE: f64 = 0.1;
 /// private, and nothing has been written or released by then.
 pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
+    if plan.training().objective.reads_fields() {
+        let source = training_source(plan, base);
+        let (records, count) = LabelledFields::of(plan).read(source, unit, "data.source")?;
+        check_count(plan, count)?;
+        let labelled = Some(Private::new(records));
+        return Ok(Units { texts: Private::new(Vec::new()), tokens: None, labelled });
+    }
     let (texts, tokens, count) = match plan.data().token_file() {
         Some(path) => {
             let data = open_tokens(plan, unit, path, base)?;
@@ -53,7 +63,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunErr
         }
     };
     check_count(plan, count)?;
-    Ok(Units { texts: Private::new(texts), tokens })
+    Ok(Units { texts: Private::new(texts), tokens, labelled: None })
 }
 
 fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
@@ -75,9 +85,20 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
-/// The plan's training text.
+/// The plan's training text. The text of a record holds all that the model reads or writes, as the vocabulary needs it.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
-    source(&plan.data().source, plan.data(), base)
+    let (data, objective) = (plan.data(), plan.training().objective);
+    let mut source = source(&data.source, data, base);
+    if let Source::Files(files) = &mut source {
+        files.appended.extend(data.second_text_field.clone());
+        if objective == plan::Objective::TextToText {
+            files.appended.push(data.target_field().to_owned());
+        }
+        if objective == plan::Objective::TokenClassification {
+            files.further.push(data.text_field.clone());
+        }
+    }
+    source
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.
@@ -110,11 +131,20 @@ fn open_tokens(
     )))
 }
 
+/// Public text to evaluate a model on.
+#[derive(Debug)]
+pub(crate) enum PublicText {
+    /// Text to predict.
+    Texts(Vec<UnitText>),
+    /// Records with labels or targets.
+    Labelled(Vec<LabelledRecord>),
+}
+
 /// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the text cannot be read.
-pub(crate) fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<Vec<UnitText>>, RunError> {
+pub(crate) fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<PublicText>, RunError> {
     let Some(evaluation) = plan.evaluation() else { return Ok(None) };
     let data = plan::Data {
         format: evaluation.format.unwrap_or(plan.data().format),
@@ -123,15 +153,31 @@ pub(crate) fn read_evaluation(plan: &plan::Plan, base: &Path) -> Result<Option<V
         ..plan.data().clone()
     };
     let source = source(&evaluation.source, &data, base);
-    Ok(Some(read_texts(&source, PrivacyUnit::Record, "evaluation.source")?.0))
+    read_public(plan, source, "evaluation.source").map(Some)
 }
 
-/// Reads a public text file like evaluation text.
+/// Reads a public file like evaluation text. If the plan's objective reads fields, they have the names of the plan.
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
-pub(crate) fn read_public_file(path: &Path) -> Result<Vec<UnitText>, RunError> {
-    Ok(read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, "--text")?.0)
+pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicText, RunError> {
+    let files = Source::files([path.to_owned()]);
+    let source = if plan.training().objective.reads_fields() { public_file(plan, path) } else { files };
+    read_public(plan, source, "--text")
+}
+
+/// A file with the fields of the plan's training text. Its format follows from its name.
+pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
+    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    source(&plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
+}
+
+fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {
+    if plan.training().objective.reads_fields() {
+        let fields = LabelledFields { public: true, ..LabelledFields::of(plan) };
+        return Ok(PublicText::Labelled(fields.read(source, PrivacyUnit::Record, field)?.0));
+    }
+    Ok(PublicText::Texts(read_texts(&source, PrivacyUnit::Record, field)?.0))
 }
 
 fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
@@ -143,16 +189,19 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
         plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
     };
     Source::Files(corpus::Files {
-        paths,
         format: match data.format {
             plan::Format::Auto => corpus::Format::Auto,
             plan::Format::Text => corpus::Format::Text,
             plan::Format::Jsonl => corpus::Format::JsonLines,
+            plan::Format::Csv => corpus::Format::Csv,
+            plan::Format::Tsv => corpus::Format::Tsv,
+            plan::Format::Iob => corpus::Format::Iob,
         },
         text_field: data.text_field.clone(),
         user_field: data.user_field.clone(),
+        columns: data.columns.clone(),
         bad_utf8: corpus::BadUtf8::Refuse,
-        progress: corpus::ReadProgress::default(),
+        ..corpus::Files::of(paths)
     })
 }
 

@@ -12,9 +12,11 @@ pub struct Example {
     pub segments: Vec<u32>,
     /// Input of the decoder, one token a target; empty for networks without one.
     pub decoder_input: Vec<u32>,
-    /// Places in `input` at which the targets are predicted; empty where target i is predicted at place i.
+    /// Places in `input` at which the targets are predicted; empty where target i is predicted at place i or targets are of
+    /// the whole input.
     pub positions: Vec<u32>,
-    /// The tokens to predict. An example without targets has a gradient of 0.
+    /// The tokens or labels to predict. An example without targets has a gradient of 0. Of a text with any number of labels
+    /// there is one target for each label: 1 if the text has it, else 0.
     pub targets: Vec<u32>,
     /// The class of the sentence pair, where that is predicted.
     pub sentence: Option<u32>,

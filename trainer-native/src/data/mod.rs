@@ -5,7 +5,8 @@
 //! | [`UnitText`] | a stretch of one privacy unit's text |
 //! | [`Dataset`] | the tokens of all units, cut into windows as [`WindowSpec`] says |
 //! | [`UnitWindow`] | one window of a sampled unit |
-//! | [`Example`] | what the objective makes of one window |
+//! | [`Example`] | what the objective makes of one window, or of one record |
+//! | [`LabelledRecord`] | a record with a label or a target, which becomes one example as a whole |
 //!
 //! A unit's text is its tokens in order, with the end-of-text token after each whole record. A window belongs to one
 //! unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
@@ -21,13 +22,17 @@ mod canaries;
 mod corpus;
 mod dataset;
 mod example;
+mod labelled;
 mod sampler;
 mod token_file;
 
 pub(crate) use canaries::Canaries;
-pub(crate) use corpus::{UnitText, Units, read_evaluation, read_public_file, read_units, training_source};
+pub(crate) use corpus::{
+    PublicText, UnitText, Units, public_file, read_evaluation, read_public_file, read_units, training_source,
+};
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};
+pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledSet};
 pub(crate) use sampler::Sampler;
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use super::reference::{
 };
 use super::{clipped_sum, per_example_norms};
 use crate::data::Example;
-use crate::model::{Batch, Network, testing};
+use crate::model::{Backbone, Batch, Network, testing};
 use crate::nn::{Kernels, Selection, Weights};
-use crate::pretrained::Checkpoint;
+use crate::pretrained::{Assigned, Checkpoint};
 use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
@@ -65,7 +65,7 @@ fn clipped_sum_equals_the_loop_for_decoder_and_feed_forward() {
 fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
     for name in ["gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"] {
         let (folder, network) = testing::vectors(name);
-        let (tensors, ignored) =
+        let Assigned { weights: tensors, ignored, .. } =
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
         assert!(ignored.is_empty());
         let mut weights = weights(&network);
@@ -112,7 +112,7 @@ fn parts() -> Vec<(Network, plan::Trainable, usize)> {
 }
 
 fn restricted(network: &Network, trainable: &plan::Trainable) -> Weights<Flex> {
-    let layers = if matches!(network, Network::FeedForward(_)) { 3 } else { 2 };
+    let layers = if matches!(network.backbone(), Backbone::FeedForward(_)) { 3 } else { 2 };
     let selection = Selection::new(trainable, network.layout(), layers).unwrap().unwrap();
     let mut stream = TestRng::from_seed(43).stream(Purpose::Initialization, 0, 0);
     let mut weights = weights(network).restrict(selection, &mut stream, &DEVICE);

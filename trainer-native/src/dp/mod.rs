@@ -28,7 +28,7 @@ pub(crate) use noise::add_noise_and_average;
 pub use noise::{BaselineGradient, PrivateGradient};
 pub(crate) use reduce::Reduce;
 pub use step::DpStep;
-pub(crate) use step::{TrainingData, private_gradient};
+pub(crate) use step::{TrainingData, TrainingSet, private_gradient};
 
 #[cfg(test)]
 pub(crate) use {

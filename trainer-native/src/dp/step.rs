@@ -12,7 +12,7 @@ use plan::{CertifiedPlan, Clipping};
 
 use super::{ClippedSum, Lot, PerExampleGrads, PrivateGradient, adaptive, add_noise_and_average};
 use crate::RunError;
-use crate::data::{Dataset, Example, Sampler};
+use crate::data::{Dataset, Example, LabelledSet, Sampler};
 use crate::disclosure::Private;
 use crate::model::Network;
 use crate::nn::{Kernels, Weights};
@@ -36,12 +36,20 @@ pub struct DpStep {
 /// Where lots are sampled from.
 pub(crate) struct TrainingData {
     pub sampler: Sampler,
-    pub dataset: Dataset,
+    pub set: TrainingSet,
     pub objective: Objective,
 }
 
+/// What units contribute to a lot.
+pub(crate) enum TrainingSet {
+    /// A window of their text.
+    Windows(Dataset),
+    /// A labelled record.
+    Records(LabelledSet),
+}
+
 impl TrainingData {
-    /// Samples units by the plan's mechanism, chooses one window of each, and makes each window an example.
+    /// Samples units by the plan's mechanism and makes an example of one window or record of each.
     ///
     /// # Errors
     /// [`RunError::Failed`] if the plan has no such step or a token file cannot be read.
@@ -51,9 +59,18 @@ impl TrainingData {
         step: u64,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
-        let units = self.sampler.draw(plan, step, self.dataset.units() as u64, rng)?;
-        let windows = self.dataset.sample_windows(&units, step, rng)?;
-        Ok(self.objective.examples(&windows, step, rng))
+        let population = match &self.set {
+            TrainingSet::Windows(dataset) => dataset.units(),
+            TrainingSet::Records(records) => records.units(),
+        };
+        let units = self.sampler.draw(plan, step, population as u64, rng)?;
+        match &self.set {
+            TrainingSet::Windows(dataset) => {
+                let windows = dataset.sample_windows(&units, step, rng)?;
+                Ok(self.objective.examples(&windows, step, rng))
+            }
+            TrainingSet::Records(records) => Ok(records.sample(&units, step, rng)),
+        }
     }
 }
 

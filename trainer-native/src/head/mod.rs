@@ -1,7 +1,43 @@
 //! What is predicted from a model's hidden states. A head belongs to no family.
 
 mod lm;
+mod loss;
 mod sequence;
+mod token;
 
 pub use lm::{LmHead, Transform};
+pub use loss::Loss;
 pub use sequence::{Pooling, SequenceHead};
+pub use token::TokenHead;
+
+/// What a model predicts.
+#[derive(Clone, Copy, Debug)]
+pub enum Head {
+    /// Tokens and, if the model does, the order of two sentences.
+    Tokens {
+        /// Of each token.
+        tokens: LmHead,
+        /// Of a pair of sentences.
+        sentence: Option<SequenceHead>,
+    },
+    /// The label of a text, or its labels.
+    Sequence {
+        /// Logits of the labels.
+        head: SequenceHead,
+        /// Whether a text has one label or any number.
+        loss: Loss,
+    },
+    /// The tag of each word.
+    Words(TokenHead),
+}
+
+impl Head {
+    /// The loss of its predictions.
+    #[must_use]
+    pub fn loss(&self) -> Loss {
+        match self {
+            Self::Tokens { .. } | Self::Words(_) => Loss::CrossEntropy,
+            Self::Sequence { loss, .. } => *loss,
+        }
+    }
+}

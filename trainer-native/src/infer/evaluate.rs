@@ -8,9 +8,10 @@ use dp_tokenizer::Tokenizer;
 use plan::Device;
 use serde::{Deserialize, Serialize};
 
+use super::labels::{EntityEvaluation, HeldOutLabels, LabelEvaluation};
 use super::{InferenceError, InferenceModel, ModelTask, Prediction, RunModel, with_model};
 use crate::RunError;
-use crate::data::{Dataset, Example, UnitText, read_public_file};
+use crate::data::{Dataset, Example, PublicText, UnitText, read_public_file};
 use crate::disclosure::Released;
 use crate::nn::Kernels;
 use crate::objective::{Generation, Objective, end_of_text};
@@ -29,7 +30,8 @@ impl ModelTask for Evaluate<'_> {
     type Output = Evaluation;
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Evaluation, RunError> {
-        let held_out = HeldOut::new(&read_public_file(self.0)?, &run.tokenizer, &run.objective)?;
+        let text = read_public_file(&run.plan, self.0)?;
+        let held_out = HeldOut::new(&text, &run.tokenizer, &run.objective, &run.plan)?;
         let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
         held_out.ok_or_else(nothing)?.evaluate(&run.model)
     }
@@ -37,7 +39,41 @@ impl ModelTask for Evaluate<'_> {
 
 /// Figures of a model on text that is declared public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
+#[serde(untagged)]
+pub enum Evaluation {
+    /// Of a model that predicts tokens.
+    Tokens(TokenEvaluation),
+    /// Of a model that predicts labels of texts.
+    Labels(LabelEvaluation),
+    /// Of a model that predicts tags of words.
+    Entities(EntityEvaluation),
+}
+
+impl Evaluation {
+    /// Mean negative log-likelihood of a prediction, in nats.
+    #[must_use]
+    pub fn nll(&self) -> f64 {
+        match self {
+            Self::Tokens(figures) => figures.perplexity.get().ln(),
+            Self::Labels(figures) => *figures.nll.get(),
+            Self::Entities(figures) => *figures.nll.get(),
+        }
+    }
+}
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tokens(figures) => figures.fmt(f),
+            Self::Labels(figures) => figures.fmt(f),
+            Self::Entities(figures) => figures.fmt(f),
+        }
+    }
+}
+
+/// How well a model predicts tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenEvaluation {
     /// Number of predicted tokens. In next-token prediction they include the end of each record.
     pub tokens: u64,
     /// Exponential of the mean negative log-likelihood per token.
@@ -89,7 +125,7 @@ pub struct Sentences {
     pub accuracy: Released<f64>,
 }
 
-impl fmt::Display for Evaluation {
+impl fmt::Display for TokenEvaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tokens, perplexity, best_unigram_perplexity: unigram, .. } = self;
         let own = perplexity.get();
@@ -119,37 +155,36 @@ impl fmt::Display for Evaluation {
 }
 
 /// Public text, encoded for evaluation.
-pub(crate) struct HeldOut {
-    examples: Vec<Example>,
-    /// Number of words, if the model predicts every token.
-    words: Option<u64>,
-    unknown: Option<u32>,
-    end_of_text: u32,
+pub(crate) enum HeldOut {
+    /// To predict its tokens.
+    Tokens(HeldOutTokens),
+    /// To predict its labels.
+    Labels(HeldOutLabels),
 }
 
 impl HeldOut {
-    /// Encodes public text. Returns [`None`] if it has no token to predict.
+    /// Encodes public text. Returns [`None`] if it has nothing to predict.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the tokenizer has no end-of-text token.
     pub fn new(
-        texts: &[UnitText],
+        text: &PublicText,
         tokenizer: &Tokenizer,
         objective: &Objective,
+        plan: &plan::Plan,
     ) -> Result<Option<Self>, RunError> {
-        let windows = Dataset::encode(texts, tokenizer, objective.window_spec()).all_windows()?;
-        let examples = objective.public_examples(&windows);
-        if examples.iter().all(|example| example.targets.is_empty()) {
-            return Ok(None);
+        let records = match text {
+            PublicText::Texts(texts) => {
+                return Ok(HeldOutTokens::of_texts(texts, tokenizer, objective)?.map(Self::Tokens));
+            }
+            PublicText::Labelled(records) => records,
+        };
+        let Some(task) = objective.task() else { return Ok(None) };
+        if plan.training().objective.has_labels() {
+            return Ok(Some(Self::Labels(HeldOutLabels::new(records, tokenizer, task, plan))));
         }
-        let words = texts.iter().map(|text| words_of(&text.piece.text)).sum();
-        let predicts_all = objective.generation() == Generation::Continuation;
-        Ok(Some(Self {
-            examples,
-            words: Some(words).filter(|&words| words > 0 && predicts_all),
-            unknown: tokenizer.unk_id(),
-            end_of_text: end_of_text(tokenizer)?,
-        }))
+        let examples = records.iter().map(|record| task.example(record, tokenizer)).collect();
+        Ok(HeldOutTokens::of_examples(examples, tokenizer)?.map(Self::Tokens))
     }
 
     /// Evaluates a model on this text.
@@ -157,6 +192,47 @@ impl HeldOut {
     /// # Errors
     /// [`RunError::Failed`] if an example does not fit the model.
     pub fn evaluate<B: Kernels>(&self, model: &InferenceModel<B>) -> Result<Evaluation, RunError> {
+        match self {
+            Self::Tokens(text) => text.evaluate(model).map(Evaluation::Tokens),
+            Self::Labels(text) => text.evaluate(model),
+        }
+    }
+}
+
+/// Public text whose tokens are predicted.
+pub(crate) struct HeldOutTokens {
+    examples: Vec<Example>,
+    /// Number of words, if the model predicts every token.
+    words: Option<u64>,
+    unknown: Option<u32>,
+    end_of_text: u32,
+}
+
+impl HeldOutTokens {
+    /// Returns [`None`] if there is no token to predict.
+    fn of_texts(
+        texts: &[UnitText],
+        tokenizer: &Tokenizer,
+        objective: &Objective,
+    ) -> Result<Option<Self>, RunError> {
+        let windows = Dataset::encode(texts, tokenizer, objective.window_spec()).all_windows()?;
+        let words = texts.iter().map(|text| words_of(&text.piece.text)).sum();
+        let predicts_all = objective.generation() == Generation::Continuation;
+        let words = Some(words).filter(|&words| words > 0 && predicts_all);
+        let tokens = Self::of_examples(objective.public_examples(&windows), tokenizer)?;
+        Ok(tokens.map(|tokens| Self { words, ..tokens }))
+    }
+
+    /// Returns [`None`] if there is no token to predict.
+    fn of_examples(examples: Vec<Example>, tokenizer: &Tokenizer) -> Result<Option<Self>, RunError> {
+        if examples.iter().all(|example| example.targets.is_empty()) {
+            return Ok(None);
+        }
+        let (unknown, end_of_text) = (tokenizer.unk_id(), end_of_text(tokenizer)?);
+        Ok(Some(Self { examples, words: None, unknown, end_of_text }))
+    }
+
+    fn evaluate<B: Kernels>(&self, model: &InferenceModel<B>) -> Result<TokenEvaluation, RunError> {
         let failed = |error: InferenceError| RunError::Failed(error.to_string());
         let predictions = model.predictions(&self.examples).map_err(failed)?;
         let targets = self.examples.iter().flat_map(|example| &example.targets).copied();
@@ -168,7 +244,7 @@ impl HeldOut {
         let unknown = total_of(&|token| Some(token) == self.unknown);
         let known = total_of(&|token| Some(token) != self.unknown && token != self.end_of_text);
         let pairs = Total::of(&model.sentence_predictions(&self.examples).map_err(failed)?);
-        Ok(Evaluation {
+        Ok(TokenEvaluation {
             tokens: all.count as u64,
             perplexity: Released::from_public_text(all.mean_nll().exp()),
             best_unigram_perplexity: best_unigram_nll(&self.examples).exp(),

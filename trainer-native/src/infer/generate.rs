@@ -58,7 +58,7 @@ impl ModelTask for Generate<'_> {
     type Output = String;
 
     fn run<B: Kernels>(mut self, run: &RunModel<B>) -> Result<String, RunError> {
-        let RunModel { model, tokenizer, objective } = run;
+        let RunModel { model, tokenizer, objective, .. } = run;
         let end = end_of_text(tokenizer)?;
         let prompt = tokenizer.encode(&self.sampling.prompt);
         let (encoder_input, mut written) = match objective.generation() {

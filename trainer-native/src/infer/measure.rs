@@ -3,7 +3,7 @@
 use super::{InferenceError, InferenceModel};
 use crate::data::Example;
 use crate::dp::Reduce;
-use crate::model::Batch;
+use crate::model::{Batch, Predictions};
 use crate::nn::{Kernels, Weights};
 use crate::tensor::{Int, Tensor, to_host, to_host_f64};
 
@@ -61,6 +61,27 @@ impl<B: Kernels> InferenceModel<B> {
             let targets = batch.targets.clone();
             let all = Prediction::of(self.network.logits(weights, batch), flat(targets));
             self.rows(&all, piece).map(<[Prediction]>::to_vec).collect()
+        })
+    }
+
+    /// Logits of the labels of each example: of the whole text, or of each of its words.
+    ///
+    /// # Errors
+    /// As [`InferenceModel::nll`].
+    pub fn label_logits(&self, examples: &[Example]) -> Result<Vec<Vec<Vec<f32>>>, InferenceError> {
+        let outputs = self.network.outputs();
+        self.by_batch(examples, |weights, batch, piece| {
+            let logits = to_host(self.network.logits(weights, batch));
+            let of_row = logits.len() / self.physical_batch;
+            let of_example = |(row, example): (usize, &Example)| {
+                let count = match self.network.shape().predictions {
+                    Predictions::OfText(_) => 1,
+                    _ => example.positions.len(),
+                };
+                let own = &logits[row * of_row..][..count * outputs];
+                own.chunks_exact(outputs).map(<[f32]>::to_vec).collect()
+            };
+            piece.iter().enumerate().map(of_example).collect()
         })
     }
 

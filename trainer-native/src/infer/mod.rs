@@ -1,18 +1,22 @@
 //! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
 
+mod entities;
 mod evaluate;
 mod generate;
+mod labels;
 mod measure;
 mod model;
+mod scores;
 
 use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use plan::{Device, Trainable};
 
-pub use evaluate::{ByWord, Evaluation, Sentences, Unknown};
+pub use evaluate::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};
 pub(crate) use evaluate::{HeldOut, evaluate};
 pub(crate) use generate::{Sampling, generate};
+pub use labels::{EntityEvaluation, LabelEvaluation, LabelScore};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 
@@ -30,6 +34,7 @@ pub(crate) struct RunModel<B: Kernels> {
     pub model: InferenceModel<B>,
     pub tokenizer: Tokenizer,
     pub objective: Objective,
+    pub plan: plan::Plan,
 }
 
 impl<B: Kernels> RunModel<B> {
@@ -50,7 +55,7 @@ impl<B: Kernels> RunModel<B> {
         let physical_batch = memory::windows_at_once(&plan, kind, B::workers());
         let model = InferenceModel::new(network, weights, physical_batch, device)
             .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
-        Ok(Self { model, tokenizer, objective })
+        Ok(Self { model, tokenizer, objective, plan })
     }
 }
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::data::{Example, ExampleError};
-use crate::model::{Batch, ModelError, Network, Shape};
+use crate::model::{Batch, ModelError, Network, Predictions, Shape};
 use crate::nn::{Kernels, Weights};
 use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorError, TensorMap};
@@ -69,7 +69,7 @@ impl<B: Kernels> InferenceModel<B> {
     /// [`InferenceError::Example`] for an example that is empty or does not fit the network.
     pub fn logits(&self, example: &Example) -> Result<Vec<Vec<f32>>, InferenceError> {
         let flat = to_host(self.logits_of(example)?);
-        Ok(flat.chunks_exact(self.network.vocab_size()).map(<[f32]>::to_vec).collect())
+        Ok(flat.chunks_exact(self.network.outputs()).map(<[f32]>::to_vec).collect())
     }
 
     /// Logits of the token after the decoder's input or, without a decoder, after the input. Only the last `context` tokens of
@@ -107,7 +107,12 @@ impl<B: Kernels> InferenceModel<B> {
         let shape = Shape {
             input: example.input.len(),
             decoder: shape.decoder.map(|_| example.decoder_input.len()),
-            gathered: shape.gathered.map(|_| example.positions.len()),
+            predictions: match shape.predictions {
+                // What follows a text is predicted at its last position.
+                Predictions::AtPlaces(_) if example.positions.is_empty() => Predictions::EachPosition,
+                Predictions::AtPlaces(_) => Predictions::AtPlaces(example.positions.len()),
+                other => other,
+            },
         };
         if shape.input == 0 || shape.targets() == 0 {
             return Err(ExampleError { index: 0, problem: "is empty" }.into());

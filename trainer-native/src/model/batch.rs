@@ -10,38 +10,61 @@ pub struct Shape {
     pub input: usize,
     /// Tokens of the decoder's input, for networks with one.
     pub decoder: Option<usize>,
-    /// Most targets a row, where they are predicted at places of their own; else there is one a position.
-    pub gathered: Option<usize>,
+    /// What is predicted.
+    pub predictions: Predictions,
+}
+
+/// Where a network predicts something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Predictions {
+    /// At each position of the input or, if there is one, of the decoder's input.
+    EachPosition,
+    /// At places of the example's own, so many at most.
+    AtPlaces(usize),
+    /// So many of the whole text.
+    OfText(usize),
 }
 
 impl Shape {
     /// Of a network that predicts something at each place of its input.
     #[must_use]
     pub fn causal(context: usize) -> Self {
-        Self { input: context, decoder: None, gathered: None }
+        Self { input: context, decoder: None, predictions: Predictions::EachPosition }
     }
 
     /// Targets a row.
     #[must_use]
     pub fn targets(&self) -> usize {
-        self.gathered.or(self.decoder).unwrap_or(self.input)
+        match self.predictions {
+            Predictions::EachPosition => self.decoder.unwrap_or(self.input),
+            Predictions::AtPlaces(count) | Predictions::OfText(count) => count,
+        }
     }
 
-    /// Why an example does not fit rows of this shape and a vocabulary of this size, if it does not.
-    pub(super) fn problem(&self, example: &Example, vocab_size: usize) -> Option<&'static str> {
+    /// Why an example does not fit rows of this shape, a vocabulary of this size and so many classes of targets, if it does
+    /// not.
+    pub(super) fn problem(
+        &self,
+        example: &Example,
+        vocab_size: usize,
+        classes: usize,
+    ) -> Option<&'static str> {
         let Example { input, segments, decoder_input, positions, targets, sentence } = example;
-        let predicted = match (self.gathered, self.decoder) {
-            (Some(_), _) => positions.len(),
-            (None, Some(_)) => decoder_input.len(),
-            (None, None) => input.len(),
+        let predicted = match (self.predictions, self.decoder) {
+            (Predictions::AtPlaces(_), _) => positions.len(),
+            (Predictions::OfText(count), _) => count,
+            (Predictions::EachPosition, Some(_)) => decoder_input.len(),
+            (Predictions::EachPosition, None) => input.len(),
         };
         let known = |tokens: &[u32]| tokens.iter().all(|&token| (token as usize) < vocab_size);
         if input.len() > self.input || decoder_input.len() > self.decoder.unwrap_or(0) {
             Some("is longer than the model's context")
         } else if targets.len() > self.targets() {
             Some("has more targets than the model's context allows")
-        } else if ![input, decoder_input, targets].into_iter().all(|tokens| known(tokens)) {
+        } else if !known(input) || !known(decoder_input) {
             Some("has a token outside the vocabulary")
+        } else if targets.iter().any(|&target| target as usize >= classes) {
+            Some("has a target outside the vocabulary or the labels")
         } else if targets.len() > predicted || positions.iter().any(|&place| place as usize >= input.len()) {
             Some("has targets where the model predicts nothing")
         } else if !segments.is_empty() && segments.len() != input.len()
@@ -120,7 +143,10 @@ impl<B: Backend> Batch<B> {
             lengths: column(|example| example.input.len().max(1) as i32, 1),
             segments: table(shape.input, |example| &example.segments),
             decoder_tokens: shape.decoder.map(|width| table(width, |example| &example.decoder_input)),
-            positions: shape.gathered.map(|width| table(width, |example| &example.positions)),
+            positions: match shape.predictions {
+                Predictions::AtPlaces(width) => Some(table(width, |example| &example.positions)),
+                Predictions::EachPosition | Predictions::OfText(_) => None,
+            },
             targets: table(targets, |example| &example.targets),
             target_weights: from_host(target_weights, [rows, targets], dtype, device),
             sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),

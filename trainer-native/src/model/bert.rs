@@ -6,8 +6,8 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
-use crate::head::{LmHead, Pooling, SequenceHead, Transform};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
+use crate::head::{LmHead, Pooling, SequenceHead, TokenHead, Transform};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
     LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, SegmentEmbedding,
@@ -22,6 +22,7 @@ const SEGMENTS: usize = 2;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "bert",
+    class: "Bert",
     defaults: &[
         ("hidden_act", "\"gelu\""),
         ("layer_norm_eps", "1e-12"),
@@ -34,6 +35,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
     copies: &["cls.predictions.decoder.weight", "cls.predictions.decoder.bias"],
     unused: &["bert.pooler.", "cls.seq_relationship."],
+    token_heads: &["cls."],
+    label_heads: &["classifier.", "bert.pooler."],
     position_table: Some("bert.embeddings.position_embeddings.weight"),
     ..HuggingFace::PLAIN
 };
@@ -129,7 +132,11 @@ impl Bert {
             layout: list.finish(),
             vocab_size: config.vocab_size,
             width: d,
-            shape: Shape { input: config.context, decoder: None, gathered: Some(config.predictions) },
+            shape: Shape {
+                input: config.context,
+                decoder: None,
+                predictions: Predictions::AtPlaces(config.predictions),
+            },
             hf_config: config.hugging_face(),
             head: masked,
             sentence,
@@ -163,6 +170,10 @@ impl Model for Bert {
 
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
         sequence_head(list, "classifier", self.description.width, classes)
+    }
+
+    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
+        self.tagger_named("classifier", list, tags)
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

@@ -39,6 +39,7 @@ pub(super) struct Style {
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "gemma",
+    class: "Gemma",
     defaults: &[
         ("attention_bias", "false"),
         ("head_dim", "256"),

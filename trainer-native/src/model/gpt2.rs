@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
-use crate::head::LmHead;
+use crate::head::{LmHead, TokenHead};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
     LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, add,
@@ -18,6 +18,7 @@ const INITIAL_STD: f64 = 0.02;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "gpt2",
+    class: "GPT2",
     defaults: &[
         ("activation_function", "\"gelu_new\""),
         ("layer_norm_epsilon", "1e-5"),
@@ -137,6 +138,10 @@ impl Model for Gpt2 {
 
     fn description(&self) -> &Description {
         &self.description
+    }
+
+    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
+        self.tagger_named("classifier", list, tags)
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

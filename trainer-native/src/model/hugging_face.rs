@@ -7,6 +7,8 @@ use serde_json::Value;
 pub(crate) struct HuggingFace {
     /// `model_type` in `config.json`.
     pub model_type: &'static str,
+    /// Beginning of the names of its classes.
+    pub class: &'static str,
     /// What `transformers` takes for a field that a file leaves out, as JSON.
     pub defaults: &'static [(&'static str, &'static str)],
     /// Fields of which this program has one value, as JSON; a file may leave them out.
@@ -27,6 +29,10 @@ pub(crate) struct HuggingFace {
     pub copies: &'static [&'static str],
     /// Starts of names of parts that a model of this program may do without.
     pub unused: &'static [&'static str],
+    /// Starts of names of what predicts tokens, which a model that predicts labels does without.
+    pub token_heads: &'static [&'static str],
+    /// Starts of names of what predicts labels. It is drawn at random if a checkpoint lacks it.
+    pub label_heads: &'static [&'static str],
     /// The table of positions, of which a file may have more than the plan.
     pub position_table: Option<&'static str>,
 }
@@ -35,6 +41,7 @@ impl HuggingFace {
     /// A family without special cases.
     pub const PLAIN: Self = Self {
         model_type: "",
+        class: "",
         defaults: &[],
         fixed: &[],
         read: |_, _| None,
@@ -53,6 +60,8 @@ impl HuggingFace {
         buffers: &[],
         copies: &["lm_head.weight"],
         unused: &[],
+        token_heads: &["lm_head."],
+        label_heads: &["score.", "classifier."],
         position_table: None,
     };
 }

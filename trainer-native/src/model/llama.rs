@@ -19,6 +19,7 @@ const STYLE: Style = Style {
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "llama",
+    class: "Llama",
     defaults: &[
         ("attention_bias", "false"),
         ("hidden_act", "\"silu\""),

@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
@@ -27,6 +27,7 @@ const NORM_EPSILON: f64 = 1e-6;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "t5",
+    class: "T5",
     defaults: &[
         ("feed_forward_proj", "\"relu\""),
         ("layer_norm_epsilon", "1e-6"),
@@ -73,8 +74,9 @@ pub struct T5Config {
     pub d_model: usize,
     /// Blocks of the encoder, and as many of the decoder.
     pub layers: usize,
-    /// Attention heads; divides `d_model`.
     pub heads: usize,
+    /// Width of a head.
+    pub d_head: usize,
     /// Width of the feed-forward part.
     pub d_ff: usize,
     /// Whether it is version 1.1: a gated GELU and a head of its own.
@@ -89,7 +91,7 @@ impl T5Config {
             "architectures": ["T5ForConditionalGeneration"],
             "vocab_size": self.vocab_size,
             "d_model": self.d_model,
-            "d_kv": self.d_model / self.heads,
+            "d_kv": self.d_head,
             "d_ff": self.d_ff,
             "num_layers": self.layers,
             "num_decoder_layers": self.layers,
@@ -111,7 +113,9 @@ impl T5Config {
         let [context, d_model, layers, heads, d_ff] = plan.sizes();
         let decoder_context = objective::decoder_context(plan.training.objective, context);
         let v1_1 = plan.model.family == plan::Family::T5V1_1;
-        Self { vocab_size: plan.vocab_size, context, decoder_context, d_model, layers, heads, d_ff, v1_1 }
+        let d_head = plan.model.d_head.map_or(d_model / heads, |width| width as usize);
+        let vocab_size = plan.vocab_size;
+        Self { vocab_size, context, decoder_context, d_model, layers, heads, d_head, d_ff, v1_1 }
     }
 }
 
@@ -174,7 +178,11 @@ impl T5 {
             layout: list.finish(),
             vocab_size: vocabulary,
             width: d,
-            shape: Shape { input: config.context, decoder: Some(config.decoder_context), gathered: None },
+            shape: Shape {
+                input: config.context,
+                decoder: Some(config.decoder_context),
+                predictions: Predictions::EachPosition,
+            },
             hf_config: config.hugging_face(),
             head,
             sentence: None,
@@ -348,13 +356,14 @@ impl Block {
 
 /// The four projections of an attention, under the names of T5.
 fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAttention {
-    let (d, heads) = (config.d_model, config.heads);
-    let mut project = |part: &str, variance: f64| linear(list, &format!("{name}.{part}"), d, d, variance);
+    let (d, inner) = (config.d_model, config.heads * config.d_head);
     // Queries start small in place of a scale of the scores.
-    let query = project("q", heads as f64 / (d * d) as f64);
+    let query_variance = 1.0 / (d * config.d_head) as f64;
+    let mut project = |part: &str, variance| linear(list, &format!("{name}.{part}"), d, inner, variance);
+    let query = project("q", query_variance);
     let (key, value) = (project("k", 1.0 / d as f64), project("v", 1.0 / d as f64));
-    let output = project("o", 1.0 / d as f64);
-    let heads = DotProductAttention { scale: 1.0, ..DotProductAttention::new(heads, d / heads) };
+    let output = linear(list, &format!("{name}.o"), inner, d, 1.0 / inner as f64);
+    let heads = DotProductAttention { scale: 1.0, ..DotProductAttention::new(config.heads, config.d_head) };
     MultiHeadAttention { query, key, value, output, heads }
 }
 

@@ -4,6 +4,9 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::data::Example;
+use crate::nn::{Cache, GradRecord, ParamSpec, Selection, Weights};
+use crate::tensor::Tensor;
 use crate::dp::reference::{
     clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, shifted,
     single_gradient,
@@ -353,7 +356,7 @@ fn logits_over_a_cache_are_those_of_the_whole_text() {
                 false => Example { input: tokens, ..Example::default() },
             };
             let decoder = writes.then_some(example.decoder_input.len());
-            let shape = Shape { input: example.input.len(), decoder, gathered: None };
+            let shape = Shape { input: example.input.len(), decoder, predictions: Predictions::EachPosition };
             Batch::<Flex>::new(&[example], 1, shape, FloatDType::F32, &DEVICE)
         };
         let mut cache = Cache::default();

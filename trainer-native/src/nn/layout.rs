@@ -28,8 +28,10 @@ pub enum Part {
     Block(usize),
     /// After the blocks.
     Output,
-    /// What predicts. A body may get another head in its place.
+    /// What predicts tokens. A backbone may get a head for labels in its place.
     Head,
+    /// A head for labels. It may start at random where all else comes from a checkpoint, so it is always trained.
+    Labels,
 }
 
 impl Layout {
@@ -39,13 +41,13 @@ impl Layout {
         &self.specs
     }
 
-    /// The parameters without those of the heads, to be continued.
+    /// The parameters without those of the heads for tokens, to be continued by a head for labels.
     #[must_use]
     pub fn body(&self) -> ParamList {
         let heads = self.sites.iter().position(|site| site.part == Part::Head);
         let length = heads.unwrap_or(self.sites.len());
         let (specs, sites) = (self.specs[..length].to_vec(), self.sites[..length].to_vec());
-        ParamList { specs, sites, part: Part::Head }
+        ParamList { specs, sites, part: Part::Labels }
     }
 
     /// Each parameter with what it is for.

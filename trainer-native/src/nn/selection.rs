@@ -54,7 +54,7 @@ impl Selection {
             let chosen = match site.part {
                 Part::Input => false,
                 Part::Block(block) => block >= first,
-                Part::Output | Part::Head => true,
+                Part::Output | Part::Head | Part::Labels => true,
             };
             if !chosen {
                 return Role::Frozen;
@@ -80,6 +80,10 @@ impl Selection {
         }
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| match site.matrix {
+            _ if site.part == Part::Labels => {
+                list.push(spec.clone());
+                Role::Whole(ParamId(list.len() - 1))
+            }
             Some(stored) if lora.targets.iter().any(|target| is_named(module(spec), target)) => {
                 Role::Adapted(Adapter::add_to(&mut list, module(spec), spec, stored, lora))
             }

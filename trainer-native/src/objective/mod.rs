@@ -6,6 +6,7 @@
 //! | span corruption | the window with sentinels for runs of tokens | the runs, each after its sentinel | Raffel et al. 2020 |
 //! | prefix LM | the window up to a random cut | the rest | Raffel et al. 2020 |
 //! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
+//! | a [`Task`] | a record's text | its label, its labels, the tags of its words, or another text | |
 //!
 //! An example is made of one window, so of one privacy unit. The second sentence of a pair is the other half of the
 //! window, never text of another unit. Masks change from step to step.
@@ -13,6 +14,7 @@
 mod masks;
 mod spans;
 mod special;
+mod task;
 
 use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
@@ -20,6 +22,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 pub(crate) use masks::predictions;
 pub(crate) use spans::{corruption_lengths, decoder_context};
 pub(crate) use special::{end_of_text, special_tokens};
+pub(crate) use task::Task;
 
 use crate::RunError;
 use crate::data::{Example, UnitWindow, WindowSpec};
@@ -44,6 +47,7 @@ enum Kind {
         start: u32,
     },
     MaskedLm(masks::MaskedLm),
+    Task(Task),
 }
 
 /// Key of the masks of public evaluation text. It is the same for every run, so that figures compare.
@@ -56,6 +60,9 @@ impl Objective {
     /// [`RunError::Refused`] if the tokenizer lacks a special token that the objective needs.
     pub fn new(plan: &plan::Plan, tokenizer: &Tokenizer) -> Result<Self, RunError> {
         let (objective, context) = (plan.training().objective, plan.model().context as usize);
+        if let Some(task) = Task::new(plan, tokenizer)? {
+            return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context });
+        }
         let special = special::Special { objective, tokenizer };
         let kind = match objective {
             plan::Objective::CausalLm => Kind::CausalLm,
@@ -64,24 +71,30 @@ impl Objective {
                 start: special.padding()?,
             }),
             plan::Objective::PrefixLm => Kind::PrefixLm { start: special.padding()? },
-            plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => {
-                Kind::MaskedLm(masks::MaskedLm {
-                    classify: special.token("[CLS]")?,
-                    separate: special.token("[SEP]")?,
-                    mask: special.token("[MASK]")?,
-                    vocab_size: tokenizer.vocab_size() as u64,
-                    next_sentence: objective == plan::Objective::MaskedLmNextSentence,
-                })
-            }
+            _ => Kind::MaskedLm(masks::MaskedLm {
+                classify: special.token("[CLS]")?,
+                separate: special.token("[SEP]")?,
+                mask: special.token("[MASK]")?,
+                vocab_size: tokenizer.vocab_size() as u64,
+                next_sentence: objective == plan::Objective::MaskedLmNextSentence,
+            }),
         };
         Ok(Self { kind, eos: end_of_text(tokenizer)?, context })
+    }
+
+    /// The task, if examples are made of records instead of windows.
+    pub fn task(&self) -> Option<&Task> {
+        match &self.kind {
+            Kind::Task(task) => Some(task),
+            _ => None,
+        }
     }
 
     /// How a unit's tokens are cut into windows.
     pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, .. } = *self;
         let length = match &self.kind {
-            Kind::CausalLm | Kind::PrefixLm { .. } => context,
+            Kind::CausalLm | Kind::PrefixLm { .. } | Kind::Task(_) => context,
             Kind::SpanCorruption(_) => corruption_lengths(context).window,
             Kind::MaskedLm(masked) => context - masked.special_tokens(),
         };
@@ -97,6 +110,8 @@ impl Objective {
             Kind::SpanCorruption(spans) => spans.example(text, self.eos, stream),
             Kind::PrefixLm { start } => spans::prefix(text, self.eos, *start, stream),
             Kind::MaskedLm(masked) => masked.example(text, stream),
+            // The examples of a task are made of whole records.
+            Kind::Task(_) => Example::default(),
         }
     }
 
@@ -134,6 +149,7 @@ impl Objective {
                 Generation::FromDecoder { start }
             }
             Kind::MaskedLm(_) => Generation::None,
+            Kind::Task(ref task) => task.generation(),
         }
     }
 }

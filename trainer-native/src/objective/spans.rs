@@ -94,7 +94,7 @@ pub(super) fn prefix(text: &[u32], eos: u32, start: u32, stream: &mut Stream) ->
 }
 
 /// An example whose decoder input is its targets, shifted by the start token.
-fn answer(input: Vec<u32>, targets: Vec<u32>, start: u32) -> Example {
+pub(super) fn answer(input: Vec<u32>, targets: Vec<u32>, start: u32) -> Example {
     let read = &targets[..targets.len() - 1];
     let decoder_input = std::iter::once(&start).chain(read).copied().collect();
     Example { input, decoder_input, targets, ..Example::default() }

@@ -8,11 +8,15 @@ use crate::RunError;
 /// Names of the special tokens of this objective, beside padding, end of text and unknown.
 pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
     match objective {
-        plan::Objective::CausalLm | plan::Objective::PrefixLm => Vec::new(),
+        plan::Objective::CausalLm | plan::Objective::PrefixLm | plan::Objective::TextToText => Vec::new(),
         plan::Objective::SpanCorruption => (0..corruption_lengths(context).spans).map(sentinel).collect(),
         plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => {
             ["[CLS]", "[SEP]", "[MASK]"].map(str::to_owned).to_vec()
         }
+        // Decoders do without, but the plan may name any family.
+        plan::Objective::SequenceClassification
+        | plan::Objective::MultiLabelClassification
+        | plan::Objective::TokenClassification => ["[CLS]", "[SEP]"].map(str::to_owned).to_vec(),
     }
 }
 
@@ -45,8 +49,8 @@ impl Special<'_> {
 
     fn lacks(&self, what: &str) -> RunError {
         let family = match self.objective {
-            plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => "BERT",
-            _ => "T5",
+            plan::Objective::SpanCorruption | plan::Objective::PrefixLm | plan::Objective::TextToText => "T5",
+            _ => "BERT",
         };
         RunError::Refused(format!(
             "tokenizer: it lacks {what}, which training.objective needs; use a vocabulary made for {family}, or have one \

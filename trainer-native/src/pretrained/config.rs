@@ -5,13 +5,16 @@ use serde_json::Value;
 use crate::model::HuggingFace;
 
 /// Fields of any family that say nothing about what the model computes without dropout.
-const IRRELEVANT: [&str; 10] = [
+const IRRELEVANT: [&str; 13] = [
     "architectures",
     "bos_token_id",
     "dtype",
     "eos_token_id",
+    "id2label",
     "initializer_range",
+    "label2id",
     "pad_token_id",
+    "problem_type",
     "torch_dtype",
     "transformers_version",
     "use_cache",
@@ -40,6 +43,20 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
         }
     }
     Ok(())
+}
+
+/// Accepts labels of a checkpoint's own head that are those of ours in the same order, or have no names.
+pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
+    let Some(labels) = theirs["id2label"].as_object() else { return Ok(()) };
+    let unnamed = labels.iter().all(|(id, label)| label.as_str() == Some(&format!("LABEL_{id}")));
+    if unnamed || theirs["id2label"] == ours["id2label"] {
+        return Ok(());
+    }
+    let names: Vec<&str> = (0..labels.len()).filter_map(|id| labels.get(&id.to_string())?.as_str()).collect();
+    Err(format!(
+        "its head predicts the labels {names:?}, which are not the plan's training.labels; write them in this order, or give \
+         a checkpoint without such a head"
+    ))
 }
 
 /// A field of a checkpoint's configuration, as `transformers` would understand it.

@@ -9,6 +9,7 @@ mod read;
 
 use std::path::Path;
 
+pub use names::Assigned;
 pub use read::Checkpoint;
 
 use crate::model::Network;
@@ -21,8 +22,10 @@ pub(crate) const CONFIG_FILE_NAME: &str = "config.json";
 
 /// Weights to start from that fit a plan's model.
 pub struct Start {
-    /// In the order of the model's parameters.
+    /// In the order of the model's parameters, without the drawn ones.
     pub weights: Vec<NamedTensor>,
+    /// Names of parameters that the checkpoint lacks: those of a new head for labels.
+    pub drawn: Vec<String>,
     /// Number of tokens of the checkpoint's table; never below the tokenizer's.
     pub vocab_size: usize,
     /// Digest of the checkpoint.
@@ -59,8 +62,8 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
     let network = Network::new(plan.model(), plan.training(), vocab_size)
         .map_err(|error| RunError::Refused(error.to_string()))?;
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;
-    let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config())?;
-    Ok(Some(Start { weights, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
+    let Assigned { weights, drawn, ignored } = checkpoint.weights(&network.specs(), &network.hf_config())?;
+    Ok(Some(Start { weights, drawn, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
 }
 
 fn refused(folder: &Path, what: &dyn std::fmt::Display) -> RunError {

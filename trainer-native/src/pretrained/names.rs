@@ -6,14 +6,28 @@ use crate::model::HuggingFace;
 use crate::nn::ParamSpec;
 use crate::tensor_file::NamedTensor;
 
-/// The tensor of each parameter, in the order of the parameters, and the names of those that no parameter uses.
+/// What a checkpoint gives a model.
+#[derive(Debug)]
+pub struct Assigned {
+    /// In the order of the model's parameters, without the drawn ones.
+    pub weights: Vec<NamedTensor>,
+    /// Names of parameters of a head for labels that the checkpoint lacks.
+    pub drawn: Vec<String>,
+    /// Names of tensors that the model has no use for.
+    pub ignored: Vec<String>,
+}
+
+/// The tensor of each parameter. A model that `predicts_labels` has no use for a head for tokens, and may have a head that
+/// the checkpoint lacks.
 pub(super) fn assign(
     family: &HuggingFace,
     tensors: &BTreeMap<String, NamedTensor>,
     specs: &[ParamSpec],
-) -> Result<(Vec<NamedTensor>, Vec<String>), String> {
+    predicts_labels: bool,
+) -> Result<Assigned, String> {
     let is_named =
         |ours: &str, theirs: &str| ours == theirs || ours.strip_prefix(family.prefix) == Some(theirs);
+    let begins = |name: &str, starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     let mut found: BTreeMap<&str, &NamedTensor> = BTreeMap::new();
     let (mut left, mut ignored) = (Vec::new(), Vec::new());
     for (name, tensor) in tensors {
@@ -27,21 +41,28 @@ pub(super) fn assign(
     }
     for (name, tensor) in left {
         let buffer = family.buffers.iter().any(|end| name.ends_with(end));
-        let copy = family.copies.contains(&name.as_str());
-        let unused = family.unused.iter().any(|part| name.starts_with(part));
+        let replaced = predicts_labels && begins(name, family.token_heads);
+        let copy = !replaced && family.copies.contains(&name.as_str());
         if copy && !found.values().any(|used| used.shape == tensor.shape && used.data == tensor.data) {
             return Err(format!("tensor {name} differs from the table that the model ties it to"));
         }
-        if !buffer && !copy && !unused {
+        if !buffer && !copy && !replaced && !begins(name, family.unused) {
             return Err(format!("tensor {name} is not one of a {:?} model's", family.model_type));
         }
         ignored.push(name.clone());
     }
-    let take = |spec: &ParamSpec| match found.get(spec.name.as_str()) {
-        Some(tensor) => fitted(tensor, spec, family.position_table == Some(&spec.name)),
-        None => Err(format!("tensor {} is missing", spec.name)),
-    };
-    Ok((specs.iter().map(take).collect::<Result<_, _>>()?, ignored))
+    let (mut weights, mut drawn) = (Vec::new(), Vec::new());
+    for spec in specs {
+        let is_positions = family.position_table == Some(&spec.name);
+        match found.get(spec.name.as_str()) {
+            Some(tensor) => weights.push(fitted(tensor, spec, is_positions)?),
+            None if predicts_labels && begins(&spec.name, family.label_heads) => {
+                drawn.push(spec.name.clone())
+            }
+            None => return Err(format!("tensor {} is missing", spec.name)),
+        }
+    }
+    Ok(Assigned { weights, drawn, ignored })
 }
 
 /// The tensor under the parameter's name; of a table of positions, as many as the model has.

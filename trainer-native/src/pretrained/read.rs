@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::Value;
 
-use super::{CONFIG_FILE_NAME, config, names, refused};
+use super::{Assigned, CONFIG_FILE_NAME, config, names, refused};
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::model::Network;
@@ -76,21 +76,22 @@ impl Checkpoint {
         }
     }
 
-    /// The weights of a model of these parameters and this configuration, and the names of tensors it does not use.
+    /// The weights of a model of these parameters and this configuration.
     ///
     /// # Errors
     /// [`RunError::Refused`] where the configurations differ, with both values; for a tensor that is missing, unknown, of
-    /// another shape, or tied to one that it differs from.
-    pub fn weights(
-        &self,
-        specs: &[ParamSpec],
-        model: &Value,
-    ) -> Result<(Vec<NamedTensor>, Vec<String>), RunError> {
+    /// another shape, or tied to one that it differs from; for a head of other labels.
+    pub fn weights(&self, specs: &[ParamSpec], model: &Value) -> Result<Assigned, RunError> {
         let wrong = |what: String| refused(&self.folder, &what);
         let family = Network::checkpoints().find(|family| model["model_type"] == family.model_type);
         let family = family.ok_or_else(|| wrong("no checkpoint of this family can be read".to_owned()))?;
         config::check(family, model, &self.config).map_err(wrong)?;
-        names::assign(family, &self.tensors, specs).map_err(wrong)
+        let predicts_labels = model["id2label"].is_object();
+        let assigned = names::assign(family, &self.tensors, specs, predicts_labels).map_err(wrong)?;
+        if predicts_labels && assigned.drawn.is_empty() {
+            config::check_labels(model, &self.config).map_err(wrong)?;
+        }
+        Ok(assigned)
     }
 }
 

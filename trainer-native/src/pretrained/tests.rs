@@ -48,7 +48,9 @@ fn loaded(config: &Value, tensors: &[Stored<'_>]) -> Result<(Vec<NamedTensor>, V
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(CONFIG_FILE_NAME), config.to_string()).unwrap();
     write(folder.path(), "model.safetensors", tensors);
-    Checkpoint::read(folder.path())?.weights(&specs(), &self::config())
+    let assigned = Checkpoint::read(folder.path())?.weights(&specs(), &self::config())?;
+    assert!(assigned.drawn.is_empty());
+    Ok((assigned.weights, assigned.ignored))
 }
 
 #[track_caller]

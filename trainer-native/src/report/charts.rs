@@ -3,7 +3,7 @@
 use chart::{Chart, Scale, Series};
 use plan::CertifiedPlan;
 
-use crate::infer::Evaluation;
+use crate::infer::{Evaluation, TokenEvaluation};
 use crate::optim::learning_rate;
 use crate::store::metrics::Metric;
 
@@ -12,7 +12,12 @@ const POINTS: u64 = 200;
 
 /// The charts that this run has points for.
 pub(super) fn of(plan: &CertifiedPlan, metrics: &[Metric], evaluation: Option<&Evaluation>) -> Vec<Chart> {
-    [spent(metrics), perplexity(metrics, evaluation), rate(plan), noise_to_batch(plan)]
+    let held_out = match evaluation {
+        Some(Evaluation::Labels(_) | Evaluation::Entities(_)) => loss(metrics),
+        Some(Evaluation::Tokens(figures)) => perplexity(metrics, Some(figures)),
+        None => perplexity(metrics, None),
+    };
+    [spent(metrics), held_out, rate(plan), noise_to_batch(plan)]
         .into_iter()
         .filter(|chart| chart.series.iter().any(|series| series.points.len() > 1))
         .collect()
@@ -40,7 +45,14 @@ fn spent(metrics: &[Metric]) -> Chart {
     by_step("Privacy spent", "ε, upper bound", Scale::Linear, vec![series("ε spent", points)])
 }
 
-fn perplexity(metrics: &[Metric], evaluation: Option<&Evaluation>) -> Chart {
+fn loss(metrics: &[Metric]) -> Chart {
+    let point = |metric: &Metric| Some((metric.step as f64, (*metric.evaluation_nll.get())?));
+    let points = metrics.iter().filter_map(point).collect();
+    let title = "Held-out loss per label, on public text";
+    by_step(title, "nats", Scale::Linear, vec![series("this model", points)])
+}
+
+fn perplexity(metrics: &[Metric], evaluation: Option<&TokenEvaluation>) -> Chart {
     let point = |metric: &Metric| Some((metric.step as f64, (*metric.evaluation_nll.get())?.exp()));
     let points: Vec<(f64, f64)> = metrics.iter().filter_map(point).collect();
     let mut all = vec![series("this model", points.clone())];

@@ -44,7 +44,7 @@ impl<'a> Monitor<'a> {
         let epsilon = store.spent()?;
         if evaluates {
             self.evaluation = run.evaluate()?;
-            let nll = self.evaluation.as_ref().map(|figures| figures.perplexity.get().ln());
+            let nll = self.evaluation.as_ref().map(Evaluation::nll);
             let rate = learning_rate(&plan.training().learning_rate, steps_done - 1, self.plan.total_steps());
             store.append_metric(&Metric {
                 step: steps_done,

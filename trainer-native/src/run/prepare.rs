@@ -4,9 +4,9 @@ use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
 
 use super::request::Job;
-use crate::data::{self, Dataset, Sampler, UnitText, Units};
+use crate::data::{self, Dataset, LabelledSet, PublicText, Sampler, Units};
 use crate::device::check_precision;
-use crate::dp::TrainingData;
+use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::nn::Kernels;
 use crate::objective::Objective;
@@ -19,7 +19,7 @@ use crate::{RunError, memory, vocabulary};
 /// The plan's input files, read and checked before anything is written.
 pub(super) struct Inputs {
     units: Units,
-    evaluation: Option<Vec<UnitText>>,
+    evaluation: Option<PublicText>,
     initial: Option<Start>,
 }
 
@@ -69,13 +69,11 @@ impl<B: Kernels> Prepared<B> {
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, rng)?;
         job.check_interrupt()?;
         let objective = Objective::new(job.plan.plan(), &tokenizer)?;
-        let spec = objective.window_spec();
-        let mut dataset = Dataset::new(units, &tokenizer, spec)?;
-        if let Some(canaries) = store.canaries(job.canaries, rng)? {
-            dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), spec));
-        }
-        let held_out =
-            evaluation.map(|texts| HeldOut::new(&texts, &tokenizer, &objective)).transpose()?.flatten();
+        let set = training_set(job, units, &tokenizer, &objective, store, rng)?;
+        let held_out = evaluation
+            .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
+            .transpose()?
+            .flatten();
         let trainer = build_trainer::<B>(job, tokenizer.vocab_size(), initial, store, device, rng)?;
         let end = store.affordable_end()?;
         if end < job.plan.total_steps() {
@@ -85,7 +83,7 @@ impl<B: Kernels> Prepared<B> {
             ));
         }
         job.check_interrupt()?;
-        let data = TrainingData { sampler: Sampler::default(), dataset, objective };
+        let data = TrainingData { sampler: Sampler::default(), set, objective };
         Ok(Self { tokenizer, data, trainer, held_out, end })
     }
 
@@ -93,6 +91,27 @@ impl<B: Kernels> Prepared<B> {
     pub fn evaluate(&self) -> Result<Option<Evaluation>, RunError> {
         self.held_out.as_ref().map(|held_out| held_out.evaluate(&self.trainer.inference())).transpose()
     }
+}
+
+/// The units' windows or records, with the canaries of an audit.
+fn training_set(
+    job: &Job,
+    units: Units,
+    tokenizer: &Tokenizer,
+    objective: &Objective,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+) -> Result<TrainingSet, RunError> {
+    if let (Some(records), Some(task)) = (&units.labelled, objective.task()) {
+        let example = |record: &_| task.example(record, tokenizer);
+        return Ok(TrainingSet::Records(LabelledSet::new(records.for_mechanism(), example)));
+    }
+    let spec = objective.window_spec();
+    let mut dataset = Dataset::new(units, tokenizer, spec)?;
+    if let Some(canaries) = store.canaries(job.canaries, rng)? {
+        dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), spec));
+    }
+    Ok(TrainingSet::Windows(dataset))
 }
 
 /// The model with its initial weights, or in the state of the checkpoint.
@@ -114,8 +133,10 @@ fn build_trainer<B: Kernels>(
             .map_err(refused)?
             .recompute(plan.performance().recompute)
             .precision(plan.performance().precision);
-    if let Some(initial) = initial {
-        trainer.load_weights(initial.weights).map_err(refused)?;
+    if let Some(Start { mut weights, drawn, .. }) = initial {
+        // A new head keeps the values drawn for it.
+        weights.extend(trainer.weights().into_iter().filter(|tensor| drawn.contains(&tensor.name)));
+        trainer.load_weights(weights).map_err(refused)?;
     }
     if let Some(state) = store.take_saved_state() {
         trainer.load_state(state).map_err(refused)?;

@@ -56,6 +56,13 @@ impl Request {
                     .to_owned(),
             ));
         }
+        if self.canaries.is_some() && plan.plan().training().objective.reads_fields() {
+            return Err(RunError::Refused(
+                "training.objective: an audit plants windows of text, which this objective does not train on; audit a copy \
+                 of the plan with a language model's objective"
+                    .to_owned(),
+            ));
+        }
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);

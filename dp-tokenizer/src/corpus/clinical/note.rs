@@ -64,7 +64,7 @@ pub(super) fn write(rng: &TestRng, index: u64, records: u64, secret: Option<&str
     }
     text.push(' ');
     text.push_str(&closing(s, &patient));
-    Record { text, user: Some(format!("patient-{:06}", patient.number)) }
+    Record { user: Some(format!("patient-{:06}", patient.number)), ..Record::of_text(text) }
 }
 
 fn pick<T: Copy>(s: &mut Stream, from: &[T]) -> T {

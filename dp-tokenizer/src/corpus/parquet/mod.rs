@@ -18,7 +18,7 @@ use super::{BadUtf8, Files};
 
 mod pages;
 
-/// The rows of the file at `path`. Only the columns of text and user are read.
+/// The rows of the file at `path`. Only the columns that are asked for are read.
 pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let size = file.metadata().map_err(|error| error.to_string())?.len();
@@ -26,7 +26,7 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
         let reader = Checked { reader, size };
         let metadata = reader.metadata().file_metadata();
-        let wanted = |name: &str| name == files.text_field || files.user_field.as_deref() == Some(name);
+        let wanted = |name: &str| files.field_names().any(|wanted| wanted == name);
         let columns = metadata.schema().get_fields().iter().filter(|column| wanted(column.name()));
         let columns: Vec<Arc<Type>> = columns.cloned().collect();
         if columns.is_empty() {
@@ -181,7 +181,7 @@ mod tests {
         let texts = ["one \"quoted\"\nline", "é\u{2028}", "three"];
         let want = texts.iter().zip(["0", "0", "1"]);
         let want: Vec<Record> =
-            want.map(|(t, u)| Record { text: (*t).to_owned(), user: Some(u.to_owned()) }).collect();
+            want.map(|(t, u)| Record { user: Some(u.to_owned()), ..Record::of_text(*t) }).collect();
         for encoding in ENCODINGS {
             std::fs::write(&path, written(&texts, encoding)).unwrap();
             assert_eq!(read(&path, Some("user")).unwrap(), want, "{encoding:?}");

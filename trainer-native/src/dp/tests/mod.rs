@@ -11,14 +11,14 @@ use super::reference::{
 };
 use super::*;
 use crate::data::Example;
-use crate::model::{Batch, Gpt2, Gpt2Config, Network};
+use crate::model::{Backbone, Batch, Gpt2, Gpt2Config, Network};
 use crate::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
 fn model(config: Gpt2Config, seed: u64) -> (Network, Weights<Flex>) {
-    let model = Network::Gpt2(Gpt2::new(config));
+    let model = Network::of(Backbone::Gpt2(Gpt2::new(config)));
     let weights = moved_weights(&model, seed, &DEVICE);
     (model, weights)
 }

@@ -74,6 +74,10 @@ const OBJECTIVE: Choice = choice!(
     "prefix_lm", "Text after a prefix (T5)" => (Objective::PrefixLm);
     "masked_lm", "Masked tokens (BERT)" => (Objective::MaskedLm);
     "masked_lm_next_sentence", "Masked + next sentence" => (Objective::MaskedLmNextSentence);
+    "sequence_classification", "Class of a text" => (Objective::SequenceClassification);
+    "multi_label_classification", "Classes of a text" => (Objective::MultiLabelClassification);
+    "token_classification", "Tags of words" => (Objective::TokenClassification);
+    "text_to_text", "Text to text" => (Objective::TextToText);
 );
 
 const DEVICE: Choice = choice!(

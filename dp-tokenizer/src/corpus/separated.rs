@@ -1,0 +1,262 @@
+//! Tables with a separator: CSV with quotation marks (RFC 4180), and TSV without.
+
+use std::borrow::Cow;
+use std::io::{BufRead, Result};
+
+use super::Files;
+use super::lines::{Line, MAX_LINE_BYTES, read_line};
+use super::rows::{RowFault, Rows, push_json_string};
+
+/// What separates fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Separator {
+    /// A comma. A field in quotation marks may hold commas, line ends and doubled quotation marks.
+    Comma,
+    /// A tab. Quotation marks are text.
+    Tab,
+}
+
+impl Separator {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Comma => b',',
+            Self::Tab => b'\t',
+        }
+    }
+}
+
+/// The rows of a table. Only the columns that are asked for are handed on.
+pub(super) struct Separated<R> {
+    input: R,
+    separator: Separator,
+    /// Place and name of each column that is asked for.
+    columns: Vec<(usize, String)>,
+    /// Fields of every row.
+    width: usize,
+    /// Lines so far.
+    line: u64,
+    /// Lines of the header that were not handed on as blank ones yet.
+    header_lines: u64,
+    row: Vec<u8>,
+}
+
+impl<R: BufRead> Separated<R> {
+    /// Reads the header line, unless the names of the columns are given.
+    pub(super) fn open(input: R, separator: Separator, files: &Files) -> Result<Self> {
+        let mut table = Self {
+            input,
+            separator,
+            columns: Vec::new(),
+            width: 0,
+            line: 0,
+            header_lines: 0,
+            row: Vec::new(),
+        };
+        let names: Vec<Vec<u8>> = match &files.columns {
+            Some(names) => names.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            None => {
+                table.header_lines = table.read_row()?;
+                let header = std::mem::take(&mut table.row);
+                let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&header);
+                table.fields(header)?.into_iter().map(Cow::into_owned).collect()
+            }
+        };
+        table.width = names.len();
+        for wanted in files.field_names() {
+            let mut places = (0..).zip(&names).filter(|(_, name)| name.as_slice() == wanted.as_bytes());
+            match (places.next(), places.next()) {
+                (Some((place, _)), None) => table.columns.push((place, wanted.to_owned())),
+                (Some(_), Some(_)) => {
+                    let reason = format!("two columns are named {wanted:?}; rename one");
+                    return Err(RowFault::error(table.line.max(1), reason));
+                }
+                (None, _) => {
+                    let given =
+                        if files.columns.is_some() { "among the given ones" } else { "in the header line" };
+                    let reason = format!(
+                        "no column {wanted:?} {given}; name a column of the file, or give the names of all columns \
+                         if the file has no header line"
+                    );
+                    return Err(RowFault::error(table.line.max(1), reason));
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    /// Reads a row into the buffer and returns how many lines it takes; 0 at the end.
+    fn read_row(&mut self) -> Result<u64> {
+        self.row.clear();
+        let (mut line, mut lines) = (Vec::new(), 0);
+        loop {
+            match read_line(&mut self.input, &mut line, MAX_LINE_BYTES)? {
+                Line::End if lines == 0 => return Ok(0),
+                Line::End => {
+                    let reason =
+                        "a quotation mark is opened and never closed; close it, or double it inside a field";
+                    return Err(RowFault::error(self.line + 1 - lines, reason));
+                }
+                Line::Read if self.row.len() + line.len() < MAX_LINE_BYTES => {}
+                Line::Read | Line::TooLong => {
+                    let reason =
+                        format!("longer than {MAX_LINE_BYTES} bytes; break the text into shorter rows");
+                    return Err(RowFault::error(self.line + 1, reason));
+                }
+            }
+            if lines > 0 {
+                self.row.push(b'\n');
+            }
+            self.row.extend_from_slice(&line);
+            self.line += 1;
+            lines += 1;
+            let marks = memchr::memchr_iter(b'"', &self.row).count();
+            if self.separator == Separator::Tab || marks.is_multiple_of(2) {
+                return Ok(lines);
+            }
+        }
+    }
+
+    /// The fields of a row.
+    fn fields<'a>(&self, row: &'a [u8]) -> Result<Vec<Cow<'a, [u8]>>> {
+        let separator = self.separator.byte();
+        if self.separator == Separator::Tab || !row.contains(&b'"') {
+            return Ok(row.split(|&byte| byte == separator).map(Cow::Borrowed).collect());
+        }
+        let (mut fields, mut rest) = (Vec::new(), row);
+        loop {
+            let (field, after) = match rest.strip_prefix(b"\"") {
+                Some(quoted) => self.quoted(quoted)?,
+                None => {
+                    let end = memchr::memchr(separator, rest).unwrap_or(rest.len());
+                    (Cow::Borrowed(&rest[..end]), &rest[end..])
+                }
+            };
+            fields.push(field);
+            match after.split_first() {
+                None => return Ok(fields),
+                Some((&byte, after)) if byte == separator => rest = after,
+                Some(_) => {
+                    let reason = "text after a closing quotation mark; double the marks inside a field";
+                    return Err(RowFault::error(self.line, reason));
+                }
+            }
+        }
+    }
+
+    /// A field after its opening quotation mark, and what follows the closing one.
+    fn quoted<'a>(&self, text: &'a [u8]) -> Result<(Cow<'a, [u8]>, &'a [u8])> {
+        let (mut field, mut rest) = (Vec::new(), text);
+        while let Some(at) = memchr::memchr(b'"', rest) {
+            field.extend_from_slice(&rest[..at]);
+            rest = &rest[at + 1..];
+            match rest.strip_prefix(b"\"") {
+                Some(after) => {
+                    field.push(b'"');
+                    rest = after;
+                }
+                None => return Ok((Cow::Owned(field), rest)),
+            }
+        }
+        Err(RowFault::error(self.line, "a quotation mark is opened and never closed; close it"))
+    }
+}
+
+impl<R: BufRead> Rows for Separated<R> {
+    fn next_row(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        // The header keeps its lines.
+        out.extend((0..std::mem::take(&mut self.header_lines)).map(|_| b'\n'));
+        let first = self.line;
+        let lines = self.read_row()?;
+        if lines == 0 {
+            return Ok(false);
+        }
+        let row = std::mem::take(&mut self.row);
+        if !row.is_empty() {
+            let fields = self.fields(&row)?;
+            if fields.len() != self.width {
+                let reason = format!(
+                    "{} fields, but the table has {} columns; give each row as many",
+                    fields.len(),
+                    self.width
+                );
+                return Err(RowFault::error(first + 1, reason));
+            }
+            for (index, (place, name)) in self.columns.iter().enumerate() {
+                out.push(if index == 0 { b'{' } else { b',' });
+                push_json_string(out, name.as_bytes());
+                out.push(b':');
+                push_json_string(out, &fields[*place]);
+            }
+            out.push(b'}');
+        }
+        out.extend((0..lines).map(|_| b'\n'));
+        self.row = row;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CorpusError, Format, Record, Source, open};
+    use super::*;
+
+    fn read(
+        name: &str,
+        text: &[u8],
+        columns: Option<&[&str]>,
+    ) -> std::result::Result<Vec<Record>, CorpusError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let further = vec!["label".to_owned()];
+        open(&Source::Files(Files { columns, further, format: Format::Auto, ..Files::of([path]) }))?.collect()
+    }
+
+    fn record(text: &str, label: &str) -> Record {
+        Record { further: vec![vec![label.to_owned()]], ..Record::of_text(text) }
+    }
+
+    /// Oracle: Python's csv module reads the same rows.
+    #[test]
+    fn quoted_fields_hold_commas_line_ends_and_quotation_marks() {
+        let text = "\u{feff}id,text,label\r\n1,\"a, \"\"b\"\"\nc\",yes\r\n\r\n2,plain\u{1},\"\"\n3,,no";
+        let got = read("a.csv", text.as_bytes(), None).unwrap();
+        assert_eq!(got, [record("a, \"b\"\nc", "yes"), record("plain\u{1}", ""), record("", "no")]);
+    }
+
+    #[test]
+    fn tabs_separate_and_quotation_marks_are_text() {
+        let got = read("a.tsv", b"\"it\tx\tyes\nis\" fun\ty\tno\n", Some(&["text", "", "label"])).unwrap();
+        assert_eq!(got, [record("\"it", "yes"), record("is\" fun", "no")]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line_and_without_the_text() {
+        let header = "text,label\n";
+        for (rows, want) in [
+            ("ok,yes\n\"two\nlines\",no\nSecret\n", "line 5: 1 fields, but the table has 2 columns"),
+            ("ok,yes\n\"Secret\nend", "line 3: a quotation mark is opened and never closed"),
+            ("\"ok\"Secret\",yes\"\n", "line 2: text after a closing quotation mark"),
+            ("ok,yes\nSecret \u{fe},no\n", ""),
+        ] {
+            let text = format!("{header}{rows}").into_bytes();
+            match read("a.csv", &text, None) {
+                Err(error) => {
+                    let message = error.to_string();
+                    assert!(message.contains(want) && !message.contains("Secret"), "{message}");
+                }
+                Ok(records) => assert!(want.is_empty() && records.len() == 2, "{rows}: {records:?}"),
+            }
+        }
+        let message = read("a.csv", b"Secret,label\n", None).unwrap_err().to_string();
+        assert!(
+            message.contains("no column \"text\" in the header line") && !message.contains("Secret"),
+            "{message}"
+        );
+        let message = read("a.csv", b"text,text,label\n", None).unwrap_err().to_string();
+        assert!(message.contains("two columns are named \"text\""), "{message}");
+        let message = read("a.csv", b"text,label\nok,\xFF\n", None).map(|all| all.len());
+        assert_eq!(message.unwrap(), 1, "bytes that are not UTF-8 are replaced where the caller says so");
+    }
+}

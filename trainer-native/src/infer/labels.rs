@@ -1,0 +1,282 @@
+//! How well a model predicts the labels of public text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use dp_tokenizer::Tokenizer;
+use plan::Objective;
+use serde::{Deserialize, Serialize};
+
+use super::entities::mentions;
+use super::scores::{Counts, count, macro_f1, matthews};
+use super::{Evaluation, InferenceModel};
+use crate::RunError;
+use crate::data::{Answer, Example, LabelledRecord};
+use crate::disclosure::Released;
+use crate::nn::Kernels;
+use crate::objective::Task;
+
+/// Figures about labels of texts, each as scikit-learn defines it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelEvaluation {
+    /// Number of texts.
+    pub texts: u64,
+    /// Mean negative log-likelihood of a label, in nats.
+    pub nll: Released<f64>,
+    /// Share of texts whose label, or whole set of labels, is predicted.
+    pub accuracy: Released<f64>,
+    /// The accuracy of always predicting the most frequent label, or set of labels, of this very text.
+    pub majority_accuracy: f64,
+    /// Mean F1 over the labels.
+    pub macro_f1: Released<f64>,
+    /// F1 of all decisions together.
+    pub micro_f1: Released<f64>,
+    /// Matthews' correlation coefficient, if a text has one label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matthews: Option<Released<f64>>,
+    /// Figures of each label.
+    pub labels: Vec<LabelScore>,
+}
+
+/// Figures about mentions of entities, each as seqeval and conlleval define it. A mention counts as found if its type and
+/// all of its words are right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EntityEvaluation {
+    /// Number of sentences.
+    pub sentences: u64,
+    /// Number of words. Words beyond the model's context are predicted as O.
+    pub words: u64,
+    /// Mean negative log-likelihood of a tag, in nats.
+    pub nll: Released<f64>,
+    /// Share of words whose tag is predicted.
+    pub accuracy: Released<f64>,
+    /// Share of predicted mentions that are right.
+    pub precision: Released<f64>,
+    /// Share of true mentions that are found.
+    pub recall: Released<f64>,
+    /// F1 of mentions.
+    pub f1: Released<f64>,
+    /// Figures of each type of entity.
+    pub types: Vec<LabelScore>,
+}
+
+/// Figures of one label or type of entity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelScore {
+    /// Its name.
+    pub label: String,
+    /// Share of the predicted that are true.
+    pub precision: Released<f64>,
+    /// Share of the true that are predicted.
+    pub recall: Released<f64>,
+    /// Harmonic mean of both.
+    pub f1: Released<f64>,
+    /// How many are true.
+    pub count: u64,
+}
+
+impl LabelScore {
+    fn of(label: &str, counts: Counts) -> Self {
+        Self {
+            label: label.to_owned(),
+            precision: Released::from_public_text(counts.precision()),
+            recall: Released::from_public_text(counts.recall()),
+            f1: Released::from_public_text(counts.f1()),
+            count: counts.actual,
+        }
+    }
+}
+
+impl fmt::Display for LabelEvaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [accuracy, macro_f1, micro_f1] =
+            [&self.accuracy, &self.macro_f1, &self.micro_f1].map(|x| x.get());
+        write!(
+            f,
+            "accuracy {:.2} % on {} texts (most frequent label {:.2} %), macro F1 {macro_f1:.4}, micro F1 {micro_f1:.4}",
+            100.0 * accuracy,
+            self.texts,
+            100.0 * self.majority_accuracy
+        )?;
+        if let Some(matthews) = &self.matthews {
+            write!(f, ", Matthews {:.4}", matthews.get())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for EntityEvaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [f1, precision, recall] = [&self.f1, &self.precision, &self.recall].map(|x| 100.0 * x.get());
+        write!(
+            f,
+            "entity F1 {f1:.2} (precision {precision:.2}, recall {recall:.2}) in {} sentences; {:.2} % of {} tags correct",
+            self.sentences,
+            100.0 * self.accuracy.get(),
+            self.words
+        )
+    }
+}
+
+/// Public text whose labels are predicted.
+pub(crate) struct HeldOutLabels {
+    objective: Objective,
+    names: Vec<String>,
+    examples: Vec<Example>,
+    /// The true labels of each text, or the tags of its words.
+    actual: Vec<Vec<u32>>,
+    /// Of each word the number of its prediction; none where texts have labels.
+    words: Vec<Vec<Option<usize>>>,
+}
+
+impl HeldOutLabels {
+    pub fn new(records: &[LabelledRecord], tokenizer: &Tokenizer, task: &Task, plan: &plan::Plan) -> Self {
+        let answer = |record: &LabelledRecord| match &record.answer {
+            Answer::Labels(labels) => labels.clone(),
+            Answer::Text(_) => Vec::new(),
+        };
+        Self {
+            objective: plan.training().objective,
+            names: plan.training().labels().to_vec(),
+            examples: records.iter().map(|record| task.example(record, tokenizer)).collect(),
+            actual: records.iter().map(answer).collect(),
+            words: records.iter().map(|record| task.predicted_words(&record.words, tokenizer)).collect(),
+        }
+    }
+
+    /// Evaluates a model on this text.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if an example does not fit the model.
+    pub fn evaluate<B: Kernels>(&self, model: &InferenceModel<B>) -> Result<Evaluation, RunError> {
+        let logits =
+            model.label_logits(&self.examples).map_err(|error| RunError::Failed(error.to_string()))?;
+        Ok(match self.objective {
+            Objective::TokenClassification => Evaluation::Entities(self.entities(&logits)),
+            _ => Evaluation::Labels(self.texts(&logits)),
+        })
+    }
+
+    fn texts(&self, logits: &[Vec<Vec<f32>>]) -> LabelEvaluation {
+        let any_number = self.objective == Objective::MultiLabelClassification;
+        let (mut pairs, mut nats, mut decisions) = (Vec::new(), 0.0, 0_u64);
+        for (logits, example) in logits.iter().flatten().zip(&self.examples) {
+            nats += if any_number {
+                binary_nll(logits, &example.targets)
+            } else {
+                nll(logits, example.targets[0])
+            };
+            decisions += example.targets.len() as u64;
+        }
+        let found = logits.iter().flatten().map(|logits| decide(self.objective, logits));
+        pairs.extend(self.actual.iter().cloned().map(sorted).zip(found));
+        let counts = count(self.names.len(), &pairs);
+        let texts = pairs.len() as f64;
+        let correct = pairs.iter().filter(|(actual, predicted)| actual == predicted).count();
+        let mut sets: BTreeMap<&[u32], u64> = BTreeMap::new();
+        pairs.iter().for_each(|(actual, _)| *sets.entry(actual).or_default() += 1);
+        let majority = sets.into_values().max().unwrap_or(0);
+        let released = Released::from_public_text;
+        LabelEvaluation {
+            texts: pairs.len() as u64,
+            nll: released(nats / decisions as f64),
+            accuracy: released(correct as f64 / texts),
+            majority_accuracy: majority as f64 / texts,
+            macro_f1: released(macro_f1(&counts, any_number)),
+            micro_f1: released(Counts::total(&counts).f1()),
+            matthews: (!any_number).then(|| released(matthews(&counts))),
+            labels: self
+                .names
+                .iter()
+                .zip(counts)
+                .map(|(name, counts)| LabelScore::of(name, counts))
+                .collect(),
+        }
+    }
+
+    fn entities(&self, logits: &[Vec<Vec<f32>>]) -> EntityEvaluation {
+        let (mut by_type, mut nats, mut predicted, mut words, mut correct) =
+            (BTreeMap::<&str, Counts>::new(), 0.0, 0_u64, 0_u64, 0_u64);
+        for (((logits, example), actual), places) in
+            logits.iter().zip(&self.examples).zip(&self.actual).zip(&self.words)
+        {
+            nats += logits.iter().zip(&example.targets).map(|(logits, &tag)| nll(logits, tag)).sum::<f64>();
+            predicted += example.targets.len() as u64;
+            let found = tags_of(logits, places, &self.names);
+            let actual: Vec<&str> = actual.iter().map(|&tag| self.names[tag as usize].as_str()).collect();
+            words += actual.len() as u64;
+            correct += actual.iter().zip(&found).filter(|(a, b)| a == b).count() as u64;
+            let [actual, found] =
+                [actual, found].map(|tags| mentions(&tags).into_iter().collect::<BTreeSet<_>>());
+            actual.iter().for_each(|mention| by_type.entry(mention.0).or_default().actual += 1);
+            found.iter().for_each(|mention| by_type.entry(mention.0).or_default().predicted += 1);
+            actual.intersection(&found).for_each(|mention| by_type.entry(mention.0).or_default().hits += 1);
+        }
+        let all = Counts::total(by_type.values());
+        let released = Released::from_public_text;
+        EntityEvaluation {
+            sentences: self.examples.len() as u64,
+            words,
+            nll: released(nats / predicted.max(1) as f64),
+            accuracy: released(correct as f64 / words.max(1) as f64),
+            precision: released(all.precision()),
+            recall: released(all.recall()),
+            f1: released(all.f1()),
+            types: by_type.into_iter().map(|(name, counts)| LabelScore::of(name, counts)).collect(),
+        }
+    }
+}
+
+fn sorted(mut labels: Vec<u32>) -> Vec<u32> {
+    labels.sort_unstable();
+    labels.dedup();
+    labels
+}
+
+/// The labels that logits stand for, in ascending order: the likeliest, or all above a probability of ½.
+pub(super) fn decide(objective: Objective, logits: &[f32]) -> Vec<u32> {
+    if objective == Objective::MultiLabelClassification {
+        return (0..).zip(logits).filter(|(_, logit)| **logit > 0.0).map(|(label, _)| label).collect();
+    }
+    vec![likeliest(logits)]
+}
+
+/// The first of the largest.
+fn likeliest(logits: &[f32]) -> u32 {
+    let mut best = 0;
+    for (label, logit) in logits.iter().enumerate() {
+        if *logit > logits[best] {
+            best = label;
+        }
+    }
+    best as u32
+}
+
+/// The predicted tag of each word. Words without a prediction are outside of all mentions.
+pub(super) fn tags_of<'a>(
+    logits: &[Vec<f32>],
+    places: &[Option<usize>],
+    names: &'a [String],
+) -> Vec<&'a str> {
+    let tag = |place: &Option<usize>| {
+        let logits = place.and_then(|place| logits.get(place));
+        logits.map_or("O", |logits| names[likeliest(logits) as usize].as_str())
+    };
+    places.iter().map(tag).collect()
+}
+
+/// Negative log-likelihood of a class under a softmax, in nats.
+fn nll(logits: &[f32], class: u32) -> f64 {
+    let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let total: f64 = logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum();
+    total.ln() + largest - f64::from(logits[class as usize])
+}
+
+/// Summed negative log-likelihood of independent labels, in nats: ln(1 + e⁻ˣ) for a label that the text has.
+fn binary_nll(logits: &[f32], targets: &[u32]) -> f64 {
+    let one = |(&logit, &target): (&f32, &u32)| {
+        let x = if target == 1 { -f64::from(logit) } else { f64::from(logit) };
+        x.max(0.0) + (-x.abs()).exp().ln_1p()
+    };
+    logits.iter().zip(targets).map(one).sum()
+}

@@ -1,0 +1,217 @@
+//! Models of tasks: labels of texts and of words, and texts that are written.
+
+use plan::{Adaptive, Automatic, Clipping, Objective};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::data::Example;
+use crate::dp::clipped_sum;
+use crate::dp::reference::{
+    clipped_sum_by_loop, flatten, lot, median_norm, moved_weights, norm, relative_distance, single_gradient,
+};
+use crate::nn::Weights;
+use crate::pretrained::Checkpoint;
+use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
+
+const DEVICE: FlexDevice = FlexDevice;
+const VOCABULARY: usize = 23;
+
+fn network(fields: &Value, objective: &str) -> Network {
+    let mut model = json!({ "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 12 });
+    model.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let mut training = json!({ "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
+        "optimizer": { "sgd": {} }, "learning_rate": { "peak": 1e-3 } });
+    if objective.ends_with("classification") {
+        training["labels"] = json!(["LABEL_0", "LABEL_1", "LABEL_2"]);
+    }
+    let (model, training) =
+        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+    Network::new(&model, &training, VOCABULARY).unwrap()
+}
+
+/// The loss of an example by its definition, from its logits.
+fn loss(objective: Objective, logits: &[Vec<f64>], targets: &[u32]) -> f64 {
+    let of_target = |(index, &target): (usize, &u32)| match objective {
+        Objective::MultiLabelClassification => {
+            let probability = 1.0 / (1.0 + (-logits[0][index]).exp());
+            -(if target == 1 { probability } else { 1.0 - probability }).ln()
+        }
+        _ => logits[index].iter().map(|logit| logit.exp()).sum::<f64>().ln() - logits[index][target as usize],
+    };
+    targets.iter().enumerate().map(of_target).sum::<f64>() / targets.len() as f64
+}
+
+fn logits(network: &Network, weights: &Weights<Flex>, example: &Example) -> Vec<Vec<f64>> {
+    let batch = Batch::new(std::slice::from_ref(example), 1, network.shape(), FloatDType::F64, &DEVICE);
+    let all = to_host_f64(network.logits(weights, batch));
+    all.chunks_exact(network.outputs()).map(<[f64]>::to_vec).collect()
+}
+
+const CASES: [(&str, &str, &str); 7] = [
+    ("gpt2_classifier_tiny", "gpt2", "sequence_classification"),
+    ("bert_classifier_tiny", "bert", "sequence_classification"),
+    ("bert_multi_label_tiny", "bert", "multi_label_classification"),
+    ("bert_tagger_tiny", "bert", "token_classification"),
+    ("gpt2_tagger_tiny", "gpt2", "token_classification"),
+    ("gpt2_text_to_text_tiny", "gpt2", "text_to_text"),
+    ("t5_text_to_text_tiny", "t5_v1_1", "text_to_text"),
+];
+
+/// Oracle: `transformers` and torch in double precision, one example at a time (tests/vectors/make_tasks.py).
+#[test]
+fn logits_losses_norms_and_clipped_sums_equal_those_of_torch() {
+    for (name, family, task) in CASES {
+        let mut fields = json!({ "family": family });
+        if family == "t5_v1_1" {
+            fields["d_head"] = json!(6);
+        }
+        let network = network(&fields, task);
+        let objective: Objective = serde_json::from_value(json!(task)).unwrap();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+        let read =
+            Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
+        assert!(read.drawn.is_empty() && read.ignored.is_empty(), "{name}: {:?}", read.ignored);
+        let mut weights = moved_weights::<Flex>(&network, 1, &DEVICE);
+        let value = |tensor: crate::tensor_file::NamedTensor| {
+            let length = tensor.data.len();
+            Tensor::from_data(TensorData::new(tensor.data, [length]), &DEVICE)
+        };
+        weights.replace(read.weights.into_iter().map(value).collect());
+        let weights = weights.cast(FloatDType::F64);
+        let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
+        let expected: Value = serde_json::from_str(&text).unwrap();
+        let list = |example: &Value, field: &str| {
+            serde_json::from_value::<Option<Vec<u32>>>(example[field].clone()).unwrap().unwrap_or_default()
+        };
+        let mut examples = Vec::new();
+        for given in expected["examples"].as_array().unwrap() {
+            let example = Example {
+                input: list(given, "input"),
+                segments: list(given, "segments"),
+                decoder_input: list(given, "decoder_input"),
+                positions: list(given, "positions"),
+                targets: list(given, "targets"),
+                sentence: None,
+            };
+            let want: Vec<Vec<f64>> = serde_json::from_value(given["logits"].clone()).unwrap();
+            let got = logits(&network, &weights, &example);
+            let worst = got.iter().zip(&want).flat_map(|(a, b)| a.iter().zip(b)).map(|(a, b)| (a - b).abs());
+            let worst = worst.fold(0.0, f64::max);
+            assert!(worst < 1e-6 && got.len() >= want.len(), "{name}: {worst}");
+            let off = loss(objective, &got, &example.targets) - given["loss"].as_f64().unwrap();
+            assert!(off.abs() < 1e-6, "{name}: {off}");
+            let length = norm(&single_gradient(&network, &weights, &example, &DEVICE));
+            assert!(
+                (length / given["gradient_norm"].as_f64().unwrap() - 1.0).abs() < 1e-6,
+                "{name}: {length}"
+            );
+            examples.push(example);
+        }
+        let bytes = std::fs::read(folder.join("clipped.safetensors")).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let number = |four: &[u8]| f64::from(f32::from_le_bytes(four.try_into().unwrap()));
+        let specs = network.specs();
+        let of_spec = |spec: &crate::nn::ParamSpec| file.tensor(&spec.name).unwrap().data().to_vec();
+        let want: Vec<f64> = specs
+            .iter()
+            .flat_map(|spec| of_spec(spec).chunks_exact(4).map(number).collect::<Vec<_>>())
+            .collect();
+        let bound = expected["l2_clip_norm"].as_f64().unwrap();
+        for rows in [1, 2, 4] {
+            let lot = lot(&network, &examples, rows);
+            let got = flatten(clipped_sum(&network, &weights, &lot, bound, Clipping::Flat));
+            let distance = relative_distance(&got, &want);
+            assert!(distance < 1e-4, "{name} {rows}: {distance}");
+        }
+    }
+}
+
+/// Examples of every task for a model of 12 tokens, with repeated tokens and of all lengths.
+fn examples(task: &str, encoder_decoder: bool) -> Vec<Example> {
+    let inputs: [&[u32]; 5] =
+        [&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], &[4, 4, 4], &[9], &[7, 3, 7, 0], &[22, 1, 22, 1, 5]];
+    let example = |(index, input): (usize, &&[u32])| {
+        let input = input.to_vec();
+        let class = (index % 3) as u32;
+        let places: Vec<u32> = (0..input.len() as u32).step_by(2).collect();
+        let tags: Vec<u32> = places.iter().map(|place| (place + class) % 3).collect();
+        match task {
+            "sequence_classification" => Example { input, targets: vec![class], ..Example::default() },
+            "multi_label_classification" => {
+                let targets = vec![u32::from(class == 0), class % 2, 0];
+                Example { input, targets, ..Example::default() }
+            }
+            _ if encoder_decoder => {
+                Example { decoder_input: places, targets: tags, input, ..Example::default() }
+            }
+            _ => Example { input, positions: places, targets: tags, ..Example::default() },
+        }
+    };
+    inputs.iter().enumerate().map(example).collect()
+}
+
+const CLIPPINGS: [Clipping; 4] = [
+    Clipping::Flat,
+    Clipping::PerLayer,
+    Clipping::Automatic(Automatic { stability: 0.05 }),
+    Clipping::Adaptive(Adaptive { quantile: 0.5, learning_rate: 0.2, count_noise: 0.4 }),
+];
+
+#[test]
+fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_examples() {
+    let families = [
+        json!({ "family": "gpt2" }),
+        json!({ "family": "llama", "kv_heads": 1, "untied": true }),
+        json!({ "family": "decoder", "d_head": 6 }),
+        json!({ "family": "bert" }),
+        json!({ "family": "t5", "d_head": 3 }),
+    ];
+    for fields in families {
+        let family = plan::Family::named(fields["family"].as_str().unwrap()).unwrap();
+        for objective in family.objectives().iter().filter(|objective| objective.reads_fields()) {
+            let task = serde_json::to_value(objective).unwrap().as_str().unwrap().to_owned();
+            let network = network(&fields, &task);
+            let examples = examples(&task, network.shape().decoder.is_some());
+            let weights = moved_weights::<Flex>(&network, 50, &DEVICE);
+            let double = weights.clone().cast(FloatDType::F64);
+            let bound = median_norm(&network, &double, &examples, &DEVICE);
+            let want = clipped_sum_by_loop(&network, &double, &examples, bound, &DEVICE);
+            let sum = |examples: &[Example], rows, recompute, clipping| {
+                let lot = crate::dp::Lot { recompute, ..lot(&network, examples, rows) };
+                flatten(clipped_sum(&network, &weights, &lot, bound, clipping))
+            };
+            for recompute in [false, true] {
+                let distance = relative_distance(&sum(&examples, 3, recompute, Clipping::Flat), &want);
+                assert!(distance < 1e-4, "{fields} {task} {recompute}: {distance}");
+            }
+            for clipping in CLIPPINGS {
+                let mut each = vec![0.0; want.len()];
+                for example in &examples {
+                    let own = sum(std::slice::from_ref(example), 1, false, clipping);
+                    assert!(norm(&own) <= bound, "{fields} {task} {clipping:?}");
+                    each.iter_mut().zip(own).for_each(|(sum, value)| *sum += value);
+                }
+                let distance = relative_distance(&sum(&examples, 4, false, clipping), &each);
+                assert!(distance < 1e-4, "{fields} {task} {clipping:?}: {distance}");
+            }
+        }
+    }
+}
+
+/// A model without a head in its checkpoint draws one and trains it beside adapters; other parameters stay frozen.
+#[test]
+fn adapters_leave_a_head_for_labels_trained() {
+    let network = network(&json!({ "family": "bert" }), "sequence_classification");
+    let lora = plan::Lora { rank: 2, alpha: 3.0, targets: vec!["query".to_owned()] };
+    let trainable = plan::Trainable::Lora(lora);
+    let model: plan::Model =
+        serde_json::from_value(json!({ "family": "bert", "d_model": 8, "layers": 2, "heads": 2,
+        "d_ff": 12, "context": 12, "trainable": trainable }))
+        .unwrap();
+    let selection = network.selection(&model).unwrap().unwrap();
+    let names: Vec<&str> = selection.specs().iter().map(|spec| spec.name.as_str()).collect();
+    for name in ["classifier.weight", "classifier.bias", "bert.pooler.dense.weight"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert_eq!(names.len(), 4 + 4, "adapters of two layers, and the head: {names:?}");
+}
