@@ -62,14 +62,8 @@ fn bad_utf8_is_replaced_and_counted_or_refused_by_line() {
     let all: Vec<_> = records.by_ref().map(|r| r.unwrap().text).collect();
     assert_eq!((all[1].as_str(), records.replaced_lines()), ("caf\u{FFFD}", 1));
 
-    let strict = Source::Files(Files {
-        paths: vec![path],
-        format: Format::Text,
-        text_field: "text".into(),
-        user_field: None,
-        bad_utf8: BadUtf8::Refuse,
-        progress: Default::default(),
-    });
+    let strict =
+        Source::Files(Files { format: Format::Text, bad_utf8: BadUtf8::Refuse, ..Files::of([path]) });
     let error = texts(&strict).unwrap_err();
     assert!(error.to_string().contains("latin1.txt, line 2: not valid UTF-8"), "{error}");
 }

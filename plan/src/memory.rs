@@ -56,7 +56,8 @@ impl<'a> Network<'a> {
         let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
         // BERT predicts at masked positions only, T5 at those of its shorter decoder, all others at each position.
         let predicted = match predicts.objective {
-            Objective::CausalLm | Objective::PrefixLm | Objective::TextToText => context,
+            Objective::CausalLm => context,
+            Objective::PrefixLm | Objective::TextToText => model.decoder_context.map_or(context, u128::from),
             Objective::SpanCorruption => context / 5,
             Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,
             Objective::SequenceClassification

@@ -16,6 +16,10 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub labels: Option<Vec<String>>,
+    /// Share of each target's probability that is spread evenly over all tokens or labels (Szegedy et al. 2016).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0, "default" = 0.0))]
+    pub label_smoothing: f64,
     /// Mean number of units per batch. Every gradient sum is divided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
@@ -39,6 +43,10 @@ pub struct Training {
     pub optimizer: Optimizer,
     /// The learning-rate schedule.
     pub learning_rate: LearningRate,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl Training {

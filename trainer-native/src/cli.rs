@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::audit::{self, Settings};
-use crate::infer::{Sampling, evaluate, generate};
+use crate::infer::{Sampling, evaluate, generate, predict};
 use crate::run::{self, Request};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
@@ -129,6 +129,17 @@ enum Command {
         #[arg(long, default_value = "cpu")]
         device: DeviceName,
     },
+    /// Predict the labels of each record of a file with the model of a finished run, one JSON object a line
+    Predict {
+        /// The run folder
+        run: PathBuf,
+        /// The records, with the field names of the run's plan: .jsonl, .csv, .tsv or .iob
+        #[arg(long, value_name = "FILE")]
+        input: PathBuf,
+        /// The device
+        #[arg(long, default_value = "cpu")]
+        device: DeviceName,
+    },
     /// Measure how well the model of a finished run predicts a public text
     Eval {
         /// The run folder
@@ -244,6 +255,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::Generate { run, prompt, tokens, temperature, seed, device }) => {
             print(&generate(&run, device.into(), &Sampling { prompt, tokens, temperature, seed })?)
         }
+        Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
             let figures = evaluate(&run, device.into(), &text)?;
             print_result(&figures, &figures.to_string(), json)

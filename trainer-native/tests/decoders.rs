@@ -29,7 +29,8 @@ fn network(checkpoint: &Checkpoint, model: &Value) -> Network {
 fn model(folder: &Path, model: &Value) -> InferenceModel<Flex> {
     let checkpoint = Checkpoint::read(folder).unwrap();
     let network = network(&checkpoint, model);
-    let (weights, ignored) = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
+    let Assigned { weights, ignored, .. } =
+        checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     assert!(ignored.is_empty());
     InferenceModel::new(network, weights, 3, FlexDevice).unwrap()
 }
@@ -87,7 +88,8 @@ fn checkpoints_of_encoders_are_read_whole() {
 /// Reads the checkpoint into the network, which leaves out the weight and the bias of each layer of `ignored`.
 fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
     let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
-    let Assigned { weights, ignored: mut left, .. } = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
+    let Assigned { weights, ignored: mut left, .. } =
+        checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     left.sort_unstable();
     let want: Vec<_> =
         ignored.iter().flat_map(|layer| ["bias", "weight"].map(|part| format!("{layer}.{part}"))).collect();

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
+use trainer_native::infer::Evaluation;
 use trainer_native::verify::verify_run;
 
 /// PITFALLS 7: the key comes from the operating system, is new in each process, and is written nowhere.
@@ -90,7 +91,10 @@ fn evaluation_text_is_read_in_its_own_format() {
     std::fs::write(bench.path("held_out.data"), "{\"body\":\"alpha\"}\n{\"body\":\"beta\"}\n").unwrap();
     bench.model("run", &["--test-key", "4"]);
     // 5 and 4 letters, each with its end of text.
-    assert_eq!(verify_run(&bench.path("run")).unwrap().evaluation.unwrap().tokens, 11);
+    let Some(Evaluation::Tokens(figures)) = verify_run(&bench.path("run")).unwrap().evaluation else {
+        panic!()
+    };
+    assert_eq!(figures.tokens, 11);
 }
 
 /// PITFALLS 19: metrics hold only public figures, and the ledger only the plan's.

@@ -27,6 +27,12 @@ fn check_fields(file: &PlanFile) -> Checked {
         ("training.labels", file.training.labels.is_some(), classifies || tags, "classification"),
     ];
     match fields.into_iter().find(|(_, given, read, _)| *given && !read) {
+        None if file.training.label_smoothing > 0.0 && objective == MultiLabelClassification => refuse(
+            "training.label_smoothing",
+            format!("{} with independent labels", file.training.label_smoothing),
+            "0 with this training.objective",
+            "remove it",
+        ),
         None => Ok(()),
         Some((path, _, _, reader)) => {
             let allowed = format!("nothing: only {reader} reads it");

@@ -75,6 +75,11 @@ pub(super) fn check_objective(file: &PlanFile) -> Checked {
         let allowed = format!("{} with this model.family", able.join(" or "));
         return refuse("training.objective", format!("{given} with model.family {family}"), &allowed, &fix);
     }
+    if objective == Objective::SpanCorruption && file.model.decoder_context.is_some() {
+        let fix = "remove it, or choose \"prefix_lm\" or \"text_to_text\"";
+        let allowed = "nothing: with span_corruption it follows from model.context";
+        return refuse("model.decoder_context", "given".into(), allowed, fix);
+    }
     /// The shortest window with something to read and something to predict beside the special tokens.
     const SHORTEST: u32 = 8;
     if objective == Objective::CausalLm || context >= SHORTEST {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::corpus::{BadUtf8, Files, Format, ReadProgress, Source, open};
+use dp_tokenizer::corpus::{BadUtf8, Files, Format, Source, open};
 use trainer_native::run::{Request, run};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -72,20 +72,13 @@ pub fn column(path: &Path, column: usize, signs: &[(&str, &str)]) -> Outcome<Vec
         let text = line.split('\t').nth(column).unwrap_or_default();
         signs.iter().fold(text.to_owned(), |text, (sign, plain)| text.replace(sign, plain)).trim().to_owned()
     };
-    let texts = records(path)?.into_iter().map(text);
+    let texts = records(path, Format::Text)?.into_iter().map(text);
     Ok(texts.filter(|text| !text.is_empty()).collect())
 }
 
 /// The texts of a file's records: of its lines, or of the field `text` of JSON lines.
-pub fn records(path: &Path) -> Outcome<Vec<String>> {
-    let files = Files {
-        paths: vec![path.to_owned()],
-        format: Format::Auto,
-        text_field: "text".into(),
-        user_field: None,
-        bad_utf8: BadUtf8::Refuse,
-        progress: ReadProgress::default(),
-    };
+pub fn records(path: &Path, format: Format) -> Outcome<Vec<String>> {
+    let files = Files { format, bad_utf8: BadUtf8::Refuse, ..Files::of([path.to_owned()]) };
     open(&Source::Files(files))?.map(|record| Ok(record?.text)).collect()
 }
 

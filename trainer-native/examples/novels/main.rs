@@ -12,6 +12,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+use dp_tokenizer::corpus::Format;
+
 use common::{NamedPlan, Outcome, arguments, brown, carry_out, records, write};
 
 /// Of so many paragraphs one is not trained on; of these, one in [`MEASURED`] is what models are measured on.
@@ -35,8 +37,9 @@ fn main() -> Outcome {
     let ([novels, public], folder) =
         arguments("runs/novels", "give NOVELS.jsonl BROWN.tsv and optionally a folder")?;
     write(&folder.join("brown.txt"), &brown(&public)?)?;
-    let paragraphs =
-        records(&novels)?.into_iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let paragraphs = records(&novels, Format::Auto)?
+        .into_iter()
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let (held_out, private): (Vec<_>, Vec<_>) =
         paragraphs.enumerate().partition(|(index, _)| index % HELD_OUT == HELD_OUT / 2);
     let texts = |numbered: Vec<(usize, String)>| numbered.into_iter().map(|(_, text)| text);

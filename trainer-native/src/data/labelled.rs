@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dp_tokenizer::corpus::{self, Files, Record, Source};
+use dp_tokenizer::corpus::{self, Files, Source};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 use mechanisms::{PrivacyRng, Purpose};
 use plan::Objective;
@@ -97,10 +97,10 @@ impl<'a> LabelledFields<'a> {
         let mut records = Vec::new();
         for (number, record) in (1_u64..).zip(corpus::open(&source).map_err(|error| refused(&error))?) {
             let mut record = record.map_err(|error| refused(&error))?;
-            let further = std::mem::take(&mut record.further);
-            let unit = assigner.assign(Record { text: String::new(), ..record.clone() });
-            let unit = unit.map_err(|error| refused(&error))?.first().map_or(0, |piece| piece.unit);
-            let labelled = self.record(unit, record.text, further, &ids);
+            let (text, further) = (std::mem::take(&mut record.text), std::mem::take(&mut record.further));
+            let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
+            let unit = pieces.first().map_or(0, |piece| piece.unit);
+            let labelled = self.record(unit, text, further, &ids);
             let labelled = labelled.map_err(|what| refused(&format!("record {number} {what}")))?;
             records.push(labelled);
         }

@@ -219,6 +219,7 @@ proptest! {
         let units = Units {
             texts: Private::new(Vec::new()),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),
+            labelled: None,
         };
         let mut of_text = Dataset::encode(&numbered, &tokenizer, cut);
         let mut of_file = Dataset::new(units, &tokenizer, cut).unwrap();

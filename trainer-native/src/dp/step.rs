@@ -43,7 +43,7 @@ pub(crate) struct TrainingData {
 /// What units contribute to a lot.
 pub(crate) enum TrainingSet {
     /// A window of their text.
-    Windows(Dataset),
+    Windows(Box<Dataset>),
     /// A labelled record.
     Records(LabelledSet),
 }

@@ -1,13 +1,16 @@
 //! The loss of an example, as the gradient that its backward pass starts from.
 
 use crate::nn::Kernels;
-use crate::tensor::{Int, Tensor};
+use crate::tensor::{IndexingUpdateOp, Int, Tensor};
 
 /// How predictions are held against targets. The loss of an example is the mean over its targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     /// One class of several: the negative log-likelihood of a softmax.
-    CrossEntropy,
+    CrossEntropy {
+        /// Share of the target's probability that is spread over all classes, the target included.
+        smoothing: f64,
+    },
     /// Any number of labels: the negative log-likelihood of a sigmoid for each, with targets 0 and 1.
     Binary,
 }
@@ -26,9 +29,11 @@ impl Loss {
     ) -> Tensor<B, 3> {
         let shape @ [batch, n, outputs] = logits.dims();
         match self {
-            Self::CrossEntropy => {
-                B::cross_entropy_backward(logits.reshape([batch * n, outputs]), targets, weights)
-                    .reshape(shape)
+            Self::CrossEntropy { smoothing } => {
+                let logits = logits.reshape([batch * n, outputs]);
+                let grad = B::cross_entropy_backward(logits, targets.clone(), weights.clone());
+                let grad = if smoothing > 0.0 { smoothed(grad, targets, weights, smoothing) } else { grad };
+                grad.reshape(shape)
             }
             Self::Binary => {
                 let (targets, weights) = (targets.float().reshape(shape), weights.reshape(shape));
@@ -38,4 +43,22 @@ impl Loss {
             }
         }
     }
+}
+
+impl Loss {
+    /// Cross entropy without smoothing.
+    pub const PLAIN: Self = Self::CrossEntropy { smoothing: 0.0 };
+}
+
+/// The gradient p − t for targets t of one 1, as that for targets (1 − s)·t + s / classes.
+fn smoothed<B: Kernels>(
+    grad: Tensor<B, 2>,
+    targets: Tensor<B, 1, Int>,
+    weights: Tensor<B, 1>,
+    smoothing: f64,
+) -> Tensor<B, 2> {
+    let [rows, classes] = grad.dims();
+    let weights = (weights * smoothing).reshape([rows, 1]);
+    let spread = grad - weights.clone() / classes as f64;
+    spread.scatter(1, targets.reshape([rows, 1]), weights, IndexingUpdateOp::Add)
 }

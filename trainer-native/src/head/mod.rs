@@ -19,6 +19,8 @@ pub enum Head {
         tokens: LmHead,
         /// Of a pair of sentences.
         sentence: Option<SequenceHead>,
+        /// Of the tokens. Sentences have plain cross entropy.
+        loss: Loss,
     },
     /// The label of a text, or its labels.
     Sequence {
@@ -28,7 +30,12 @@ pub enum Head {
         loss: Loss,
     },
     /// The tag of each word.
-    Words(TokenHead),
+    Words {
+        /// Logits of the tags.
+        head: TokenHead,
+        /// Of the tags.
+        loss: Loss,
+    },
 }
 
 impl Head {
@@ -36,8 +43,7 @@ impl Head {
     #[must_use]
     pub fn loss(&self) -> Loss {
         match self {
-            Self::Tokens { .. } | Self::Words(_) => Loss::CrossEntropy,
-            Self::Sequence { loss, .. } => *loss,
+            Self::Tokens { loss, .. } | Self::Sequence { loss, .. } | Self::Words { loss, .. } => *loss,
         }
     }
 }

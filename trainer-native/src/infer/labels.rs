@@ -1,13 +1,13 @@
 //! How well a model predicts the labels of public text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use dp_tokenizer::Tokenizer;
 use plan::Objective;
 use serde::{Deserialize, Serialize};
 
-use super::entities::mentions;
+use super::entities::count_mentions;
 use super::scores::{Counts, count, macro_f1, matthews};
 use super::{Evaluation, InferenceModel};
 use crate::RunError;
@@ -206,11 +206,7 @@ impl HeldOutLabels {
             let actual: Vec<&str> = actual.iter().map(|&tag| self.names[tag as usize].as_str()).collect();
             words += actual.len() as u64;
             correct += actual.iter().zip(&found).filter(|(a, b)| a == b).count() as u64;
-            let [actual, found] =
-                [actual, found].map(|tags| mentions(&tags).into_iter().collect::<BTreeSet<_>>());
-            actual.iter().for_each(|mention| by_type.entry(mention.0).or_default().actual += 1);
-            found.iter().for_each(|mention| by_type.entry(mention.0).or_default().predicted += 1);
-            actual.intersection(&found).for_each(|mention| by_type.entry(mention.0).or_default().hits += 1);
+            count_mentions(&actual, &found, &mut by_type);
         }
         let all = Counts::total(by_type.values());
         let released = Released::from_public_text;

@@ -6,6 +6,7 @@ mod generate;
 mod labels;
 mod measure;
 mod model;
+mod predict;
 mod scores;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ pub(crate) use generate::{Sampling, generate};
 pub use labels::{EntityEvaluation, LabelEvaluation, LabelScore};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
+pub(crate) use predict::predict;
 
 use crate::device::{OnDevice, on_device};
 use crate::model::Network;

@@ -70,3 +70,47 @@ pub(super) fn matthews(all: &[Counts]) -> f64 {
     let spread = ((texts * texts - predicted) * (texts * texts - actual)).sqrt();
     if spread > 0.0 { (correct * texts - both) / spread } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn rows(case: &Value, field: &str) -> Vec<Vec<u32>> {
+        let indices = |row: &Value| -> Vec<u32> {
+            let bits = row.as_array().unwrap().iter().enumerate();
+            bits.filter(|(_, bit)| bit.as_u64() == Some(1)).map(|(label, _)| label as u32).collect()
+        };
+        let of_text = |value: &Value| match value.as_u64() {
+            Some(label) => vec![label as u32],
+            None => indices(value),
+        };
+        case[field].as_array().unwrap().iter().map(of_text).collect()
+    }
+
+    /// Oracle: scikit-learn (tests/vectors/scores/make.py), with labels that are never predicted or never true.
+    #[test]
+    fn scores_equal_those_of_scikit_learn() {
+        let file: Value =
+            serde_json::from_str(include_str!("../../tests/vectors/scores/expected.json")).unwrap();
+        for (kind, any_number) in [("single", false), ("several", true)] {
+            for case in file[kind].as_array().unwrap() {
+                let pairs: Vec<_> = rows(case, "actual").into_iter().zip(rows(case, "predicted")).collect();
+                let counts = count(5, &pairs);
+                let mut scores = vec![
+                    ("macro_f1", macro_f1(&counts, any_number)),
+                    ("micro_f1", Counts::total(&counts).f1()),
+                ];
+                if !any_number {
+                    scores.push(("matthews", matthews(&counts)));
+                }
+                for (name, got) in scores {
+                    let want = case[name].as_f64().unwrap();
+                    // The last digit depends on the order of a sum.
+                    assert!((got - want).abs() < 1e-15, "{kind} {name}: {got} {want}");
+                }
+            }
+        }
+    }
+}

@@ -48,7 +48,10 @@ impl Network {
             let value = model.heads as usize;
             return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
         }
-        let network = Self::of(Backbone::from_plan(PlannedNetwork { model, training, vocab_size })?);
+        let mut network = Self::of(Backbone::from_plan(PlannedNetwork { model, training, vocab_size })?);
+        if let Head::Tokens { loss, .. } = &mut network.head {
+            *loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
+        }
         Ok(match training.objective {
             plan::Objective::SequenceClassification
             | plan::Objective::MultiLabelClassification
@@ -64,9 +67,10 @@ impl Network {
 
     /// A backbone with the head of its description, for tokens.
     pub(crate) fn of(backbone: Backbone) -> Self {
-        let Description { layout, vocab_size, shape, hf_config, head, sentence, .. } = backbone.model().description();
+        let Description { layout, vocab_size, shape, hf_config, head, sentence, .. } =
+            backbone.model().description();
         Self {
-            head: Head::Tokens { tokens: *head, sentence: *sentence },
+            head: Head::Tokens { tokens: *head, sentence: *sentence, loss: Loss::PLAIN },
             outputs: *vocab_size,
             layout: layout.clone(),
             shape: *shape,
@@ -79,10 +83,11 @@ impl Network {
     /// of the backbone.
     fn predicting_labels(self, training: &plan::Training) -> Self {
         let (labels, family) = (training.labels(), self.backbone.model());
+        let loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
         let mut list = self.layout.body();
         let (head, predictions, task, problem) = match training.objective {
             plan::Objective::TokenClassification => {
-                let head = Head::Words(family.tagger(&mut list, labels.len()));
+                let head = Head::Words { head: family.tagger(&mut list, labels.len()), loss };
                 (head, Predictions::AtPlaces(self.shape.input), "ForTokenClassification", None)
             }
             plan::Objective::MultiLabelClassification => {
@@ -93,7 +98,7 @@ impl Network {
             }
             _ => {
                 let head = family.classifier(&mut list, labels.len());
-                let head = Head::Sequence { head, loss: Loss::CrossEntropy };
+                let head = Head::Sequence { head, loss };
                 let problem = Some("single_label_classification");
                 (head, Predictions::OfText(1), "ForSequenceClassification", problem)
             }
@@ -195,9 +200,7 @@ impl Network {
     /// # Shapes
     /// - output: `[rows·targets, outputs]`; of labels of whole texts `[rows, outputs]`
     pub fn logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Tensor<B, 2> {
-        let mut pass = Pass::measuring(weights);
-        let hidden = self.backbone.hidden(&mut pass, &batch);
-        flat(self.predict(&mut pass, hidden, &batch).into_value())
+        self.logits_in(Pass::measuring(weights), &batch)
     }
 
     /// Logits of the token that follows. `batch` has one row, of the tokens that `cache` has not seen: at first the whole
@@ -212,11 +215,14 @@ impl Network {
         cache: &mut Cache<B>,
         batch: &Batch<B>,
     ) -> Tensor<B, 2> {
-        let mut pass = Pass::generating(weights, cache);
-        let hidden = self.backbone.hidden(&mut pass, batch);
-        let logits = flat(self.predict(&mut pass, hidden, batch).into_value());
+        let logits = self.logits_in(Pass::generating(weights, cache), batch);
         cache.advance(batch.decoder_tokens.as_ref().unwrap_or(&batch.tokens).dims()[1]);
         logits
+    }
+
+    fn logits_in<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
+        let hidden = self.backbone.hidden(&mut pass, batch);
+        flat(self.predict(&mut pass, hidden, batch).into_value())
     }
 
     /// The logits of the head, without those of sentence pairs.
@@ -224,7 +230,7 @@ impl Network {
         match self.head {
             Head::Tokens { tokens, .. } => tokens.forward(pass, hidden, batch.positions.clone()),
             Head::Sequence { head, .. } => head.forward(pass, hidden, batch.lengths.clone()),
-            Head::Words(head) => head.forward(pass, hidden, batch.positions.clone()),
+            Head::Words { head, .. } => head.forward(pass, hidden, batch.positions.clone()),
         }
     }
 
@@ -263,7 +269,7 @@ impl Network {
         if let Head::Tokens { sentence: Some(head), .. } = self.head {
             let logits = head.forward(&mut pass, hidden.clone(), batch.lengths.clone());
             let (classes, weights) = (batch.sentences.clone(), batch.sentence_weights.clone());
-            pass.seed(logits, |logits| Loss::CrossEntropy.gradient(logits, classes, weights));
+            pass.seed(logits, |logits| Loss::PLAIN.gradient(logits, classes, weights));
         }
         let logits = self.predict(&mut pass, hidden, &batch);
         let rows = batch.targets.dims().iter().product::<usize>();

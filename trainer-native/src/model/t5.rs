@@ -111,7 +111,7 @@ impl T5Config {
 
     pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
         let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        let decoder_context = objective::decoder_context(plan.training.objective, context);
+        let decoder_context = objective::decoder_context(plan.training.objective, plan.model);
         let v1_1 = plan.model.family == plan::Family::T5V1_1;
         let d_head = plan.model.d_head.map_or(d_model / heads, |width| width as usize);
         let vocab_size = plan.vocab_size;

@@ -16,19 +16,6 @@ use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f6
 const DEVICE: FlexDevice = FlexDevice;
 const VOCABULARY: usize = 23;
 
-fn network(fields: &Value, objective: &str) -> Network {
-    let mut model = json!({ "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 12 });
-    model.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let mut training = json!({ "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "sgd": {} }, "learning_rate": { "peak": 1e-3 } });
-    if objective.ends_with("classification") {
-        training["labels"] = json!(["LABEL_0", "LABEL_1", "LABEL_2"]);
-    }
-    let (model, training) =
-        (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
-    Network::new(&model, &training, VOCABULARY).unwrap()
-}
-
 /// The loss of an example by its definition, from its logits.
 fn loss(objective: Objective, logits: &[Vec<f64>], targets: &[u32]) -> f64 {
     let of_target = |(index, &target): (usize, &u32)| match objective {
@@ -47,27 +34,21 @@ fn logits(network: &Network, weights: &Weights<Flex>, example: &Example) -> Vec<
     all.chunks_exact(network.outputs()).map(<[f64]>::to_vec).collect()
 }
 
-const CASES: [(&str, &str, &str); 7] = [
-    ("gpt2_classifier_tiny", "gpt2", "sequence_classification"),
-    ("bert_classifier_tiny", "bert", "sequence_classification"),
-    ("bert_multi_label_tiny", "bert", "multi_label_classification"),
-    ("bert_tagger_tiny", "bert", "token_classification"),
-    ("gpt2_tagger_tiny", "gpt2", "token_classification"),
-    ("gpt2_text_to_text_tiny", "gpt2", "text_to_text"),
-    ("t5_text_to_text_tiny", "t5_v1_1", "text_to_text"),
+const CASES: [(&str, Objective); 7] = [
+    ("gpt2_classifier_tiny", Objective::SequenceClassification),
+    ("bert_classifier_tiny", Objective::SequenceClassification),
+    ("bert_multi_label_tiny", Objective::MultiLabelClassification),
+    ("bert_tagger_tiny", Objective::TokenClassification),
+    ("gpt2_tagger_tiny", Objective::TokenClassification),
+    ("gpt2_text_to_text_tiny", Objective::TextToText),
+    ("t5_text_to_text_tiny", Objective::TextToText),
 ];
 
 /// Oracle: `transformers` and torch in double precision, one example at a time (tests/vectors/make_tasks.py).
 #[test]
 fn logits_losses_norms_and_clipped_sums_equal_those_of_torch() {
-    for (name, family, task) in CASES {
-        let mut fields = json!({ "family": family });
-        if family == "t5_v1_1" {
-            fields["d_head"] = json!(6);
-        }
-        let network = network(&fields, task);
-        let objective: Objective = serde_json::from_value(json!(task)).unwrap();
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    for (name, objective) in CASES {
+        let (folder, network) = testing::vectors(name);
         let read =
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
         assert!(read.drawn.is_empty() && read.ignored.is_empty(), "{name}: {:?}", read.ignored);
@@ -170,7 +151,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         let family = plan::Family::named(fields["family"].as_str().unwrap()).unwrap();
         for objective in family.objectives().iter().filter(|objective| objective.reads_fields()) {
             let task = serde_json::to_value(objective).unwrap().as_str().unwrap().to_owned();
-            let network = network(&fields, &task);
+            let network = testing::network(&fields, &task, VOCABULARY);
             let examples = examples(&task, network.shape().decoder.is_some());
             let weights = moved_weights::<Flex>(&network, 50, &DEVICE);
             let double = weights.clone().cast(FloatDType::F64);
@@ -201,7 +182,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
 /// A model without a head in its checkpoint draws one and trains it beside adapters; other parameters stay frozen.
 #[test]
 fn adapters_leave_a_head_for_labels_trained() {
-    let network = network(&json!({ "family": "bert" }), "sequence_classification");
+    let network = testing::network(&json!({ "family": "bert" }), "sequence_classification", VOCABULARY);
     let lora = plan::Lora { rank: 2, alpha: 3.0, targets: vec!["query".to_owned()] };
     let trainable = plan::Trainable::Lora(lora);
     let model: plan::Model =
@@ -214,4 +195,42 @@ fn adapters_leave_a_head_for_labels_trained() {
         assert!(names.contains(&name), "{names:?}");
     }
     assert_eq!(names.len(), 4 + 4, "adapters of two layers, and the head: {names:?}");
+}
+
+/// Oracle: central differences of −Σ tᵢ ln pᵢ with t = 1 − s + s/K at the target and s/K elsewhere, as torch's
+/// `label_smoothing`.
+#[test]
+fn label_smoothing_gives_the_gradient_of_its_loss() {
+    const SMOOTHING: f64 = 0.3;
+    const STEP: f64 = 1e-5;
+    let logits = [0.3, -1.2, 2.0, 0.1, 0.0, -0.5];
+    let (targets, weights) = ([2_usize, 0], [0.5, 0.25]);
+    let loss = |logits: &[f64]| -> f64 {
+        let of_row = |(row, (target, weight)): (usize, (&usize, &f64))| {
+            let row = &logits[row * 3..][..3];
+            let total = row.iter().map(|logit| logit.exp()).sum::<f64>().ln();
+            let share = |class: usize| SMOOTHING / 3.0 + if class == *target { 1.0 - SMOOTHING } else { 0.0 };
+            weight * row.iter().enumerate().map(|(class, logit)| share(class) * (total - logit)).sum::<f64>()
+        };
+        targets.iter().zip(&weights).enumerate().map(of_row).sum()
+    };
+    let tensor = |values: &[f64]| {
+        Tensor::<Flex, 1>::from_data(
+            TensorData::new(values.to_vec(), [values.len()]),
+            (&DEVICE, crate::tensor::DType::F64),
+        )
+    };
+    let given =
+        Tensor::<Flex, 1, crate::tensor::Int>::from_data(TensorData::new(vec![2_i32, 0], [2]), &DEVICE);
+    let smoothed = crate::head::Loss::CrossEntropy { smoothing: SMOOTHING };
+    let got = to_host_f64(smoothed.gradient(tensor(&logits).reshape([2, 1, 3]), given, tensor(&weights)));
+    for (place, got) in got.into_iter().enumerate() {
+        let at = |shift: f64| {
+            let mut moved = logits;
+            moved[place] += shift;
+            loss(&moved)
+        };
+        let want = (at(STEP) - at(-STEP)) / (2.0 * STEP);
+        assert!((got - want).abs() < 1e-9, "{place}: {got} {want}");
+    }
 }

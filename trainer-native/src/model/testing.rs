@@ -10,10 +10,13 @@ use super::Network;
 pub(crate) fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
     let mut sizes = json!({ "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 14 });
     sizes.as_object_mut().unwrap().extend(model.as_object().unwrap().clone());
-    let training = json!({
+    let mut training = json!({
         "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
         "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
     });
+    if objective.ends_with("classification") {
+        training["labels"] = json!(["LABEL_0", "LABEL_1", "LABEL_2"]);
+    }
     let (model, training) =
         (serde_json::from_value(sizes).unwrap(), serde_json::from_value(training).unwrap());
     Network::new(&model, &training, vocab_size).unwrap()

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::data::Example;
-use crate::nn::{Cache, GradRecord, ParamSpec, Selection, Weights};
-use crate::tensor::Tensor;
 use crate::dp::reference::{
     clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, shifted,
     single_gradient,
 };
 use crate::dp::{Lot, PlainStep, clip, clipped_sum, per_example_norms, plain_gradient};
+use crate::nn::{Cache, GradRecord, ParamSpec, Selection, Weights};
+use crate::tensor::Tensor;
 use crate::tensor::{Bool, DType, Flex, FlexDevice, FloatDType, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;

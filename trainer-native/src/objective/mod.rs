@@ -42,9 +42,10 @@ pub(crate) struct Objective {
 enum Kind {
     CausalLm,
     SpanCorruption(spans::SpanCorruption),
-    /// The token that the decoder starts from.
     PrefixLm {
+        /// The token that the decoder starts from.
         start: u32,
+        split: spans::Split,
     },
     MaskedLm(masks::MaskedLm),
     Task(Task),
@@ -70,7 +71,9 @@ impl Objective {
                 sentinels: special.sentinels(context)?,
                 start: special.padding()?,
             }),
-            plan::Objective::PrefixLm => Kind::PrefixLm { start: special.padding()? },
+            plan::Objective::PrefixLm => {
+                Kind::PrefixLm { start: special.padding()?, split: spans::Split::of(plan.model()) }
+            }
             _ => Kind::MaskedLm(masks::MaskedLm {
                 classify: special.token("[CLS]")?,
                 separate: special.token("[SEP]")?,
@@ -94,7 +97,8 @@ impl Objective {
     pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, .. } = *self;
         let length = match &self.kind {
-            Kind::CausalLm | Kind::PrefixLm { .. } | Kind::Task(_) => context,
+            Kind::CausalLm | Kind::Task(_) => context,
+            Kind::PrefixLm { split, .. } => split.window(context),
             Kind::SpanCorruption(_) => corruption_lengths(context).window,
             Kind::MaskedLm(masked) => context - masked.special_tokens(),
         };
@@ -108,7 +112,7 @@ impl Objective {
         match &self.kind {
             Kind::CausalLm => Example::causal(window),
             Kind::SpanCorruption(spans) => spans.example(text, self.eos, stream),
-            Kind::PrefixLm { start } => spans::prefix(text, self.eos, *start, stream),
+            Kind::PrefixLm { start, split } => spans::prefix(text, self.eos, *start, *split, stream),
             Kind::MaskedLm(masked) => masked.example(text, stream),
             // The examples of a task are made of whole records.
             Kind::Task(_) => Example::default(),
@@ -145,7 +149,7 @@ impl Objective {
     pub fn generation(&self) -> Generation {
         match self.kind {
             Kind::CausalLm => Generation::Continuation,
-            Kind::SpanCorruption(spans::SpanCorruption { start, .. }) | Kind::PrefixLm { start } => {
+            Kind::SpanCorruption(spans::SpanCorruption { start, .. }) | Kind::PrefixLm { start, .. } => {
                 Generation::FromDecoder { start }
             }
             Kind::MaskedLm(_) => Generation::None,

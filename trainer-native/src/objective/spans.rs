@@ -44,11 +44,11 @@ pub(crate) fn corruption_lengths(context: usize) -> CorruptionLengths {
     longest
 }
 
-/// Longest input of the decoder for a network with this `context`.
-pub(crate) fn decoder_context(objective: plan::Objective, context: usize) -> usize {
-    match objective {
-        plan::Objective::SpanCorruption => corruption_lengths(context).targets,
-        _ => context,
+/// Longest input of the decoder.
+pub(crate) fn decoder_context(objective: plan::Objective, model: &plan::Model) -> usize {
+    match (objective, model.decoder_context) {
+        (plan::Objective::SpanCorruption, _) => corruption_lengths(model.context as usize).targets,
+        (_, length) => length.unwrap_or(model.context) as usize,
     }
 }
 
@@ -84,12 +84,50 @@ impl SpanCorruption {
     }
 }
 
-/// The window up to a random cut, and the rest as targets.
-pub(super) fn prefix(text: &[u32], eos: u32, start: u32, stream: &mut Stream) -> Example {
+/// Where a window is divided into what is read and what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Split {
+    /// Anywhere, at random.
+    Random,
+    /// After so many tokens of a whole window, and in the same proportion in a shorter one.
+    Fixed { read: usize, written: usize },
+}
+
+impl Split {
+    /// The split of a plan. The end-of-text token takes a place of either part.
+    pub fn of(model: &plan::Model) -> Self {
+        match model.decoder_context {
+            None => Self::Random,
+            Some(decoder) => Self::Fixed { read: model.context as usize - 1, written: decoder as usize - 1 },
+        }
+    }
+
+    /// Tokens of a window.
+    pub fn window(self, context: usize) -> usize {
+        match self {
+            Self::Random => context,
+            Self::Fixed { read, written } => read + written,
+        }
+    }
+
+    /// Number of tokens that are read of `length`, at least 2.
+    fn at(self, length: usize, stream: &mut Stream) -> usize {
+        match self {
+            Self::Random => 1 + stream.below(length as u64 - 1) as usize,
+            Self::Fixed { read, written } => {
+                let share = read as f64 / (read + written) as f64;
+                ((length as f64 * share).round() as usize).clamp(1, length - 1)
+            }
+        }
+    }
+}
+
+/// The window up to a cut, and the rest as targets.
+pub(super) fn prefix(text: &[u32], eos: u32, start: u32, split: Split, stream: &mut Stream) -> Example {
     if text.len() < 2 {
         return Example::default();
     }
-    let (read, written) = text.split_at(1 + stream.below(text.len() as u64 - 1) as usize);
+    let (read, written) = text.split_at(split.at(text.len(), stream));
     answer([read, &[eos]].concat(), [written, &[eos]].concat(), start)
 }
 

@@ -49,7 +49,7 @@ impl Task {
             plan::Family::T5 | plan::Family::T5V1_1 => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
                 start: special.padding()?,
-                decoder_context: super::decoder_context(kind, context),
+                decoder_context: super::decoder_context(kind, plan.model()),
             },
             _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
         };
@@ -112,7 +112,7 @@ impl Task {
         example
     }
 
-    /// Words with a tag each. The first piece of a word carries its tag; words beyond the context have no target.
+    /// Words with a tag each, or without tags. The first piece of a word carries its tag; words beyond the context have no target.
     fn tagged(&self, words: &[String], tags: &[u32], tokenizer: &Tokenizer) -> Example {
         let (mut pieces, mut firsts) = (Vec::new(), Vec::new());
         for (place, word) in words.iter().enumerate() {

@@ -1,5 +1,5 @@
 use super::masks::MaskedLm;
-use super::spans::SpanCorruption;
+use super::spans::{SpanCorruption, Split};
 use super::*;
 
 const EOS: u32 = 1;
@@ -16,6 +16,14 @@ fn masked(next_sentence: bool) -> MaskedLm {
     MaskedLm { classify: 2, separate: 3, mask: 4, vocab_size: 1000, next_sentence }
 }
 
+fn model(context: usize, decoder_context: Option<usize>) -> plan::Model {
+    serde_json::from_value(
+        serde_json::json!({ "family": "t5", "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8,
+        "context": context, "decoder_context": decoder_context }),
+    )
+    .unwrap()
+}
+
 fn objective(kind: Kind, context: usize) -> Objective {
     Objective { kind, eos: EOS, context }
 }
@@ -27,7 +35,10 @@ fn lengths_of_span_corruption_are_those_of_the_paper() {
     assert_eq!([lengths.window, lengths.input, lengths.targets, lengths.spans], [568, 512, 114, 28]);
     for context in 8..600 {
         let lengths = corruption_lengths(context);
-        assert!(lengths.input <= context && decoder_context(plan::Objective::SpanCorruption, context) > 2);
+        assert!(
+            lengths.input <= context
+                && decoder_context(plan::Objective::SpanCorruption, &model(context, None)) > 2
+        );
     }
 }
 
@@ -83,7 +94,7 @@ fn a_seventh_is_cut_out_and_every_place_about_equally_often() {
 #[test]
 fn a_prefix_and_its_rest_are_the_window_and_every_cut_occurs() {
     let text: Vec<u32> = (10..30).collect();
-    let objective = objective(Kind::PrefixLm { start: 0 }, 20);
+    let objective = objective(Kind::PrefixLm { start: 0, split: Split::Random }, 20);
     let mut seen = std::collections::BTreeSet::new();
     for index in 0..600 {
         let example = objective.example(&text, &mut stream(index));
@@ -94,6 +105,26 @@ fn a_prefix_and_its_rest_are_the_window_and_every_cut_occurs() {
     }
     // Missed with probability 19·(18/19)^600 < 2e-13.
     assert_eq!(seen.len(), 19);
+}
+
+/// Oracle: 512 tokens in and 114 out (Ponomareva et al. 2022), each with its end-of-text token.
+#[test]
+fn a_fixed_split_divides_whole_windows_at_its_place_and_shorter_ones_in_proportion() {
+    let split = Split::of(&model(512, Some(114)));
+    let objective = objective(Kind::PrefixLm { start: 0, split }, 512);
+    assert_eq!(objective.window_spec().length, 511 + 113);
+    assert_eq!(decoder_context(plan::Objective::PrefixLm, &model(512, Some(114))), 114);
+    for length in 2..=624 {
+        let text: Vec<u32> = (10..10 + length).collect();
+        let example = objective.example(&text, &mut stream(length));
+        let [read, written] = [example.input.len() - 1, example.targets.len() - 1];
+        assert!(read <= 511 && written <= 113 && read > 0 && written > 0, "{length}: {read} {written}");
+        assert!(
+            (read as f64 - f64::from(length) * 511.0 / 624.0).abs() <= 0.5 || length < 6,
+            "{length}: {read}"
+        );
+        assert_eq!([&example.input[..read], &example.targets[..written]].concat(), text);
+    }
 }
 
 /// Oracle: 15 % of 126 tokens are 19; of them 80 % masked, 10 % random, 10 % kept, each within 4.9 standard errors
@@ -161,7 +192,11 @@ fn masks_depend_on_step_and_unit_alone() {
 
 #[test]
 fn windows_too_short_to_predict_anything_give_empty_examples() {
-    for kind in [Kind::SpanCorruption(spans()), Kind::PrefixLm { start: 0 }, Kind::MaskedLm(masked(true))] {
+    for kind in [
+        Kind::SpanCorruption(spans()),
+        Kind::PrefixLm { start: 0, split: Split::Random },
+        Kind::MaskedLm(masked(true)),
+    ] {
         let objective = objective(kind, 16);
         for window in [vec![], vec![EOS], vec![7, EOS], vec![7, 8, EOS], vec![7, 8, 9]] {
             let example = objective.example(&window, &mut stream(0));

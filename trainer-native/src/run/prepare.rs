@@ -111,7 +111,7 @@ fn training_set(
     if let Some(canaries) = store.canaries(job.canaries, rng)? {
         dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), spec));
     }
-    Ok(TrainingSet::Windows(dataset))
+    Ok(TrainingSet::Windows(Box::new(dataset)))
 }
 
 /// The model with its initial weights, or in the state of the checkpoint.

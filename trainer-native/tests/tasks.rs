@@ -1,0 +1,246 @@
+//! Tasks from a plan to scores: labels of texts and of words, and texts that are written.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{Bench, stderr, tiny};
+use serde_json::{Value, json};
+use trainer_native::verify::verify_run;
+
+/// A plan of a task on 240 records of `train.EXTENSION` and 60 of `test.EXTENSION`.
+fn plan(family: &str, objective: &str, extension: &str) -> Value {
+    let mut plan = tiny();
+    plan["data"] = json!({ "source": { "path": format!("train.{extension}") }, "units": 240 });
+    plan["evaluation"] = json!({ "source": { "path": format!("test.{extension}") }, "every": 20 });
+    plan["model"] =
+        json!({ "family": family, "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 40 });
+    plan["training"]["objective"] = json!(objective);
+    plan["training"]["steps"] = json!(40);
+    plan["training"]["learning_rate"] = json!({ "peak": 2e-2 });
+    plan
+}
+
+/// Writes both files of a plan: what `row` makes of numbers.
+fn write(bench: &Bench, extension: &str, header: &str, row: impl Fn(usize) -> String) {
+    for (name, rows) in [("train", 0..240), ("test", 1000..1060)] {
+        let text: String = rows.map(&row).collect();
+        std::fs::write(bench.path(&format!("{name}.{extension}")), format!("{header}{text}")).unwrap();
+    }
+}
+
+/// The class of a record, and a word that tells it.
+fn class(number: usize) -> (usize, &'static str) {
+    let class = number * 7 % 3;
+    (class, ["zzz", "qqqq", "xx"][class])
+}
+
+/// The runs of all tasks: a plan, its files, and the score that must exceed a guess.
+fn runs() -> Vec<(Bench, &'static str, f64)> {
+    let mut runs = Vec::new();
+    let mut texts = plan("bert", "sequence_classification", "csv");
+    texts["training"]["labels"] = json!(["first", "second", "third"]);
+    texts["data"]["second_text_field"] = json!("more");
+    let bench = Bench::new(&texts);
+    write(&bench, "csv", "text,more,label\n", |number| {
+        let (class, word) = class(number);
+        format!("\"no {}, or\n\",{word},{}\n", number % 10, ["first", "second", "third"][class])
+    });
+    runs.push((bench, "accuracy", 0.6));
+
+    let mut sets = plan("gpt2", "multi_label_classification", "tsv");
+    sets["training"]["labels"] = json!(["a", "b"]);
+    sets["data"]["columns"] = json!(["id", "label", "text"]);
+    let bench = Bench::new(&sets);
+    write(&bench, "tsv", "", |number| {
+        let (class, word) = class(number);
+        format!("{number}\t{}\t\"{word}\n", ["", "a", "b,a"][class])
+    });
+    runs.push((bench, "micro_f1", 0.7));
+
+    let mut tags = plan("bert", "token_classification", "iob");
+    tags["training"]["labels"] = json!(["O", "B-Thing", "I-Thing"]);
+    let bench = Bench::new(&tags);
+    write(&bench, "iob", "", |number| {
+        format!("it\tO\n{}\tB-Thing\nXX\tI-Thing\n.\tO\n\n", class(number).1.to_uppercase())
+    });
+    runs.push((bench, "f1", 0.6));
+
+    for family in ["t5", "gpt2"] {
+        let mut written = plan(family, "text_to_text", "jsonl");
+        written["data"]["text_field"] = json!("pair.en");
+        written["data"]["target_field"] = json!("pair.de");
+        let bench = Bench::new(&written);
+        write(&bench, "jsonl", "", |number| {
+            let word = class(number).1;
+            format!("{}\n", json!({ "pair": { "en": format!("{number}{word}"), "de": word.repeat(2) } }))
+        });
+        runs.push((bench, "accuracy", 0.3));
+    }
+    runs
+}
+
+fn program(arguments: &[&str], paths: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+    for argument in arguments {
+        match argument.strip_prefix('@').map(|index| paths[index.parse::<usize>().unwrap()]) {
+            Some(path) => command.arg(path),
+            None => command.arg(argument),
+        };
+    }
+    command.output().unwrap()
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
+    for (bench, score, least) in runs() {
+        let plan = read_json(&bench.path("plan.json"));
+        let (objective, source) = (&plan["training"]["objective"], &plan["data"]["source"]["path"]);
+        let [first, again] = ["a", "b"].map(|run| bench.model(run, &["--test-key", "3"]));
+        assert!(first == again, "{objective}");
+        bench.model("private", &[]);
+        let run = bench.path("private");
+        assert!(verify_run(&run).unwrap().private, "{objective}");
+        bench.model("baseline", &["--non-private"]);
+        let figures = read_json(&bench.path("baseline").join("evaluation.json"));
+        assert!(figures[score].as_f64().unwrap() > least, "{objective} of {source}: {figures}");
+        let test = bench.path(&source.as_str().unwrap().replace("train", "test"));
+        let output = program(&["eval", "@0", "--text", "@1", "--json"], &[&bench.path("baseline"), &test]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), figures, "{objective}");
+        for command in [&["export", "@0", "--out", "@1"][..], &["report", "@0"]] {
+            let output = program(command, &[&run, &bench.path("exported")]);
+            assert!(output.status.success(), "{}", stderr(&output));
+        }
+        let predicted = program(&["predict", "@0", "--input", "@1"], &[&bench.path("baseline"), &test]);
+        if objective == "text_to_text" {
+            assert!(stderr(&predicted).contains("predicts tokens"), "{}", stderr(&predicted));
+        } else {
+            assert_eq!(String::from_utf8(predicted.stdout).unwrap().lines().count(), 60, "{objective}");
+        }
+    }
+}
+
+/// What `transformers` needs to load the model as one for this task.
+#[test]
+fn configurations_name_the_task_and_its_labels() {
+    let want = [
+        ("BertForSequenceClassification", json!({ "0": "first", "1": "second", "2": "third" })),
+        ("GPT2ForSequenceClassification", json!({ "0": "a", "1": "b" })),
+        ("BertForTokenClassification", json!({ "0": "O", "1": "B-Thing", "2": "I-Thing" })),
+        ("T5ForConditionalGeneration", Value::Null),
+        ("GPT2LMHeadModel", Value::Null),
+    ];
+    for ((bench, ..), (architecture, labels)) in runs().into_iter().zip(want) {
+        let mut plan = read_json(&bench.path("plan.json"));
+        plan["training"]["steps"] = json!(1);
+        std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+        bench.model("run", &[]);
+        let config = read_json(&bench.path("run").join("config.json"));
+        assert_eq!((&config["architectures"][0], &config["id2label"]), (&json!(architecture), &labels));
+    }
+}
+
+/// A file or a plan that does not fit, what is changed, and what the one line of the refusal says.
+#[test]
+fn labels_and_fields_that_do_not_fit_are_refused_in_one_line_without_private_text() {
+    let bench = Bench::new(&{
+        let mut plan = plan("bert", "sequence_classification", "jsonl");
+        plan["training"]["labels"] = json!(["yes", "no"]);
+        plan
+    });
+    let row =
+        |number: usize| json!({ "text": "Secret", "label": (["yes", "no"][number % 2]) }).to_string() + "\n";
+    let cases = [
+        (
+            "train.jsonl",
+            json!({ "text": "Secret", "label": "SecretLabel" }).to_string(),
+            "record 241 has a label that",
+        ),
+        (
+            "train.jsonl",
+            json!({ "text": "Secret", "label": ["yes", "no"] }).to_string(),
+            "record 241 has 2 labels",
+        ),
+        ("train.jsonl", json!({ "text": "Secret" }).to_string(), "no field \"label\""),
+        (
+            "test.jsonl",
+            json!({ "text": "fine", "label": "perhaps" }).to_string(),
+            "label \"perhaps\" that training.labels",
+        ),
+    ];
+    for (file, line, expected) in cases {
+        write(&bench, "jsonl", "", row);
+        let mut text = std::fs::read_to_string(bench.path(file)).unwrap();
+        text.push_str(&line);
+        std::fs::write(bench.path(file), text).unwrap();
+        refuses(&bench, expected);
+    }
+    write(&bench, "jsonl", "", row);
+    std::fs::write(bench.path("test.jsonl"), "\n").unwrap();
+    refuses(&bench, "evaluation.source");
+
+    let mut tags = plan("bert", "token_classification", "jsonl");
+    tags["training"]["labels"] = json!(["O", "B-X"]);
+    let bench = Bench::new(&tags);
+    write(&bench, "jsonl", "", |_| {
+        json!({ "text": ["Secret", "word"], "label": ["B-X"] }).to_string() + "\n"
+    });
+    refuses(&bench, "record 1 has 2 words and 1 tags");
+    write(&bench, "jsonl", "", |_| json!({ "text": ["Secret"], "label": ["Q-X"] }).to_string() + "\n");
+    refuses(&bench, "record 1 has a label that training.labels does not list");
+}
+
+fn refuses(bench: &Bench, expected: &str) {
+    let output = bench.run("run", &[]);
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains(expected) && !message.contains("Secret"), "{expected}: {message}");
+    assert!(!bench.path("run").exists(), "{expected}: nothing is written");
+}
+
+/// A model of tokens becomes one of labels: its backbone is kept, its head is drawn, and a head of other labels is refused.
+#[test]
+fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
+    let mut tuned = plan("gpt2", "sequence_classification", "csv");
+    tuned["training"]["labels"] = json!(["first", "second", "third"]);
+    tuned["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json" } });
+    tuned["model"]["initial"] = json!({ "checkpoint": "base" });
+    let mut base = tiny();
+    base["model"] = plan("gpt2", "", "")["model"].clone();
+    base["training"]["steps"] = json!(1);
+    let bench = Bench::new(&base);
+    bench.model("base", &["--non-private"]);
+    std::fs::remove_file(bench.path("base").join("ledger.jsonl")).unwrap();
+    write(&bench, "csv", "text,label\n", |number| {
+        let (class, word) = class(number);
+        format!("{word},{}\n", ["first", "second", "third"][class])
+    });
+    let set = |plan: &Value| std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    for (run, trainable) in [
+        ("all", json!("all")),
+        ("lora", json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } })),
+    ] {
+        tuned["model"]["trainable"] = trainable;
+        set(&tuned);
+        bench.model(run, &[]);
+        let figures = read_json(&bench.path(run).join("evaluation.json"));
+        assert!(figures["accuracy"].as_f64().is_some(), "{figures}");
+    }
+    tuned["model"]["trainable"] = json!("all");
+    tuned["model"]["initial"] = json!({ "checkpoint": "all" });
+    tuned["tokenizer"] = json!({ "public": { "path": "all/tokenizer.json" } });
+    tuned["training"]["labels"] = json!(["second", "first", "third"]);
+    set(&tuned);
+    refuses(&bench, "its head predicts the labels [\"first\", \"second\", \"third\"]");
+    tuned["model"]["family"] = json!("bert");
+    set(&tuned);
+    refuses(&bench, "config.json has");
+}
