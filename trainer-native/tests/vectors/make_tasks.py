@@ -100,10 +100,10 @@ def bert(**fields):
     )
 
 
-# The width of a head is not the width of the model divided by the number of heads, as in T5 1.1 small and mT5.
+# The width of a head is not the width of the model divided by the number of heads, as in T5 1.1 small and mT5 small.
 T5 = T5Config(
     vocab_size=23, d_model=8, d_kv=6, d_ff=12, num_layers=2, num_decoder_layers=2, num_heads=2, dropout_rate=0.0,
-    feed_forward_proj="gated-gelu", tie_word_embeddings=False, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
+    decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
 )
 CLASSES = [[2], [0], [1]]
 SETS = [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
