@@ -216,6 +216,7 @@ fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     let mut base = tiny();
     base["model"] = plan("gpt2", "", "")["model"].clone();
     base["training"]["steps"] = json!(1);
+    base["training"]["learning_rate"] = json!({ "peak": 1e-3 });
     let bench = Bench::new(&base);
     bench.model("base", &["--non-private"]);
     std::fs::remove_file(bench.path("base").join("ledger.jsonl")).unwrap();
