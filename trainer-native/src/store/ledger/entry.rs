@@ -29,7 +29,7 @@ impl Randomness {
 /// The search that a run is a trial of. Its ε stands for that of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Search {
-    /// SHA-256 of the first line of the sweep's ledger.
+    /// SHA-256 of the sweep's charge.
     pub sweep_sha256: String,
     /// What the whole search costs.
     pub event: DpEvent,
@@ -44,7 +44,7 @@ impl Search {
         let DpEvent::Composed { events } = &self.event else { return false };
         let release = plan.tokenizer_release().map(|release| &release.event);
         let trials = match (release, events.split_first()) {
-            (None, _) => events,
+            (None, _) => events.as_slice(),
             (Some(release), Some((first, rest))) if first == release => rest,
             (Some(_), _) => return false,
         };
