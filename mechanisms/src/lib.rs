@@ -8,6 +8,7 @@
 //! * [`Grid`], [`RoundedGaussian`]: exact Gaussian noise for sums, which lie on a grid.
 //! * [`DiscreteGaussian`]: exact noise for counts.
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
+//! * [`draw_trials`]: the secret number of trials of a private selection.
 //! * [`PrivacyUnit`], [`ReleaseMethod`]: what a unit is and how words are released, for plan and tokenizer alike.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
@@ -21,6 +22,7 @@ mod rng;
 mod rounded_gaussian;
 mod sensitivity;
 mod training;
+mod trials;
 mod unit;
 
 pub use discrete_gaussian::DiscreteGaussian;
@@ -34,6 +36,7 @@ pub use training::{
     BallsInBinsGaussian, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,
     TrainingMechanism, TruncatedPoissonSampledGaussian,
 };
+pub use trials::draw_trials;
 pub use unit::{PrivacyUnit, UnknownUnit};
 
 /// Why a mechanism refuses to run.

@@ -29,6 +29,7 @@ pub mod score;
 mod stop;
 mod store;
 mod summary;
+pub mod sweep;
 pub mod tensor;
 pub mod tensor_file;
 pub mod train;

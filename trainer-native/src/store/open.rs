@@ -6,7 +6,7 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Computation, Entry, Header, Ledger, NoiseDraw, Randomness};
+use super::ledger::{Computation, Entry, Header, Ledger, NoiseDraw, Randomness, Search};
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::Units;
@@ -32,6 +32,8 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub units: &'a Units,
     /// Number of canaries, if the run is an audit.
     pub canaries: Option<u32>,
+    /// The search that the run is a trial of, if it is one.
+    pub search: Option<&'a Search>,
     /// Whether to resume the run that the folder holds, or to begin one.
     pub resume: Option<Resume>,
 }
@@ -119,6 +121,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
                 arithmetic: run.is_protected().then(|| run.plan.plan().privacy().arithmetic),
                 noise: run.is_protected().then_some(NoiseDraw::ExactOnGrid),
             }),
+            search: run.search.cloned(),
         },
     )
 }
@@ -176,6 +179,13 @@ impl OpenRun<'_, '_> {
                 Randomness::OperatingSystem => refused("without --test-key"),
             };
         }
+        if header.search.as_ref() != self.search {
+            return refused(match (&header.search, self.search) {
+                (Some(_), None) => "as a trial of a sweep, which `trainer-native sweep --resume` continues",
+                (Some(_), Some(_)) => "as a trial of another sweep",
+                (None, _) => "outside the sweep",
+            });
+        }
         if header.protected != self.is_protected() {
             return refused(if header.protected { "without --non-private" } else { "with --non-private" });
         }
@@ -231,7 +241,9 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     if state.tokenizer().is_none() {
         let begins_from_checkpoint = plan.plan().model().initial != plan::Initial::Random;
         let torn_initial_weights = begins_from_checkpoint && state.initial_weights().is_none();
-        if plan.tokenizer_release().is_some() && state.release().is_none() && !torn_initial_weights {
+        let shared = state.header().search.as_ref().is_some_and(|search| search.vocabulary_sha256.is_some());
+        let spent = plan.tokenizer_release().is_some() && state.release().is_none() && !shared;
+        if spent && !torn_initial_weights {
             return Err(release_lost());
         }
         return Ok(());
@@ -246,7 +258,7 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     charges.add(&event, 1);
     // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
     // completion's.
-    if accounting::epsilon_of(plan, &charges)?.upper <= plan.epsilon().upper {
+    if accounting::affords(plan, state.header(), &charges)? {
         ledger.append(Entry::Step { step, attempt, event })
     } else {
         Ok(())

@@ -1,10 +1,10 @@
 //! Which sentences a certificate has, and the figures in them.
 
-use accountant::{Bounds, NeighboringRelation};
+use accountant::{Bounds, NeighboringRelation, Trials};
 use plan::{Arithmetic, CertifiedPlan, PrivacyUnit};
 
 use super::wording::Wording;
-use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness};
+use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
 
 /// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
@@ -31,7 +31,7 @@ pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
 }
 
 /// The guarantee in a sentence.
-pub(super) fn guarantee(
+pub(crate) fn guarantee(
     wording: &Wording,
     plan: &CertifiedPlan,
     epsilon: Option<Bounds>,
@@ -123,14 +123,37 @@ fn limits_of_arithmetic(wording: &Wording, computation: Option<Computation>) -> 
 
 fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Header) -> Vec<String> {
     let mut conditions = limits_of_arithmetic(wording, header.computation);
+    let hyperparameters = match &header.search {
+        Some(search) => search_in_words(wording, search),
+        None => wording.hyperparameters.to_owned(),
+    };
     let exact = plan.plan().privacy().sampling.needs_exact_units();
     let units = if exact { wording.exact_units } else { wording.declared_units };
     conditions.extend([
         units.replace("{units}", &plan.plan().data().units.to_string()),
-        wording.hyperparameters.to_owned(),
+        hyperparameters,
         wording.randomness.to_owned(),
     ]);
     conditions
+}
+
+/// How a search chose this run, and what that costs.
+fn search_in_words(wording: &Wording, search: &Search) -> String {
+    match search.selection() {
+        Some(trials) => wording.selected_trial.replace("{distribution}", &distribution(trials)),
+        None => wording.published_trial.replace("{runs}", &search.published_trials().to_string()),
+    }
+}
+
+/// The distribution of the number of trials in words.
+pub(crate) fn distribution(trials: Trials) -> String {
+    match trials {
+        Trials::Poisson { mean } => format!("a Poisson distribution of mean {mean}"),
+        Trials::TruncatedNegativeBinomial { shape, stop } => {
+            format!("a truncated negative binomial distribution with shape {shape} and stop {stop}")
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 /// What the guarantee does not cover.
@@ -152,6 +175,9 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     ]
     .map(str::to_owned)
     .to_vec();
+    if ledger.header().search.as_ref().and_then(Search::selection).is_some() {
+        list.push(wording.secret_trials.to_owned());
+    }
     // Earlier versions recorded neither the ledger's file nor canaries.
     if ledger.header().file.is_some() {
         list.push(copies(ledger.copies()));

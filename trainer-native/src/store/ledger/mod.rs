@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) use charges::Charges;
-pub(crate) use entry::{Computation, Entry, FileDigest, Header, NoiseDraw, Randomness};
+pub(crate) use entry::{Computation, Entry, FileDigest, Header, NoiseDraw, Randomness, Search};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;

@@ -19,6 +19,7 @@ fn header() -> Header {
         canaries: None,
         file: None,
         computation: None,
+        search: None,
     }
 }
 
