@@ -56,6 +56,7 @@ impl Bench {
             },
             units,
             canaries: None,
+            search: None,
             resume,
         })
     }

@@ -212,7 +212,7 @@ fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
 
 /// The score of a trial, which is secret unless the trial is the best.
 fn perplexity(folder: &Path) -> Private<f64> {
-    let perplexity = read_evaluation(folder).map(|figures| *figures.perplexity.get());
+    let perplexity = read_evaluation(folder).map(|figures| figures.nll().exp());
     Private::new(perplexity.filter(|perplexity| perplexity.is_finite()).unwrap_or(f64::INFINITY))
 }
 

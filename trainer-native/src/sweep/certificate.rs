@@ -82,7 +82,7 @@ pub(super) struct SettingFindings {
     pub values: Map<String, Value>,
     /// Its runs.
     pub runs: Vec<RunFindings>,
-    /// Mean perplexity per token on the public evaluation text; absent if a run has none.
+    /// Mean perplexity per token or label on the public evaluation text; absent if a run has none.
     pub mean: Option<f64>,
     /// Sample standard deviation of it; absent for a single run.
     pub standard_deviation: Option<f64>,
@@ -261,7 +261,7 @@ impl fmt::Display for SweepSummary {
             Findings::All(settings) => {
                 for setting in settings {
                     let score = score_in_words(setting);
-                    writeln!(f, "{}: perplexity per token {score}", in_words(&setting.values))?;
+                    writeln!(f, "{}: perplexity per token or label {score}", in_words(&setting.values))?;
                 }
             }
             Findings::Best { best: Some(best), .. } => {
@@ -269,7 +269,7 @@ impl fmt::Display for SweepSummary {
                 let values = in_words(&best.values);
                 writeln!(
                     f,
-                    "best trial, in {}: {values}: perplexity per token {score}",
+                    "best trial, in {}: {values}: perplexity per token or label {score}",
                     sweep.join("best").display()
                 )?;
             }

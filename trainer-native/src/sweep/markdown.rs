@@ -43,7 +43,7 @@ fn write_all(out: &mut String, c: &SweepCertificate) -> std::fmt::Result {
             writeln!(out, "## Best trial\n")?;
             match best {
                 Some(BestTrial { values, run: found }) => {
-                    writeln!(out, "{}: perplexity per token {}.\n", in_words(values), run(found))?;
+                    writeln!(out, "{}: perplexity per token or label {}.\n", in_words(values), run(found))?;
                 }
                 None => writeln!(out, "None: the drawn number of trials was 0, so nothing is released.\n")?,
             }

@@ -154,7 +154,7 @@ fn verified(
     }
     // Only a file whose digest the ledger holds is evidence.
     let evaluated = run.certificate.hashes.files.iter().any(|file| file.name == files::EVALUATION);
-    let perplexity = read_evaluation(&path).filter(|_| evaluated).map(|figures| *figures.perplexity.get());
+    let perplexity = read_evaluation(&path).filter(|_| evaluated).map(|figures| figures.nll().exp());
     let found = RunFindings {
         folder: name.to_owned(),
         perplexity: perplexity.filter(|perplexity| perplexity.is_finite()),
