@@ -10,12 +10,20 @@ use common::{Bench, stderr, tiny};
 use serde_json::{Value, json};
 
 /// The plan with one field changed, and a part of the expected message.
-fn cases() -> Vec<(&'static str, Value, &'static str)> {
-    let change = |pointer: &str, value: Value| {
-        let mut plan = tiny();
-        *plan.pointer_mut(pointer).unwrap() = value;
-        plan
-    };
+fn cases() -> Vec<Case> {
+    [cases_of_figures(), cases_of_tokenizers()].concat()
+}
+
+/// What is wrong, the plan, and a part of the expected message.
+type Case = (&'static str, Value, &'static str);
+
+fn change(pointer: &str, value: Value) -> Value {
+    let mut plan = tiny();
+    *plan.pointer_mut(pointer).unwrap() = value;
+    plan
+}
+
+fn cases_of_figures() -> Vec<Case> {
     vec![
         ("missing file", change("/data/source", json!({ "path": "absent.txt" })), "absent.txt"),
         ("empty corpus", change("/data/source", json!({ "path": "empty.txt" })), "no record"),
@@ -48,6 +56,13 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
             },
             "this machine has",
         ),
+        ("epsilon of zero", change("/privacy/epsilon", json!(0.0)), "privacy.epsilon"),
+        ("future version", change("/version", json!(2)), "version"),
+    ]
+}
+
+fn cases_of_tokenizers() -> Vec<Case> {
+    vec![
         (
             "a vocabulary too small for any words",
             change(
@@ -70,8 +85,6 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
             },
             "nothing is downloaded here",
         ),
-        ("epsilon of zero", change("/privacy/epsilon", json!(0.0)), "privacy.epsilon"),
-        ("future version", change("/version", json!(2)), "version"),
         (
             "public tokenizer absent",
             change("/tokenizer", json!({ "public": { "path": "no.json" } })),
