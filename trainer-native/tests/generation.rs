@@ -116,7 +116,7 @@ chrF2++|nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:2.6.0 = 64.87
     refused(&["score", &hypotheses, &one], "has 2 lines");
 }
 
-/// Sentences: some ten times in the training text, some once, some never.
+/// A sentence of random words.
 fn sentence(at: u64) -> String {
     const WORDS: [&str; 16] = [
         "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty", "knoll",
@@ -135,12 +135,13 @@ fn sentence(at: u64) -> String {
 fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not() {
     let lines = |range: std::ops::Range<u64>| range.map(|at| sentence(at) + "\n").collect::<String>();
     let mut plan = tiny();
-    let train = lines(0..6).repeat(30) + &lines(6..60);
-    plan["data"] = json!({ "source": { "path": "train.txt" }, "units": 234 });
+    let train = lines(0..4).repeat(30) + &lines(4..34);
+    plan["data"] = json!({ "source": { "path": "train.txt" }, "units": 150 });
     plan.as_object_mut().unwrap().remove("evaluation");
     plan["model"] =
-        json!({ "family": "gpt2", "d_model": 32, "layers": 1, "heads": 2, "d_ff": 64, "context": 48 });
-    plan["training"]["steps"] = json!(150);
+        json!({ "family": "gpt2", "d_model": 48, "layers": 2, "heads": 2, "d_ff": 96, "context": 32 });
+    plan["training"]["steps"] = json!(300);
+    plan["training"]["learning_rate"]["peak"] = json!(5e-3);
     let bench = Bench::new(&plan);
     let train = write(&bench, "train.txt", &train);
     let valid = write(&bench, "valid.txt", &(lines(0..3) + &lines(60..80)));
@@ -167,9 +168,9 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     assert_eq!(examples, [20, 20, 3, 20]);
     // Duplicated text is known by heart, in training and in validation text, greedily and with beams; the rest is not.
     for row in [0, 1, 4, 5] {
-        assert!(exact(&public[row]) > 0.6, "{}", public[row]);
+        assert!(exact(&public[row]) > 0.8, "{}", public[row]);
     }
-    assert!(exact(&public[2]) < 0.3 && exact(&public[6]) < 0.3, "{} {}", public[2], public[6]);
+    assert!(exact(&public[2]) < 0.6 && exact(&public[6]) < 0.1, "{} {}", public[2], public[6]);
     for row in measure("private", &["--test-key", "5"]) {
         assert!(exact(&row) == 0.0, "{row}");
     }
@@ -181,7 +182,7 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
         );
     };
     with(&["--span"], "--span");
-    with(&["--prefix", "40", "--continuation", "12"], "at most 36");
+    with(&["--prefix", "40", "--continuation", "12"], "at most 20");
     with(&["--similarity", "0"], "--similarity");
     with(&["--examples", "0"], "--examples");
 }

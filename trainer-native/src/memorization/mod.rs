@@ -129,10 +129,16 @@ impl ModelTask for Measure<'_> {
         ];
         let mut rows = Vec::new();
         for (name, split) in &splits {
-            rows.push(split.measure(run, name, "greedy", Strategy::Sample(Sampling::GREEDY))?);
+            let greedy = Strategy::Sample(Sampling::GREEDY);
+            rows.push(split.measure(run, settings.question, [*name, "greedy"], greedy)?);
             if let Some(width) = settings.beams {
                 let beams = Beams { width, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
-                rows.push(split.measure(run, name, "beams", Strategy::Search(beams))?);
+                rows.push(split.measure(
+                    run,
+                    settings.question,
+                    [*name, "beams"],
+                    Strategy::Search(beams),
+                )?);
             }
         }
         Ok(Memorization { warning: WARNING, rows })
@@ -221,13 +227,15 @@ impl Split {
     fn measure<B: Kernels>(
         &self,
         run: &RunModel<B>,
-        split: &'static str,
-        decoding: &'static str,
+        question: Question,
+        [split, decoding]: [&'static str; 2],
         strategy: Strategy,
     ) -> Result<Row, RunError> {
         let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
+        // After a prefix the record goes on, so its end is never right.
+        let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
         let options =
-            Options { tokens, min_tokens: 0, no_repeat_ngram: 0, strategy, batch: BATCH, seed: Some(SEED) };
+            Options { tokens, min_tokens, no_repeat_ngram: 0, strategy, batch: BATCH, seed: Some(SEED) };
         let generated = run.generate(&self.prompts, &options)?;
         Ok(Row { split, decoding, figures: Figures::of(&generated, &self.targets) })
     }
