@@ -123,24 +123,22 @@ fn a_killed_sweep_resumes_with_the_same_trials() {
     let key = (0..).find(|key| number(4.0, *key) == 4).unwrap().to_string();
     finish(&whole, &["--test-key", &key]);
     let out = killed.path("out");
+    let begun = || out.join("charge.json").exists();
     let mut kills = 0;
-    for round in 0..60 {
-        let resume = out.join("charge.json").exists();
+    // Each process lives longer than the one before, so that the sweep ends on a busy machine too.
+    for round in 0..30 {
         let mut arguments = vec!["--test-key", &key];
-        arguments.extend(resume.then_some("--resume"));
+        arguments.extend(begun().then_some("--resume"));
         let mut process =
             command(&killed, &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        sleep(Duration::from_millis(150 + 37 * (round % 7)));
+        sleep(Duration::from_millis((60.0 * 1.4_f64.powi(round)) as u64));
         process.kill().unwrap();
         if process.wait().unwrap().success() {
             break;
         }
-        kills += 1;
+        kills += u32::from(begun());
     }
-    if !out.join("certificate.json").exists() {
-        finish(&killed, &["--test-key", &key, "--resume"]);
-    }
-    assert!(kills > 2, "{kills}");
+    assert!(kills > 1, "{kills}");
     let model = |bench: &Bench| fs::read(bench.path("out/best/model.safetensors")).unwrap();
     assert!(model(&whole) == model(&killed), "another trial was chosen");
     assert_eq!(verify_sweep(&out).unwrap().scores(), verify_sweep(&whole.path("out")).unwrap().scores());
