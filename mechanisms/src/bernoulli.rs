@@ -21,6 +21,22 @@ fn low_mask(bits: u32) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
 }
 
+/// True with probability exactly `probability`, a float below 1: uniform bits are compared with its binary digits.
+pub(crate) fn bernoulli(probability: f64, stream: &mut Stream) -> bool {
+    /// 2⁶⁴: multiplication by it is exact.
+    const WORD: f64 = 18_446_744_073_709_551_616.0;
+    let mut rest = probability;
+    loop {
+        let scaled = rest * WORD;
+        let digits = libm::floor(scaled);
+        let (drawn, wanted) = (stream.next_u64(), digits as u64);
+        if drawn != wanted {
+            return drawn < wanted;
+        }
+        rest = scaled - digits;
+    }
+}
+
 /// True with probability exactly exp(−`numerator`/`denominator`).
 ///
 /// # References

@@ -7,6 +7,7 @@
 //!   [`BallsInBinsGaussian`], [`ShuffledGaussian`].
 //! * [`Stream::fill_gaussian_f32`], [`Stream::fill_gaussian_f64`]: Gaussian noise for sums of floats.
 //! * [`DiscreteGaussian`]: exact noise for counts.
+//! * [`draw_trials`]: the secret number of trials of a private selection.
 //! * [`PrivacyUnit`], [`ReleaseMethod`]: what a unit is and how words are released, for plan and tokenizer alike.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
@@ -18,6 +19,7 @@ mod release;
 mod rng;
 mod sensitivity;
 mod training;
+mod trials;
 mod unit;
 
 pub use discrete_gaussian::DiscreteGaussian;
@@ -29,6 +31,7 @@ pub use training::{
     BallsInBinsGaussian, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,
     TrainingMechanism, TruncatedPoissonSampledGaussian,
 };
+pub use trials::draw_trials;
 pub use unit::{PrivacyUnit, UnknownUnit};
 
 /// Why a mechanism refuses to run.

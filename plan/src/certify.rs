@@ -71,18 +71,18 @@ impl Plan {
         // A valid plan without noise multipliers has an ε; the accountant refuses NaN.
         let epsilon = self.privacy().epsilon.unwrap_or(f64::NAN);
         let target = EpsilonTarget { epsilon, delta, relation };
-        let tokenizer = match self.tokenizer() {
-            Tokenizer::Train(_) => {
-                let share = self.privacy().tokenizer_share;
-                let threshold = budget::threshold_delta(delta);
-                Some(budget::noise_multiplier_of_share(&target, share, threshold)?)
-            }
-            Tokenizer::Public(_) | Tokenizer::Bytes => None,
-        };
+        let tokenizer = self.tokenizer_noise(&target)?;
         let release = self.release(tokenizer);
         let event_for = |training| self.pipeline_with(release.as_ref(), training);
         let training = target.noise_multiplier(event_for)?;
         Ok(NoiseMultipliers { tokenizer, training })
+    }
+
+    /// The noise of the vocabulary release for the tokenizer's share of a budget; `None` where no vocabulary is released.
+    pub(crate) fn tokenizer_noise(&self, target: &EpsilonTarget) -> Result<Option<f64>, PlanError> {
+        let Tokenizer::Train(_) = self.tokenizer() else { return Ok(None) };
+        let threshold = budget::threshold_delta(target.delta);
+        Ok(Some(budget::noise_multiplier_of_share(target, self.privacy().tokenizer_share, threshold)?))
     }
 
     pub(crate) fn release(&self, noise_multiplier: Option<f64>) -> Option<TokenizerRelease> {

@@ -39,6 +39,7 @@ mod reference;
 pub mod schema;
 mod solve;
 mod summary;
+mod sweep;
 mod tokenizer;
 mod training;
 mod valid;
@@ -56,6 +57,7 @@ pub use performance::{Device, Performance, Precision};
 pub use privacy::{NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
 pub use reference::reference;
 pub use solve::Unknown;
+pub use sweep::{AllTrials, CertifiedSweep, Setting, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, BatchPhase, Decay, DpBiasCorrection, Lamb, LearningRate, Objective, Optimizer, Sgd,

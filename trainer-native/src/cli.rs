@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::audit::{self, Settings};
 use crate::infer::{Sampling, evaluate, generate};
 use crate::run::{self, Request};
+use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, report, verify};
 
@@ -65,9 +66,9 @@ impl RunArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Verify a run folder, or compute the ε that a plan file promises
+    /// Verify the folder of a run or a sweep, or compute the ε that a plan file promises
     Verify {
-        /// A run folder or a plan file
+        /// The folder of a run or a sweep, or a plan file
         #[arg(value_name = "RUN|PLAN.json")]
         path: PathBuf,
         /// Print the result as JSON
@@ -87,6 +88,27 @@ enum Command {
         /// Confidence of the lower bound on ε
         #[arg(long, default_value_t = 0.95)]
         confidence: f64,
+    },
+    /// Train a plan with several settings, all of them charged together
+    Sweep {
+        /// The sweep file
+        #[arg(long, value_name = "SWEEP.json")]
+        sweep: PathBuf,
+        /// The folder of the sweep [default: runs/<plan name>-sweep]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Resume the sweep in the folder
+        #[arg(long)]
+        resume: bool,
+        /// The device [default: the plan's]
+        #[arg(long)]
+        device: Option<DeviceName>,
+        /// NOT PRIVATE: derive all randomness from this known key, so that the sweep can be repeated
+        #[arg(long, value_name = "N")]
+        test_key: Option<u64>,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Verify a finished run and write a report as one HTML page
     Report {
@@ -224,6 +246,15 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let json = run.json;
             let findings = audit::audit(&run.request()?, &Settings { canaries, guesses, confidence })?;
             print_result(&findings, &findings.to_string(), json)
+        }
+        Some(Command::Sweep { sweep, out, resume, device, test_key, json }) => {
+            let device = device.map(Into::into);
+            let summary = sweep::sweep(&SweepRequest { sweep, out, resume, device, test_key })?;
+            print_result(&summary, &summary.to_string(), json)
+        }
+        Some(Command::Verify { path, json }) if sweep::is_sweep(&path) => {
+            let summary = sweep::verify_sweep(&path)?;
+            print_result(&summary, &format!("verified: {summary}"), json)
         }
         Some(Command::Verify { path, json }) if path.is_dir() => {
             let summary = verify::verify_run(&path)?;

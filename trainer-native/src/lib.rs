@@ -27,6 +27,7 @@ pub mod run;
 mod stop;
 mod store;
 mod summary;
+pub mod sweep;
 pub mod tensor;
 pub mod tensor_file;
 pub mod train;

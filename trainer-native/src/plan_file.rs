@@ -33,7 +33,11 @@ pub(crate) fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
     parse(path, &durable::read(path)?)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Plan, RunError> {
+/// Reads the bytes of a plan file without certifying it.
+///
+/// # Errors
+/// As [`PlanText::read`].
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Plan, RunError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         refused(path, &format!("not UTF-8 after byte {}; save the plan as UTF-8", error.valid_up_to()))
     })?;

@@ -3,6 +3,7 @@
 //! Speed is computed from the plan's expected batch size, never from the sampled one.
 
 use std::io::{IsTerminal, Write, stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use accountant::Bounds;
@@ -12,6 +13,30 @@ use crate::disclosure::Released;
 
 /// Time between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Whether nothing is shown.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// While it lives, no progress and no note is shown: in the trials of a search, their number and scores are secret.
+pub(crate) struct Silence(());
+
+impl Silence {
+    /// Begins the silence.
+    pub fn begin() -> Self {
+        SILENT.store(true, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        SILENT.store(false, Ordering::SeqCst);
+    }
+}
+
+fn is_silent() -> bool {
+    SILENT.load(Ordering::SeqCst)
+}
 
 /// A bar on a terminal, elsewhere a line every few seconds. It has no colour, so NO_COLOR has no effect.
 pub(crate) struct Progress {
@@ -35,7 +60,7 @@ pub(crate) struct Status {
 impl Progress {
     /// Starts at step `first` of `end`.
     pub fn start(first: u64, end: u64) -> Self {
-        let bar = stderr().is_terminal().then(|| {
+        let bar = (stderr().is_terminal() && !is_silent()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(end), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps  {msg}  {elapsed} elapsed");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -96,7 +121,9 @@ impl Progress {
 
 /// Writes a line to stderr. A closed stderr does not stop a run.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
+    if !is_silent() {
+        let _ = writeln!(stderr(), "{text}");
+    }
 }
 
 fn duration_text(time: Duration) -> String {

@@ -11,7 +11,7 @@ use crate::durable::{self, sha256_hex};
 use crate::plan_file::PlanText;
 use crate::store::certificate::{self, Certificate, Wording};
 use crate::store::files;
-use crate::store::ledger::{Header, LedgerState};
+use crate::store::ledger::LedgerState;
 use crate::summary::Summary;
 
 /// The promise of a plan.
@@ -66,7 +66,8 @@ impl VerifiedRun {
             return altered(files::PLAN);
         }
         let PlanText { plan, .. } = PlanText::read(&plan_path)?;
-        check_accountant(ledger.header())?;
+        let header = ledger.header();
+        check_accountant(&header.accountant_version, &header.accountant_method)?;
         let certificate = check_certificate(folder, &plan, &ledger)?;
         check_budget(&certificate)?;
         check_tokenizer(&ledger, &certificate)?;
@@ -109,15 +110,15 @@ fn altered<T>(name: &str) -> Result<T, RunError> {
     Err(RunError::Verification(format!("{name} is not the file that the run wrote")))
 }
 
-/// Refuses a run that another version of the accountant certified.
-fn check_accountant(header: &Header) -> Result<(), RunError> {
+/// Refuses what another version of the accountant certified.
+pub(crate) fn check_accountant(certified_version: &str, certified_method: &str) -> Result<(), RunError> {
     let (version, method) = (accountant::VERSION, accountant::METHOD);
-    if header.accountant_version == version && header.accountant_method == method {
+    if certified_version == version && certified_method == method {
         return Ok(());
     }
     Err(RunError::Verification(format!(
-        "accountant {} ({}) certified the run, but this is {version} ({method}); verify it with the version that wrote it",
-        header.accountant_version, header.accountant_method
+        "accountant {certified_version} ({certified_method}) certified the run, but this is {version} ({method}); verify it \
+         with the version that wrote it"
     )))
 }
 

@@ -23,11 +23,13 @@ const BLANK: &str = "\u{2581}";
 
 /// The tokenizer of the run: the saved one, or else a new one, which is then saved.
 ///
-/// A private release is charged on the ledger before any noise is drawn.
+/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep takes the vocabulary that the
+/// sweep released for all of its trials, if it did.
 pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,
     store: &mut RunStore<'_>,
+    shared: Option<&Path>,
     rng: &impl PrivacyRng,
 ) -> Result<Tokenizer, RunError> {
     let path = store.path().join(files::TOKENIZER);
@@ -35,7 +37,11 @@ pub(crate) fn obtain(
         return parse(&json, &path);
     }
     if !store.has_unrecorded_tokenizer() {
-        let json = make(plan, base, store, rng)?;
+        let json = match shared {
+            // Byte for byte, so that it has the digest that the sweep's ledger names.
+            Some(shared) => text(&durable::read(shared)?, shared)?.to_owned(),
+            None => make(plan, base, store, rng)?,
+        };
         store.save_tokenizer(&json)?;
     }
     let tokenizer = read_file(&path)?;
@@ -62,9 +68,12 @@ pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {
-    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
-    let text = std::str::from_utf8(bytes).map_err(|error| refused(&error))?;
-    Tokenizer::from_json(text).map_err(|error| refused(&error))
+    Tokenizer::from_json(text(bytes, path)?)
+        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+}
+
+fn text<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, RunError> {
+    std::str::from_utf8(bytes).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
 }
 
 fn make(

@@ -40,6 +40,8 @@ pub enum Purpose {
     Generation = 9,
     /// Privacy audits: canaries, guesses.
     Audit = 10,
+    /// The trials of a search: their number and their settings.
+    Trials = 11,
 }
 
 /// Whether the key of a run is secret.

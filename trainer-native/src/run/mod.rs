@@ -9,6 +9,7 @@ use mechanisms::{OsRng, PrivacyRng, TestRng};
 
 pub use crate::summary::Summary;
 pub use request::Request;
+pub(crate) use request::{Trial, shell_word};
 
 use self::monitor::Monitor;
 use self::prepare::{Inputs, Prepared};
@@ -17,16 +18,46 @@ use crate::device::{OnDevice, on_device};
 use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::store::RunStore;
-use crate::{RunError, stop};
+use crate::{RunError, stop, vocabulary};
 
 /// Carries out the plan of a request, or resumes it.
 ///
 /// # Errors
 /// [`RunError`]. The plan and the training text are refused before anything is written.
 pub fn run(request: &Request) -> Result<Summary, RunError> {
-    let job = request.check()?;
+    carry_out(&request.check()?)
+}
+
+/// Carries out a trial of a sweep, or resumes it.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_trial(trial: Trial) -> Result<Summary, RunError> {
+    carry_out(&trial.into_job())
+}
+
+/// Releases the vocabulary that the trials of a sweep share, in a run folder that takes no step.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
+    let job = trial.into_job();
     stop::listen()?;
-    on_device(job.device, JobOnDevice(&job)).map_err(|error| RunError::Refused(error.to_string()))?
+    let mut store = RunStore::open(&job.open_run())?;
+    match job.test_key {
+        Some(key) => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key)),
+        None => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &os_rng()?),
+    }?;
+    job.check_interrupt()
+}
+
+fn os_rng() -> Result<OsRng, RunError> {
+    OsRng::new().map_err(|error| RunError::Failed(error.to_string()))
+}
+
+fn carry_out(job: &Job) -> Result<Summary, RunError> {
+    stop::listen()?;
+    on_device(job.device, JobOnDevice(job)).map_err(|error| RunError::Refused(error.to_string()))?
 }
 
 /// The whole run: prepare, train, finish.
@@ -37,7 +68,7 @@ fn run_on<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Re
         let certificate = store.certify()?;
         return Ok(Summary::of(store.path(), &certificate));
     }
-    job.announce(store.ledger(), store.steps_done());
+    job.announce(store.ledger(), store.steps_done())?;
     let mut prepared = Prepared::<B>::new(job, inputs, &mut store, device, rng)?;
     let evaluation = train(job, &mut prepared, &mut store, rng)?;
     finish::finish(job, &prepared, evaluation, &mut store)
@@ -80,10 +111,7 @@ impl OnDevice for JobOnDevice<'_> {
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         match self.0.test_key {
             Some(key) => run_on::<B>(self.0, device, &TestRng::from_seed(key)),
-            None => {
-                let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;
-                run_on::<B>(self.0, device, &rng)
-            }
+            None => run_on::<B>(self.0, device, &os_rng()?),
         }
     }
 }

@@ -66,7 +66,8 @@ impl<B: Kernels> Prepared<B> {
             store.record_initial_weights(&initial.sha256)?;
         }
         // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
-        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, rng)?;
+        let shared = job.vocabulary.as_deref();
+        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, shared, rng)?;
         job.check_interrupt()?;
         let objective = Objective::new(job.plan.plan(), &tokenizer)?;
         let spec = objective.window_spec();

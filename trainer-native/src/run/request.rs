@@ -6,8 +6,9 @@ use plan::{CertifiedPlan, Device};
 
 use crate::plan_file::PlanText;
 use crate::progress::note;
-use crate::store::ledger::{LedgerState, Randomness};
-use crate::store::{OpenRun, RunMode};
+use crate::store::accounting;
+use crate::store::ledger::{LedgerState, Randomness, Search};
+use crate::store::{OpenRun, RunMode, files};
 use crate::{RunError, stop};
 
 /// What the user asks for.
@@ -37,6 +38,9 @@ pub(super) struct Job {
     pub device: Device,
     pub test_key: Option<u64>,
     pub canaries: Option<u32>,
+    /// The tokenizer that a sweep released for its trials.
+    pub vocabulary: Option<PathBuf>,
+    search: Option<Search>,
     plan_path: PathBuf,
     plan_file: Vec<u8>,
     folder: PathBuf,
@@ -59,16 +63,15 @@ impl Request {
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);
-        let randomness = match self.test_key {
-            Some(key) => Randomness::TestKey { key },
-            None => Randomness::OperatingSystem,
-        };
+        let randomness = Randomness::of(self.test_key);
         Ok(Job {
             plan,
             base,
             device,
             test_key: self.test_key,
             canaries: self.canaries,
+            vocabulary: None,
+            search: None,
             plan_path: self.plan.clone(),
             plan_file,
             folder,
@@ -76,6 +79,42 @@ impl Request {
             resume: self.resume,
             given_device: self.device,
         })
+    }
+}
+
+/// A run that is a trial of a sweep.
+pub(crate) struct Trial {
+    pub plan: PlanText,
+    /// The folder that the plan's paths are relative to.
+    pub base: PathBuf,
+    pub folder: PathBuf,
+    pub device: Option<Device>,
+    pub test_key: Option<u64>,
+    /// The tokenizer that the sweep released for its trials.
+    pub vocabulary: Option<PathBuf>,
+    pub search: Search,
+}
+
+impl Trial {
+    /// The trial's run, resumed if its folder holds it already.
+    pub(super) fn into_job(self) -> Job {
+        let PlanText { plan, bytes: plan_file } = self.plan;
+        let randomness = Randomness::of(self.test_key);
+        Job {
+            device: self.device.unwrap_or(plan.plan().performance().device),
+            plan,
+            base: self.base,
+            test_key: self.test_key,
+            canaries: None,
+            vocabulary: self.vocabulary,
+            search: Some(self.search),
+            plan_path: self.folder.join(files::PLAN),
+            plan_file,
+            resume: self.folder.join(files::LEDGER).exists(),
+            folder: self.folder,
+            mode: RunMode { randomness, protected: true },
+            given_device: self.device,
+        }
     }
 }
 
@@ -87,6 +126,7 @@ impl Job {
             plan: &self.plan,
             plan_file: &self.plan_file,
             mode: self.mode,
+            search: self.search.as_ref(),
             resume: self.resume,
         }
     }
@@ -106,7 +146,7 @@ impl Job {
     }
 
     /// Prints what begins, and a warning if the run is not private.
-    pub fn announce(&self, ledger: &LedgerState, steps_done: u64) {
+    pub fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");
         }
@@ -116,21 +156,18 @@ impl Job {
             note("NOT PRIVATE: --non-private adds no noise");
         }
         let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
-        if ledger.header().protected {
-            let (epsilon, delta) = (self.plan.epsilon().upper, self.plan.delta().get());
-            note(&format!(
-                "{name}: {steps} steps in {}, certified ε ≤ {epsilon:.4} at δ = {delta}",
-                self.folder.display()
-            ));
-        } else {
-            note(&format!("{name}: {steps} steps in {}", self.folder.display()));
-        }
+        let epsilon = accounting::allowed(&self.plan, ledger.header())?.map(|epsilon| {
+            let of = if self.search.is_some() { " of the whole sweep" } else { "" };
+            format!(", certified ε ≤ {:.4}{of} at δ = {}", epsilon.upper, self.plan.delta().get())
+        });
+        note(&format!("{name}: {steps} steps in {}{}", self.folder.display(), epsilon.unwrap_or_default()));
         if ledger.resumes() > 0 {
             let burned = ledger.reservations() - steps_done;
             note(&format!(
                 "resuming after step {steps_done}; {burned} reserved steps were burned so far and stay charged"
             ));
         }
+        Ok(())
     }
 
     /// The command that resumes this run.
@@ -159,7 +196,7 @@ impl Job {
 }
 
 /// A path, quoted for a shell if necessary.
-fn shell_word(path: &Path) -> String {
+pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -1,18 +1,39 @@
 //! Compares a ledger with its plan, and adds up what it charged.
 
-use accountant::Bounds;
+use accountant::{Bounds, DpEvent};
 use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
-use super::ledger::{Charges, Entry, LedgerState};
+use super::ledger::{Charges, Entry, Header, LedgerState};
 use crate::RunError;
 
-/// Bounds on the ε that a ledger has charged; `None` for a run whose steps add no noise.
+/// Bounds on the ε that a ledger has charged; `None` for a run whose steps add no noise. A trial of a search is charged the
+/// whole search, from its first step.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.
 pub(crate) fn spent(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Option<Bounds>, RunError> {
-    if ledger.header().protected { epsilon_of(plan, &ledger.charges()).map(Some) } else { Ok(None) }
+    if ledger.header().protected { epsilon_of_event(plan, &charged(ledger)).map(Some) } else { Ok(None) }
+}
+
+/// What a run stands for in every sum of ε: its charges, or those of the whole search that it is a trial of.
+pub(crate) fn charged(ledger: &LedgerState) -> DpEvent {
+    match &ledger.header().search {
+        Some(search) => search.event.clone(),
+        None => ledger.charges().composed(),
+    }
+}
+
+/// Bounds on the ε that a run may spend; `None` for a run whose steps add no noise.
+///
+/// # Errors
+/// As [`spent`].
+pub(crate) fn allowed(plan: &CertifiedPlan, header: &Header) -> Result<Option<Bounds>, RunError> {
+    match &header.search {
+        _ if !header.protected => Ok(None),
+        Some(search) => epsilon_of_event(plan, &search.event).map(Some),
+        None => Ok(Some(plan.epsilon())),
+    }
 }
 
 /// Bounds on the ε of charges at the plan's δ and relation.
@@ -20,15 +41,33 @@ pub(crate) fn spent(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Option
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.
 pub(super) fn epsilon_of(plan: &CertifiedPlan, charges: &Charges) -> Result<Bounds, RunError> {
-    if charges.is_empty() {
+    epsilon_of_event(plan, &charges.composed())
+}
+
+fn epsilon_of_event(plan: &CertifiedPlan, event: &DpEvent) -> Result<Bounds, RunError> {
+    if *event == (DpEvent::Composed { events: Vec::new() }) {
         return Ok(Bounds { lower: 0.0, upper: 0.0 });
     }
-    accountant::epsilon(&charges.composed(), plan.delta(), plan.plan().privacy().relation)
+    accountant::epsilon(event, plan.delta(), plan.plan().privacy().relation)
         .map_err(|error| RunError::Failed(format!("accountant: {error}")))
 }
 
+/// Whether a run may be charged so much: no more ε than its plan has, and in a trial of a search nothing but the events that
+/// the search was charged for.
+///
+/// # Errors
+/// As [`epsilon_of`].
+pub(super) fn affords(plan: &CertifiedPlan, header: &Header, charges: &Charges) -> Result<bool, RunError> {
+    let fits = epsilon_of(plan, charges)?.upper <= plan.epsilon().upper;
+    Ok(fits && (header.search.is_none() || covers(plan, charges)))
+}
+
+fn covers(plan: &CertifiedPlan, charges: &Charges) -> bool {
+    plan.covers(charges.iter().map(|charge| (&charge.event, charge.count)))
+}
+
 /// Refuses a ledger whose header or events are not the plan's.
-pub(super) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<(), RunError> {
+pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<(), RunError> {
     let header = ledger.header();
     let differs =
         |what: &str| Err(RunError::Verification(format!("the ledger was not written for this plan: {what}")));
@@ -37,6 +76,20 @@ pub(super) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
     }
     if header.relation != plan.plan().privacy().relation {
         return differs("the neighbouring relation differs");
+    }
+    if let Some(search) = &header.search {
+        if !search.includes(plan) {
+            return differs("the search that it names has no trial of this cost");
+        }
+        let shared = search.vocabulary_sha256.as_deref();
+        if shared.is_some()
+            && (ledger.release().is_some() || ledger.tokenizer().is_some_and(|own| Some(own) != shared))
+        {
+            return differs("its vocabulary is not the one that its search released");
+        }
+        if !covers(plan, &ledger.charges()) {
+            return differs("it charges more than a trial of its search may cost");
+        }
     }
     let mut schedule = ChargeSchedule::default();
     for entry in ledger.entries() {
@@ -78,7 +131,7 @@ pub(super) fn affordable_end(
             }
             schedule.note_step(plan, step);
         }
-        Ok::<bool, RunError>(epsilon_of(plan, &charges)?.upper <= plan.epsilon().upper)
+        affords(plan, ledger.header(), &charges)
     };
     if fits(total)? {
         return Ok(total);

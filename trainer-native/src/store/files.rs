@@ -33,6 +33,10 @@ pub(crate) const AUDIT: &str = "audit.json";
 pub(crate) const CERTIFICATE_JSON: &str = "certificate.json";
 /// The certificate for readers.
 pub(crate) const CERTIFICATE_MARKDOWN: &str = "certificate.md";
+/// A sweep as the user wrote it.
+pub(crate) const SWEEP: &str = "sweep.json";
+/// What a sweep is charged, written before its first trial begins.
+pub(crate) const CHARGE: &str = "charge.json";
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.html";
 

@@ -7,7 +7,7 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Entry, Header, Ledger, Randomness};
+use super::ledger::{Entry, Header, Ledger, Randomness, Search};
 use super::{RunStore, accounting, files};
 use crate::RunError;
 use crate::durable::{self, FolderLock, sha256_hex};
@@ -27,6 +27,8 @@ pub(crate) struct OpenRun<'a> {
     /// The plan file, byte for byte.
     pub plan_file: &'a [u8],
     pub mode: RunMode,
+    /// The search that the run is a trial of, if it is one.
+    pub search: Option<&'a Search>,
     /// Whether to resume the run that the folder holds, if it holds one.
     pub resume: bool,
 }
@@ -82,6 +84,7 @@ fn begin(run: &OpenRun<'_>) -> Result<Ledger, RunError> {
             randomness: run.mode.randomness,
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
+            search: run.search.cloned(),
         },
     )
 }
@@ -130,6 +133,13 @@ impl OpenRun<'_> {
                 Randomness::OperatingSystem => refused("without --test-key"),
             };
         }
+        if header.search.as_ref() != self.search {
+            return refused(match (&header.search, self.search) {
+                (Some(_), None) => "as a trial of a sweep, which `trainer-native sweep --resume` continues",
+                (Some(_), Some(_)) => "as a trial of another sweep",
+                (None, _) => "outside the sweep",
+            });
+        }
         if header.protected != self.is_protected() {
             return refused(if header.protected { "without --non-private" } else { "with --non-private" });
         }
@@ -141,7 +151,8 @@ impl OpenRun<'_> {
 fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), RunError> {
     let state = ledger.state();
     if state.tokenizer().is_none() {
-        if plan.tokenizer_release().is_some() && state.release().is_none() {
+        let shared = state.header().search.as_ref().is_some_and(|search| search.vocabulary_sha256.is_some());
+        if plan.tokenizer_release().is_some() && state.release().is_none() && !shared {
             return Err(release_lost());
         }
         return Ok(());
@@ -156,7 +167,7 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     charges.add(&event, 1);
     // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
     // completion's.
-    if accounting::epsilon_of(plan, &charges)?.upper <= plan.epsilon().upper {
+    if accounting::affords(plan, state.header(), &charges)? {
         ledger.append(Entry::Step { step, attempt, event })
     } else {
         Ok(())

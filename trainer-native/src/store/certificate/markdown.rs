@@ -49,7 +49,11 @@ fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
         None if c.public_data => writeln!(out, "| ε spent | none: nothing private was used |")?,
         None => writeln!(out, "| ε spent | no bound: no noise was added |")?,
     }
-    if let Some(planned) = g.planned_epsilon {
+    if let Some(search) = &c.search {
+        writeln!(out, "| ε covers | all trials of sweep `{}` |", search.sweep_sha256)?;
+    }
+    // A search is charged as a whole before it begins, so it may spend what it spent.
+    if let Some(planned) = g.planned_epsilon.filter(|_| c.search.is_none()) {
         writeln!(out, "| ε allowed by the plan | between {} and {} |", planned.lower, planned.upper)?;
     }
     writeln!(out, "| δ | {} |", g.delta)?;

@@ -6,15 +6,15 @@ mod markdown;
 mod statements;
 mod wording;
 
-pub(crate) use statements::mark;
+pub(crate) use statements::{distribution, guarantee, mark};
 pub(crate) use wording::{CURRENT, FIRST, SECOND, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, PrivacyUnit};
 use serde::Serialize;
 
-use super::accounting::{check_same_plan, spent};
-use super::ledger::{Charges, FileDigest, LedgerState, Randomness};
+use super::accounting::{allowed, check_same_plan, spent};
+use super::ledger::{Charges, FileDigest, LedgerState, Randomness, Search};
 use crate::RunError;
 
 /// The certificate of a finished run.
@@ -32,6 +32,9 @@ pub(crate) struct Certificate {
     pub not_private_because: Vec<String>,
     /// What is guaranteed.
     pub guarantee: Guarantee,
+    /// The search that the run is a trial of. ε is that of the whole search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// The mechanisms that give it.
     pub mechanisms: Mechanisms,
     /// What the ledger says was spent.
@@ -161,7 +164,7 @@ impl Certificate {
         let header = ledger.header();
         let reasons = statements::not_private_because(plan, header);
         let epsilon = spent(plan, ledger)?;
-        let planned_epsilon = header.protected.then(|| plan.epsilon());
+        let planned_epsilon = allowed(plan, header)?;
         Ok(Self {
             certificate_version: 1,
             name: plan.plan().name().to_owned(),
@@ -175,6 +178,7 @@ impl Certificate {
                 unit: plan.plan().privacy().unit,
                 relation: header.relation,
             },
+            search: header.search.clone(),
             not_private_because: reasons,
             mechanisms: mechanisms(plan, ledger),
             ledger: ledger_summary(plan, ledger, steps_done),
@@ -188,7 +192,7 @@ impl Certificate {
                 files: files.to_vec(),
             },
             assumptions: statements::assumptions(wording, plan, ledger),
-            not_protected: statements::not_protected(wording, plan),
+            not_protected: statements::not_protected(wording, plan, header),
             wording,
         })
     }

@@ -1,10 +1,10 @@
 //! Which sentences a certificate has, and the figures in them.
 
-use accountant::{Bounds, NeighboringRelation};
+use accountant::{Bounds, NeighboringRelation, Trials};
 use plan::{CertifiedPlan, PrivacyUnit};
 
 use super::wording::Wording;
-use crate::store::ledger::{Header, LedgerState, Randomness};
+use crate::store::ledger::{Header, LedgerState, Randomness, Search};
 
 /// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
@@ -31,7 +31,7 @@ pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
 }
 
 /// The guarantee in a sentence.
-pub(super) fn guarantee(
+pub(crate) fn guarantee(
     wording: &Wording,
     plan: &CertifiedPlan,
     epsilon: Option<Bounds>,
@@ -75,7 +75,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     let mut list = if plan.plan().is_public() {
         vec![wording.public_text.to_owned()]
     } else {
-        conditions_of_privacy(wording, plan)
+        conditions_of_privacy(wording, plan, ledger.header())
     };
     if let Some(sha256) = ledger.initial_weights() {
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
@@ -89,7 +89,11 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     list
 }
 
-fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
+fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Header) -> Vec<String> {
+    let hyperparameters = match &header.search {
+        Some(search) => search_in_words(wording, search),
+        None => wording.hyperparameters.to_owned(),
+    };
     let exact = plan.plan().privacy().sampling.needs_exact_units();
     let units = if exact { wording.exact_units } else { wording.declared_units };
     vec![
@@ -100,13 +104,32 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String>
          rounding error of the order of 1e-6, which is not part of ε."
             .to_owned(),
         units.replace("{units}", &plan.plan().data().units.to_string()),
-        wording.hyperparameters.to_owned(),
+        hyperparameters,
         wording.randomness.to_owned(),
     ]
 }
 
+/// How a search chose this run, and what that costs.
+fn search_in_words(wording: &Wording, search: &Search) -> String {
+    match search.selection() {
+        Some(trials) => wording.selected_trial.replace("{distribution}", &distribution(trials)),
+        None => wording.published_trial.replace("{runs}", &search.published_trials().to_string()),
+    }
+}
+
+/// The distribution of the number of trials in words.
+pub(crate) fn distribution(trials: Trials) -> String {
+    match trials {
+        Trials::Poisson { mean } => format!("a Poisson distribution of mean {mean}"),
+        Trials::TruncatedNegativeBinomial { shape, stop } => {
+            format!("a truncated negative binomial distribution with shape {shape} and stop {stop}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
 /// What the guarantee does not cover.
-pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {
+pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, header: &Header) -> Vec<String> {
     if plan.plan().is_public() {
         return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
     }
@@ -115,13 +138,15 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan) -> Vec<Stri
         PrivacyUnit::User => wording.users,
         PrivacyUnit::Words(_) => wording.words,
     };
-    [
+    let mut list = vec![
         unit_limit,
         wording.population,
         "The evaluation text and the plan itself.",
         wording.side_channels,
         wording.other_releases,
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    ];
+    if header.search.as_ref().and_then(Search::selection).is_some() {
+        list.push(wording.secret_trials);
+    }
+    list.into_iter().map(str::to_owned).collect()
 }

@@ -18,6 +18,11 @@ pub(crate) struct Wording {
     /// A privacy unit of words.
     pub unit_of_words: &'static str,
     pub hyperparameters: &'static str,
+    /// In place of it where a sweep published the best trial, or every trial.
+    pub selected_trial: &'static str,
+    pub published_trial: &'static str,
+    /// What must stay secret about a sweep that published the best trial.
+    pub secret_trials: &'static str,
     pub randomness: &'static str,
     /// Limits of the privacy unit.
     pub records: &'static str,
@@ -52,6 +57,14 @@ pub(crate) const CURRENT: Wording = Wording {
                     piece does not move)",
     hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
                       at this private text. Trials on it are not charged.",
+    selected_trial: "A sweep chose this run: it has the lowest perplexity on the public evaluation text among a secret number \
+                     of trials, drawn from {distribution} before the text was read. Each trial drew its setting at random. ε is \
+                     that of the whole search (Papernot & Steinke 2022, arXiv:2110.03620). All other figures of the plan were \
+                     chosen without looking at this private text.",
+    published_trial: "This is one of {runs} runs of a sweep, and ε is that of all of them together. All figures of the plan that \
+                      the sweep did not vary were chosen without looking at this private text.",
+    secret_trials: "The number of trials, the trials that were not chosen, and the time that the sweep took: whoever learns them \
+                    learns more than ε allows for.",
     randomness: "To an attacker, the operating system's random generator and ChaCha20 are as good as true randomness.",
     records: "People with several records: each record is protected, but a person's records together have a weaker guarantee.",
     users: "What users write about one another: only a user's own records are protected.",

@@ -24,11 +24,6 @@ impl Charges {
         }
     }
 
-    /// Whether nothing was spent.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub fn iter(&self) -> std::slice::Iter<'_, Charge> {
         self.0.iter()
     }

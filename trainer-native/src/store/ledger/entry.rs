@@ -1,6 +1,7 @@
 //! One line of the ledger: its contents and its encoding.
 
-use accountant::{DpEvent, NeighboringRelation};
+use accountant::{DpEvent, NeighboringRelation, Trials};
+use plan::CertifiedPlan;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::sha256_hex;
@@ -16,6 +17,63 @@ pub(crate) enum Randomness {
         /// The key, which is public.
         key: u64,
     },
+}
+
+impl Randomness {
+    /// That of a known key, if there is one.
+    pub fn of(test_key: Option<u64>) -> Self {
+        test_key.map_or(Self::OperatingSystem, |key| Self::TestKey { key })
+    }
+}
+
+/// The search that a run is a trial of. Its ε stands for that of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Search {
+    /// SHA-256 of the sweep's charge.
+    pub sweep_sha256: String,
+    /// What the whole search costs.
+    pub event: DpEvent,
+    /// SHA-256 of the tokenizer whose release the search is charged for; absent in the run that releases it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary_sha256: Option<String>,
+}
+
+impl Search {
+    /// Whether trials that carry out `plan` are among those of the search, and the release of its vocabulary too.
+    pub fn includes(&self, plan: &CertifiedPlan) -> bool {
+        let DpEvent::Composed { events } = &self.event else { return false };
+        let release = plan.tokenizer_release().map(|release| &release.event);
+        let trials = match (release, events.split_first()) {
+            (None, _) => events.as_slice(),
+            (Some(release), Some((first, rest))) if first == release => rest,
+            (Some(_), _) => return false,
+        };
+        let event = plan.training_event();
+        trials.iter().any(|trials| match trials {
+            DpEvent::SelfComposed { event: trial, count } => *count > 0 && **trial == event,
+            DpEvent::PrivateSelection { event: trial, .. } => **trial == event,
+            _ => false,
+        })
+    }
+
+    /// The distribution of the number of trials, if only the best one is published.
+    pub fn selection(&self) -> Option<Trials> {
+        let DpEvent::Composed { events } = &self.event else { return None };
+        events.iter().find_map(|event| match event {
+            DpEvent::PrivateSelection { trials, .. } => Some(*trials),
+            _ => None,
+        })
+    }
+
+    /// The number of trials, where all of them are published.
+    pub fn published_trials(&self) -> u64 {
+        let DpEvent::Composed { events } = &self.event else { return 0 };
+        let counts = events.iter().map(|event| match event {
+            DpEvent::SelfComposed { count, .. } => *count,
+            _ => 0,
+        });
+        counts.sum()
+    }
 }
 
 /// What the run promises, written before it reads the data.
@@ -40,6 +98,9 @@ pub(crate) struct Header {
     /// Whether the plan declares the training text public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_data: bool,
+    /// The search that the run is a trial of, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 /// A file of the finished run.

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) use charges::Charges;
-pub(crate) use entry::{Entry, FileDigest, Header, Randomness};
+pub(crate) use entry::{Entry, FileDigest, Header, Randomness, Search};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;

@@ -16,6 +16,7 @@ fn header() -> Header {
         randomness: Randomness::OperatingSystem,
         protected: true,
         public_data: false,
+        search: None,
     }
 }
 

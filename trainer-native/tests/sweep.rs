@@ -1,0 +1,435 @@
+//! Sweeps: charged before they begin, resumed after a kill, and verified from their files alone.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use accountant::{Delta, DpEvent, NeighboringRelation, Trials};
+use common::{Bench, stderr, tiny, tiny_with_vocabulary};
+use mechanisms::{PrivacyRng, Purpose, TestRng, draw_trials};
+use serde_json::{Value, json};
+use trainer_native::sweep::verify_sweep;
+use trainer_native::verify::verify_run;
+
+const RATE: &str = "training.learning_rate.peak";
+
+/// A folder with a plan of fifteen steps and a sweep of it.
+fn bench(sweep: &Value) -> Bench {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(15);
+    plan["privacy"]["spare_steps"] = json!(300);
+    let bench = Bench::new(&plan);
+    fs::write(bench.path("sweep.json"), sweep.to_string()).unwrap();
+    bench
+}
+
+fn all() -> Value {
+    let vary = json!({ RATE: [1e-3, 1e-2] });
+    json!({ "plan": "plan.json", "vary": vary, "trials": { "all": { "seeds": 2 } }, "epsilon": 20 })
+}
+
+fn best(mean: f64) -> Value {
+    let vary = json!({ RATE: [1e-4, 1e-3, 1e-2] });
+    json!({ "plan": "plan.json", "vary": vary, "trials": { "best": { "poisson": { "mean": mean } } }, "epsilon": 20 })
+}
+
+fn command(bench: &Bench, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+    command.arg("sweep").arg("--sweep").arg(bench.path("sweep.json"));
+    command.arg("--out").arg(bench.path("out")).args(arguments);
+    command
+}
+
+fn finish(bench: &Bench, arguments: &[&str]) -> Output {
+    let output = command(bench, arguments).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    output
+}
+
+fn refused(bench: &Bench, arguments: &[&str], expected: &str) {
+    let output = command(bench, arguments).output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains(expected) && message.lines().count() == 1, "{expected}: {message}");
+}
+
+fn read(path: PathBuf) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// What one trial of the plan costs, written by hand: fifteen steps and 300 spare ones at q = 20/300.
+fn trial(noise_multiplier: f64) -> DpEvent {
+    let times = |count| {
+        let step = DpEvent::PoissonSampledGaussian { sampling_probability: 20.0 / 300.0, noise_multiplier };
+        DpEvent::SelfComposed { event: Box::new(step), count }
+    };
+    DpEvent::Composed { events: vec![times(15), times(300)] }
+}
+
+fn epsilon(event: &DpEvent) -> f64 {
+    let delta = Delta::new(1e-4).unwrap();
+    accountant::epsilon(event, delta, NeighboringRelation::AddOrRemoveOne).unwrap().upper
+}
+
+/// The number of trials that a test key draws.
+fn number(mean: f64, key: u64) -> u64 {
+    let mut stream = TestRng::from_seed(key).stream(Purpose::Trials, 0, 0);
+    draw_trials(Trials::Poisson { mean }, &mut stream).unwrap()
+}
+
+#[test]
+fn published_trials_are_charged_together_and_each_certificate_says_so() {
+    let bench = bench(&all());
+    let shown = String::from_utf8(finish(&bench, &[]).stdout).unwrap();
+    let out = bench.path("out");
+    let certificate = read(out.join("certificate.json"));
+    let noise = certificate["noise_multipliers"]["training"].as_f64().unwrap();
+    let event = DpEvent::SelfComposed { event: Box::new(trial(noise)), count: 4 };
+    let spent = epsilon(&DpEvent::Composed { events: vec![event] });
+    assert!((19.99..=20.0).contains(&spent), "{spent}");
+    assert_eq!(certificate["epsilon"]["upper"].as_f64(), Some(spent));
+    for (place, setting) in certificate["findings"]["all"].as_array().unwrap().iter().enumerate() {
+        let score = |seed: usize| {
+            let run = out.join(format!("trials/{}-{}", place + 1, seed + 1));
+            let own = read(run.join("certificate.json"));
+            assert_eq!(own["guarantee"]["epsilon"]["upper"].as_f64(), Some(spent), "not the ε of one run");
+            assert_eq!(verify_run(&run).unwrap().epsilon.unwrap().upper, spent);
+            let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+            let last: Value = serde_json::from_str(metrics.lines().last().unwrap()).unwrap();
+            assert_eq!(last["epsilon"].as_f64(), Some(spent));
+            read(run.join("evaluation.json"))["perplexity"].as_f64().unwrap()
+        };
+        let (one, two) = (score(0), score(1));
+        assert!(one != two, "each run has randomness of its own");
+        // Two values: the mean, and |a − b|/√2.
+        let figure = |name: &str| setting[name].as_f64().unwrap();
+        assert!((figure("mean") - 0.5 * (one + two)).abs() < 1e-9);
+        assert!((figure("standard_deviation") - (one - two).abs() / 2_f64.sqrt()).abs() < 1e-9);
+    }
+    assert!(shown.contains(&format!("{RATE} = 0.01: perplexity per token")), "{shown}");
+    assert_eq!(verify_sweep(&out).unwrap().epsilon.upper, spent);
+    refused(&bench, &[], "already holds a sweep");
+    assert!(!out.join("private").exists());
+}
+
+#[test]
+fn a_sweep_whose_files_are_not_those_of_its_trials_is_refused() {
+    let (first, second) = (bench(&all()), bench(&all()));
+    for (bench, key) in [(&first, "3"), (&second, "4")] {
+        finish(bench, &["--test-key", key]);
+    }
+    let out = first.path("out");
+    verify_sweep(&out).unwrap();
+    let fails = |what: &str| {
+        let error = verify_sweep(&out).expect_err(what).to_string();
+        assert!(error.contains(what), "{what}: {error}");
+    };
+    let swap = |one: &Path, other: &Path| {
+        let aside = out.join("aside");
+        fs::rename(one, &aside).unwrap();
+        fs::rename(other, one).unwrap();
+        fs::rename(&aside, other).unwrap();
+    };
+    let run = |name: &str| out.join("trials").join(name);
+    // A run of another sweep, a run of another setting, another run of the same setting, a run outside any sweep.
+    let foreign = second.path("out/trials/1-1");
+    for (other, what) in [
+        (foreign, "no trial of this sweep"),
+        (run("2-1"), "none of this sweep's settings"),
+        (run("1-2"), "certificate.json"),
+    ] {
+        swap(&run("1-1"), &other);
+        fails(what);
+        swap(&run("1-1"), &other);
+    }
+    verify_sweep(&out).unwrap();
+    for (name, from, to, what) in [
+        ("charge.json", "\"count\": 4", "\"count\": 3", "charge.json"),
+        ("sweep.json", "\"seeds\":2", "\"seeds\":1", "sweep.json"),
+        ("plan.json", "300", "301", "plan.json"),
+        ("certificate.json", "\"epsilon_limit\": 20", "\"epsilon_limit\": 10", "certificate.json"),
+        ("certificate.md", "20", "10", "certificate.md"),
+        ("trials/1-1/evaluation.json", "\"tokens\"", "\"tokens\" ", "evaluation.json"),
+    ] {
+        let text = fs::read_to_string(out.join(name)).unwrap();
+        assert!(text.contains(from), "{name}");
+        fs::write(out.join(name), text.replace(from, to)).unwrap();
+        fails(what);
+        fs::write(out.join(name), text).unwrap();
+    }
+    fs::remove_dir_all(run("2-2")).unwrap();
+    assert!(verify_sweep(&out).is_err());
+}
+
+/// A trial belongs to its sweep: it is not continued as a run of its own, whose certificate would state its own ε.
+#[test]
+fn a_trial_cannot_be_made_a_run_of_its_own() {
+    let bench = bench(&all());
+    finish(&bench, &["--test-key", "3"]);
+    let trial = bench.path("out/trials/1-1");
+    let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .arg("--plan")
+        .arg(trial.join("plan.json"))
+        .arg("--out")
+        .arg(&trial)
+        .args(["--resume", "--test-key"])
+        .arg(common::ledger(&trial)[0]["randomness"]["test_key"]["key"].to_string())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("as a trial of a sweep"), "{}", stderr(&output));
+    // Without the sweep in its header, the ledger is another one, which no digest fits.
+    let path = trial.join("ledger.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let start = text.find(",\"search\":").unwrap();
+    let end = start + text[start..].find("},\"sha256\"").unwrap();
+    fs::write(&path, format!("{}{}", &text[..start], &text[end - 1..])).unwrap();
+    assert!(verify_run(&trial).is_err());
+}
+
+/// PITFALLS 20. The number of trials under the test key is 5, a figure that the plan and the sweep have nowhere.
+#[test]
+fn the_best_trial_is_published_with_the_epsilon_of_the_search_and_without_the_number_of_trials() {
+    let bench = bench(&best(4.0));
+    let key = (0..).find(|key| number(4.0, *key) == 5).unwrap().to_string();
+    let output = finish(&bench, &["--test-key", &key]);
+    let out = bench.path("out");
+    let mut names: Vec<String> =
+        fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let published =
+        [".lock", "best", "certificate.json", "certificate.md", "charge.json", "plan.json", "sweep.json"];
+    assert_eq!(names, published, "no trial but the best one is left, and no draw");
+    let certificate = read(out.join("certificate.json"));
+    let noise = certificate["noise_multipliers"]["training"].as_f64().unwrap();
+    let trials = Trials::Poisson { mean: 4.0 };
+    let selection = DpEvent::PrivateSelection { event: Box::new(trial(noise)), trials };
+    let spent = epsilon(&DpEvent::Composed { events: vec![selection] });
+    assert!((19.99..=20.0).contains(&spent) && spent > 1.05 * epsilon(&trial(noise)), "{spent}");
+    let run = out.join("best");
+    let own = read(run.join("certificate.json"));
+    assert_eq!(own["guarantee"]["epsilon"]["upper"].as_f64(), Some(spent));
+    assert_eq!(certificate["epsilon"]["upper"].as_f64(), Some(spent));
+    let text = fs::read_to_string(run.join("certificate.md")).unwrap();
+    assert!(
+        text.contains("a secret number of trials, drawn from a Poisson distribution of mean 4"),
+        "{text}"
+    );
+    assert!(text.contains("The number of trials, the trials that were not chosen"), "{text}");
+    assert_eq!(verify_run(&run).unwrap().epsilon.unwrap().upper, spent);
+    verify_sweep(&out).unwrap();
+    for value in [&certificate, &own, &read(out.join("charge.json"))] {
+        assert!(!has_number(value, 5), "{value}");
+    }
+    assert!(common::ledger(&run).iter().all(|entry| entry["kind"] == "step" || !has_number(entry, 5)));
+    // The screen shows what the draw does not change: a warning, the charge, and that trials run.
+    assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
+    for (name, what) in [("evaluation.json", "evaluation.json"), ("model.safetensors", "model.safetensors")] {
+        let mut bytes = fs::read(run.join(name)).unwrap();
+        let last = bytes.len() - 9;
+        bytes[last] ^= 1;
+        let original = fs::read(run.join(name)).unwrap();
+        fs::write(run.join(name), bytes).unwrap();
+        for error in [verify_sweep(&out).unwrap_err(), verify_run(&run).unwrap_err()] {
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        fs::write(run.join(name), original).unwrap();
+    }
+}
+
+fn has_number(value: &Value, number: u64) -> bool {
+    match value {
+        Value::Number(found) => found.as_u64() == Some(number),
+        Value::Array(values) => values.iter().any(|value| has_number(value, number)),
+        Value::Object(fields) => fields.values().any(|value| has_number(value, number)),
+        _ => false,
+    }
+}
+
+/// The best trial is the one with the lowest perplexity. Oracle: the trials as published runs under the same keys.
+#[test]
+fn the_best_trial_has_the_lowest_perplexity_of_all_trials() {
+    let (search, whole) = (
+        bench(&best(2.0)),
+        bench(&{
+            let mut sweep = all();
+            sweep["vary"] = json!({});
+            sweep["trials"]["all"]["seeds"] = json!(4);
+            sweep
+        }),
+    );
+    // One setting and the same noise, so that trial i of both has the same key, plan and weights.
+    let mut sweep = best(2.0);
+    sweep["vary"] = json!({});
+    fs::write(search.path("sweep.json"), sweep.to_string()).unwrap();
+    let mut plan = read(search.path("plan.json"));
+    plan["privacy"]["noise_multipliers"] = json!({ "training": 2.0 });
+    plan["privacy"].as_object_mut().unwrap().remove("epsilon");
+    for bench in [&search, &whole] {
+        fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+        let mut sweep = read(bench.path("sweep.json"));
+        sweep["epsilon"] = json!(1000);
+        fs::write(bench.path("sweep.json"), sweep.to_string()).unwrap();
+    }
+    let key = (0..).find(|key| number(2.0, *key) == 4).unwrap().to_string();
+    for bench in [&search, &whole] {
+        finish(bench, &["--test-key", &key]);
+    }
+    let perplexity = |run: PathBuf| read(run.join("evaluation.json"))["perplexity"].as_f64().unwrap();
+    let scores: Vec<f64> =
+        (1..=4).map(|seed| perplexity(whole.path(&format!("out/trials/1-{seed}")))).collect();
+    let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(perplexity(search.path("out/best")), least, "{scores:?}");
+}
+
+/// Kills at any time change neither the number of trials nor the result. Oracle: the sweep that was not killed.
+#[test]
+fn a_killed_sweep_resumes_with_the_same_trials() {
+    let (whole, killed) = (bench(&best(4.0)), bench(&best(4.0)));
+    let key = (0..).find(|key| number(4.0, *key) == 4).unwrap().to_string();
+    finish(&whole, &["--test-key", &key]);
+    let out = killed.path("out");
+    let begun = || out.join("charge.json").exists();
+    let mut kills = 0;
+    // Each process lives longer than the one before, so that the sweep ends on a busy machine too.
+    for round in 0..30 {
+        let mut arguments = vec!["--test-key", &key];
+        arguments.extend(begun().then_some("--resume"));
+        let mut process =
+            command(&killed, &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        sleep(Duration::from_millis((60.0 * 1.4_f64.powi(round)) as u64));
+        process.kill().unwrap();
+        if process.wait().unwrap().success() {
+            break;
+        }
+        kills += u32::from(begun());
+    }
+    assert!(kills > 1, "{kills}");
+    let model = |bench: &Bench| fs::read(bench.path("out/best/model.safetensors")).unwrap();
+    assert!(model(&whole) == model(&killed), "another trial was chosen");
+    assert_eq!(verify_sweep(&out).unwrap().scores(), verify_sweep(&whole.path("out")).unwrap().scores());
+    // A finished sweep is left as it is, but for what a kill left of its secrets.
+    let before = fs::read(out.join("certificate.json")).unwrap();
+    fs::create_dir(out.join("private")).unwrap();
+    finish(&killed, &["--test-key", &key, "--resume"]);
+    assert!(fs::read(out.join("certificate.json")).unwrap() == before && !out.join("private").exists());
+}
+
+/// A second draw would be a second search, which the charge does not pay for.
+#[test]
+fn a_draw_that_is_lost_or_altered_is_refused_and_never_drawn_again() {
+    let bench = bench(&best(30.0));
+    let mut process = command(&bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let out = bench.path("out");
+    while !out.join("charge.json").exists() {
+        sleep(Duration::from_millis(2));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let draw = out.join("private/draw.json");
+    let text = fs::read_to_string(&draw).unwrap();
+    assert!(
+        !fs::read_to_string(out.join("charge.json")).unwrap().contains(&text[9..30]),
+        "the salt is secret"
+    );
+    let last_message = |expected: &str| {
+        let output = command(&bench, &["--resume"]).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.lines().last().unwrap().contains(expected), "{message}");
+    };
+    fs::write(&draw, text.replacen("\"setting\":", "\"setting\": ", 1)).unwrap();
+    last_message("draw.json: this secret of the sweep was altered");
+    fs::remove_file(&draw).unwrap();
+    last_message("draw.json: this secret of the sweep is lost");
+    fs::write(&draw, text).unwrap();
+    fs::remove_file(out.join("private/progress.json")).unwrap();
+    last_message("progress.json: this secret of the sweep is lost");
+    fs::remove_file(&draw).unwrap();
+    assert!(!draw.exists() && !out.join("best").exists());
+    assert!(verify_sweep(&out).unwrap_err().to_string().contains("not finished"));
+}
+
+/// A Poisson number can be 0. Then nothing is released, and ε is spent all the same.
+#[test]
+fn no_trial_is_a_result_too() {
+    let bench = bench(&best(1.0));
+    let key = (0..).find(|key| number(1.0, *key) == 0).unwrap().to_string();
+    let shown = String::from_utf8(finish(&bench, &["--test-key", &key]).stdout).unwrap();
+    assert!(shown.contains("the drawn number of trials was 0"), "{shown}");
+    let out = bench.path("out");
+    assert!(!out.join("best").exists() && !out.join("private").exists());
+    assert!(verify_sweep(&out).unwrap().scores().is_empty());
+}
+
+#[test]
+fn wrong_sweeps_are_refused_in_one_line_before_anything_is_written() {
+    let bench = bench(&all());
+    refused(&bench, &["--resume"], "holds no sweep that could be resumed");
+    for (change, expected) in [
+        (json!({ "plan": "absent.json" }), "absent.json"),
+        (json!({ "epsilon": 0 }), "epsilon: 0; allowed: a number > 0"),
+        (json!({ "vary": { "training.rate": [1] } }), "vary: training.rate: unknown field"),
+        (json!({ "vary": { RATE: [1e-3, "slow"] } }), "vary: training.learning_rate.peak: \"slow\""),
+        (json!({ "trials": { "best": { "poisson": { "mean": 0 } } } }), "trials.best.poisson.mean: 0"),
+        (json!({ "trials": 3 }), "line 1"),
+    ] {
+        let mut sweep = all();
+        for (field, value) in change.as_object().unwrap() {
+            sweep[field] = value.clone();
+        }
+        fs::write(bench.path("sweep.json"), sweep.to_string()).unwrap();
+        refused(&bench, &[], expected);
+        assert!(!bench.path("out").exists(), "{expected}");
+    }
+    fs::write(bench.path("sweep.json"), b"{\xff}").unwrap();
+    refused(&bench, &[], "not UTF-8");
+    fs::write(bench.path("sweep.json"), all().to_string()).unwrap();
+    fs::create_dir(bench.path("out")).unwrap();
+    fs::write(bench.path("out/notes.txt"), "mine").unwrap();
+    refused(&bench, &[], "holds notes.txt, which no sweep wrote");
+    fs::remove_file(bench.path("out/notes.txt")).unwrap();
+    finish(&bench, &["--test-key", "3"]);
+    refused(&bench, &["--resume"], "with another --test-key");
+    let mut sweep = all();
+    sweep["epsilon"] = json!(21);
+    fs::write(bench.path("sweep.json"), sweep.to_string()).unwrap();
+    refused(&bench, &["--resume", "--test-key", "3"], "with another sweep file");
+}
+
+/// The release is in one ledger only, every trial has its result, and a kill in between loses neither.
+#[test]
+fn trials_share_one_private_vocabulary_that_is_charged_once() {
+    let bench = bench(&best(3.0));
+    let mut plan = tiny_with_vocabulary();
+    plan["privacy"]["spare_steps"] = json!(100);
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    let key = (0..).find(|key| number(3.0, *key) == 2).unwrap().to_string();
+    let out = bench.path("out");
+    let mut process = command(&bench, &["--test-key", &key]);
+    let mut process = process.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !out.join("vocabulary/tokenizer.json").exists() {
+        sleep(Duration::from_millis(1));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    finish(&bench, &["--test-key", &key, "--resume"]);
+    verify_sweep(&out).unwrap();
+    let releases =
+        |run: PathBuf| common::ledger(&run).iter().filter(|entry| entry["kind"] == "release").count();
+    assert_eq!((releases(out.join("vocabulary")), releases(out.join("best"))), (1, 0));
+    let tokenizer = |run: &str| fs::read(out.join(run).join("tokenizer.json")).unwrap();
+    assert!(tokenizer("vocabulary") == tokenizer("best"));
+    // The best trial alone says the same.
+    let spent = verify_run(&out.join("best")).unwrap().epsilon.unwrap().upper;
+    assert_eq!(read(out.join("certificate.json"))["epsilon"]["upper"].as_f64(), Some(spent));
+    let text = fs::read_to_string(out.join("vocabulary/tokenizer.json")).unwrap();
+    fs::write(out.join("vocabulary/tokenizer.json"), format!("{text} ")).unwrap();
+    assert!(verify_sweep(&out).unwrap_err().to_string().contains("not the vocabulary"));
+}
