@@ -122,6 +122,10 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
         let predicted = program(&["predict", "@0", "--input", "@1"], &[&bench.path("baseline"), &test]);
         if objective == "text_to_text" {
             assert!(stderr(&predicted).contains("predicts tokens"), "{}", stderr(&predicted));
+            // It answers its prompt and does not go on with it.
+            let greedy = ["generate", "@0", "--prompt", "77xx", "--temperature", "0", "--tokens", "8"];
+            let answer = String::from_utf8(program(&greedy, &[&bench.path("baseline")]).stdout).unwrap();
+            assert!(!answer.trim().is_empty() && !answer.contains("77"), "{source}: {answer}");
         } else {
             assert_eq!(String::from_utf8(predicted.stdout).unwrap().lines().count(), 60, "{objective}");
         }

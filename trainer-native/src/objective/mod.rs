@@ -171,6 +171,8 @@ impl Objective {
 pub(crate) enum Generation {
     /// It continues its input.
     Continuation,
+    /// It answers a text after the end-of-text token.
+    Answer,
     /// Its decoder writes an answer to the encoder's input.
     FromDecoder {
         /// The token that the decoder starts from.

@@ -164,7 +164,7 @@ impl Task {
             (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, .. }) => {
                 Generation::FromDecoder { start }
             }
-            (plan::Objective::TextToText, _) => Generation::Continuation,
+            (plan::Objective::TextToText, _) => Generation::Answer,
             _ => Generation::None,
         }
     }

@@ -49,7 +49,7 @@ fn finished_model<B: Kernels>(
     config["eos_token_id"] = json!(eos);
     config["pad_token_id"] = json!(run.tokenizer.pad_id());
     match run.data.objective.generation() {
-        Generation::Continuation => config["bos_token_id"] = json!(eos),
+        Generation::Continuation | Generation::Answer => config["bos_token_id"] = json!(eos),
         Generation::FromDecoder { start } => config["decoder_start_token_id"] = json!(start),
         Generation::None => {}
     }

@@ -86,8 +86,11 @@ impl ModelTask for Generate<'_> {
             .collect::<Result<_, _>>()?;
         let texts = run.generate(&prompts, self.options)?;
         let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
-            // The first token of a text is no part of the prompt.
-            let before = &prompt.written[1..];
+            // The first token of a text is no part of the prompt, and an answer does not repeat its question.
+            let before = match run.objective.generation() {
+                Generation::Answer => &[],
+                _ => &prompt.written[1..],
+            };
             let whole = run.tokenizer.decode(&[before, tokens].concat());
             // Decoded alone, the generated tokens would lose a blank at their beginning.
             let text = whole.strip_prefix(&run.tokenizer.decode(before)).map(str::to_owned);
@@ -107,6 +110,9 @@ impl<B: Kernels> RunModel<B> {
         match self.objective.generation() {
             Generation::Continuation => {
                 Ok(Prompt { encoder_input: Vec::new(), written: [&[end], text].concat() })
+            }
+            Generation::Answer => {
+                Ok(Prompt { encoder_input: Vec::new(), written: [text, &[end]].concat() })
             }
             Generation::FromDecoder { start } => {
                 Ok(Prompt { encoder_input: [text, &[end]].concat(), written: vec![start] })
