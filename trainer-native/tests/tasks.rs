@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{Bench, stderr, tiny};
+use common::{Bench, on_public_text, stderr, tiny};
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
@@ -214,6 +214,7 @@ fn refuses(bench: &Bench, expected: &str) {
 #[test]
 fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     let mut tuned = plan("gpt2", "sequence_classification", "csv");
+    tuned = on_public_text(&tuned);
     tuned["training"]["labels"] = json!(["first", "second", "third"]);
     tuned["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json" } });
     tuned["model"]["initial"] = json!({ "checkpoint": "base" });
@@ -221,9 +222,8 @@ fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     base["model"] = plan("gpt2", "", "")["model"].clone();
     base["training"]["steps"] = json!(1);
     base["training"]["learning_rate"] = json!({ "peak": 1e-3 });
-    let bench = Bench::new(&base);
-    bench.model("base", &["--non-private"]);
-    std::fs::remove_file(bench.path("base").join("ledger.jsonl")).unwrap();
+    let bench = Bench::new(&on_public_text(&base));
+    bench.model("base", &[]);
     write(&bench, "csv", "text,label\n", |number| {
         let (class, word) = class(number);
         format!("{word},{}\n", ["first", "second", "third"][class])

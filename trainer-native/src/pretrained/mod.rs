@@ -5,11 +5,13 @@
 
 mod config;
 mod names;
+mod origin;
 mod read;
 
 use std::path::Path;
 
 pub use names::Assigned;
+pub(crate) use origin::check_public;
 pub use read::Checkpoint;
 
 use crate::model::Network;
@@ -45,6 +47,7 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
         return Ok(None);
     };
     let folder = base.join(path);
+    check_public("model.initial.checkpoint", &folder)?;
     let checkpoint = Checkpoint::read(&folder)?;
     let tokenizer = vocabulary::read_file(&base.join(&public.path))?;
     let own = folder.join(files::TOKENIZER);

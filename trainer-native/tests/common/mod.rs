@@ -119,6 +119,15 @@ pub fn tiny() -> Value {
     })
 }
 
+/// The plan on text that it declares public.
+pub fn on_public_text(plan: &Value) -> Value {
+    let mut plan = plan.clone();
+    plan["data"]["visibility"] = json!("public");
+    let privacy = plan["privacy"].as_object_mut().unwrap();
+    privacy.retain(|field, _| !["epsilon", "spare_steps"].contains(&field.as_str()));
+    plan
+}
+
 /// The same with a private vocabulary.
 pub fn tiny_with_vocabulary() -> Value {
     let mut plan = tiny();

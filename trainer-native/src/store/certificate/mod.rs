@@ -8,7 +8,7 @@ mod statements;
 mod tests;
 mod wording;
 
-pub(crate) use statements::{distribution, guarantee, mark};
+pub(crate) use statements::{DECLARED_PUBLIC, distribution, guarantee, mark};
 pub(crate) use wording::{CURRENT, FIRST, SECOND, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};

@@ -6,6 +6,9 @@ use plan::{Arithmetic, CertifiedPlan, PrivacyUnit};
 use super::wording::Wording;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
 
+/// How the mark of a run on public text begins.
+pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
+
 /// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -13,9 +16,7 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<
         reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
     }
     if plan.plan().is_public() {
-        reasons.push(
-            "the plan declares the training text public: it was used without noise or charge".to_owned(),
-        );
+        reasons.push(format!("{DECLARED_PUBLIC}: it was used without noise or charge"));
     } else if !header.protected {
         reasons.push("a --non-private baseline: gradients were neither clipped nor given noise".to_owned());
     }
