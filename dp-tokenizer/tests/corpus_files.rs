@@ -89,8 +89,8 @@ fn what_cannot_be_read_is_refused_with_a_fix() {
         ("blank.txt", b"\n \n\t\r\n", "no record found"),
         ("t.parquet", b"PAR1", ".parquet files are not read"),
         ("list.json", b"[{\"text\": \"a\"}]", "jq -c '.[]'"),
-        ("table.csv", b"text,n\na,1", "convert it to .jsonl"),
-        ("table.TSV.gz", b"text\tn", "convert it to .jsonl"),
+        ("table.csv", b"body,n\na,1", "no column \"text\""),
+        ("table.TSV.gz", &gzip(b"body\tn"), "no column \"text\""),
         (
             "utf16.txt",
             b"\xFF\xFEa\0b\0",

@@ -103,12 +103,12 @@ fn a_text_that_is_missing_or_empty_is_refused() {
 }
 
 #[test]
-fn a_text_with_another_number_of_units_than_declared_is_refused() {
-    let (place, outcome) = on_text("text.txt", format!("one {SECRET}\n"), &[]);
-    assert_refused(&place, &outcome, &["data.units: 200 is declared", "NOT PRIVATE"]);
-    let many = format!("a {SECRET}\n").repeat(300);
-    let (place, outcome) = on_text("text.txt", many, &[]);
-    assert_refused(&place, &outcome, &["data.units: 200 is declared"]);
+fn another_number_of_units_than_declared_is_refused_where_it_is_public() {
+    let exact = [("/privacy/relation", json!("replace_one")), ("/privacy/sampling", json!("fixed_size"))];
+    for records in [1, 300] {
+        let (place, outcome) = on_text("text.txt", format!("a {SECRET}\n").repeat(records), &exact);
+        assert_refused(&place, &outcome, &["data.units: 200 is declared", "fixed_size"]);
+    }
 }
 
 #[test]

@@ -28,10 +28,17 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     if pipe_closed.into_iter().any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    let line = format!("{error:#}").replace('\n', " ");
+    let line = without_codes(&format!("{error:#}").replace('\n', " "));
     // If stderr is closed too, nothing can be reported.
     let _ = writeln!(io::stderr(), "dp-tokenizer: {line}");
     // A file that cannot be read or written is the user's to mend, as refused input is.
     let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
     ExitCode::from(if error.is::<Refused>() || is_storage { 2 } else { 1 })
+}
+
+/// A message without the system's codes, "(os error N)".
+fn without_codes(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }

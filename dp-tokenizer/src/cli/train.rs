@@ -37,7 +37,9 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
         let (words, privacy) = super::private::run(arguments, &source)?;
         (words, privacy, Some(space))
     };
-    progress(&format!("training on {} released words", words.len()));
+    if !arguments.public {
+        progress(&format!("training on {} released words", words.len()));
+    }
     if let Some(warning) = privacy["warning"].as_str() {
         progress(&format!("warning: {warning}"));
     }

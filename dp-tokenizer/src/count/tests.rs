@@ -183,11 +183,9 @@ fn the_first_error_of_the_corpus_is_the_one_reported_whatever_the_threads() {
             assert!(error.to_string().contains(want), "{threads}: {error}");
         }
     }
+    let path = folder.path().join("a.txt");
     std::fs::write(&path, "some text\n".repeat(40_000) + "\n").unwrap();
-    let mut source = Source::files([path]);
-    if let Source::Files(files) = &mut source {
-        files.format = Format::Text;
-    }
+    let source = Source::files([path]);
     for threads in 1..=3 {
         let options = CountOptions { threads, ..CountOptions::default() };
         let Err(error) = UnitItems::read(&source, PrivacyUnit::User, &options) else {

@@ -30,7 +30,6 @@ fn fields() -> Vec<Wrong> {
         ("/privacy/delta", json!("1e-6"), "remove the quotation marks"),
         ("/privacy/unit", json!("person"), "privacy.unit"),
         ("/privacy/unit", json!({ "words": 0 }), "privacy.unit"),
-        ("/privacy/unit", json!("user"), "units"),
         ("/privacy/relation", json!("add_one"), "privacy.relation"),
         ("/privacy/sampling", json!("random"), "privacy.sampling"),
         ("/privacy/sampling", json!("shuffle"), "poisson"),

@@ -217,7 +217,7 @@ fn norms_of_every_family_equal_those_of_whole_gradients() {
         let want = case.norms();
         assert!(want.iter().filter(|&&norm| norm > 0.01).count() >= 4, "{}: {want:?}", case.name);
         for (index, (got, want)) in got.iter().zip(want).enumerate() {
-            assert!(*got >= want && *got <= want * (1.0 + 2e-5), "{} {index}: {got} {want}", case.name);
+            assert!(*got >= want && *got <= want * (1.0 + 4e-5), "{} {index}: {got} {want}", case.name);
         }
     }
 }

@@ -41,8 +41,15 @@ fn main() -> ExitCode {
 }
 
 fn refuse(message: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "accountant: {message}");
+    let _ = writeln!(std::io::stderr(), "accountant: {}", without_codes(message));
     ExitCode::from(REFUSED)
+}
+
+/// A message without the system's codes, "(os error N)".
+fn without_codes(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// The answer, or a refusal after the longest time that the user allows. Bounds for figures far from those of training can take
