@@ -6,7 +6,7 @@ use std::path::Path;
 use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng};
 
 use super::{CountOptions, UnitItems, items};
-use crate::corpus::{Files, Format, Source, open};
+use crate::corpus::{Files, Source, open};
 use crate::release::{ReleaseConfig, release, release_items};
 use crate::unit::{PrivacyUnit, pieces};
 
