@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use trainer_native::sweep::verify_sweep;
 use trainer_native::verify::verify_run;
 
-use super::common::{Bench, tiny};
-use super::{RATE, all, bench, best, command, epsilon, finish, read, refused, trial};
+use super::common::{self, Bench, stderr};
+use super::{all, bench, best, command, epsilon, finish, read, trial};
 
 /// The number of trials that a test key draws.
-fn number(mean: f64, key: u64) -> u64 {
+pub fn number(mean: f64, key: u64) -> u64 {
     let mut stream = TestRng::from_seed(key).stream(Purpose::Trials, 0, 0);
     draw_trials(Trials::Poisson { mean }, &mut stream).unwrap()
 }

@@ -230,7 +230,7 @@ fn trials_share_one_private_vocabulary_that_is_charged_once() {
     let mut plan = tiny_with_vocabulary();
     plan["privacy"]["spare_steps"] = json!(100);
     fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
-    let key = (0..).find(|key| number(3.0, *key) == 2).unwrap().to_string();
+    let key = (0..).find(|key| best::number(3.0, *key) == 2).unwrap().to_string();
     let out = bench.path("out");
     let mut process = command(&bench, &["--test-key", &key]);
     let mut process = process.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
