@@ -10,13 +10,13 @@ use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
 use mechanisms::{PrivacyRng, PrivacyUnit};
 use plan::CertifiedPlan;
 
+use crate::RunError;
 use crate::data::training_source;
 use crate::disclosure::Private;
 use crate::durable;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::note;
-use crate::store::{RunStore, files};
-use crate::{RunError, pretrained};
+use crate::store::{self, RunStore, files};
 
 /// Stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
@@ -52,7 +52,7 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => {
             let path = base.join(&public.path);
-            pretrained::check_public("tokenizer.public.path", path.parent().unwrap_or(base))?;
+            store::check_public("tokenizer.public.path", path.parent().unwrap_or(base))?;
             Objective::new(plan.plan(), &read_file(&path)?).map(|_| ())
         }
         plan::Tokenizer::Train(settings) => {

@@ -5,17 +5,15 @@
 
 mod config;
 mod names;
-mod origin;
 mod read;
 
 use std::path::Path;
 
 pub use names::Assigned;
-pub(crate) use origin::check_public;
 pub use read::Checkpoint;
 
 use crate::model::Network;
-use crate::store::files;
+use crate::store::{self, files};
 use crate::tensor_file::NamedTensor;
 use crate::{RunError, durable, vocabulary};
 
@@ -47,7 +45,7 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
         return Ok(None);
     };
     let folder = base.join(path);
-    check_public("model.initial.checkpoint", &folder)?;
+    store::check_public("model.initial.checkpoint", &folder)?;
     let checkpoint = Checkpoint::read(&folder)?;
     let tokenizer = vocabulary::read_file(&base.join(&public.path))?;
     let own = folder.join(files::TOKENIZER);

@@ -21,6 +21,7 @@ pub(crate) mod files;
 pub(crate) mod ledger;
 pub(crate) mod metrics;
 mod open;
+mod origin;
 mod tensorboard;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use plan::CertifiedPlan;
 
 pub(crate) use canaries::read_canaries;
 pub(crate) use open::{OpenRun, Resume, RunMode};
+pub(crate) use origin::check_public;
 
 use self::certificate::Certificate;
 use self::charging::ChargeSchedule;

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::CONFIG_FILE_NAME;
+use super::certificate::DECLARED_PUBLIC;
+use super::files;
+use super::ledger::LedgerState;
 use crate::RunError;
-use crate::store::certificate::DECLARED_PUBLIC;
-use crate::store::files;
-use crate::store::ledger::LedgerState;
 
 /// What `dp-tokenizer` states beside a vocabulary.
 const PRIVACY_STATEMENT: &str = "privacy.json";
@@ -25,7 +24,7 @@ pub(crate) fn check_public(field: &str, folder: &Path) -> Result<(), RunError> {
     if was_public_run.is_some_and(|ledger| !ledger.header().public_data) {
         return Err(refused(field, &ledger));
     }
-    for name in [files::CERTIFICATE_JSON, CONFIG_FILE_NAME, PRIVACY_STATEMENT] {
+    for name in [files::CERTIFICATE_JSON, files::CONFIG, PRIVACY_STATEMENT] {
         let path = folder.join(name);
         let Some(found) = read(field, &path)? else { continue };
         let is_private = match name {
