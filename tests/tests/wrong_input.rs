@@ -104,7 +104,11 @@ fn a_text_that_is_missing_or_empty_is_refused() {
 
 #[test]
 fn another_number_of_units_than_declared_is_refused_where_it_is_public() {
-    let exact = [("/privacy/relation", json!("replace_one")), ("/privacy/sampling", json!("fixed_size"))];
+    let exact = [
+        ("/privacy/relation", json!("replace_one")),
+        ("/privacy/sampling", json!("fixed_size")),
+        ("/privacy/epsilon", json!(20.0)),
+    ];
     for records in [1, 300] {
         let (place, outcome) = on_text("text.txt", format!("a {SECRET}\n").repeat(records), &exact);
         assert_refused(&place, &outcome, &["data.units: 200 is declared", "fixed_size"]);
