@@ -255,7 +255,7 @@ fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     tuned["training"]["labels"] = json!(["second", "first", "third"]);
     set(&tuned);
     refuses(&bench, "its head predicts the labels [\"first\", \"second\", \"third\"]");
-    tuned["model"]["family"] = json!("bert");
+    tuned["model"]["family"] = json!("llama");
     set(&tuned);
     refuses(&bench, "config.json has");
 }
