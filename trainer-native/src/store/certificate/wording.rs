@@ -77,9 +77,9 @@ pub(crate) const CURRENT: Wording = Wording {
          rounding error of the order of 1e-6, which is not part of ε.",
     ],
     fast_sums: "Sums within a micro-batch are 32-bit floating point. Adding or removing a unit regroups the others, so that \
-                rounding can move the sum by more than the clip norm C: by less than 1e-3 C in measurements with up to 4,096 \
-                units. No proof bounds this, and ε does not include it. With privacy.arithmetic: \"exact\" there is no such \
-                rounding.",
+                rounding can move the sum by more than the clip norm C: by less than 1e-5 C more in measurements with 256 \
+                units in micro-batches of 32. No proof bounds this, and ε does not include it. With privacy.arithmetic: \
+                \"exact\" there is no such rounding.",
     records: "People with several records: each record is protected, but a person's records together have a weaker guarantee.",
     users: "What users write about one another: only a user's own records are protected.",
     words: "People with several pieces, and records longer than one piece: each piece is protected, but several pieces \
