@@ -33,7 +33,7 @@ pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng};
 pub use rounded_gaussian::RoundedGaussian;
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};
 pub use training::{
-    BallsInBinsGaussian, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,
+    BallsInBinsGaussian, DrawnPass, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,
     TrainingMechanism, TruncatedPoissonSampledGaussian,
 };
 pub use trials::draw_trials;

@@ -3,7 +3,7 @@
 use accountant::DpEvent;
 
 use super::poisson::poisson_sample;
-use super::{Pass, TrainingMechanism};
+use super::{DrawnPass, Pass, TrainingMechanism};
 use crate::{GaussianMechanism, MechanismError, Permutation, PrivacyRng, Purpose, Stream};
 
 /// Gaussian noise on the sum over each batch of a pass in which every unit falls into one batch at random.
@@ -47,12 +47,7 @@ impl TrainingMechanism for BallsInBinsGaussian {
         self.batches
     }
 
-    fn sample(
-        &self,
-        pass: u64,
-        population: u64,
-        rng: &dyn PrivacyRng,
-    ) -> Result<Box<dyn Pass>, MechanismError> {
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> DrawnPass {
         let [order, sizes] = [0, 1].map(|index| rng.stream(Purpose::Sampling, pass, index));
         Ok(Box::new(BallsInBinsPass::new(population, self.batches, order, sizes)))
     }

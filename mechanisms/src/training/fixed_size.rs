@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use accountant::DpEvent;
 
-use super::{OneStep, Pass, TrainingMechanism};
+use super::{DrawnPass, OneStep, TrainingMechanism};
 use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
 
 /// Gaussian noise on a sum over a batch of a fixed number of units, drawn without replacement.
@@ -49,12 +49,7 @@ impl TrainingMechanism for FixedSizeSampledGaussian {
         self.noise
     }
 
-    fn sample(
-        &self,
-        pass: u64,
-        population: u64,
-        rng: &dyn PrivacyRng,
-    ) -> Result<Box<dyn Pass>, MechanismError> {
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> DrawnPass {
         super::check_population(self.population, population)?;
         let mut stream = rng.stream(Purpose::Sampling, pass, 0);
         Ok(Box::new(OneStep(fixed_size_sample(self.sample_size, population, &mut stream))))

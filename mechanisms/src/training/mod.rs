@@ -21,6 +21,9 @@ pub use truncated_poisson::TruncatedPoissonSampledGaussian;
 
 use crate::{GaussianMechanism, MechanismError, PrivacyRng};
 
+/// The batches of a pass, or why its mechanism draws none.
+pub type DrawnPass = Result<Box<dyn Pass>, MechanismError>;
+
 /// A sampling scheme with Gaussian noise on each batch's sum, and the event of both.
 ///
 /// Steps come in passes. A scheme that draws every step by itself has passes of one step. A scheme that deals all units
@@ -42,12 +45,7 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`MechanismError::Population`] if the event names another number of units. An event that names none holds for every
     /// population.
-    fn sample(
-        &self,
-        pass: u64,
-        population: u64,
-        rng: &dyn PrivacyRng,
-    ) -> Result<Box<dyn Pass>, MechanismError>;
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> DrawnPass;
 }
 
 /// The batches of one pass.

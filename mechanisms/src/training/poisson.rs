@@ -2,7 +2,7 @@
 
 use accountant::DpEvent;
 
-use super::{OneStep, Pass, TrainingMechanism};
+use super::{DrawnPass, OneStep, TrainingMechanism};
 use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
 
 /// The mechanism of DP-SGD: Gaussian noise on a sum over a Poisson sample.
@@ -47,12 +47,7 @@ impl TrainingMechanism for PoissonSampledGaussian {
         self.noise
     }
 
-    fn sample(
-        &self,
-        pass: u64,
-        population: u64,
-        rng: &dyn PrivacyRng,
-    ) -> Result<Box<dyn Pass>, MechanismError> {
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> DrawnPass {
         let mut stream = rng.stream(Purpose::Sampling, pass, 0);
         Ok(Box::new(OneStep(poisson_sample(self.sampling_probability, population, &mut stream))))
     }

@@ -2,7 +2,7 @@
 
 use accountant::DpEvent;
 
-use super::{Pass, TrainingMechanism};
+use super::{DrawnPass, Pass, TrainingMechanism};
 use crate::{GaussianMechanism, MechanismError, Permutation, PrivacyRng, Purpose};
 
 /// Gaussian noise on the sum over each batch of a pass over the shuffled units.
@@ -46,12 +46,7 @@ impl TrainingMechanism for ShuffledGaussian {
         self.batches
     }
 
-    fn sample(
-        &self,
-        pass: u64,
-        population: u64,
-        rng: &dyn PrivacyRng,
-    ) -> Result<Box<dyn Pass>, MechanismError> {
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> DrawnPass {
         let order = Permutation::new(population, rng.stream(Purpose::Sampling, pass, 0));
         Ok(Box::new(ShuffledPass { population, batches: self.batches, order }))
     }

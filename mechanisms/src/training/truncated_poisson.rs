@@ -4,7 +4,7 @@ use accountant::DpEvent;
 
 use super::fixed_size::fixed_size_sample;
 use super::poisson::poisson_sample;
-use super::{OneStep, Pass, TrainingMechanism};
+use super::{DrawnPass, OneStep, TrainingMechanism};
 use crate::{GaussianMechanism, MechanismError, PrivacyRng, Purpose, Stream};
 
 /// Gaussian noise on a sum over a Poisson sample that is cut to a largest size by leaving out units at random.
@@ -56,12 +56,7 @@ impl TrainingMechanism for TruncatedPoissonSampledGaussian {
         self.noise
     }
 
-    fn sample(
-        &self,
-        pass: u64,
-        population: u64,
-        rng: &dyn PrivacyRng,
-    ) -> Result<Box<dyn Pass>, MechanismError> {
+    fn sample(&self, pass: u64, population: u64, rng: &dyn PrivacyRng) -> DrawnPass {
         super::check_population(self.units, population)?;
         let mut stream = rng.stream(Purpose::Sampling, pass, 0);
         let (probability, largest) = (self.sampling_probability, self.largest_batch);
