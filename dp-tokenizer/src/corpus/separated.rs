@@ -88,6 +88,7 @@ impl<R: BufRead> Separated<R> {
     fn read_row(&mut self) -> Result<u64> {
         self.row.clear();
         let (mut line, mut lines) = (Vec::new(), 0);
+        let mut is_quoted = false;
         loop {
             match read_line(&mut self.input, &mut line, MAX_LINE_BYTES)? {
                 Line::End if lines == 0 => return Ok(0),
@@ -109,8 +110,8 @@ impl<R: BufRead> Separated<R> {
             self.row.extend_from_slice(&line);
             self.line += 1;
             lines += 1;
-            let marks = memchr::memchr_iter(b'"', &self.row).count();
-            if self.separator == Separator::Tab || marks.is_multiple_of(2) {
+            is_quoted ^= !memchr::memchr_iter(b'"', &line).count().is_multiple_of(2);
+            if self.separator == Separator::Tab || !is_quoted {
                 return Ok(lines);
             }
         }
@@ -223,6 +224,14 @@ mod tests {
         let text = "\u{feff}id,text,label\r\n1,\"a, \"\"b\"\"\nc\",yes\r\n\r\n2,plain\u{1},\"\"\n3,,no";
         let got = read("a.csv", text.as_bytes(), None).unwrap();
         assert_eq!(got, [record("a, \"b\"\nc", "yes"), record("plain\u{1}", ""), record("", "no")]);
+    }
+
+    /// Each line is looked at once: a row that was searched again with every line would take minutes.
+    #[test]
+    fn a_field_of_very_many_lines_is_one_row() {
+        let field = "some words of it\n".repeat(300_000);
+        let got = read("a.csv", format!("text,label\n\"{field}\",yes\n").as_bytes(), None).unwrap();
+        assert_eq!(got, [record(&field, "yes")]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum PieceKind {
     Control = 3,
     /// A symbol that is always one token.
     UserDefined = 4,
-    /// A piece set aside.
+    /// A piece that the model does not use.
     Unused = 5,
     /// One byte, `<0x00>` to `<0xFF>`, for byte fallback.
     Byte = 6,

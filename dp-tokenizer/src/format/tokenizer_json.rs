@@ -173,7 +173,7 @@ fn read_added_token(
             return Err(unsupported(
                 "added_tokens",
                 token,
-                "tokens whose flags, special aside, are all false",
+                "tokens whose flags other than special are all false",
             ));
         }
     }

@@ -126,10 +126,10 @@ fn a_sweep_whose_files_are_not_those_of_its_trials_is_refused() {
         assert!(error.contains(what), "{what}: {error}");
     };
     let swap = |one: &Path, other: &Path| {
-        let aside = out.join("aside");
-        fs::rename(one, &aside).unwrap();
+        let parked = out.join("parked");
+        fs::rename(one, &parked).unwrap();
         fs::rename(other, one).unwrap();
-        fs::rename(&aside, other).unwrap();
+        fs::rename(&parked, other).unwrap();
     };
     let run = |name: &str| out.join("trials").join(name);
     // A run of another sweep, a run of another setting, another run of the same setting, a run outside any sweep.
