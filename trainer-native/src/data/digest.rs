@@ -2,25 +2,87 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Units;
+use super::{Answer, LabelledRecord, Units};
 use crate::durable::hex;
 
 impl Units {
     /// SHA-256 of `key`, then of every unit with its text, in order. It is as private as the text to whoever has the key.
     pub(crate) fn keyed_digest(&self, key: &[u8]) -> String {
         let mut digest = Sha256::new();
-        digest.update((key.len() as u64).to_le_bytes());
-        digest.update(key);
+        add(&mut digest, key);
         for text in self.texts.for_mechanism() {
             let marks = u64::from(text.begins_record) << 1 | u64::from(text.ends_record);
-            for number in [text.piece.unit, marks, text.piece.text.len() as u64] {
+            for number in [text.piece.unit, marks] {
                 digest.update(number.to_le_bytes());
             }
-            digest.update(text.piece.text.as_bytes());
+            add(&mut digest, text.piece.text.as_bytes());
         }
         if let Some(tokens) = &self.tokens {
             digest.update(tokens.for_mechanism().sha256());
         }
+        for record in self.labelled.iter().flat_map(|records| records.for_mechanism()) {
+            add_record(&mut digest, record);
+        }
         hex(&digest.finalize())
+    }
+}
+
+/// Adds bytes after their number, so that no two lists of parts look alike.
+fn add(digest: &mut Sha256, part: &[u8]) {
+    digest.update((part.len() as u64).to_le_bytes());
+    digest.update(part);
+}
+
+fn add_record(digest: &mut Sha256, record: &LabelledRecord) {
+    digest.update(record.unit.to_le_bytes());
+    add(digest, record.text.as_bytes());
+    digest.update((record.words.len() as u64).to_le_bytes());
+    record.words.iter().for_each(|word| add(digest, word.as_bytes()));
+    digest.update([u8::from(record.second.is_some())]);
+    add(digest, record.second.as_deref().unwrap_or_default().as_bytes());
+    match &record.answer {
+        Answer::Labels(labels) => {
+            let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
+            digest.update([0]);
+            add(digest, &bytes);
+        }
+        Answer::Text(text) => {
+            digest.update([1]);
+            add(digest, text.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disclosure::Private;
+
+    fn digest(change: impl FnOnce(&mut LabelledRecord)) -> String {
+        let mut record = LabelledRecord {
+            unit: 3,
+            text: "a b".to_owned(),
+            words: vec!["a".to_owned(), "b".to_owned()],
+            second: None,
+            answer: Answer::Labels(vec![1, 0]),
+        };
+        change(&mut record);
+        let labelled = Some(Private::new(vec![record]));
+        Units { texts: Private::new(Vec::new()), tokens: None, labelled }.keyed_digest(b"key")
+    }
+
+    #[test]
+    fn every_part_of_a_labelled_record_is_in_the_digest() {
+        let all = [
+            digest(|_| ()),
+            digest(|record| record.unit = 4),
+            digest(|record| record.text = "a c".to_owned()),
+            digest(|record| record.words = vec!["a b".to_owned()]),
+            digest(|record| record.second = Some(String::new())),
+            digest(|record| record.answer = Answer::Labels(vec![0, 1])),
+            digest(|record| record.answer = Answer::Text("a".to_owned())),
+        ];
+        let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn finish<B: Kernels>(
 /// Verifies the finished run as anybody can, before what could repair it is removed.
 pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
     let summary = verify_run(store.path())?;
-    store.remove_checkpoint();
+    store.remove_checkpoint()?;
     Ok(summary)
 }
 

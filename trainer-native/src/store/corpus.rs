@@ -57,8 +57,16 @@ pub(super) fn check(folder: &Path, units: &Units) -> Result<(), RunError> {
     ))
 }
 
-/// Removes the digest of a finished run.
-pub(super) fn forget(folder: &Path) {
-    // A finished run is not resumed, so a leftover only stays private.
-    let _ = fs::remove_file(folder.join(files::CORPUS_DIGEST));
+/// Removes the digest, which must not be published with its key.
+///
+/// # Errors
+/// [`RunError::Storage`] if it is there and stays.
+pub(crate) fn forget(folder: &Path) -> Result<(), RunError> {
+    let path = folder.join(files::CORPUS_DIGEST);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(RunError::storage("remove", &path, &error))
+        }
+        _ => Ok(()),
+    }
 }

@@ -34,6 +34,7 @@ use accountant::Bounds;
 use plan::CertifiedPlan;
 
 pub(crate) use canaries::read_canaries;
+pub(crate) use corpus::forget as forget_corpus;
 pub(crate) use open::{OpenRun, Resume, RunMode};
 pub(crate) use origin::check_public;
 
@@ -204,9 +205,12 @@ impl RunStore<'_> {
     }
 
     /// Removes what only a resumed run needs, once the finished run is verified.
-    pub fn remove_checkpoint(&mut self) {
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if the digest of the text stays.
+    pub fn remove_checkpoint(&mut self) -> Result<(), RunError> {
         let _ = fs::remove_file(self.path.join(files::CHECKPOINT));
-        corpus::forget(&self.path);
+        corpus::forget(&self.path)
     }
 }
 

@@ -230,7 +230,7 @@ fn the_digest_of_the_text_is_its_owners_alone_and_goes_with_the_checkpoint() {
     let path = one.run().join(files::CORPUS_DIGEST);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_ne!(fs::read(&path).unwrap(), fs::read(other.run().join(files::CORPUS_DIGEST)).unwrap());
-    store.remove_checkpoint();
+    store.remove_checkpoint().unwrap();
     assert!(!path.exists());
 }
 

@@ -32,8 +32,8 @@ use self::charge::OpenSweep;
 use self::input::SweepInput;
 use crate::progress::note;
 use crate::run::{Trial, shell_word};
-use crate::store::files;
 use crate::store::ledger::LedgerState;
+use crate::store::{files, forget_corpus};
 use crate::{RunError, stop};
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 
@@ -110,6 +110,8 @@ impl OpenSweep {
             let trial = self.trial(setting, &folder, self.test_key);
             crate::run::release_vocabulary(trial)?;
         }
+        // The folder is published, and no process resumes it.
+        forget_corpus(&folder)?;
         self.search.vocabulary_sha256 = verify::vocabulary(&self.folder, &self.certified, &self.search)?;
         self.vocabulary = Some(folder.join(files::TOKENIZER));
         Ok(())

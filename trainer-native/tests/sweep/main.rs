@@ -244,6 +244,12 @@ fn trials_share_one_private_vocabulary_that_is_charged_once() {
     let releases =
         |run: PathBuf| common::ledger(&run).iter().filter(|entry| entry["kind"] == "release").count();
     assert_eq!((releases(out.join("vocabulary")), releases(out.join("best"))), (1, 0));
+    for run in ["vocabulary", "best"] {
+        assert!(
+            !out.join(run).join(".corpus-digest").exists(),
+            "{run}: a digest beside its key tells the text"
+        );
+    }
     let tokenizer = |run: &str| fs::read(out.join(run).join("tokenizer.json")).unwrap();
     assert!(tokenizer("vocabulary") == tokenizer("best"));
     // The best trial alone says the same.
