@@ -2,26 +2,34 @@
 
 use std::path::Path;
 
+use accountant::DpEvent;
 use plan::{CertifiedPlan, Plan, PlanFile};
 
 use crate::{RunError, durable};
 
-/// A certified plan and the file that it was read from.
+/// A plan and the file that it was read from.
 pub(crate) struct PlanText {
-    pub plan: CertifiedPlan,
+    pub plan: Plan,
     /// The file, byte for byte.
     pub bytes: Vec<u8>,
 }
 
 impl PlanText {
-    /// Reads and certifies a plan file.
+    /// Reads a plan file without certifying it.
     ///
     /// # Errors
     /// [`RunError::Refused`] with the file, the place in it and a fix.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let bytes = durable::read(path)?;
-        let plan = parse(path, &bytes)?.certify().map_err(|error| refused(path, &error))?;
-        Ok(Self { plan, bytes })
+        Ok(Self { plan: parse(path, &bytes)?, bytes })
+    }
+
+    /// Certifies the plan of the file at `path`, after what was spent on its units before.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with the file and a fix.
+    pub fn certify(self, path: &Path, earlier: Vec<DpEvent>) -> Result<CertifiedPlan, RunError> {
+        self.plan.after(earlier).certify().map_err(|error| refused(path, &error))
     }
 }
 
@@ -30,7 +38,7 @@ impl PlanText {
 /// # Errors
 /// As [`PlanText::read`].
 pub(crate) fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
-    parse(path, &durable::read(path)?)
+    Ok(PlanText::read(path)?.plan)
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Plan, RunError> {

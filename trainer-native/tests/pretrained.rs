@@ -9,7 +9,7 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
-/// A finished baseline run in `public`, and a plan that starts from its weights.
+/// A finished run on public text in `public`, and a plan that starts from its weights.
 fn pretrained(model: &[(&str, Value)]) -> Bench {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(40);
@@ -23,8 +23,12 @@ fn change(bench: &Bench, pointer: &str, value: Value) {
 }
 
 fn pretrained_from(mut plan: Value, model: &[(&str, Value)]) -> Bench {
-    let bench = Bench::new(&plan);
-    bench.model("public", &["--non-private"]);
+    let mut public = plan.clone();
+    public["data"]["visibility"] = json!("public");
+    public["privacy"] =
+        json!({ "unit": "record", "relation": "add_or_remove_one", "delta": 1e-4, "sampling": "poisson" });
+    let bench = Bench::new(&public);
+    bench.model("public", &[]);
     plan["tokenizer"] = json!({ "public": { "path": "public/tokenizer.json" } });
     plan["model"]["initial"] = json!({ "checkpoint": "public" });
     plan["training"]["steps"] = json!(2);

@@ -12,6 +12,7 @@ use dp_tokenizer::train::{
     wordpiece,
 };
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::arguments::{Model, Train};
 use super::failure::refuse;
@@ -26,10 +27,10 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
-    let (words, privacy) = if arguments.public {
+    let (words, mut privacy) = if arguments.public {
         (
             count_public(arguments)?,
-            json!({"private": false, "reason": "the text was declared public; no noise"}),
+            json!({"private": false, "public_text": true, "reason": "the text was declared public; no noise"}),
         )
     } else {
         progress("counting and releasing words");
@@ -43,7 +44,10 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     if let Some(warning) = trained.warning() {
         progress(&format!("warning: {warning}"));
     }
-    write(&arguments.out, &trained, &privacy)?;
+    let json = trained.tokenizer.to_json();
+    // Binds the statement to the tokenizer, for whoever builds on it.
+    privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
+    write(&arguments.out, &trained, json, &privacy)?;
     summarize(arguments, &trained, words.len(), &privacy)
 }
 
@@ -96,9 +100,9 @@ fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
     public_corpus_counts(&source, &arguments.machine.options()).map_err(refuse)
 }
 
-fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {
+fn write(out: &Path, trained: &Trained, tokenizer: String, privacy: &Value) -> anyhow::Result<()> {
     let files = [
-        ("tokenizer.json", trained.tokenizer.to_json()),
+        ("tokenizer.json", tokenizer),
         ("tokenizer_config.json", trained.tokenizer.to_config_json()),
         ("privacy.json", format!("{privacy:#}\n")),
     ];
@@ -125,6 +129,10 @@ fn summarize(arguments: &Train, trained: &Trained, words: usize, privacy: &Value
         (_, _) => format!("NOT private: {}", privacy["reason"].as_str().unwrap_or_default()),
     };
     Ok(writeln!(stdout, "{out}: {size} tokens from {words} words; {cost}")?)
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn progress(line: &str) {

@@ -24,6 +24,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
     privacy::check(file, delta)?;
     training::check_objective(file)?;
     model::check(&file.model, &file.tokenizer)?;
+    model::check_made_from(file)?;
     check_memory(file)?;
     data::check_evaluation(file)
 }

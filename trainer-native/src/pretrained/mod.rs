@@ -1,7 +1,8 @@
 //! Starting weights from a checkpoint of Hugging Face's `transformers` or of a run of this program.
 //!
-//! The checkpoint is public by the plan's declaration: ε says nothing about the text that made it. Whatever is in the
-//! folder and is not understood is refused: a tensor left out in silence would be another model.
+//! Where the folder says that private text made the checkpoint, the plan must declare how that text relates to its own; see
+//! [`crate::verify`]. Whatever is in the folder and is not understood is refused: a tensor left out in silence would be
+//! another model.
 
 mod config;
 mod names;

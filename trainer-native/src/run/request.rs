@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use plan::{CertifiedPlan, Device};
 
-use crate::plan_file::PlanText;
 use crate::progress::note;
 use crate::store::ledger::{LedgerState, Randomness};
+use crate::store::lineage::Lineage;
 use crate::store::{OpenRun, RunMode};
+use crate::verify::CertifiedText;
 use crate::{RunError, stop};
 
 /// What the user asks for.
@@ -39,6 +40,7 @@ pub(super) struct Job {
     pub canaries: Option<u32>,
     plan_path: PathBuf,
     plan_file: Vec<u8>,
+    lineage: Lineage,
     folder: PathBuf,
     mode: RunMode,
     resume: bool,
@@ -48,7 +50,7 @@ pub(super) struct Job {
 
 impl Request {
     pub(super) fn check(&self) -> Result<Job, RunError> {
-        let PlanText { plan, bytes: plan_file } = PlanText::read(&self.plan)?;
+        let CertifiedText { plan, lineage, bytes: plan_file } = CertifiedText::read(&self.plan)?;
         if self.canaries.is_some() && plan.plan().privacy().sampling != plan::Sampling::Poisson {
             return Err(RunError::Refused(
                 "privacy.sampling: an audit adds units, which only \"poisson\" allows; audit a copy of the plan with \
@@ -71,6 +73,7 @@ impl Request {
             canaries: self.canaries,
             plan_path: self.plan.clone(),
             plan_file,
+            lineage,
             folder,
             mode: RunMode { randomness, protected: !self.non_private },
             resume: self.resume,
@@ -86,6 +89,7 @@ impl Job {
             folder: &self.folder,
             plan: &self.plan,
             plan_file: &self.plan_file,
+            lineage: &self.lineage,
             mode: self.mode,
             resume: self.resume,
         }
@@ -114,6 +118,11 @@ impl Job {
             note("NOT PRIVATE: the plan declares the training text public, so no noise is added");
         } else if !ledger.header().protected {
             note("NOT PRIVATE: --non-private adds no noise");
+        }
+        for parent in ledger.parents() {
+            for reason in &parent.not_private_because {
+                note(&format!("NOT PRIVATE: the run builds on {}, which is not: {reason}", parent.name));
+            }
         }
         let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
         if ledger.header().protected {

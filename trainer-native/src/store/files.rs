@@ -33,6 +33,12 @@ pub(crate) const AUDIT: &str = "audit.json";
 pub(crate) const CERTIFICATE_JSON: &str = "certificate.json";
 /// The certificate for readers.
 pub(crate) const CERTIFICATE_MARKDOWN: &str = "certificate.md";
+/// Proofs of the stages that a run builds on, a folder each.
+pub(crate) const PARENTS: &str = "parents";
+/// What an export in 16 bits changed.
+pub(crate) const EXPORT: &str = "export.json";
+/// What `dp-tokenizer train` says of a vocabulary.
+pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.html";
 
@@ -74,8 +80,9 @@ pub(super) fn require_empty(folder: &Path) -> Result<(), RunError> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // A process that was killed before its ledger began leaves these.
-        let left_by_a_run =
-            name == PLAN || (name.starts_with('.') && (name == ".lock" || name.ends_with(".tmp")));
+        let left_by_a_run = name == PLAN
+            || name == PARENTS
+            || (name.starts_with('.') && (name == ".lock" || name.ends_with(".tmp")));
         if !left_by_a_run {
             return Err(RunError::Refused(format!(
                 "{} holds {name}, which no run wrote; give a new or empty folder with --out",

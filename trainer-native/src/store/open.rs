@@ -7,7 +7,8 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Entry, Header, Ledger, Randomness};
+use super::ledger::{Entry, Header, Ledger, LedgerState, Randomness};
+use super::lineage::Lineage;
 use super::{RunStore, accounting, files};
 use crate::RunError;
 use crate::durable::{self, FolderLock, sha256_hex};
@@ -26,6 +27,8 @@ pub(crate) struct OpenRun<'a> {
     pub plan: &'a CertifiedPlan,
     /// The plan file, byte for byte.
     pub plan_file: &'a [u8],
+    /// What the plan builds on.
+    pub lineage: &'a Lineage,
     pub mode: RunMode,
     /// Whether to resume the run that the folder holds, if it holds one.
     pub resume: bool,
@@ -70,6 +73,7 @@ impl<'a> RunStore<'a> {
 
 fn begin(run: &OpenRun<'_>) -> Result<Ledger, RunError> {
     durable::write_atomic(&run.folder.join(files::PLAN), run.plan_file)?;
+    run.lineage.write(run.folder)?;
     Ledger::create(
         run.folder,
         Header {
@@ -83,12 +87,13 @@ fn begin(run: &OpenRun<'_>) -> Result<Ledger, RunError> {
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
         },
+        run.lineage.parents(),
     )
 }
 
 fn resume(run: &OpenRun<'_>) -> Result<(Ledger, Option<Checkpoint>), RunError> {
     let (mut ledger, torn_bytes) = Ledger::reopen(run.folder)?;
-    run.check_same_run(ledger.state().header())?;
+    run.check_same_run(ledger.state())?;
     accounting::check_same_plan(run.plan, ledger.state())?;
     let checkpoint = Checkpoint::read(run.folder)?;
     if let Some(checkpoint) = &checkpoint
@@ -114,7 +119,8 @@ impl OpenRun<'_> {
         self.mode.protected && !self.plan.plan().is_public()
     }
 
-    fn check_same_run(&self, header: &Header) -> Result<(), RunError> {
+    fn check_same_run(&self, ledger: &LedgerState) -> Result<(), RunError> {
+        let header = ledger.header();
         let refused = |what: &str| {
             Err(RunError::Refused(format!(
                 "the run in {} began {what}; use the same again, or choose another folder with --out",
@@ -123,6 +129,9 @@ impl OpenRun<'_> {
         };
         if header.plan_sha256 != self.plan.hash() {
             return refused("with another plan");
+        }
+        if ledger.parents() != self.lineage.parents() {
+            return refused("after other runs or vocabularies, or with another declaration of them");
         }
         if header.randomness != self.mode.randomness {
             return match header.randomness {

@@ -1,21 +1,39 @@
 //! Which sentences a certificate has, and the figures in them.
 
 use accountant::{Bounds, NeighboringRelation};
-use plan::{CertifiedPlan, PrivacyUnit};
+use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
 
 use super::wording::Wording;
-use crate::store::ledger::{Header, LedgerState, Randomness};
+use crate::store::ledger::{LedgerState, Randomness};
+
+/// The reason why a run on public text is not private.
+pub(crate) const PUBLIC_TEXT: &str =
+    "the plan declares the training text public: it was used without noise or charge";
 
 /// Every reason why a run is not private.
-pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
+pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let mut reasons = not_private_by_itself(plan, ledger);
+    for parent in ledger.parents() {
+        let name = &parent.name;
+        reasons.extend(
+            parent
+                .not_private_because
+                .iter()
+                .map(|reason| format!("it builds on {name}, which is not: {reason}")),
+        );
+    }
+    reasons
+}
+
+/// The reasons that lie in the run and not in what it builds on.
+pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let header = ledger.header();
     let mut reasons = Vec::new();
     if let Randomness::TestKey { .. } = header.randomness {
         reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
     }
     if plan.plan().is_public() {
-        reasons.push(
-            "the plan declares the training text public: it was used without noise or charge".to_owned(),
-        );
+        reasons.push(PUBLIC_TEXT.to_owned());
     } else if !header.protected {
         reasons.push("a --non-private baseline: gradients were neither clipped nor given noise".to_owned());
     }
@@ -23,10 +41,29 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<
 }
 
 /// The mark beside the weights, so that a model without its folder still says what it promises.
-pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
-    match not_private_because(plan, header).as_slice() {
+pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> String {
+    match not_private_because(plan, ledger).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
         reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
+    }
+}
+
+/// The guarantee for a reader without background.
+pub(super) fn summary(
+    wording: &Wording,
+    plan: &CertifiedPlan,
+    ledger: &LedgerState,
+    epsilon: Option<Bounds>,
+) -> Option<String> {
+    let template = wording.summary?;
+    match (epsilon, not_private_by_itself(plan, ledger).as_slice()) {
+        (Some(epsilon), []) => Some(
+            template
+                .replace("{unit}", &unit(wording, plan.plan().privacy().unit))
+                .replace("{epsilon}", &epsilon.upper.to_string())
+                .replace("{delta}", &plan.delta().get().to_string()),
+        ),
+        (_, reasons) => Some(format!("This run protects nobody: {}.", reasons.join("; "))),
     }
 }
 
@@ -34,8 +71,8 @@ pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
 pub(super) fn guarantee(
     wording: &Wording,
     plan: &CertifiedPlan,
+    ledger: &LedgerState,
     epsilon: Option<Bounds>,
-    private: bool,
 ) -> String {
     if plan.plan().is_public() {
         return wording.guarantee_of_public_text.to_owned();
@@ -54,10 +91,14 @@ pub(super) fn guarantee(
         .replace("{unit}", &unit(wording, plan.plan().privacy().unit))
         .replace("{epsilon}", &epsilon.upper.to_string())
         .replace("{delta}", &plan.delta().get().to_string());
-    if private {
-        sentence
-    } else {
+    if !not_private_by_itself(plan, ledger).is_empty() {
         format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
+    } else if !not_private_because(plan, ledger).is_empty() {
+        format!(
+            "NOT PRIVATE for the text behind an earlier stage. For the training text of this run: {sentence}"
+        )
+    } else {
+        sentence
     }
 }
 
@@ -77,16 +118,38 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     } else {
         conditions_of_privacy(wording, plan)
     };
-    if let Some(sha256) = ledger.initial_weights() {
+    if let Some(sha256) = ledger.initial_weights()
+        && plan.plan().model().checkpoint_made_from == MadeFrom::PublicText
+    {
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
     }
     if plan.plan().evaluation().is_some() {
         list.push(wording.evaluation.to_owned());
     }
-    if matches!(plan.plan().tokenizer(), plan::Tokenizer::Public(_)) {
+    if let plan::Tokenizer::Public(public) = plan.plan().tokenizer()
+        && public.made_from == MadeFrom::PublicText
+    {
         list.push("The tokenizer was made without the private text, as the plan declares.".to_owned());
     }
+    list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list
+}
+
+/// What a plan declares of the text behind an earlier stage.
+fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
+    match made_from {
+        MadeFrom::SameUnits => format!(
+            "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
+             is part of ε, so ε covers both together."
+        ),
+        MadeFrom::DisjointUnits => format!(
+            "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
+             units of the training text. A unit of the other text has the guarantee of that stage, in the table above."
+        ),
+        MadeFrom::PublicText => {
+            format!("The text behind the stage {name} is public, as the plan of that stage declares.")
+        }
+    }
 }
 
 fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan) -> Vec<String> {

@@ -11,6 +11,7 @@
 
 mod charges;
 mod entry;
+mod parent;
 mod state;
 
 use std::fs::{File, OpenOptions};
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use charges::Charges;
 pub(crate) use entry::{Entry, FileDigest, Header, Randomness};
+pub(crate) use parent::{Parent, events_on_same_units};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;
@@ -34,14 +36,17 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates a ledger with its header; it is on the disk when this returns.
+    /// Creates a ledger with its header and what the run builds on; it is on the disk when this returns.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written, or exists already.
-    pub fn create(folder: &Path, header: Header) -> Result<Self, RunError> {
+    pub fn create(folder: &Path, header: Header, parents: &[Parent]) -> Result<Self, RunError> {
         let path = folder.join(files::LEDGER);
         let mut state = LedgerState::empty();
-        let line = state.extend(Entry::Header(header))?;
+        let mut line = state.extend(Entry::Header(header))?;
+        for parent in parents {
+            line.push_str(&state.extend(Entry::Parent(parent.clone()))?);
+        }
         // Written whole or not at all, so that a run folder never holds a ledger without a header.
         if path.exists() {
             return Err(RunError::Refused(format!(

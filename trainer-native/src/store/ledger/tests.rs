@@ -39,7 +39,7 @@ fn tokenizer() -> Entry {
 
 fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::create(folder.path(), header()).unwrap();
+    let mut ledger = Ledger::create(folder.path(), header(), &[]).unwrap();
     for entry in
         [tokenizer(), step(0, 1), step(1, 1), Entry::Resume { steps_done: 1, torn_bytes: 0 }, step(1, 2)]
     {
