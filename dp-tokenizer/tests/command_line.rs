@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 #[path = "../../tests/src/program.rs"]
 mod program;
@@ -36,6 +37,10 @@ fn private_training_stays_within_epsilon_and_states_it() {
     assert_eq!(privacy["private"], true);
     let upper = privacy["epsilon"]["upper"].as_f64().unwrap();
     assert!(upper <= 2.0 && upper > 1.99, "{upper}");
+    // A run that builds on the tokenizer finds the statement that belongs to it.
+    let tokenizer = std::fs::read(out.join("tokenizer.json")).unwrap();
+    let digest: String = Sha256::digest(tokenizer).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(privacy["tokenizer_sha256"], digest.as_str());
     // Oracle: the accountant on the event as written.
     let event: accountant::DpEvent = serde_json::from_value(privacy["event"].clone()).unwrap();
     let relation = accountant::NeighboringRelation::AddOrRemoveOne;

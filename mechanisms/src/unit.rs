@@ -26,7 +26,7 @@ pub enum PrivacyUnit {
     Record,
     /// All records of one user.
     User,
-    /// A run of at most this many words. Each record is divided into disjoint runs.
+    /// A piece of at most this many words. Each record is cut into pieces on a fixed grid.
     Words(#[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))] u32),
 }
 

@@ -16,7 +16,7 @@ impl Plan {
     /// with which all parts together stay within ε.
     ///
     /// # Guarantee
-    /// [`CertifiedPlan::epsilon`] bounds the composed event of the release, all steps and all spare steps. Its upper end does
+    /// [`CertifiedPlan::epsilon`] bounds the composed event of what the plan comes [after](Plan::after), the release, all steps and all spare steps. Its upper end does
     /// not exceed the plan's `privacy.epsilon`. A plan on public text has an empty event and spends 0; it protects nobody, see
     /// [`Plan::is_public`].
     ///
@@ -27,6 +27,7 @@ impl Plan {
         if self.is_public() {
             return self.certified_public();
         }
+        self.check_earlier()?;
         let noise = match self.privacy().noise_multipliers {
             Some(noise) => noise,
             None => self.calibrated()?,
@@ -125,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// Everything that touches private text: the release, every pass of training, and the passes of the spare steps.
+    /// Everything that touches private text: what the plan builds on, the release, every pass of training, and the passes of the spare steps.
     /// These are charged at the most expensive phase's rate, since any step may have to be repeated.
     fn pipeline(&self, release: Option<&TokenizerRelease>, phases: &[Phase]) -> DpEvent {
         let planned = phases.iter().map(|phase| (phase, phase.steps));
@@ -134,7 +135,7 @@ impl Plan {
         let training = planned.chain(spare).filter(|(_, steps)| *steps > 0);
         let training = training.map(|(phase, steps)| phase.event_of(steps));
         let release = release.map(|release| release.event.clone());
-        DpEvent::Composed { events: release.into_iter().chain(training).collect() }
+        DpEvent::Composed { events: self.earlier.iter().cloned().chain(release).chain(training).collect() }
     }
 
     fn check_epsilon(&self, Bounds { lower, upper }: Bounds) -> Result<(), PlanError> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Family;
+use crate::{Family, MadeFrom};
 
 /// The network architecture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +55,10 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Initial::is_random")]
     #[schemars(extend("default" = "random"))]
     pub initial: Initial,
+    /// What the checkpoint was made from. A checkpoint of a private run must be declared.
+    #[serde(default, skip_serializing_if = "MadeFrom::is_public_text")]
+    #[schemars(extend("default" = "public_text"))]
+    pub checkpoint_made_from: MadeFrom,
     /// Which weights are trained. Only these have gradients, noise and optimizer state.
     #[serde(default, skip_serializing_if = "Trainable::is_all")]
     #[schemars(extend("default" = "all"))]
@@ -76,7 +80,7 @@ pub enum Initial {
     /// Random initialization.
     #[default]
     Random,
-    /// The weights of a checkpoint made without the private text: a folder with `config.json` and `model.safetensors`,
+    /// The weights of a checkpoint: a folder with `config.json` and `model.safetensors`,
     /// relative to the plan file. The tokenizer must be the one of the checkpoint, given as `public`.
     Checkpoint(#[schemars(length(min = 1))] String),
 }

@@ -4,13 +4,15 @@ use mechanisms::ReleaseMethod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::MadeFrom;
+
 /// Where the vocabulary comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tokenizer {
     /// Trained on words released privately from the training text. Charged.
     Train(TrainedTokenizer),
-    /// An existing file made without the private text. Costs nothing.
+    /// An existing file, made without the private text or declared in `made_from`.
     Public(PublicTokenizer),
     /// One token per byte. Costs nothing.
     Bytes,
@@ -44,11 +46,15 @@ pub enum TokenizerModel {
     Unigram,
 }
 
-/// A vocabulary made without the private text.
+/// A vocabulary that exists already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublicTokenizer {
     /// A `tokenizer.json`, relative to the plan file.
     #[schemars(length(min = 1))]
     pub path: String,
+    /// What the tokenizer was made from. A file of a private run or vocabulary must be declared.
+    #[serde(default, skip_serializing_if = "MadeFrom::is_public_text")]
+    #[schemars(extend("default" = "public_text"))]
+    pub made_from: MadeFrom,
 }

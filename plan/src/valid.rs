@@ -1,6 +1,6 @@
 //! A valid plan: every field is in range, and the fields fit one another.
 
-use accountant::Delta;
+use accountant::{Delta, DpEvent};
 
 use crate::{
     Data, Evaluation, Model, Performance, PlanError, PlanFile, Privacy, Tokenizer, Training, Visibility,
@@ -13,6 +13,8 @@ pub struct Plan {
     pub(crate) file: PlanFile,
     delta: Delta,
     json: String,
+    /// What was spent on the same units before.
+    pub(crate) earlier: Vec<DpEvent>,
 }
 
 impl TryFrom<PlanFile> for Plan {
@@ -29,7 +31,7 @@ impl TryFrom<PlanFile> for Plan {
         }
         let delta = Delta::new(file.privacy.delta)?;
         consistent::check(&file, delta)?;
-        Ok(Self { file, delta, json })
+        Ok(Self { file, delta, json, earlier: Vec::new() })
     }
 }
 

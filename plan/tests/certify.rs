@@ -52,6 +52,29 @@ fn tokenizer_and_training_are_charged_together_and_cost_less_than_their_sum() {
     assert!(joint < tokenizer + training, "{joint} from {tokenizer} and {training}");
 }
 
+/// TRUST 3: a plan that builds on its own units is certified with what was spent before, or not at all.
+#[test]
+fn what_a_plan_builds_on_counts_towards_its_epsilon() {
+    let same = json!({"public": {"path": "t.json", "made_from": "same_units"}});
+    let plan = altered(&[("/tokenizer", same), ("/privacy/epsilon", json!(4.0))]);
+    let refused = certify(&plan).unwrap_err().to_string();
+    assert!(
+        refused.contains("privacy.epsilon: unknown") && refused.contains("verify PLAN.json"),
+        "{refused}"
+    );
+    let after = |noise_multiplier| {
+        let earlier = vec![DpEvent::Gaussian { noise_multiplier }];
+        common::read(&plan.to_string()).unwrap().after(earlier).certify()
+    };
+    let certified = after(2.0).unwrap();
+    assert!(certified.epsilon().upper <= 4.0 && certified.epsilon().upper > 3.99);
+    let alone =
+        certify(&altered(&[("/tokenizer", json!("bytes")), ("/privacy/epsilon", json!(4.0))])).unwrap();
+    assert!(training_noise(&certified) > training_noise(&alone), "less is left for training");
+    let message = after(0.1).unwrap_err().to_string();
+    assert!(message.contains("has spent ε up to"), "{message}");
+}
+
 #[test]
 fn a_public_vocabulary_costs_nothing() {
     let bytes = certify(&altered(&[("/tokenizer", json!("bytes"))])).unwrap();

@@ -161,6 +161,18 @@ fn fields_that_do_not_fit_one_another_are_refused() {
         ("/privacy/noise_multipliers", json!({"training": 1.0, "tokenizer": 1.0})),
     ];
     says(&bytes, &["privacy.noise_multipliers.tokenizer: given"]);
+    says(
+        &[("/model/checkpoint_made_from", json!("same_units"))],
+        &["model.checkpoint_made_from: \"same_units\" without a checkpoint"],
+    );
+    says(
+        &[
+            ("/data/visibility", json!("public")),
+            ("/privacy/epsilon", Value::Null),
+            ("/tokenizer", json!({"public": {"path": "t.json", "made_from": "same_units"}})),
+        ],
+        &["tokenizer.public.made_from", "data.visibility is \"public\"", "disjoint_units"],
+    );
     says(&[("/name", json!("../up"))], &["name: \"../up\"", "folder"]);
     says(&[("/name", json!(""))], &["name: \"\""]);
 }

@@ -7,29 +7,55 @@ use plan::Objective;
 
 use crate::infer::Evaluation;
 use crate::store::certificate::{self, Certificate};
+use crate::store::exported::Export;
 use crate::store::files;
+use crate::store::ledger::FileDigest;
+use crate::store::lineage::copy_proofs;
 use crate::summary::read_evaluation;
 use crate::tensor_file::{NamedTensor, NumberFormat, model_file, read_tensors};
 use crate::verify::VerifiedRun;
 use crate::{RunError, durable};
 
-/// Verifies a finished run and writes its model to the new or empty folder `out`.
+/// Verifies a finished run and writes its model to the new or empty folder `out`, with everything that proves its guarantee:
+/// `trainer-native verify` accepts the new folder as it does the run's.
 ///
 /// # Errors
-/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if `out` holds files, or a weight is
-/// too large for the format; [`RunError::Storage`] if it cannot be written.
+/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if `out` holds files, a weight is
+/// too large for the format, or the run is itself an export in 16 bits; [`RunError::Storage`] if it cannot be written.
 pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunError> {
     let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read(run)?;
-    let mark = certificate::mark(&plan, ledger.header());
+    if Export::read(run)?.is_some() {
+        return Err(RunError::Refused(format!(
+            "{} holds rounded weights; export the run folder itself",
+            run.display()
+        )));
+    }
+    let mark = certificate::mark(&plan, &ledger);
     empty_folder(out)?;
-    let tensors = read_tensors(&run.join(files::MODEL))?;
-    durable::write_atomic(&out.join(files::MODEL), &weights(&tensors, format, &mark)?)?;
-    durable::write_atomic(&out.join(files::CONFIG), &config(run, format)?)?;
-    for name in
-        [files::TOKENIZER, files::TOKENIZER_CONFIG, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN]
-    {
+    let mut changed = Vec::new();
+    for FileDigest { name, .. } in &certificate.hashes.files {
+        let rounded = match name.as_str() {
+            files::MODEL if format != NumberFormat::F32 => {
+                Some(weights(&read_tensors(&run.join(files::MODEL))?, format, &mark)?)
+            }
+            files::CONFIG if format != NumberFormat::F32 => Some(config(run, format)?),
+            _ => None,
+        };
+        changed.extend(
+            rounded.iter().map(|bytes| FileDigest { name: name.clone(), sha256: durable::sha256_hex(bytes) }),
+        );
+        let bytes = rounded.map_or_else(|| durable::read(&run.join(name)), Ok)?;
+        durable::write_atomic(&out.join(name), &bytes)?;
+    }
+    if !changed.is_empty() {
+        let export = Export { format: 1, dtype: format.of_transformers().to_owned(), files: changed };
+        let text = serde_json::to_vec_pretty(&export).map_err(|error| RunError::Failed(error.to_string()))?;
+        durable::write_atomic(&out.join(files::EXPORT), &text)?;
+    }
+    for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
         durable::write_atomic(&out.join(name), &durable::read(&run.join(name))?)?;
     }
+    copy_proofs(run, out)?;
     let card = model_card(&certificate, plan.plan(), read_evaluation(run).as_ref());
     durable::write_atomic(&out.join("README.md"), card.as_bytes())
 }
@@ -107,8 +133,8 @@ fn model_card(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation
         card.push_str(&format!("- {item}\n"));
     }
     card.push_str(
-        "\n`certificate.md` has every parameter and condition. The digests in it are of the run's own files: weights exported \
-         in 16 bits differ from them by rounding.\n",
+        "\n`certificate.md` has every parameter and condition. `trainer-native verify` on this folder recomputes ε from the plan \
+         and the ledger, and compares every file with the run's digests. Weights in 16 bits are compared with export.json.\n",
     );
     card
 }

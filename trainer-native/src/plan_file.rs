@@ -4,26 +4,34 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use accountant::DpEvent;
 use plan::{CertifiedPlan, Plan, PlanFile};
 
 use crate::{RunError, durable};
 
-/// A certified plan and the file that it was read from.
+/// A plan and the file that it was read from.
 pub(crate) struct PlanText {
-    pub plan: CertifiedPlan,
+    pub plan: Plan,
     /// The file, byte for byte.
     pub bytes: Vec<u8>,
 }
 
 impl PlanText {
-    /// Reads and certifies a plan file.
+    /// Reads a plan file without certifying it.
     ///
     /// # Errors
     /// [`RunError::Refused`] with the file, the place in it and a fix.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let bytes = read_small(path)?;
-        let plan = certify(path, parse(path, &bytes)?)?;
-        Ok(Self { plan, bytes })
+        Ok(Self { plan: parse(path, &bytes)?, bytes })
+    }
+
+    /// Certifies the plan of the file at `path`, after what was spent on its units before.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with the file and a fix.
+    pub fn certify(self, path: &Path, earlier: Vec<DpEvent>) -> Result<CertifiedPlan, RunError> {
+        certify(path, self.plan.after(earlier))
     }
 }
 
@@ -32,7 +40,7 @@ impl PlanText {
 /// # Errors
 /// As [`PlanText::read`].
 pub(crate) fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
-    parse(path, &read_small(path)?)
+    Ok(PlanText::read(path)?.plan)
 }
 
 /// The longest time that a plan's noise is searched for.

@@ -1,6 +1,8 @@
 //! Tensors on the host and the safetensors files that hold them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -145,6 +147,19 @@ pub fn model_file(weights: &[NamedTensor], format: NumberFormat, privacy: &str) 
         place.copy_from_slice(format!("{{\"format\":\"pt\",\"privacy\":{quoted}}}").as_bytes());
     }
     Ok(bytes)
+}
+
+/// What a model file of this program says of its privacy, if it is one.
+pub(crate) fn privacy_mark(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length).ok()?;
+    // The longest header that the format allows.
+    let length = u64::from_le_bytes(length).min(100_000_000);
+    let mut header = Vec::new();
+    file.take(length).read_to_end(&mut header).ok()?;
+    let header: serde_json::Value = serde_json::from_slice(&header).ok()?;
+    header["__metadata__"]["privacy"].as_str().map(str::to_owned)
 }
 
 /// Reads the tensors of a safetensors file.

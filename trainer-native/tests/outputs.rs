@@ -114,6 +114,17 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
         let card = std::fs::read_to_string(out.join("README.md")).unwrap();
         assert!(card.contains(&upper) && card.contains("NOT PRIVATE"));
         refused(&trainer(&["export", "--out", out.to_str().unwrap()], &run), 2, "is not empty");
+        // Whoever gets the model can verify it.
+        let verified = trainer(&["verify"], &out);
+        let text = String::from_utf8(verified.stdout.clone()).unwrap();
+        assert!(verified.status.success() && text.contains("Not checked"), "{}", stderr(&verified));
+        assert_eq!(text.contains("rounded weights"), dtype != "f32", "{text}");
+        let model = out.join("model.safetensors");
+        let mut bytes = std::fs::read(&model).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        std::fs::write(&model, bytes).unwrap();
+        refused(&trainer(&["verify"], &out), 1, "model.safetensors");
     }
 
     std::fs::write(run.join("config.json"), "{}").unwrap();

@@ -12,6 +12,7 @@ use dp_tokenizer::train::{
     wordpiece,
 };
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::arguments::{Model, Train};
 use super::failure::refuse;
@@ -27,7 +28,7 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
     })?;
-    let (words, privacy, space) = if arguments.public {
+    let (words, mut privacy, space) = if arguments.public {
         let privacy = json!({"private": false, "reason": "the text was declared public; no noise"});
         (count_public(arguments)?, privacy, None)
     } else {
@@ -47,7 +48,10 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     if let Some(warning) = trained.warning() {
         progress(&format!("warning: {warning}"));
     }
-    write(&arguments.out, &trained, &privacy)?;
+    let json = trained.tokenizer.to_json();
+    // Binds the statement to the tokenizer, for whoever builds on it.
+    privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
+    write(&arguments.out, &trained, json, &privacy)?;
     if let Some(space) = space {
         space.keep();
     }
@@ -148,8 +152,8 @@ fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
     Ok(expand(&named).map_err(refuse)?.into_iter().chain(rules).collect())
 }
 
-fn write(out: &Path, trained: &Trained, privacy: &Value) -> anyhow::Result<()> {
-    let texts = [format!("{privacy:#}\n"), trained.tokenizer.to_config_json(), trained.tokenizer.to_json()];
+fn write(out: &Path, trained: &Trained, tokenizer: String, privacy: &Value) -> anyhow::Result<()> {
+    let texts = [format!("{privacy:#}\n"), trained.tokenizer.to_config_json(), tokenizer];
     for (name, text) in FILES.into_iter().zip(texts) {
         // A file gets its name only when it is complete on disk.
         let (path, partial) = (out.join(name), out.join(partial(name)));
@@ -183,6 +187,10 @@ fn summarize(arguments: &Train, trained: &Trained, words: usize, privacy: &Value
         (_, _) => format!("NOT private: {}", privacy["reason"].as_str().unwrap_or_default()),
     };
     Ok(writeln!(stdout, "{out}: {size} tokens from {words} words; {cost}")?)
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn progress(line: &str) {

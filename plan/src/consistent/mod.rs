@@ -26,6 +26,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
     training::check_objective(file)?;
     task::check(file)?;
     model::check(&file.model, &file.tokenizer)?;
+    model::check_made_from(file)?;
     check_memory(file)?;
     data::check_evaluation(file)
 }

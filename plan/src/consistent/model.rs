@@ -1,7 +1,7 @@
 //! The model's fields among one another.
 
 use super::{Checked, refuse};
-use crate::{Family, Initial, Model, Tokenizer, Trainable};
+use crate::{Family, Initial, MadeFrom, Model, PlanFile, Tokenizer, Trainable, Visibility};
 
 /// Accepts a model whose sizes fit, without fields of other families.
 pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
@@ -108,6 +108,39 @@ fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Checked {
         "{\"public\": {\"path\": …}}, the tokenizer.json that the checkpoint was trained with",
         "name that file, or leave out model.initial",
     )
+}
+
+/// What a file was made from is stated where there is a file, and private units are those of a private text.
+pub(super) fn check_made_from(file: &PlanFile) -> Checked {
+    let checkpoint = file.model.checkpoint_made_from;
+    if file.model.initial == Initial::Random && !checkpoint.is_public_text() {
+        let given = format!("\"{}\" without a checkpoint", checkpoint.name());
+        return refuse(
+            "model.checkpoint_made_from",
+            given,
+            "nothing",
+            "remove it, or give model.initial a checkpoint",
+        );
+    }
+    let tokenizer = match &file.tokenizer {
+        Tokenizer::Public(public) => public.made_from,
+        _ => MadeFrom::PublicText,
+    };
+    let is_public = file.data.visibility == Visibility::Public;
+    for (path, made_from) in
+        [("model.checkpoint_made_from", checkpoint), ("tokenizer.public.made_from", tokenizer)]
+    {
+        if is_public && made_from == MadeFrom::SameUnits {
+            let given = "\"same_units\", though data.visibility is \"public\"".to_owned();
+            return refuse(
+                path,
+                given,
+                "\"disjoint_units\": public text has no private units",
+                "change one of the two",
+            );
+        }
+    }
+    Ok(())
 }
 
 fn check_trainable(model: &Model) -> Checked {

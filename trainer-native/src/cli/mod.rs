@@ -146,6 +146,18 @@ enum Command {
         #[arg(long, default_value = "f32")]
         dtype: DtypeName,
     },
+    /// Add up all runs and vocabularies that were made from one text
+    History {
+        /// Folders of finished runs, exports and private vocabularies on the same units
+        #[arg(required = true, value_name = "DIR")]
+        folders: Vec<PathBuf>,
+        /// The δ at which ε is stated
+        #[arg(long)]
+        delta: f64,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List the devices built into this program, and why one cannot be used here
     Devices,
     /// Continue prompts with the model of a finished run
@@ -290,8 +302,8 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             print_result(&summary, &format!("verified: {summary}"), json)
         }
         Some(Command::Verify { path, json }) if path.is_dir() => {
-            let summary = verify::verify_run(&path)?;
-            print_result(&summary, &format!("verified: {summary}"), json)
+            let verification = verify::explain(&path)?;
+            print_result(&verification, &verification.to_string(), json)
         }
         Some(Command::Verify { path, json }) => {
             let summary = verify::verify_plan(&path)?;
@@ -303,6 +315,10 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::Export { run, out, dtype }) => {
             export::export(&run, &out, dtype.into())?;
             print(&out.display().to_string())
+        }
+        Some(Command::History { folders, delta, json }) => {
+            let history = verify::history(&folders, delta)?;
+            print_result(&history, &history.to_string(), json)
         }
         Some(Command::Devices) => print(&device::listing()),
         Some(Command::Memorization(arguments)) => arguments.run(),

@@ -1,7 +1,8 @@
 //! Starting weights from a checkpoint of Hugging Face's `transformers` or of a run of this program.
 //!
-//! The checkpoint is public by the plan's declaration: ε says nothing about the text that made it. Whatever is in the
-//! folder and is not understood is refused: a tensor left out in silence would be another model.
+//! Where the folder says that private text made the checkpoint, the plan must declare how that text relates to its own; see
+//! [`crate::verify`]. Whatever is in the folder and is not understood is refused: a tensor left out in silence would be
+//! another model.
 
 mod config;
 mod names;
@@ -13,7 +14,7 @@ pub use names::Assigned;
 pub use read::Checkpoint;
 
 use crate::model::Network;
-use crate::store::{self, files};
+use crate::store::files;
 use crate::tensor_file::NamedTensor;
 use crate::{RunError, durable, vocabulary};
 
@@ -45,7 +46,6 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
         return Ok(None);
     };
     let folder = base.join(path);
-    store::check_public("model.initial.checkpoint", &folder)?;
     let checkpoint = Checkpoint::read(&folder)?;
     let tokenizer = vocabulary::read_file(&base.join(&public.path))?;
     let own = folder.join(files::TOKENIZER);

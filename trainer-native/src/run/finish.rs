@@ -9,7 +9,7 @@ use crate::RunError;
 use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
-use crate::store::ledger::Header;
+use crate::store::ledger::LedgerState;
 use crate::store::{FinishedModel, RunStore, certificate};
 use crate::summary::Summary;
 use crate::tensor_file::{NumberFormat, model_file};
@@ -24,7 +24,7 @@ pub(super) fn finish<B: Kernels>(
 ) -> Result<Summary, RunError> {
     // A run that crashed after its last step resumes without a step, so without an evaluation.
     let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
-    let model = finished_model(job, run, evaluation.as_ref(), store.ledger().header())?;
+    let model = finished_model(job, run, evaluation.as_ref(), store.ledger())?;
     store.complete(run.end, model)?;
     verified(store)
 }
@@ -41,9 +41,9 @@ fn finished_model<B: Kernels>(
     job: &Job,
     run: &Prepared<B>,
     evaluation: Option<&Evaluation>,
-    header: &Header,
+    ledger: &LedgerState,
 ) -> Result<FinishedModel, RunError> {
-    let privacy = certificate::mark(&job.plan, header);
+    let privacy = certificate::mark(&job.plan, ledger);
     let mut config = run.trainer.hf_config();
     let eos = end_of_text(&run.tokenizer)?;
     config["eos_token_id"] = json!(eos);

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::Units;
-use crate::plan_file::PlanText;
 use crate::progress::note;
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
+use crate::store::lineage::Lineage;
 use crate::store::{OpenRun, Resume, RunMode, files};
+use crate::verify::CertifiedText;
 use crate::{RunError, stop};
 
 /// What the user asks for.
@@ -49,6 +50,7 @@ pub(super) struct Job {
     search: Option<Search>,
     plan_path: PathBuf,
     plan_file: Vec<u8>,
+    lineage: Lineage,
     folder: PathBuf,
     mode: RunMode,
     resume: Option<Resume>,
@@ -58,7 +60,7 @@ pub(super) struct Job {
 
 impl Request {
     pub(super) fn check(&self) -> Result<Job, RunError> {
-        let PlanText { plan, bytes: plan_file } = PlanText::read(&self.plan)?;
+        let CertifiedText { plan, lineage, bytes: plan_file } = CertifiedText::read(&self.plan)?;
         if self.canaries.is_some() && plan.plan().privacy().sampling != plan::Sampling::Poisson {
             return Err(RunError::Refused(
                 "privacy.sampling: an audit adds units, which only \"poisson\" allows; audit a copy of the plan with \
@@ -89,6 +91,7 @@ impl Request {
             search: None,
             plan_path: self.plan.clone(),
             plan_file,
+            lineage,
             folder,
             mode: RunMode { randomness, protected: !self.non_private, device },
             resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
@@ -111,7 +114,7 @@ fn check_arithmetic(plan: &CertifiedPlan, device: Device) -> Result<(), RunError
 
 /// A run that is a trial of a sweep.
 pub(crate) struct Trial {
-    pub plan: PlanText,
+    pub text: CertifiedText,
     /// The folder that the plan's paths are relative to.
     pub base: PathBuf,
     pub folder: PathBuf,
@@ -125,7 +128,7 @@ pub(crate) struct Trial {
 impl Trial {
     /// The trial's run, resumed if its folder holds it already.
     pub(super) fn into_job(self) -> Result<Job, RunError> {
-        let PlanText { plan, bytes: plan_file } = self.plan;
+        let CertifiedText { plan, lineage, bytes: plan_file } = self.text;
         let randomness = Randomness::of(self.test_key);
         let device = self.device.unwrap_or(plan.plan().performance().device);
         check_arithmetic(&plan, device)?;
@@ -140,6 +143,7 @@ impl Trial {
             search: Some(self.search),
             plan_path: self.folder.join(files::PLAN),
             plan_file,
+            lineage,
             resume: self.folder.join(files::LEDGER).exists().then_some(Resume::Original),
             folder: self.folder,
             mode: RunMode { randomness, protected: true, device },
@@ -155,6 +159,7 @@ impl Job {
             folder: &self.folder,
             plan: &self.plan,
             plan_file: &self.plan_file,
+            lineage: &self.lineage,
             mode: self.mode,
             units,
             canaries: self.canaries,
@@ -186,6 +191,11 @@ impl Job {
             note("NOT PRIVATE: the plan declares the training text public, so no noise is added");
         } else if !ledger.header().protected {
             note("NOT PRIVATE: --non-private adds no noise");
+        }
+        for parent in ledger.parents() {
+            for reason in &parent.not_private_because {
+                note(&format!("NOT PRIVATE: the run builds on {}, which is not: {reason}", parent.name));
+            }
         }
         let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
         let epsilon = accounting::allowed(&self.plan, ledger.header())?.map(|epsilon| {

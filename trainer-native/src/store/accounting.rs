@@ -4,7 +4,7 @@ use accountant::{Bounds, DpEvent};
 use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
-use super::ledger::{Charges, Entry, Header, LedgerState};
+use super::ledger::{Charges, Entry, Header, LedgerState, events_on_same_units};
 use crate::RunError;
 
 /// Bounds on the ε that a ledger has charged; `None` for a run whose steps add no noise. A trial of a search is charged the
@@ -16,11 +16,12 @@ pub(crate) fn spent(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Option
     if ledger.header().protected { epsilon_of_event(plan, &charged(ledger)).map(Some) } else { Ok(None) }
 }
 
-/// What a run stands for in every sum of ε: its charges, or those of the whole search that it is a trial of.
+/// What a run stands for in every sum of ε: the earlier stages on its units with its own charges, or the whole search that
+/// it is a trial of.
 pub(crate) fn charged(ledger: &LedgerState) -> DpEvent {
     match &ledger.header().search {
         Some(search) => search.event.clone(),
-        None => ledger.charges().composed(),
+        None => with_earlier(ledger, &ledger.charges()),
     }
 }
 
@@ -36,12 +37,18 @@ pub(crate) fn allowed(plan: &CertifiedPlan, header: &Header) -> Result<Option<Bo
     }
 }
 
-/// Bounds on the ε of charges at the plan's δ and relation.
+/// Bounds on the ε of charges and earlier stages at the plan's δ and relation.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.
-pub(super) fn epsilon_of(plan: &CertifiedPlan, charges: &Charges) -> Result<Bounds, RunError> {
-    epsilon_of_event(plan, &charges.composed())
+fn epsilon_of(plan: &CertifiedPlan, ledger: &LedgerState, charges: &Charges) -> Result<Bounds, RunError> {
+    epsilon_of_event(plan, &with_earlier(ledger, charges))
+}
+
+/// Charges after the earlier stages on the same units, in the form that a certified plan's event has.
+fn with_earlier(ledger: &LedgerState, charges: &Charges) -> DpEvent {
+    let earlier = events_on_same_units(ledger.parents());
+    DpEvent::Composed { events: earlier.into_iter().chain(charges.events()).collect() }
 }
 
 fn epsilon_of_event(plan: &CertifiedPlan, event: &DpEvent) -> Result<Bounds, RunError> {
@@ -57,9 +64,13 @@ fn epsilon_of_event(plan: &CertifiedPlan, event: &DpEvent) -> Result<Bounds, Run
 ///
 /// # Errors
 /// As [`epsilon_of`].
-pub(super) fn affords(plan: &CertifiedPlan, header: &Header, charges: &Charges) -> Result<bool, RunError> {
-    let fits = epsilon_of(plan, charges)?.upper <= plan.epsilon().upper;
-    Ok(fits && (header.search.is_none() || covers(plan, charges)))
+pub(super) fn affords(
+    plan: &CertifiedPlan,
+    ledger: &LedgerState,
+    charges: &Charges,
+) -> Result<bool, RunError> {
+    let fits = epsilon_of(plan, ledger, charges)?.upper <= plan.epsilon().upper;
+    Ok(fits && (ledger.header().search.is_none() || covers(plan, charges)))
 }
 
 fn covers(plan: &CertifiedPlan, charges: &Charges) -> bool {
@@ -131,7 +142,7 @@ pub(super) fn affordable_end(
             }
             schedule.note_step(plan, step);
         }
-        affords(plan, ledger.header(), &charges)
+        affords(plan, ledger, &charges)
     };
     if fits(total)? {
         return Ok(total);

@@ -48,7 +48,8 @@ impl ChargeSchedule {
             Entry::Release { .. } | Entry::Tokenizer { .. } | Entry::InitialWeights { .. } => {
                 *self = Self::default()
             }
-            Entry::Header(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {}
+            Entry::Header(_) | Entry::Parent(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {
+            }
         }
     }
 

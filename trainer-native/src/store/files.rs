@@ -39,6 +39,12 @@ pub(crate) const CERTIFICATE_MARKDOWN: &str = "certificate.md";
 pub(crate) const SWEEP: &str = "sweep.json";
 /// What a sweep is charged, written before its first trial begins.
 pub(crate) const CHARGE: &str = "charge.json";
+/// Proofs of the stages that a run builds on, a folder each.
+pub(crate) const PARENTS: &str = "parents";
+/// What an export in 16 bits changed.
+pub(crate) const EXPORT: &str = "export.json";
+/// What `dp-tokenizer train` says of a vocabulary.
+pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.html";
 
@@ -100,7 +106,7 @@ pub(super) fn require_empty(folder: &Path) -> Result<(), RunError> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // A process that was killed before its ledger began leaves these.
-        let left_by_a_run = [PLAN, CORPUS_DIGEST, ".lock"].contains(&&*name)
+        let left_by_a_run = [PLAN, PARENTS, CORPUS_DIGEST, ".lock"].contains(&&*name)
             || (name.starts_with('.') && name.ends_with(".tmp"));
         if !left_by_a_run {
             return Err(RunError::Refused(format!(

@@ -17,11 +17,12 @@ pub(crate) mod certificate;
 mod charging;
 mod checkpoint;
 mod corpus;
+pub(crate) mod exported;
 pub(crate) mod files;
 pub(crate) mod ledger;
+pub(crate) mod lineage;
 pub(crate) mod metrics;
 mod open;
-mod origin;
 mod tensorboard;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,6 @@ use plan::CertifiedPlan;
 pub(crate) use canaries::read_canaries;
 pub(crate) use corpus::forget as forget_corpus;
 pub(crate) use open::{OpenRun, Resume, RunMode};
-pub(crate) use origin::check_public;
 
 use self::certificate::Certificate;
 use self::charging::ChargeSchedule;

@@ -6,7 +6,8 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Computation, Entry, Header, Ledger, NoiseDraw, Randomness, Search};
+use super::ledger::{Computation, Entry, Header, Ledger, LedgerState, NoiseDraw, Randomness, Search};
+use super::lineage::Lineage;
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::Units;
@@ -27,6 +28,8 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub plan: &'plan CertifiedPlan,
     /// The plan file, byte for byte.
     pub plan_file: &'a [u8],
+    /// What the plan builds on.
+    pub lineage: &'a Lineage,
     pub mode: RunMode,
     /// The training text.
     pub units: &'a Units,
@@ -101,6 +104,7 @@ impl<'plan> RunStore<'plan> {
 fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
     durable::write_atomic(&run.folder.join(files::PLAN), run.plan_file)?;
     corpus::record(run.folder, run.units)?;
+    run.lineage.write(run.folder)?;
     Ledger::create(
         run.folder,
         Header {
@@ -123,12 +127,13 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             }),
             search: run.search.cloned(),
         },
+        run.lineage.parents(),
     )
 }
 
 fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpoint>), RunError> {
     let (mut ledger, torn_bytes) = Ledger::reopen(run.folder)?;
-    run.check_same_run(ledger.state().header())?;
+    run.check_same_run(ledger.state())?;
     run.check_plan_file(ledger.state().header())?;
     let copied_to = run.copied_to(&ledger, from)?;
     accounting::check_same_plan(run.plan, ledger.state())?;
@@ -161,7 +166,8 @@ impl OpenRun<'_, '_> {
         self.mode.protected && !self.plan.plan().is_public()
     }
 
-    fn check_same_run(&self, header: &Header) -> Result<(), RunError> {
+    fn check_same_run(&self, ledger: &LedgerState) -> Result<(), RunError> {
+        let header = ledger.header();
         let refused = |what: &str| {
             Err(RunError::Refused(format!(
                 "the run in {} began {what}; use the same again, or choose another folder with --out",
@@ -172,6 +178,9 @@ impl OpenRun<'_, '_> {
             return refused(
                 "with another plan (to change performance.physical_batch alone, keep the plan and add --physical-batch N)",
             );
+        }
+        if ledger.parents() != self.lineage.parents() {
+            return refused("after other runs or vocabularies, or with another declaration of them");
         }
         if header.randomness != self.mode.randomness {
             return match header.randomness {
@@ -258,7 +267,7 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     charges.add(&event, 1);
     // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
     // completion's.
-    if accounting::affords(plan, state.header(), &charges)? {
+    if accounting::affords(plan, state, &charges)? {
         ledger.append(Entry::Step { step, attempt, event })
     } else {
         Ok(())

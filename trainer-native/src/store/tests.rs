@@ -8,6 +8,7 @@ use super::*;
 use crate::data::{UnitText, Units};
 use crate::disclosure::Private;
 use crate::store::ledger::Randomness;
+use crate::store::lineage::Lineage;
 
 /// Three passes of ten batches, and no spare one.
 const SHUFFLED: &str = r#"{
@@ -49,6 +50,7 @@ impl Bench {
             folder,
             plan: &self.plan,
             plan_file: SHUFFLED.as_bytes(),
+            lineage: &Lineage::default(),
             mode: RunMode {
                 randomness: Randomness::OperatingSystem,
                 protected: true,

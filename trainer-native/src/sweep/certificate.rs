@@ -138,7 +138,8 @@ impl SweepCertificate {
         let setting = certified.settings.first();
         let statement = setting.map(|setting| {
             let epsilon = Some(certified.epsilon);
-            certificate::guarantee(&certificate::CURRENT, &setting.plan, epsilon, private)
+            let sentence = certificate::guarantee(&certificate::CURRENT, &setting.plan, epsilon);
+            if private { sentence } else { certificate::void_by_known_noise(&sentence) }
         });
         Ok(Self {
             sweep_certificate_version: 1,

@@ -88,6 +88,9 @@ impl OpenSweep {
             None => require_empty(&folder)?,
         }
         let certified = input.certify(charge.as_ref().map(|charge| charge.noise_multipliers))?;
+        for setting in &certified.settings {
+            super::input::trial_text(setting, &input.folder)?;
+        }
         fs::create_dir_all(&folder).map_err(|error| RunError::storage("create", &folder, &error))?;
         let lock = FolderLock::take(&folder)?;
         let charge = match charge {

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use plan::{CertifiedSweep, NoiseMultipliers, Plan, PlanError, Setting, SweepFile};
 
-use crate::plan_file::{self, PlanText};
+use crate::plan_file;
 use crate::store::files;
+use crate::verify::CertifiedText;
 use crate::{RunError, durable};
 
 /// A sweep file and the plan that it names.
@@ -76,7 +77,18 @@ fn refused(path: &Path, error: &PlanError) -> RunError {
     RunError::Refused(format!("{}: {error}", path.display()))
 }
 
-/// The plan file of a trial.
-pub(super) fn plan_text(setting: &Setting) -> PlanText {
-    PlanText { plan: setting.plan.clone(), bytes: setting.plan_file().into_bytes() }
+/// The plan file of a trial, which builds on public files only.
+///
+/// # Errors
+/// [`RunError::Refused`] if a private run or vocabulary made its checkpoint or its tokenizer.
+pub(super) fn trial_text(setting: &Setting, base: &Path) -> Result<CertifiedText, RunError> {
+    let text = CertifiedText::of(setting.plan.clone(), setting.plan_file().into_bytes(), base)?;
+    match text.lineage.parents().first() {
+        None => Ok(text),
+        Some(parent) => Err(RunError::Refused(format!(
+            "plan: a sweep that builds on {}, which was made from private text; allowed: files made from public text; fix: \
+             use such files, or run the settings as plans of their own",
+            parent.name
+        ))),
+    }
 }

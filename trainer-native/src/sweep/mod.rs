@@ -95,7 +95,7 @@ impl OpenSweep {
     /// One trial, run to its end.
     fn run_trial(&self, setting: usize, folder: &Path, index: u64) -> Result<(), RunError> {
         let key = self.test_key.map(|key| key_of_trial(key, index));
-        let trial = self.trial(&self.certified.settings[setting], folder, key);
+        let trial = self.trial(&self.certified.settings[setting], folder, key)?;
         crate::run::run_trial(trial).map(|_| ())
     }
 
@@ -107,7 +107,7 @@ impl OpenSweep {
         }
         let folder = self.folder.join(VOCABULARY);
         if !LedgerState::read(&folder).is_ok_and(|ledger| ledger.tokenizer().is_some()) {
-            let trial = self.trial(setting, &folder, self.test_key);
+            let trial = self.trial(setting, &folder, self.test_key)?;
             crate::run::release_vocabulary(trial)?;
         }
         // The folder is published, and no process resumes it.
@@ -117,16 +117,16 @@ impl OpenSweep {
         Ok(())
     }
 
-    fn trial(&self, setting: &Setting, folder: &Path, test_key: Option<u64>) -> Trial {
-        Trial {
-            plan: input::plan_text(setting),
+    fn trial(&self, setting: &Setting, folder: &Path, test_key: Option<u64>) -> Result<Trial, RunError> {
+        Ok(Trial {
+            text: input::trial_text(setting, &self.input.folder)?,
             base: self.input.folder.clone(),
             folder: folder.to_owned(),
             device: self.device,
             test_key,
             vocabulary: self.vocabulary.clone(),
             search: self.search.clone(),
-        }
+        })
     }
 
     fn announce(&self) {

@@ -21,9 +21,13 @@ fn write_all(out: &mut String, c: &Certificate) -> std::fmt::Result {
         }
         writeln!(out)?;
     }
-    writeln!(out, "{}\n", c.guarantee.statement)?;
+    match &c.summary {
+        Some(summary) => writeln!(out, "{summary}\n\nIn full: {}\n", c.guarantee.statement)?,
+        None => writeln!(out, "{}\n", c.guarantee.statement)?,
+    }
     guarantee(out, c)?;
     mechanisms(out, c)?;
+    earlier_stages(out, c)?;
     ledger(out, c)?;
     list(out, "Conditions", "What the guarantee rests on.", &c.assumptions)?;
     list(out, "Not protected", "What the guarantee does not cover.", &c.not_protected)?;
@@ -94,6 +98,27 @@ fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
     for phase in &m.phases {
         let (q, sigma) = (phase.sampling_probability, phase.noise_multiplier);
         writeln!(out, "| {} | {q} | {sigma} | {} |", phase.steps, phase.divisor)?;
+    }
+    writeln!(out)
+}
+
+fn earlier_stages(out: &mut String, c: &Certificate) -> std::fmt::Result {
+    if c.earlier_stages.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "## Earlier stages\n\nThe run builds on these. `parents/` has their plans, ledgers and certificates.\n"
+    )?;
+    writeln!(out, "| stage | text | ε alone, at this δ | unit | digest |\n|---|---|---|---|---|")?;
+    for stage in &c.earlier_stages {
+        let epsilon = match (stage.epsilon, stage.made_from) {
+            (Some(epsilon), _) => format!("between {} and {}", epsilon.lower, epsilon.upper),
+            (None, plan::MadeFrom::PublicText) => "none".to_owned(),
+            (None, _) => "NOT PRIVATE".to_owned(),
+        };
+        let text = stage.made_from.name();
+        writeln!(out, "| {} | `{text}` | {epsilon} | {} | `{}` |", stage.name, stage.unit, stage.sha256)?;
     }
     writeln!(out)
 }

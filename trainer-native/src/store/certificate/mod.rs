@@ -8,15 +8,17 @@ mod statements;
 mod tests;
 mod wording;
 
-pub(crate) use statements::{DECLARED_PUBLIC, distribution, guarantee, mark};
-pub(crate) use wording::{CURRENT, FIRST, SECOND, Wording};
+pub(crate) use statements::{
+    DECLARED_PUBLIC, distribution, guarantee, mark, not_private_by_itself, void_by_known_noise,
+};
+pub(crate) use wording::{CURRENT, FIRST, SECOND, THIRD, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, PrivacyUnit};
 use serde::Serialize;
 
 use super::accounting::{allowed, check_same_plan, spent};
-use super::ledger::{Charges, Computation, FileDigest, LedgerState, Randomness, Search};
+use super::ledger::{Charges, Computation, FileDigest, LedgerState, Parent, Randomness, Search, spent_by};
 use crate::RunError;
 
 /// The certificate of a finished run.
@@ -32,6 +34,9 @@ pub(crate) struct Certificate {
     pub public_data: bool,
     /// The reasons if it is not.
     pub not_private_because: Vec<String>,
+    /// What was protected, from whom, and how well, in two sentences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// What is guaranteed.
     pub guarantee: Guarantee,
     /// The search that the run is a trial of. ε is that of the whole search.
@@ -39,6 +44,9 @@ pub(crate) struct Certificate {
     pub search: Option<Search>,
     /// The mechanisms that give it.
     pub mechanisms: Mechanisms,
+    /// The stages that the run builds on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier_stages: Vec<EarlierStage>,
     /// What the ledger says was spent.
     pub ledger: LedgerSummary,
     /// The accountant that computed ε.
@@ -111,6 +119,23 @@ pub(crate) struct PhaseSummary {
     pub divisor: u64,
 }
 
+/// A stage that the run builds on, in figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct EarlierStage {
+    /// Name of its plan.
+    pub name: String,
+    /// SHA-256 of its ledger or statement.
+    pub sha256: String,
+    /// How its text relates to that of this run, as the plan declares.
+    pub made_from: plan::MadeFrom,
+    /// Its privacy unit.
+    pub unit: PrivacyUnit,
+    /// Its neighbouring relation.
+    pub relation: NeighboringRelation,
+    /// Certified bounds on the ε of this stage alone at this plan's δ; absent where there is none.
+    pub epsilon: Option<Bounds>,
+}
+
 /// The ledger in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LedgerSummary {
@@ -170,7 +195,7 @@ impl Certificate {
             ));
         };
         let header = ledger.header();
-        let reasons = statements::not_private_because(plan, header);
+        let reasons = statements::not_private_because(plan, ledger);
         let epsilon = spent(plan, ledger)?;
         let planned_epsilon = allowed(plan, header)?;
         Ok(Self {
@@ -178,8 +203,9 @@ impl Certificate {
             name: plan.plan().name().to_owned(),
             private: reasons.is_empty(),
             public_data: plan.plan().is_public(),
+            summary: statements::summary(wording, plan, ledger, epsilon),
             guarantee: Guarantee {
-                statement: statements::guarantee(wording, plan, epsilon, reasons.is_empty()),
+                statement: statements::statement(wording, plan, ledger, epsilon),
                 epsilon,
                 planned_epsilon,
                 delta: plan.delta().get(),
@@ -189,6 +215,7 @@ impl Certificate {
             search: header.search.clone(),
             not_private_because: reasons,
             mechanisms: mechanisms(plan, ledger),
+            earlier_stages: earlier_stages(plan, ledger)?,
             ledger: ledger_summary(plan, ledger, steps_done),
             accountant: Accountant {
                 version: header.accountant_version.clone(),
@@ -262,6 +289,27 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
         computation: ledger.header().computation,
         devices: ledger.devices(),
     }
+}
+
+fn earlier_stages(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Vec<EarlierStage>, RunError> {
+    let stage = |parent: &Parent| {
+        let is_private =
+            parent.made_from != plan::MadeFrom::PublicText && parent.not_private_because.is_empty();
+        let bounds = || {
+            let event = DpEvent::Composed { events: spent_by([parent]) };
+            accountant::epsilon(&event, plan.delta(), parent.relation)
+                .map_err(|error| RunError::Failed(format!("accountant: {error}")))
+        };
+        Ok::<_, RunError>(EarlierStage {
+            name: parent.name.clone(),
+            sha256: parent.sha256.clone(),
+            made_from: parent.made_from,
+            unit: parent.unit,
+            relation: parent.relation,
+            epsilon: is_private.then(bounds).transpose()?,
+        })
+    };
+    ledger.parents().iter().map(stage).collect()
 }
 
 fn ledger_summary(plan: &CertifiedPlan, ledger: &LedgerState, steps_done: u64) -> LedgerSummary {

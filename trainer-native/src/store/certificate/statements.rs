@@ -1,7 +1,7 @@
 //! Which sentences a certificate has, and the figures in them.
 
 use accountant::{Bounds, NeighboringRelation, Trials};
-use plan::{Arithmetic, CertifiedPlan, PrivacyUnit};
+use plan::{Arithmetic, CertifiedPlan, MadeFrom, PrivacyUnit};
 
 use super::wording::Wording;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
@@ -10,7 +10,23 @@ use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomne
 pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
 
 /// Every reason why a run is not private.
-pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<String> {
+pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let mut reasons = not_private_by_itself(plan, ledger);
+    for parent in ledger.parents() {
+        let name = &parent.name;
+        reasons.extend(
+            parent
+                .not_private_because
+                .iter()
+                .map(|reason| format!("it builds on {name}, which is not: {reason}")),
+        );
+    }
+    reasons
+}
+
+/// The reasons that lie in the run and not in what it builds on.
+pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let header = ledger.header();
     let mut reasons = Vec::new();
     if let Randomness::TestKey { .. } = header.randomness {
         reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
@@ -24,20 +40,63 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, header: &Header) -> Vec<
 }
 
 /// The mark beside the weights, so that a model without its folder still says what it promises.
-pub(crate) fn mark(plan: &CertifiedPlan, header: &Header) -> String {
-    match not_private_because(plan, header).as_slice() {
+pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> String {
+    match not_private_because(plan, ledger).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
         reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
     }
 }
 
-/// The guarantee in a sentence.
-pub(crate) fn guarantee(
+/// The guarantee for a reader without background.
+pub(super) fn summary(
     wording: &Wording,
     plan: &CertifiedPlan,
+    ledger: &LedgerState,
     epsilon: Option<Bounds>,
-    private: bool,
+) -> Option<String> {
+    let template = wording.summary?;
+    match (epsilon, not_private_by_itself(plan, ledger).as_slice()) {
+        (Some(epsilon), []) => {
+            let same_units = ledger.parents().iter().any(|parent| parent.made_from == MadeFrom::SameUnits);
+            let run = match ledger.header().search {
+                Some(_) => "the sweep to which this run belongs protects",
+                None if same_units => "this run and the earlier stages on the same units protect",
+                None => "this run protects",
+            };
+            Some(with_figures(&template.replace("{run}", run), wording, plan, epsilon))
+        }
+        (_, reasons) => Some(format!("This run protects nobody: {}.", reasons.join("; "))),
+    }
+}
+
+/// The guarantee in a sentence, with what voids it.
+pub(super) fn statement(
+    wording: &Wording,
+    plan: &CertifiedPlan,
+    ledger: &LedgerState,
+    epsilon: Option<Bounds>,
 ) -> String {
+    let sentence = guarantee(wording, plan, epsilon);
+    if epsilon.is_none() || plan.plan().is_public() {
+        sentence
+    } else if !not_private_by_itself(plan, ledger).is_empty() {
+        void_by_known_noise(&sentence)
+    } else if !not_private_because(plan, ledger).is_empty() {
+        format!(
+            "NOT PRIVATE for the text behind an earlier stage. For the training text of this run: {sentence}"
+        )
+    } else {
+        sentence
+    }
+}
+
+/// A guarantee that only secret randomness would give.
+pub(crate) fn void_by_known_noise(sentence: &str) -> String {
+    format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
+}
+
+/// The guarantee in a sentence.
+pub(crate) fn guarantee(wording: &Wording, plan: &CertifiedPlan, epsilon: Option<Bounds>) -> String {
     if plan.plan().is_public() {
         return wording.guarantee_of_public_text.to_owned();
     }
@@ -49,17 +108,14 @@ pub(crate) fn guarantee(
         NeighboringRelation::ReplaceOne => wording.replace_one,
         NeighboringRelation::ZeroOut => wording.zero_out,
     };
-    let sentence = wording
-        .guarantee
-        .replace("{neighbors}", neighbors)
+    with_figures(&wording.guarantee.replace("{neighbors}", neighbors), wording, plan, epsilon)
+}
+
+fn with_figures(template: &str, wording: &Wording, plan: &CertifiedPlan, epsilon: Bounds) -> String {
+    template
         .replace("{unit}", &unit(wording, plan.plan().privacy().unit))
         .replace("{epsilon}", &epsilon.upper.to_string())
-        .replace("{delta}", &plan.delta().get().to_string());
-    if private {
-        sentence
-    } else {
-        format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
-    }
+        .replace("{delta}", &plan.delta().get().to_string())
 }
 
 /// The unit in words.
@@ -78,15 +134,20 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     } else {
         conditions_of_privacy(wording, plan, ledger.header())
     };
-    if let Some(sha256) = ledger.initial_weights() {
+    if let Some(sha256) = ledger.initial_weights()
+        && plan.plan().model().checkpoint_made_from == MadeFrom::PublicText
+    {
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
     }
     if plan.plan().evaluation().is_some() {
         list.push(wording.evaluation.to_owned());
     }
-    if matches!(plan.plan().tokenizer(), plan::Tokenizer::Public(_)) {
+    if let plan::Tokenizer::Public(public) = plan.plan().tokenizer()
+        && public.made_from == MadeFrom::PublicText
+    {
         list.push("The tokenizer was made without the private text, as the plan declares.".to_owned());
     }
+    list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list
 }
 
@@ -96,6 +157,23 @@ pub(super) fn noise(noise: NoiseDraw) -> &'static str {
         NoiseDraw::ExactOnGrid => {
             "a Gaussian rounded to integers, drawn exactly on the processor and added to integers: its privacy is that of the \
              ideal Gaussian mechanism"
+        }
+    }
+}
+
+/// What a plan declares of the text behind an earlier stage.
+fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
+    match made_from {
+        MadeFrom::SameUnits => format!(
+            "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
+             is part of ε, so ε covers both together."
+        ),
+        MadeFrom::DisjointUnits => format!(
+            "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
+             units of the training text. A unit of the other text has the guarantee of that stage, in the table above."
+        ),
+        MadeFrom::PublicText => {
+            format!("The text behind the stage {name} is public, as the plan of that stage declares.")
         }
     }
 }

@@ -61,9 +61,10 @@ fn a_run_of_an_earlier_version_verifies_with_the_conditions_it_did_not_meet() {
     rewrite_as_earlier_version(&out, usize::MAX);
     let refusal = verify_run(&out).unwrap_err().to_string();
     assert!(refusal.contains(files::CERTIFICATE_JSON), "the certificate is not the old ledger's: {refusal}");
-    let text = crate::plan_file::PlanText::read(&out.join(files::PLAN)).unwrap();
+    let plan = out.join(files::PLAN);
+    let plan = crate::plan_file::PlanText::read(&plan).unwrap().certify(&plan, Vec::new()).unwrap();
     let ledger = LedgerState::read(&out).unwrap();
-    let certificate = Certificate::derive(&text.plan, &ledger, &CURRENT).unwrap();
+    let certificate = Certificate::derive(&plan, &ledger, &CURRENT).unwrap();
     assert!(certificate.assumptions[0].starts_with("NOT MET: Gradient noise is a floating-point Gaussian"));
     assert!(!certificate.to_markdown().contains("| device |"));
     std::fs::write(out.join(files::CERTIFICATE_JSON), certificate.to_json().unwrap()).unwrap();

@@ -3,6 +3,8 @@
 /// Sentences with places for figures in braces.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wording {
+    /// The guarantee for a reader without background, if the certificate has it.
+    pub summary: Option<&'static str>,
     pub guarantee: &'static str,
     /// Neighbouring texts, by relation.
     pub add_or_remove_one: &'static str,
@@ -39,6 +41,12 @@ pub(crate) struct Wording {
 
 /// The sentences that new certificates have.
 pub(crate) const CURRENT: Wording = Wording {
+    summary: Some(
+        "Under the conditions below, {run} {unit} of the training text from everyone who sees what was released (the vocabulary, \
+         all intermediate and final weights, the metrics and this certificate), even from someone who knows the plan, the \
+         program and all other text. Whatever they look for, its probability changes by at most a factor of e^ε with ε = \
+         {epsilon} if the text differs in that one unit, apart from a probability of at most δ = {delta}.",
+    ),
     guarantee: "For any two training texts {neighbors}, and for any set of outcomes (vocabulary, every intermediate and the \
                 final weights), the probability under one text is at most e^ε times the probability under the other, plus \
                 δ, with ε = {epsilon} and δ = {delta}.",
@@ -92,14 +100,17 @@ pub(crate) const CURRENT: Wording = Wording {
     other_releases: "Other releases made from the same text: their ε adds to this one.",
 };
 
-/// The sentences of certificates up to 22 November 2026, so that their run folders still verify.
+/// The sentences of certificates before they began with a summary, so that their run folders still verify.
+pub(crate) const THIRD: Wording = Wording { summary: None, ..CURRENT };
+
+/// The sentences of certificates up to 22 November 2026.
 pub(crate) const SECOND: Wording = Wording {
     declared_units: "The number of units, {units}, is declared public and determines the sampling. It must say no more about \
                      the private text than anyone may know.",
     exact_units: "The number of units, {units}, is declared public and determines the sampling. It must say no more about the \
                   private text than anyone may know.",
     evaluation: "The evaluation text is public, as the plan declares.",
-    ..CURRENT
+    ..THIRD
 };
 
 /// The sentences of certificates up to November 2026.

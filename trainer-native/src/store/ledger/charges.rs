@@ -1,21 +1,26 @@
 //! What a ledger adds up to.
 
 use accountant::DpEvent;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An event and how often it was spent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charge {
     pub event: DpEvent,
     pub count: u64,
 }
 
 /// Events spent and their counts, in the order of first use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Charges(Vec<Charge>);
 
 impl Charges {
+    /// One event.
+    pub fn of(event: &DpEvent) -> Self {
+        Self(vec![Charge { event: event.clone(), count: 1 }])
+    }
+
     /// Adds `count` uses of `event`.
     pub fn add(&mut self, event: &DpEvent, count: u64) {
         match self.0.iter_mut().find(|charge| charge.event == *event) {
@@ -28,13 +33,11 @@ impl Charges {
         self.0.iter()
     }
 
-    /// The composition of all charges, in the form that a certified plan's event has.
-    #[must_use]
-    pub fn composed(&self) -> DpEvent {
-        let repeated = |charge: &Charge| match charge.count {
+    /// The charges, each as one event.
+    pub fn events(&self) -> impl Iterator<Item = DpEvent> {
+        self.0.iter().map(|charge| match charge.count {
             1 => charge.event.clone(),
             count => DpEvent::SelfComposed { event: Box::new(charge.event.clone()), count },
-        };
-        DpEvent::Composed { events: self.0.iter().map(repeated).collect() }
+        })
     }
 }

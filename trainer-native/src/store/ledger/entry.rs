@@ -4,6 +4,7 @@ use accountant::{DpEvent, NeighboringRelation, Trials};
 use plan::CertifiedPlan;
 use serde::{Deserialize, Serialize};
 
+use super::Parent;
 use crate::durable::{FileIdentity, sha256_hex};
 
 /// Where a run's random figures come from.
@@ -150,6 +151,8 @@ pub(crate) struct FileDigest {
 pub(crate) enum Entry {
     /// The first line.
     Header(Header),
+    /// A stage that the run builds on, whose cost is known. These lines follow the header.
+    Parent(Parent),
     /// The vocabulary is about to be released.
     Release {
         /// What it spends.

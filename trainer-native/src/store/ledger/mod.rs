@@ -15,6 +15,7 @@
 
 mod charges;
 mod entry;
+mod parent;
 mod state;
 
 use std::fs::{self, File, OpenOptions};
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use charges::Charges;
 pub(crate) use entry::{Computation, Entry, FileDigest, Header, NoiseDraw, Randomness, Search};
+pub(crate) use parent::{Parent, events_on_same_units, spent_by};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;
@@ -40,11 +42,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates a ledger with its header; it is on the disk when this returns.
+    /// Creates a ledger with its header and what the run builds on; it is on the disk when this returns.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written, or exists already.
-    pub fn create(folder: &Path, header: Header) -> Result<Self, RunError> {
+    pub fn create(folder: &Path, header: Header, parents: &[Parent]) -> Result<Self, RunError> {
         let path = folder.join(files::LEDGER);
         // Written whole or not at all, so that a run folder never holds a ledger without a header.
         if path.exists() {
@@ -55,7 +57,11 @@ impl Ledger {
         }
         let mut state = LedgerState::empty();
         durable::write_new(&path, |identity| {
-            state.extend(Entry::Header(Header { file: Some(identity), ..header }))
+            let mut lines = state.extend(Entry::Header(Header { file: Some(identity), ..header }))?;
+            for parent in parents {
+                lines.push_str(&state.extend(Entry::Parent(parent.clone()))?);
+            }
+            Ok(lines)
         })?;
         let (file, identity, length) = open_to_append(&path)?;
         Ok(Self { path, file, identity, length, state })

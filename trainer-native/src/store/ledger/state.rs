@@ -7,6 +7,7 @@ use accountant::DpEvent;
 
 use super::charges::Charges;
 use super::entry::{self, Entry, FileDigest, Header};
+use super::parent::Parent;
 use crate::durable::FileIdentity;
 use crate::store::files;
 use crate::{RunError, durable};
@@ -26,12 +27,13 @@ pub(crate) struct LedgerState {
     entries: Vec<Entry>,
     digests: Vec<String>,
     attempts: HashMap<u64, u64>,
+    parents: Vec<Parent>,
 }
 
 impl LedgerState {
     /// No entry yet; only this module sees a ledger without its header.
     pub(super) fn empty() -> Self {
-        Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new() }
+        Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new(), parents: Vec::new() }
     }
 
     /// Reads the ledger of a run folder, accepting no torn line.
@@ -104,6 +106,9 @@ impl LedgerState {
         if let Entry::Step { step, .. } | Entry::UnprotectedStep { step, .. } = entry {
             *self.attempts.entry(step).or_default() += 1;
         }
+        if let Entry::Parent(parent) = &entry {
+            self.parents.push(parent.clone());
+        }
         self.entries.push(entry);
         self.digests.push(digest);
         Ok(line)
@@ -119,6 +124,11 @@ impl LedgerState {
             _ if matches!(self.entries.last(), Some(Entry::Completed { .. })) => {
                 Err("a line after completion")
             }
+            Entry::Parent(parent) if self.parents.iter().any(|known| known.sha256 == parent.sha256) => {
+                Err("a stage that is named twice")
+            }
+            Entry::Parent(_) if self.entries.len() == self.parents.len() + 1 => Ok(()),
+            Entry::Parent(_) => Err("an earlier stage after the run began"),
             Entry::Release { .. } if self.release().is_some() => Err("a second vocabulary release"),
             Entry::Release { .. } if !self.attempts.is_empty() => {
                 Err("a vocabulary release after training began")
@@ -172,6 +182,12 @@ impl LedgerState {
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The stages that the run builds on.
+    #[must_use]
+    pub fn parents(&self) -> &[Parent] {
+        &self.parents
     }
 
     /// What the vocabulary release spent, if one was reserved.
@@ -266,8 +282,8 @@ impl LedgerState {
         }
     }
 
-    /// Every kind of event spent and its count, in the order of first use. A baseline's steps are not among them, nor
-    /// the empty events of steps whose pass is already charged.
+    /// What the run itself spent, in the order of first use. A baseline's steps are not among it, nor the empty events of
+    /// steps whose pass is already charged.
     #[must_use]
     pub fn charges(&self) -> Charges {
         let mut charges = Charges::default();

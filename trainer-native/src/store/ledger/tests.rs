@@ -47,13 +47,13 @@ pub(crate) fn rewrite_as_earlier_version(folder: &Path, lines: usize) {
     fs::remove_file(folder.join(files::LEDGER)).unwrap();
     let mut entries = entries.into_iter().take(lines);
     let Some(Entry::Header(header)) = entries.next() else { panic!("no header") };
-    let mut ledger = Ledger::create(folder, Header { computation: None, ..header }).unwrap();
+    let mut ledger = Ledger::create(folder, Header { computation: None, ..header }, &[]).unwrap();
     entries.for_each(|entry| ledger.append(entry).unwrap());
 }
 
 fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::create(folder.path(), header()).unwrap();
+    let mut ledger = Ledger::create(folder.path(), header(), &[]).unwrap();
     for entry in [
         tokenizer(),
         step(0, 1),

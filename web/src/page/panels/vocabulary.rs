@@ -1,7 +1,7 @@
 //! The tokenizer and its vocabulary.
 
 use leptos::prelude::*;
-use plan::{PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
+use plan::{MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
 
 use crate::log_scale::LogScale;
 use crate::page::dom::El;
@@ -87,12 +87,21 @@ const FILE: Text = Text {
         Tokenizer::Public(public) => public.path.clone(),
         Tokenizer::Train(_) | Tokenizer::Bytes => String::new(),
     },
-    write: |plan, path| plan.tokenizer = Tokenizer::Public(PublicTokenizer { path }),
+    write: |plan, path| {
+        let made_from = match &plan.tokenizer {
+            Tokenizer::Public(public) => public.made_from,
+            Tokenizer::Train(_) | Tokenizer::Bytes => MadeFrom::PublicText,
+        };
+        plan.tokenizer = Tokenizer::Public(PublicTokenizer { path, made_from });
+    },
 };
 
 fn set_kind(plan: &mut PlanFile, name: &str) {
     plan.tokenizer = match name {
-        "public" => Tokenizer::Public(PublicTokenizer { path: "tokenizer.json".to_owned() }),
+        "public" => Tokenizer::Public(PublicTokenizer {
+            path: "tokenizer.json".to_owned(),
+            made_from: MadeFrom::default(),
+        }),
         "bytes" => Tokenizer::Bytes,
         _ => Tokenizer::Train(TrainedTokenizer {
             model: TokenizerModel::Unigram,

@@ -1,4 +1,24 @@
 //! Recomputes everything that a run claims, from its plan and its ledger alone.
+//!
+//! A run may build on others: its checkpoint or its tokenizer was made by an earlier run, or by `dp-tokenizer train`. The
+//! folder that a plan takes such a file from says what the file was made from: a run by its plan, ledger and certificate, a
+//! vocabulary by its `privacy.json`. These are verified, never trusted, and the plan must declare how their text relates to
+//! its own. What was spent on the same units joins the run's ledger, so that ε covers all stages together. The run folder
+//! carries the proofs of all earlier stages in `parents/`.
+//!
+//! | module | what |
+//! |---|---|
+//! | `proof` | the verified facts of one stage |
+//! | `find` | the stages that a plan builds on, before it is certified |
+//! | `check` | a finished run's ledger against the proofs that its folder carries |
+//! | `history` | the sum of all runs on one text |
+//! | `explain` | what was checked, in words |
+
+mod check;
+mod explain;
+mod find;
+mod history;
+mod proof;
 
 use std::path::Path;
 
@@ -6,13 +26,48 @@ use accountant::Bounds;
 use plan::CertifiedPlan;
 use serde::Serialize;
 
+pub(crate) use explain::explain;
+pub(crate) use history::history;
+
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::plan_file::PlanText;
 use crate::store::certificate::{self, Certificate, Wording};
+use crate::store::exported::Export;
 use crate::store::files;
-use crate::store::ledger::LedgerState;
+use crate::store::ledger::{LedgerState, events_on_same_units};
+use crate::store::lineage::Lineage;
 use crate::summary::Summary;
+
+/// A certified plan, what it builds on, and the file that it was read from.
+pub(crate) struct CertifiedText {
+    pub plan: CertifiedPlan,
+    pub lineage: Lineage,
+    /// The file, byte for byte.
+    pub bytes: Vec<u8>,
+}
+
+impl CertifiedText {
+    /// Reads and certifies a plan file, after the runs and vocabularies that made its checkpoint and its tokenizer.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with the file, the place in it and a fix; as [`find::lineage`].
+    pub fn read(path: &Path) -> Result<Self, RunError> {
+        let text = PlanText::read(path)?;
+        let lineage = find::lineage(&text.plan, path.parent().unwrap_or(Path::new("")))?;
+        let bytes = text.bytes.clone();
+        Ok(Self { plan: text.certify(path, lineage.events())?, lineage, bytes })
+    }
+
+    /// A plan that is certified already, with what it builds on. Its paths start at `base`.
+    ///
+    /// # Errors
+    /// As [`find::lineage`].
+    pub fn of(plan: CertifiedPlan, bytes: Vec<u8>, base: &Path) -> Result<Self, RunError> {
+        let lineage = find::lineage(plan.plan(), base)?;
+        Ok(Self { plan, lineage, bytes })
+    }
+}
 
 /// The promise of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,7 +94,7 @@ pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
             path.display()
         )));
     }
-    let PlanText { plan, .. } = PlanText::read(path)?;
+    let CertifiedText { plan, .. } = CertifiedText::read(path)?;
     Ok(PlanSummary {
         name: plan.plan().name().to_owned(),
         epsilon: (!plan.plan().is_public()).then(|| plan.epsilon()),
@@ -66,23 +121,36 @@ pub fn verify_run(folder: &Path) -> Result<Summary, RunError> {
 impl VerifiedRun {
     /// Reads and verifies a run folder; see [`verify_run`].
     pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let run = Self::read_proof(folder, &folder.join(files::PARENTS))?;
+        let export = Export::read(folder)?;
+        for file in &run.certificate.hashes.files {
+            let exported = export.as_ref().and_then(|export| export.digest(&file.name));
+            if sha256_hex(&durable::read(&folder.join(&file.name))?) != exported.unwrap_or(&file.sha256) {
+                return altered(&file.name);
+            }
+        }
+        Ok(run)
+    }
+
+    /// Reads and verifies plan, ledger and certificate, and the proofs of earlier stages in `parents`.
+    ///
+    /// # Errors
+    /// As [`verify_run`].
+    pub fn read_proof(folder: &Path, parents: &Path) -> Result<Self, RunError> {
         files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
         let plan_path = folder.join(files::PLAN);
         if sha256_hex(&durable::read(&plan_path)?) != ledger.header().plan_file_sha256 {
             return altered(files::PLAN);
         }
-        let PlanText { plan, .. } = PlanText::read(&plan_path)?;
+        let earlier = events_on_same_units(ledger.parents());
+        let plan = PlanText::read(&plan_path)?.certify(&plan_path, earlier)?;
         let header = ledger.header();
         check_accountant(&header.accountant_version, &header.accountant_method)?;
         let certificate = check_certificate(folder, &plan, &ledger)?;
         check_budget(&certificate)?;
         check_tokenizer(&ledger, &certificate)?;
-        for file in &certificate.hashes.files {
-            if sha256_hex(&durable::read(&folder.join(&file.name))?) != file.sha256 {
-                return altered(&file.name);
-            }
-        }
+        check::check(plan.plan(), &ledger, parents)?;
         Ok(Self { plan, ledger, certificate })
     }
 }
@@ -98,8 +166,10 @@ fn check_certificate(
     let markdown = durable::read(&folder.join(files::CERTIFICATE_MARKDOWN))?;
     // Earlier runs read "words" otherwise: an end mark depended on the next piece, so the stated unit was not protected.
     let of_words = matches!(plan.plan().privacy().unit, plan::PrivacyUnit::Words(_));
-    let earlier: &[&'static Wording] =
-        if of_words { &[] } else { &[&certificate::SECOND, &certificate::FIRST] };
+    let earlier: &[&'static Wording] = match of_words {
+        true => &[&certificate::THIRD],
+        false => &[&certificate::THIRD, &certificate::SECOND, &certificate::FIRST],
+    };
     for wording in [&certificate::CURRENT].into_iter().chain(earlier.iter().copied()) {
         let certificate = Certificate::derive(plan, ledger, wording)?;
         if json != certificate.to_json()?.as_bytes() {

@@ -1,0 +1,77 @@
+//! What a verification checked, in words.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::VerifiedRun;
+use crate::RunError;
+use crate::store::exported::Export;
+use crate::summary::Summary;
+
+/// A run folder that was verified, with what this means and what it cannot mean.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Verification {
+    #[serde(flatten)]
+    summary: Summary,
+    checked: Vec<String>,
+    not_checked: Vec<String>,
+}
+
+/// Verifies a run folder as [`super::verify_run`] does, and says in words what was checked.
+///
+/// # Errors
+/// As [`super::verify_run`].
+pub(crate) fn explain(folder: &Path) -> Result<Verification, RunError> {
+    let VerifiedRun { ledger, certificate, .. } = VerifiedRun::read(folder)?;
+    let lines = certificate.ledger.lines;
+    let mut checked = vec![
+        "plan.json, ledger.jsonl and the certificate belong together: digests chain them, and the certificate follows from \
+         plan and ledger byte for byte."
+            .to_owned(),
+        format!("Each of the {lines} lines of the ledger is one that the plan allows at its place."),
+    ];
+    checked.push(match certificate.guarantee.epsilon {
+        Some(_) => {
+            "ε was computed again from the events in the ledger, and it is within the plan's.".to_owned()
+        }
+        None => "The ledger has no event with noise, so there is no ε.".to_owned(),
+    });
+    let mut not_checked = vec![
+        "That this program made the folder, with a secret key: whoever owns the machine can make up a folder.".to_owned(),
+        "What the plan declares: which text was used, which files and texts are public, and how texts relate.".to_owned(),
+        "What else was released from the same text. `trainer-native history` adds up the folders that you have.".to_owned(),
+    ];
+    match Export::read(folder)? {
+        None => checked.push("Every file of the model has the digest that the ledger names.".to_owned()),
+        Some(export) => {
+            checked.push(format!(
+                "Every file has the digest that the ledger names; {} have the digests of export.json.",
+                export.names().join(" and ")
+            ));
+            not_checked.push(
+                "That the rounded weights are those of the run: the run's own weights are not here."
+                    .to_owned(),
+            );
+        }
+    }
+    if !ledger.parents().is_empty() {
+        let names: Vec<&str> = ledger.parents().iter().map(|parent| parent.name.as_str()).collect();
+        checked.push(format!("The same holds for what the run builds on: {}.", names.join(", ")));
+    }
+    Ok(Verification { summary: Summary::of(folder, &certificate), checked, not_checked })
+}
+
+impl std::fmt::Display for Verification {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "verified: {}\n\nChecked:", self.summary)?;
+        for line in &self.checked {
+            write!(f, "\n- {line}")?;
+        }
+        write!(f, "\n\nNot checked, since no folder can show it:")?;
+        for line in &self.not_checked {
+            write!(f, "\n- {line}")?;
+        }
+        Ok(())
+    }
+}

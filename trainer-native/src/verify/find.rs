@@ -1,0 +1,166 @@
+//! The stages that a plan builds on.
+
+use std::path::{Path, PathBuf};
+
+use plan::{Initial, MadeFrom, Plan, Tokenizer};
+
+use super::proof::Proof;
+use crate::RunError;
+use crate::durable::{self, sha256_hex};
+use crate::store::files;
+use crate::store::ledger::Parent;
+use crate::store::lineage::Lineage;
+
+/// A file that a plan names.
+struct Reference {
+    /// The field that declares what it was made from.
+    field: &'static str,
+    declared: MadeFrom,
+    folder: PathBuf,
+    /// The file, if it is a tokenizer.
+    tokenizer: Option<PathBuf>,
+}
+
+/// The stages behind the plan's checkpoint and tokenizer, whose paths start at `base`.
+///
+/// # Errors
+/// [`RunError::Refused`] if the plan does not declare what they were made from, or declares what cannot be;
+/// [`RunError::Verification`] if a stage is not what it claims.
+pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
+    let mut lineage = Lineage::default();
+    if let Initial::Checkpoint(path) = &plan.model().initial {
+        let reference = Reference {
+            field: "model.checkpoint_made_from",
+            declared: plan.model().checkpoint_made_from,
+            folder: base.join(path),
+            tokenizer: None,
+        };
+        reference.add(plan, &mut lineage)?;
+    }
+    if let Tokenizer::Public(public) = plan.tokenizer() {
+        let path = base.join(&public.path);
+        let reference = Reference {
+            field: "tokenizer.public.made_from",
+            declared: public.made_from,
+            folder: path.parent().map(Path::to_owned).unwrap_or_default(),
+            tokenizer: Some(path),
+        };
+        reference.add(plan, &mut lineage)?;
+    }
+    Ok(lineage)
+}
+
+impl Reference {
+    fn add(&self, plan: &Plan, lineage: &mut Lineage) -> Result<(), RunError> {
+        let refused =
+            |what: String| RunError::Refused(format!("{}: {}: {what}", self.field, self.folder.display()));
+        let Some(proof) = self.proof()? else {
+            return match self.declared {
+                MadeFrom::PublicText => Ok(()),
+                declared => Err(refused(format!(
+                    "declared \"{}\", but no ledger and no {} there says what it cost; allowed: \"public_text\", or the \
+                     folder that the run wrote; fix: remove the declaration, or give that folder",
+                    declared.name(),
+                    files::PRIVACY
+                ))),
+            };
+        };
+        if !self.counts(&proof).map_err(refused)? {
+            return Ok(());
+        }
+        self.insert(plan, &proof, lineage).map_err(refused)?;
+        let parents = self.folder.join(files::PARENTS);
+        for parent in &proof.parents {
+            let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
+            lineage.carry(parent, earlier.files);
+        }
+        lineage.carry(&proof.stage, proof.files);
+        Ok(())
+    }
+
+    /// The stage that made the file, if its folder names one.
+    fn proof(&self) -> Result<Option<Proof>, RunError> {
+        let Some(proof) = Proof::find(&self.folder)? else { return Ok(None) };
+        let Some(tokenizer) = &self.tokenizer else { return Ok(Some(proof)) };
+        // Another tokenizer may lie beside a run's.
+        let made_it =
+            proof.tokenizer.is_none() || proof.tokenizer == Some(sha256_hex(&durable::read(tokenizer)?));
+        Ok(made_it.then_some(proof))
+    }
+
+    /// Whether the stage joins the lineage: a public one does not, and a private one must be declared.
+    fn counts(&self, proof: &Proof) -> Result<bool, String> {
+        let is_private = match &self.tokenizer {
+            Some(_) => proof.has_private_tokenizer,
+            None => !proof.is_public || !proof.parents.is_empty(),
+        };
+        match (is_private, self.declared) {
+            (false, MadeFrom::PublicText) => Ok(false),
+            // The stage is private, though its tokenizer is not: the declaration is one of the stage.
+            (false, _) if !proof.is_public => Ok(true),
+            (false, declared) => Err(format!(
+                "declared \"{}\", but it was made from public text; allowed: \"public_text\"; fix: remove the declaration",
+                declared.name()
+            )),
+            (true, MadeFrom::PublicText) => {
+                let (how, allowed) = if proof.is_not_private() {
+                    (
+                        " in a run that is NOT PRIVATE",
+                        "\"disjoint_units\", if the two texts have no unit in common",
+                    )
+                } else {
+                    ("", "\"same_units\" or \"disjoint_units\"")
+                };
+                Err(format!(
+                    "it was made from private text{how}; allowed: {allowed}; fix: declare how that text relates to \
+                     data.source, or use a public file"
+                ))
+            }
+            (true, MadeFrom::SameUnits | MadeFrom::DisjointUnits) => Ok(true),
+        }
+    }
+
+    fn insert(&self, plan: &Plan, proof: &Proof, lineage: &mut Lineage) -> Result<(), String> {
+        let made_from = if proof.is_public { MadeFrom::PublicText } else { self.declared };
+        let own = Parent { made_from, ..proof.stage.clone() };
+        let before = proof.parents.iter().map(|parent| parent.seen_through(self.declared, proof.is_public));
+        for parent in before.chain([own]) {
+            if parent.made_from == MadeFrom::SameUnits {
+                check_same_units(plan, &parent)?;
+            }
+            lineage.insert(parent)?;
+        }
+        Ok(())
+    }
+}
+
+impl Proof {
+    fn is_not_private(&self) -> bool {
+        let all = self.parents.iter().chain([&self.stage]);
+        all.into_iter().any(|stage| !stage.not_private_because.is_empty())
+    }
+}
+
+/// The ε of two stages adds up only for the same unit and relation.
+pub(super) fn check_same_units(plan: &Plan, parent: &Parent) -> Result<(), String> {
+    let name = &parent.name;
+    if let Some(reason) = parent.not_private_because.first() {
+        return Err(format!(
+            "{name} is NOT PRIVATE ({reason}), so no ε can be added up; allowed: \"disjoint_units\", if its text has no unit in \
+             common with data.source (the result is marked, too); fix: use another file"
+        ));
+    }
+    let privacy = plan.privacy();
+    if parent.unit != privacy.unit || parent.relation != privacy.relation {
+        let relation = |relation| serde_json::to_string(&relation).unwrap_or_default();
+        return Err(format!(
+            "\"same_units\", but {name} protects the unit {} under {}, and this plan {} under {}; allowed: the same unit and \
+             relation; fix: change privacy.unit and privacy.relation",
+            parent.unit,
+            relation(parent.relation),
+            privacy.unit,
+            relation(privacy.relation)
+        ));
+    }
+    Ok(())
+}

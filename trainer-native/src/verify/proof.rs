@@ -1,0 +1,233 @@
+//! The verified facts of one stage.
+
+use std::path::Path;
+
+use accountant::{DpEvent, NeighboringRelation};
+use plan::{MadeFrom, PrivacyUnit};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::VerifiedRun;
+use crate::RunError;
+use crate::durable::{self, sha256_hex};
+use crate::store::certificate;
+use crate::store::exported::Export;
+use crate::store::files;
+use crate::store::ledger::{Charges, Parent};
+use crate::store::lineage::ProofFile;
+use crate::tensor_file::privacy_mark;
+
+/// What one stage proves about itself.
+pub(super) struct Proof {
+    /// The stage itself. Its relation to another text is that text's to declare.
+    pub stage: Parent,
+    /// Whether its own text is public.
+    pub is_public: bool,
+    /// Whether its tokenizer comes from private text.
+    pub has_private_tokenizer: bool,
+    /// SHA-256 of its tokenizer.
+    pub tokenizer: Option<String>,
+    /// Digests under which a ledger names its weights: those of the run, and of an export in 16 bits.
+    pub weights: Vec<String>,
+    /// What it builds on, related to its own text.
+    pub parents: Vec<Parent>,
+    /// The files that prove this.
+    pub files: Vec<ProofFile>,
+}
+
+/// Those of the files that a folder holds.
+fn read_files(folder: &Path, names: &[&'static str]) -> Result<Vec<ProofFile>, RunError> {
+    let existing = names.iter().filter(|name| folder.join(name).exists());
+    existing.map(|name| Ok(ProofFile { name, bytes: durable::read(&folder.join(name))? })).collect()
+}
+
+impl Proof {
+    /// The stage that made the files of a folder, verified; [`None`] if nothing there says that there was one.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a folder that bears a mark of a run without its ledger; as [`VerifiedRun::read_proof`].
+    pub fn find(folder: &Path) -> Result<Option<Self>, RunError> {
+        if folder.join(files::LEDGER).exists() || folder.join(files::PRIVACY).exists() {
+            let proof = Self::read(folder, &folder.join(files::PARENTS))?;
+            proof.check_files(folder)?;
+            return Ok(Some(proof));
+        }
+        match mark(folder) {
+            None => Ok(None),
+            Some(mark) => Err(RunError::Refused(format!(
+                "{}: {mark}, but the plan, ledger and certificate that prove it are missing; allowed: a folder that has them; \
+                 fix: give the run folder, or one that `trainer-native export` wrote",
+                folder.display()
+            ))),
+        }
+    }
+
+    /// Reads and verifies the proof in a folder, whose own parents' proofs are in `parents`.
+    pub fn read(folder: &Path, parents: &Path) -> Result<Self, RunError> {
+        if folder.join(files::LEDGER).exists() {
+            Self::of_run(folder, parents)
+        } else {
+            Self::of_vocabulary(folder)
+        }
+    }
+
+    fn of_run(folder: &Path, parents: &Path) -> Result<Self, RunError> {
+        let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read_proof(folder, parents)?;
+        let is_public = plan.plan().is_public();
+        let parents = ledger.parents().to_vec();
+        let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
+        let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
+        let exported = Export::read(folder)?;
+        let of_export =
+            exported.as_ref().map(|export| [files::CONFIG, files::MODEL].map(|name| export.digest(name)));
+        let weights = [Some(digests), of_export].into_iter().flatten().filter_map(weights_digest).collect();
+        let header = ledger.header();
+        let search = header.search.as_ref();
+        let mut not_private_because = certificate::not_private_by_itself(&plan, &ledger);
+        if is_public {
+            // Public text needs no protection.
+            not_private_because.clear();
+        }
+        Ok(Self {
+            stage: Parent {
+                name: plan.plan().name().to_owned(),
+                sha256: ledger.position().sha256,
+                made_from: MadeFrom::PublicText,
+                unit: plan.plan().privacy().unit,
+                relation: header.relation,
+                not_private_because,
+                charges: match search {
+                    Some(search) => Charges::of(&search.event),
+                    None => ledger.charges(),
+                },
+                search: search.map(|search| search.sweep_sha256.clone()),
+            },
+            is_public,
+            has_private_tokenizer: !parents.is_empty() || (ledger.release().is_some() && !is_public),
+            tokenizer: ledger.tokenizer().map(str::to_owned),
+            weights,
+            parents,
+            files: read_files(
+                folder,
+                &[
+                    files::PLAN,
+                    files::LEDGER,
+                    files::CERTIFICATE_JSON,
+                    files::CERTIFICATE_MARKDOWN,
+                    files::EXPORT,
+                ],
+            )?,
+        })
+    }
+
+    fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(files::PRIVACY);
+        let refused = |what: &str| RunError::Refused(format!("{}: {what}", path.display()));
+        let bytes = durable::read(&path)?;
+        let statement: Statement = serde_json::from_slice(&bytes)
+            .map_err(|_| refused("it is not a statement of this version; train the vocabulary again"))?;
+        let (version, method) = (accountant::VERSION, accountant::METHOD);
+        let by = statement.accountant.as_ref();
+        if by.is_some_and(|by| by.version != version || by.method != method) {
+            return Err(refused("another version of the accountant wrote it; train the vocabulary again"));
+        }
+        let is_public = !statement.private && statement.event.is_none();
+        let (charges, unit, relation) = match (statement.event, statement.unit, statement.relation) {
+            (Some(event), Some(unit), Some(relation)) => {
+                let unit = unit.parse().map_err(|_| refused("its unit is none that this program knows"))?;
+                (Charges::of(&event), unit, relation)
+            }
+            _ if is_public => (Charges::default(), PrivacyUnit::Record, NeighboringRelation::AddOrRemoveOne),
+            _ => return Err(refused("it states no event; train the vocabulary again")),
+        };
+        if statement.tokenizer_sha256.is_none() && !is_public {
+            return Err(refused("it does not name its tokenizer; train the vocabulary again"));
+        }
+        let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self {
+            stage: Parent {
+                name: "vocabulary".to_owned(),
+                sha256: sha256_hex(&bytes),
+                made_from: MadeFrom::PublicText,
+                unit,
+                relation,
+                not_private_because: (!statement.private && !is_public)
+                    .then(|| format!("the vocabulary in {name}: {}", statement.reason))
+                    .into_iter()
+                    .collect(),
+                charges,
+                search: None,
+            },
+            is_public,
+            has_private_tokenizer: !is_public,
+            tokenizer: statement.tokenizer_sha256,
+            weights: Vec::new(),
+            parents: Vec::new(),
+            files: vec![ProofFile { name: files::PRIVACY, bytes }],
+        })
+    }
+
+    /// The files of the folder must be those that the proof names.
+    fn check_files(&self, folder: &Path) -> Result<(), RunError> {
+        let altered = |name: &str| {
+            Err(RunError::Verification(format!(
+                "{} is not the file that the run wrote; restore it, or take it from another folder",
+                folder.join(name).display()
+            )))
+        };
+        let tokenizer = folder.join(files::TOKENIZER);
+        if tokenizer.exists()
+            && let Some(stated) = &self.tokenizer
+            && sha256_hex(&durable::read(&tokenizer)?) != *stated
+        {
+            return altered(files::TOKENIZER);
+        }
+        let [config, model] = [files::CONFIG, files::MODEL].map(|name| folder.join(name));
+        if !model.exists() || self.weights.is_empty() {
+            return Ok(());
+        }
+        let (config, model) = (sha256_hex(&durable::read(&config)?), sha256_hex(&durable::read(&model)?));
+        match weights_digest([Some(config.as_str()), Some(model.as_str())]) {
+            Some(digest) if self.weights.contains(&digest) => Ok(()),
+            _ => altered(files::MODEL),
+        }
+    }
+}
+
+/// The digest of a checkpoint, as [`crate::pretrained::Checkpoint`] makes it of its files' digests.
+fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
+    let [Some(config), Some(model)] = digests else { return None };
+    Some(sha256_hex(format!("{config}{model}").as_bytes()))
+}
+
+/// What `dp-tokenizer train` writes beside a tokenizer, as far as it matters here.
+#[derive(Deserialize)]
+struct Statement {
+    private: bool,
+    reason: String,
+    event: Option<DpEvent>,
+    unit: Option<String>,
+    relation: Option<NeighboringRelation>,
+    accountant: Option<Accountant>,
+    tokenizer_sha256: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Accountant {
+    version: String,
+    method: String,
+}
+
+/// What says that a private run wrote a folder that has no ledger.
+fn mark(folder: &Path) -> Option<String> {
+    let read = |name: &str| serde_json::from_slice::<Value>(&std::fs::read(folder.join(name)).ok()?).ok();
+    let of_config = read(files::CONFIG).and_then(|config| config["privacy"].as_str().map(str::to_owned));
+    let marks = [of_config, privacy_mark(&folder.join(files::MODEL))];
+    let private = marks.into_iter().flatten().find(|mark| !mark.contains(certificate::DECLARED_PUBLIC));
+    let certified = || {
+        let is_public = read(files::CERTIFICATE_JSON).is_some_and(|found| found["public_data"] == true);
+        let certified = folder.join(files::CERTIFICATE_JSON).exists() && !is_public;
+        certified.then(|| "it holds a privacy certificate".to_owned())
+    };
+    private.map(|mark| format!("its model says \"{mark}\"")).or_else(certified)
+}
