@@ -29,6 +29,11 @@ pub(crate) fn run() -> ExitCode {
         Err(error) if is_help(&error) => error.exit(),
         Err(error) => return failure::report(&failure::refuse(failure::in_one_line(&error))),
     };
+    // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
+    #[cfg(unix)]
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()) {
+        return failure::report(&error.into());
+    }
     let done = match arguments.command {
         Command::Train(arguments) => train::run(&arguments),
         Command::Encode(arguments) => tokens::encode(&arguments),

@@ -76,7 +76,7 @@ pub(crate) fn history(folders: &[PathBuf], delta: f64) -> Result<History, RunErr
 fn add(stages: &mut Vec<Parent>, folder: &Path) -> Result<(), RunError> {
     let proof = Proof::find(folder)?.ok_or_else(|| {
         RunError::Refused(format!(
-            "{}: no ledger.jsonl or privacy.json; give folders of finished runs or of private vocabularies",
+            "{}: no ledger.jsonl or privacy.json; give folders of finished runs (of a sweep: any of its runs) or of private vocabularies",
             folder.display()
         ))
     })?;

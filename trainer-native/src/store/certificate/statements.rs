@@ -166,7 +166,7 @@ fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
     match made_from {
         MadeFrom::SameUnits => format!(
             "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
-             is part of ε, so ε covers both together."
+             is part of ε, so ε covers both together. The conditions on the certificate of that stage hold for it."
         ),
         MadeFrom::DisjointUnits => format!(
             "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
