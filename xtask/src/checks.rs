@@ -32,36 +32,25 @@ pub fn check(root: &Path) -> Result<bool> {
     Ok(stages.close())
 }
 
-/// All native tests again, with the `wgpu` device on software Vulkan. Not part of `test`: it compiles the tensor library a
-/// second time, and `test` has an hour on two cores.
-pub fn gpu(root: &Path) -> Result<bool> {
-    let mut stages = Stages::default();
-    stages.run("native tests with wgpu on software Vulkan", || {
-        let manifest = vulkan::find_or_install(root)?;
-        let trainer = tools::target_dir(root).join("release/trainer-native");
-        let job = native::tests_with_wgpu(root).args(["--no-fail-fast"]).env(vulkan::VARIABLE, manifest);
-        passed(job.env("TRAINER", trainer))
-    });
-    Ok(stages.close())
-}
-
 fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("format", || passed(Job::cargo(root).args(["fmt", "--all", "--check"])));
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
     // Always the release profile: the numerics are too slow without it, and dependencies are compiled once.
-    // With the features of the devices, which no other stage compiles. The native tests compile the program without them.
     stages.run("clippy with wgpu and cuda", || {
         clippy(
             root,
             &["--workspace", "--all-targets", "--features", "trainer-native/wgpu,trainer-native/cuda"],
         )
     });
+    stages.run("clippy of the trainer for the CPU alone", || clippy(root, &["--package", "trainer-native"]));
     // Property tests use a fixed seed here, so that a failure is due to the change under test. Plain `cargo test` uses a
     // new seed each time.
-    stages.run("native tests", || {
+    stages.run("native tests, the wgpu device on software Vulkan", || {
         let trainer = tools::target_dir(root).join("release/trainer-native");
-        let job = native::tests(root).args(["--no-fail-fast"]);
+        let job = native::tests(root)
+            .args(["--no-fail-fast"])
+            .env(vulkan::VARIABLE, vulkan::find_or_install(root)?);
         passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
     stages.run("native figures of the page", || {

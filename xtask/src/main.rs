@@ -26,7 +26,6 @@ Checks
   test     Run everything CI runs: format, tidy, clippy, native tests, WASM tests, the page end to end
   check    Run `test`, then cargo-deny and the documentation build
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
-  gpu      Run all native tests with the wgpu device on software Vulkan
   fuzz [TARGET] [SECONDS]
            Fuzz the parsers of user files with libFuzzer (default: every target, 60 seconds each)
   campaign <faults|inputs|fuzz> [--minutes M]
@@ -76,7 +75,6 @@ fn run(args: &[&str]) -> Result<bool> {
         ["tidy"] => tidy::run(&root),
         ["test"] => checks::test(&root),
         ["check"] => checks::check(&root),
-        ["gpu"] => checks::gpu(&root),
         ["web", task, rest @ ..] => web::run(&root, task, rest),
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),
         ["campaign", rest @ ..] => campaign::run(&root, rest),
