@@ -107,8 +107,8 @@ fn model_card(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation
         Objective::SequenceClassification | Objective::MultiLabelClassification => "text-classification",
         Objective::TokenClassification => "token-classification",
     };
-    let mut card =
-        format!("---\n{library}tags:\n- {task}{tags}\n---\n\n# {title}\n\n{}\n", c.guarantee.statement);
+    let promise = c.summary.as_ref().unwrap_or(&c.guarantee.statement);
+    let mut card = format!("---\n{library}tags:\n- {task}{tags}\n---\n\n# {title}\n\n{promise}\n");
     for reason in &c.not_private_because {
         card.push_str(&format!("\n**NOT PRIVATE:** {reason}\n"));
     }

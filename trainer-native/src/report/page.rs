@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use chart::{Chart, Scene};
 
 use crate::infer::Evaluation;
-use crate::store::certificate::Certificate;
+use crate::store::certificate::{Certificate, EarlierStage};
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: light-dark(#171b24, #e8eaf0); --paper: light-dark(#ffffff, #14171e);
@@ -62,6 +62,9 @@ fn write_all(
         writeln!(out, "</div>")?;
     }
     rows(out, "Mechanisms", &mechanisms(c))?;
+    if !c.earlier_stages.is_empty() {
+        rows(out, "Earlier stages", &earlier_stages(c))?;
+    }
     ledger(out, c)?;
     list(out, "Conditions", &c.assumptions)?;
     list(out, "Not protected", &c.not_protected)?;
@@ -94,7 +97,19 @@ fn verdict(out: &mut String, c: &Certificate) -> fmt::Result {
             writeln!(out, "</ul>")?;
         }
     }
+    if let Some(summary) = &c.summary {
+        writeln!(out, "<p class=\"statement\">{}</p>", Text(summary))?;
+    }
     writeln!(out, "<p class=\"statement\">{}</p>", Text(&c.guarantee.statement))
+}
+
+fn earlier_stages(c: &Certificate) -> Vec<(String, String)> {
+    let row = |stage: &EarlierStage| {
+        let text =
+            format!("{}; ε alone {}; unit {}", stage.made_from.name(), stage.epsilon_in_words(), stage.unit);
+        (stage.name.clone(), text)
+    };
+    c.earlier_stages.iter().map(row).collect()
 }
 
 fn guarantee(c: &Certificate, evaluation: Option<&Evaluation>) -> Vec<(String, String)> {

@@ -7,8 +7,9 @@ use plan::{Plan, PlanFile};
 use super::*;
 use crate::data::{UnitText, Units};
 use crate::disclosure::Private;
-use crate::store::ledger::Randomness;
+use crate::store::ledger::{Randomness, Search};
 use crate::store::lineage::Lineage;
+use accountant::DpEvent;
 
 /// Three passes of ten batches, and no spare one.
 const SHUFFLED: &str = r#"{
@@ -23,13 +24,14 @@ const SHUFFLED: &str = r#"{
 struct Bench {
     folder: tempfile::TempDir,
     plan: CertifiedPlan,
+    lineage: Lineage,
 }
 
 impl Bench {
     fn new() -> Self {
         let file = PlanFile::parse(SHUFFLED).unwrap();
         let plan = Plan::try_from(file).unwrap().certify().unwrap();
-        Self { folder: tempfile::tempdir().unwrap(), plan }
+        Self { folder: tempfile::tempdir().unwrap(), plan, lineage: Lineage::default() }
     }
 
     fn run(&self) -> PathBuf {
@@ -46,11 +48,23 @@ impl Bench {
         resume: Option<Resume>,
         units: &Units,
     ) -> Result<RunStore<'_>, RunError> {
-        RunStore::open(&OpenRun {
+        RunStore::open(&self.open_run(folder, resume, units))
+    }
+
+    fn open_run<'plan, 'a>(
+        &'plan self,
+        folder: &'a Path,
+        resume: Option<Resume>,
+        units: &'a Units,
+    ) -> OpenRun<'plan, 'a>
+    where
+        'plan: 'a,
+    {
+        OpenRun {
             folder,
             plan: &self.plan,
             plan_file: SHUFFLED.as_bytes(),
-            lineage: &Lineage::default(),
+            lineage: &self.lineage,
             mode: RunMode {
                 randomness: Randomness::OperatingSystem,
                 protected: true,
@@ -60,7 +74,7 @@ impl Bench {
             canaries: None,
             search: None,
             resume,
-        })
+        }
     }
 
     /// A run that has begun and has its tokenizer.
@@ -125,14 +139,37 @@ fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
     let bench = Bench::new();
     let mut store = bench.begun();
     reserve(&mut store, 0..5);
+    store.write_checkpoint(3, Vec::new()).unwrap();
     drop(store);
     tear(&bench.run());
     let mut store = bench.resumed();
-    reserve(&mut store, 0..2);
+    // In the middle of a pass, where a step may be paid for already.
+    reserve(&mut store, 3..5);
     let passes = store.ledger().charges();
     let mut three = self::ledger::Charges::default();
     three.add(&bench.plan.pass_event(0).unwrap(), 3);
     assert_eq!(passes, three, "the first process, the torn line, the second process");
+}
+
+/// The ε of a trial is that of its search, however many steps its ledger has. So the steps are counted.
+#[test]
+fn a_trial_that_charges_more_than_its_search_paid_for_is_refused() {
+    let bench = Bench::new();
+    let trials = DpEvent::SelfComposed { event: Box::new(bench.plan.training_event()), count: 2 };
+    let search = Search {
+        sweep_sha256: "ab".repeat(32),
+        event: DpEvent::Composed { events: vec![trials] },
+        vocabulary_sha256: None,
+    };
+    let (folder, texts) = (bench.run(), units(["one", "two"]));
+    let run = OpenRun { search: Some(&search), ..bench.open_run(&folder, None, &texts) };
+    let mut store = RunStore::open(&run).unwrap();
+    store.save_tokenizer("{}").unwrap();
+    reserve(&mut store, 0..30);
+    accounting::check_same_plan(&bench.plan, store.ledger()).unwrap();
+    reserve(&mut store, 10..11);
+    let refusal = accounting::check_same_plan(&bench.plan, store.ledger()).unwrap_err().to_string();
+    assert!(refusal.contains("more than a trial of its search"), "{refusal}");
 }
 
 #[test]

@@ -112,11 +112,7 @@ fn earlier_stages(out: &mut String, c: &Certificate) -> std::fmt::Result {
     )?;
     writeln!(out, "| stage | text | ε alone, at this δ | unit | digest |\n|---|---|---|---|---|")?;
     for stage in &c.earlier_stages {
-        let epsilon = match (stage.epsilon, stage.made_from) {
-            (Some(epsilon), _) => format!("between {} and {}", epsilon.lower, epsilon.upper),
-            (None, plan::MadeFrom::PublicText) => "none".to_owned(),
-            (None, _) => "NOT PRIVATE".to_owned(),
-        };
+        let epsilon = stage.epsilon_in_words();
         let text = stage.made_from.name();
         writeln!(out, "| {} | `{text}` | {epsilon} | {} | `{}` |", stage.name, stage.unit, stage.sha256)?;
     }

@@ -136,6 +136,17 @@ pub(crate) struct EarlierStage {
     pub epsilon: Option<Bounds>,
 }
 
+impl EarlierStage {
+    /// Its own ε in words.
+    pub fn epsilon_in_words(&self) -> String {
+        match (self.epsilon, self.made_from) {
+            (Some(epsilon), _) => format!("between {} and {}", epsilon.lower, epsilon.upper),
+            (None, plan::MadeFrom::PublicText) => "none".to_owned(),
+            (None, _) => "NOT PRIVATE".to_owned(),
+        }
+    }
+}
+
 /// The ledger in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LedgerSummary {

@@ -42,8 +42,8 @@ pub(crate) struct Wording {
 /// The sentences that new certificates have.
 pub(crate) const CURRENT: Wording = Wording {
     summary: Some(
-        "Under the conditions below, {run} {unit} of the training text from everyone who sees what was released (the vocabulary, \
-         all intermediate and final weights, the metrics and this certificate), even from someone who knows the plan, the \
+        "Under the conditions of its certificate, {run} {unit} of the training text from everyone who sees what was released (the vocabulary, \
+         all intermediate and final weights, the metrics and the certificate), even from someone who knows the plan, the \
          program and all other text. Whatever they look for, its probability changes by at most a factor of e^ε with ε = \
          {epsilon} if the text differs in that one unit, apart from a probability of at most δ = {delta}.",
     ),
