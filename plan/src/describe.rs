@@ -80,9 +80,14 @@ pub(crate) fn example(outer: &'static Value) -> &'static str {
 
 /// The purpose of a field, in brackets: its description up to the first full stop.
 pub(crate) fn meaning(schema: &'static Value) -> String {
-    let text = schema["description"].as_str().unwrap_or_default();
-    let sentence = text.split(['.', ';', '\n']).next().unwrap_or_default();
+    let sentence = first_sentence(schema["description"].as_str().unwrap_or_default());
     if sentence.is_empty() { String::new() } else { format!(" ({sentence})") }
+}
+
+/// A description up to the first full stop.
+pub(crate) fn first_sentence(text: &str) -> &str {
+    let sentence = text.split([';', '\n']).next().unwrap_or_default();
+    sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first)
 }
 
 /// A value as a message shows it: short, on one line.

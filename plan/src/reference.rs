@@ -6,26 +6,26 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::describe::{allowed, variants};
-use crate::schema::{SCHEMA, resolve};
+use crate::schema::{DESCRIBED, resolve_in};
 
 /// Every field of a plan as Markdown: a table of the plain top-level fields, then a section for each of the others.
 #[must_use]
 pub fn reference() -> String {
     let (mut plain, mut sections) = (Table::default(), String::new());
     let mut explained = BTreeMap::new();
-    for (name, field) in properties(&SCHEMA) {
+    for (name, field) in properties(&DESCRIBED) {
         let inner = inner(field);
         if inner["properties"].is_object() || inner["oneOf"].is_array() {
             let mut table = Table { rows: String::new(), explained };
             table.choices(field, name);
             table.fields(field, name);
             let optional =
-                if is_required(&SCHEMA, name) || !field["default"].is_null() { "" } else { " (optional)" };
+                if is_required(&DESCRIBED, name) || !field["default"].is_null() { "" } else { " (optional)" };
             // Writing to a string cannot fail.
             let _ = write!(sections, "\n### `{name}`{optional}\n\n{}\n\n{}", meaning(field), table.text());
             explained = table.explained;
         } else {
-            plain.row(name, &value(field), &default(&SCHEMA, name, field), field);
+            plain.row(name, &value(field), &default(&DESCRIBED, name, field), field);
         }
     }
     plain.text() + &sections
@@ -107,7 +107,7 @@ fn meaning(described: &Value) -> String {
 
 /// The schema of a field, whether it is optional or not.
 fn inner(outer: &'static Value) -> &'static Value {
-    resolve(outer["anyOf"].get(0).unwrap_or(outer))
+    resolve_in(&DESCRIBED, outer["anyOf"].get(0).unwrap_or(outer))
 }
 
 /// The name of the definition that a field refers to.

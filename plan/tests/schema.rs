@@ -13,6 +13,17 @@ fn the_checked_in_schema_is_the_one_the_types_make() {
     );
 }
 
+#[test]
+fn the_checked_in_rules_are_the_schema_without_descriptions() {
+    let checked_in: Value = serde_json::from_str(include_str!("../schema/rules.v1.json")).unwrap();
+    assert!(
+        checked_in == schema::rules(),
+        "types and rules differ; run: cargo run -p plan --example schema rules > plan/schema/rules.v1.json"
+    );
+    let text = checked_in.to_string();
+    assert!(text.len() < schema::TEXT.len() / 3, "{} bytes", text.len());
+}
+
 /// A field without a description would be a blank line in the reference and in every editor.
 #[test]
 fn every_field_and_choice_is_described() {
