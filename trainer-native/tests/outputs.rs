@@ -102,6 +102,19 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     assert!(!page.contains("<script"), "the page runs nothing");
     refused(&trainer(&["report"], &run), 2, "--overwrite");
     assert!(trainer(&["report", "--overwrite"], &run).status.success());
+    // Findings of other commands. Those that may not be published stay out of the run folder.
+    let findings = bench.path("exposure.json");
+    std::fs::write(&findings, r#"{ "warning": "NOT PUBLIC <b>", "rows": [ { "copies": 4, "rank": 1 } ] }"#)
+        .unwrap();
+    let with_findings = ["report", "--overwrite", "--findings", findings.to_str().unwrap()];
+    refused(&trainer(&with_findings, &run), 2, "may not be published");
+    for (name, table) in [("report.html", "<td>4</td><td>1</td>"), ("report.md", "| 4 | 1 |")] {
+        let out = bench.path(name);
+        let output = trainer(&[&with_findings[..], &["--out", out.to_str().unwrap()]].concat(), &run);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = std::fs::read_to_string(out).unwrap();
+        assert!(text.contains(table) && text.contains("NOT PUBLIC &lt;b") && text.contains(&upper), "{text}");
+    }
     let own = run.join("ledger.jsonl");
     refused(&trainer(&["report", "--overwrite", "--out", own.to_str().unwrap()], &run), 2, "left as it is");
 

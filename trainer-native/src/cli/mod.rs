@@ -124,12 +124,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Verify a finished run and write a report as one HTML page
+    /// Verify a finished run and write a report as one HTML page or as Markdown
     Report {
         /// The run folder
         run: PathBuf,
-        /// The report's file [default: report.html in the run folder]
-        #[arg(long, value_name = "FILE.html")]
+        /// Also show what memorization, audit, score, eval, predict or generate printed with --json
+        #[arg(long, value_name = "FILE.json")]
+        findings: Vec<PathBuf>,
+        /// The report's file, Markdown if its name ends in .md [default: report.html in the run folder]
+        #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         /// Replace the report's file
         #[arg(long)]
@@ -309,8 +312,8 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let summary = verify::verify_plan(&path)?;
             print_result(&summary, &summary.to_string(), json)
         }
-        Some(Command::Report { run, out, overwrite }) => {
-            print(&report::write(&run, out.as_deref(), overwrite)?.display().to_string())
+        Some(Command::Report { run, findings, out, overwrite }) => {
+            print(&report::write(&run, &findings, out.as_deref(), overwrite)?.display().to_string())
         }
         Some(Command::Export { run, out, dtype }) => {
             export::export(&run, &out, dtype.into())?;

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use chart::{Chart, Scene};
 
+use super::findings::{Findings, Table};
 use crate::infer::Evaluation;
 use crate::store::certificate::{Certificate, EarlierStage};
 
@@ -25,16 +26,21 @@ code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; border: 1px solid var(--line); border-radius: .4rem; }
 details { margin: .3rem 0; } summary { cursor: pointer; color: var(--soft); }
-li { margin: .35rem 0; }
+li { margin: .35rem 0; } .wide { overflow-x: auto; } .wide th { width: auto; }
 @media (max-width: 40rem) { th, td { display: block; width: auto; border: 0; padding: 0; }
   tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); } }
 @media print { body { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } details { display: none; } }
 ";
 
-pub(super) fn render(certificate: &Certificate, evaluation: Option<&Evaluation>, charts: &[Chart]) -> String {
+pub(super) fn render(
+    certificate: &Certificate,
+    evaluation: Option<&Evaluation>,
+    charts: &[Chart],
+    findings: &[Findings],
+) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = write_all(&mut out, certificate, evaluation, charts);
+    let _ = write_all(&mut out, certificate, evaluation, charts, findings);
     out
 }
 
@@ -43,6 +49,7 @@ fn write_all(
     c: &Certificate,
     evaluation: Option<&Evaluation>,
     charts: &[Chart],
+    findings: &[Findings],
 ) -> fmt::Result {
     let name = Text(&c.name);
     writeln!(
@@ -53,6 +60,9 @@ fn write_all(
          <title>{name}: privacy report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>"
     )?;
     verdict(out, c)?;
+    if findings.iter().any(|section| section.warning.is_some()) {
+        writeln!(out, "<p class=\"verdict exposed\">This page holds figures that may not be published.</p>")?;
+    }
     rows(out, "Guarantee", &guarantee(c, evaluation))?;
     if !charts.is_empty() {
         writeln!(out, "<h2>Training</h2>\n<div class=\"charts\">")?;
@@ -61,6 +71,7 @@ fn write_all(
         }
         writeln!(out, "</div>")?;
     }
+    findings.iter().try_for_each(|section| found(out, section))?;
     rows(out, "Mechanisms", &mechanisms(c))?;
     if !c.earlier_stages.is_empty() {
         rows(out, "Earlier stages", &earlier_stages(c))?;
@@ -189,6 +200,26 @@ fn rows(out: &mut String, title: &str, rows: &[(String, String)]) -> fmt::Result
         writeln!(out, "</td></tr>")?;
     }
     writeln!(out, "</table>")
+}
+
+fn found(out: &mut String, section: &Findings) -> fmt::Result {
+    rows(out, &section.title, &section.rows)?;
+    if let Some(warning) = &section.warning {
+        writeln!(out, "<p class=\"exposed\">{}</p>", Text(warning))?;
+    }
+    section.tables.iter().try_for_each(|found| table(out, found))
+}
+
+fn table(out: &mut String, table: &Table) -> fmt::Result {
+    let row = |out: &mut String, tag: &str, values: &[String]| {
+        write!(out, "<tr>")?;
+        values.iter().try_for_each(|value| write!(out, "<{tag}>{}</{tag}>", Text(value)))?;
+        writeln!(out, "</tr>")
+    };
+    writeln!(out, "<div class=\"wide\"><table>")?;
+    row(out, "th", &table.columns)?;
+    table.rows.iter().try_for_each(|values| row(out, "td", values))?;
+    writeln!(out, "</table></div>")
 }
 
 fn list(out: &mut String, title: &str, items: &[String]) -> fmt::Result {

@@ -1,0 +1,177 @@
+//! Findings that other commands printed with `--json`, as sections of a report.
+//!
+//! A file holds one JSON object, or one on each line. The texts and numbers of an object become rows, a list of objects
+//! becomes a table. A `warning` says that the figures may not be published.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::{RunError, durable};
+
+/// A file of findings.
+#[derive(Debug, PartialEq)]
+pub(super) struct Findings {
+    /// The file's name without its extension.
+    pub title: String,
+    /// Why the figures may not be published, if they may not.
+    pub warning: Option<String>,
+    /// Names and values.
+    pub rows: Vec<(String, String)>,
+    /// Lists of objects.
+    pub tables: Vec<Table>,
+}
+
+/// A list of objects, a row each.
+#[derive(Debug, PartialEq)]
+pub(super) struct Table {
+    /// Names of the fields.
+    pub columns: Vec<String>,
+    /// The fields' values; empty where an object lacks one.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Findings {
+    /// Reads a file of findings.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if it holds no JSON objects; [`RunError::Storage`] if it cannot be read.
+    pub fn read(path: &Path) -> Result<Self, RunError> {
+        let bytes = durable::read(path)?;
+        let objects = objects(&bytes).ok_or_else(|| {
+            RunError::Refused(format!(
+                "--findings: {} holds no JSON objects; give what memorization, exposure, audit, score, eval, predict or generate \
+                 printed with --json",
+                path.display()
+            ))
+        })?;
+        let title = path.file_stem().unwrap_or_default().to_string_lossy().replace(['_', '-'], " ");
+        let mut findings = Self { title, warning: None, rows: Vec::new(), tables: Vec::new() };
+        match <[Map<String, Value>; 1]>::try_from(objects) {
+            Ok([object]) => findings.add(object),
+            Err(objects) => findings.tables.push(Table::of(&objects)),
+        }
+        Ok(findings)
+    }
+
+    fn add(&mut self, object: Map<String, Value>) {
+        for (name, value) in object {
+            match value {
+                Value::String(text) if name == "warning" => self.warning = Some(text),
+                Value::Array(items) if items.iter().any(Value::is_object) => {
+                    let objects: Vec<_> = items.iter().filter_map(Value::as_object).cloned().collect();
+                    self.tables.push(Table::of(&objects));
+                }
+                Value::Object(fields) => self.rows.extend(
+                    fields
+                        .iter()
+                        .map(|(field, value)| (format!("{}: {}", words(&name), words(field)), shown(value))),
+                ),
+                value => self.rows.push((words(&name), shown(&value))),
+            }
+        }
+    }
+}
+
+impl Table {
+    fn of(objects: &[Map<String, Value>]) -> Self {
+        let mut columns: Vec<String> = Vec::new();
+        let flat: Vec<Vec<(String, String)>> = objects.iter().map(fields).collect();
+        for (name, _) in flat.iter().flatten() {
+            if !columns.contains(name) {
+                columns.push(name.clone());
+            }
+        }
+        let cell = |fields: &[(String, String)], column: &String| {
+            fields.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let row =
+            |fields: &Vec<(String, String)>| columns.iter().map(|column| cell(fields, column)).collect();
+        let rows = flat.iter().map(row).collect();
+        Self { columns, rows }
+    }
+}
+
+/// The fields of an object, those of objects within it among them.
+fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (name, value) in object {
+        match value {
+            Value::Object(inner) => all.extend(fields(inner)),
+            value => all.push((words(name), shown(value))),
+        }
+    }
+    all
+}
+
+/// One object, or one on each line.
+fn objects(bytes: &[u8]) -> Option<Vec<Map<String, Value>>> {
+    if let Ok(Value::Object(object)) = serde_json::from_slice(bytes) {
+        return Some(vec![object]);
+    }
+    let lines = std::str::from_utf8(bytes).ok()?.lines().filter(|line| !line.trim().is_empty());
+    let objects: Option<Vec<_>> = lines.map(|line| serde_json::from_str(line).ok()).collect();
+    objects.filter(|objects| !objects.is_empty())
+}
+
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// A value for readers: numbers in four significant digits.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "none".to_owned(),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (None, Some(float)) if float != 0.0 => {
+                let decimals = (3 - float.abs().log10().floor() as i32).clamp(0, 12) as usize;
+                format!("{float:.decimals$}")
+            }
+            _ => number.to_string(),
+        },
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Object(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Findings, RunError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my_findings.json");
+        std::fs::write(&path, text).unwrap();
+        Findings::read(&path)
+    }
+
+    #[test]
+    fn objects_become_rows_and_lists_of_objects_become_tables() {
+        let findings = read(
+            r#"{ "warning": "NOT PRIVATE", "mean_exposure": 12.34567, "certified": { "upper": 8 },
+                 "rows": [ { "split": "unique", "figures": { "em": 0.0123456 } }, { "split": "none", "figures": null } ] }"#,
+        )
+        .unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            (findings.title.as_str(), findings.warning.as_deref()),
+            ("my findings", Some("NOT PRIVATE"))
+        );
+        assert_eq!(findings.rows, [pair("certified: upper", "8"), pair("mean exposure", "12.35")]);
+        let [table] = &findings.tables[..] else { panic!("{findings:?}") };
+        assert_eq!(table.columns, ["em", "split", "figures"]);
+        assert_eq!(table.rows, [["0.01235", "unique", ""], ["", "none", "none"]]);
+    }
+
+    #[test]
+    fn lines_become_one_table_and_anything_else_is_refused() {
+        let findings = read("{\"text\": \"a\"}\n\n{\"text\": \"b\"}\n").unwrap();
+        assert_eq!(findings.tables[0].rows, [["a"], ["b"]]);
+        for wrong in ["", "[1]", "{\"a\": 1", "{}\n7\n", "\u{0}"] {
+            let refusal = read(wrong).unwrap_err().to_string();
+            assert!(refusal.contains("--findings") && refusal.lines().count() == 1, "{wrong}: {refusal}");
+        }
+    }
+}
