@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::resolve;
+use crate::schema::{first_sentence, resolve};
 
 /// One choice among several.
 pub(crate) struct Variant {
@@ -82,12 +82,6 @@ pub(crate) fn example(outer: &'static Value) -> &'static str {
 pub(crate) fn meaning(schema: &'static Value) -> String {
     let sentence = first_sentence(schema["description"].as_str().unwrap_or_default());
     if sentence.is_empty() { String::new() } else { format!(" ({sentence})") }
-}
-
-/// A description up to the first full stop.
-pub(crate) fn first_sentence(text: &str) -> &str {
-    let sentence = text.split([';', '\n']).next().unwrap_or_default();
-    sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first)
 }
 
 /// A value as a message shows it: short, on one line.

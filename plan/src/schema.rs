@@ -4,8 +4,6 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::describe::first_sentence;
-
 /// The schema as checked in at `plan/schema/plan.v1.json`; a test holds it equal to [`generated`].
 pub const TEXT: &str = include_str!("../schema/plan.v1.json");
 
@@ -66,4 +64,10 @@ pub(crate) fn resolve(schema: &'static Value) -> &'static Value {
 pub(crate) fn resolve_in(root: &'static Value, schema: &'static Value) -> &'static Value {
     let reference = schema["$ref"].as_str().map(|reference| reference.trim_start_matches('#'));
     reference.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+}
+
+/// A description up to the first full stop.
+pub(crate) fn first_sentence(text: &str) -> &str {
+    let sentence = text.split([';', '\n']).next().unwrap_or_default();
+    sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first)
 }
