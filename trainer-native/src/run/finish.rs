@@ -24,6 +24,7 @@ pub(super) fn finish<B: Kernels>(
 ) -> Result<Summary, RunError> {
     // A run that crashed after its last step resumes without a step, so without an evaluation.
     let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
+    let evaluation = evaluation.map(|figures| run.with_scores(figures)).transpose()?;
     let model = finished_model(job, run, evaluation.as_ref(), store.ledger().header())?;
     store.complete(run.end, model)?;
     verified(store)
