@@ -81,19 +81,22 @@ impl Task {
     /// How many public records are cut to the model's context, if any is.
     pub fn cut_note(&self, records: &[LabelledRecord], tokenizer: &Tokenizer) -> Option<String> {
         let whole = self.without_limits();
-        let is_cut = |record: &&LabelledRecord| {
-            self.example(record, tokenizer) != whole.example(record, tokenizer)
-        };
+        let is_cut =
+            |record: &&LabelledRecord| self.example(record, tokenizer) != whole.example(record, tokenizer);
         let cut = records.iter().filter(is_cut).count();
         let written = match self.layout {
-            InputLayout::EncoderDecoder { decoder_context, .. } if self.kind == plan::Objective::TextToText => {
+            InputLayout::EncoderDecoder { decoder_context, .. }
+                if self.kind == plan::Objective::TextToText =>
+            {
                 format!(" ({decoder_context} to be written)")
             }
             _ => String::new(),
         };
         (cut > 0).then(|| {
             let (all, context) = (records.len(), self.context);
-            format!("{cut} of {all} records are longer than the model's {context} tokens{written} and are cut")
+            format!(
+                "{cut} of {all} records are longer than the model's {context} tokens{written} and are cut"
+            )
         })
     }
 
