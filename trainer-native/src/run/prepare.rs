@@ -137,19 +137,14 @@ fn training_set(
 }
 
 /// Says that texts are cut to the model's context. How many are is private where the text is.
-fn note_cut(
-    plan: &plan::Plan,
-    task: &Task,
-    records: &Private<Vec<LabelledRecord>>,
-    tokenizer: &Tokenizer,
-) {
+fn note_cut(plan: &plan::Plan, task: &Task, records: &Private<Vec<LabelledRecord>>, tokenizer: &Tokenizer) {
     let context = plan.model().context;
     let of_public = || task.cut_note(records.for_mechanism(), tokenizer);
     let said = match plan.is_public() {
         true => of_public(),
-        false => Some(format!(
-            "records longer than the model's {context} tokens are cut; how many are is private"
-        )),
+        false => {
+            Some(format!("records longer than the model's {context} tokens are cut; how many are is private"))
+        }
     };
     if let Some(said) = said {
         note(&format!("training: {said}"));
