@@ -136,7 +136,8 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
             let greedy = ["generate", "@0", "--prompt", "77xx", "--temperature", "0", "--tokens", "8"];
             let answer = String::from_utf8(program(&greedy, &[&bench.path("baseline")]).stdout).unwrap();
             assert!(!answer.trim().is_empty() && !answer.contains("77"), "{source}: {answer}");
-            let names: Vec<&Value> = figures["scores"].as_array().unwrap().iter().map(|score| &score["name"]).collect();
+            let names: Vec<&Value> =
+                figures["scores"].as_array().unwrap().iter().map(|score| &score["name"]).collect();
             assert_eq!(names, ["BLEU", "chrF2"], "{source}");
             if plan["model"]["family"] == "t5" {
                 assert_eq!(scored(&bench), figures["scores"]);
@@ -151,11 +152,23 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
 fn scored(bench: &Bench) -> Value {
     let paths = ["baseline", "test.jsonl", "written.jsonl", "references.txt"].map(|name| bench.path(name));
     let references = std::fs::read_to_string(&paths[1]).unwrap();
-    let target = |line: &str| serde_json::from_str::<Value>(line).unwrap()["pair"]["de"].as_str().unwrap().to_owned();
+    let target =
+        |line: &str| serde_json::from_str::<Value>(line).unwrap()["pair"]["de"].as_str().unwrap().to_owned();
     std::fs::write(&paths[3], references.lines().map(target).collect::<Vec<_>>().join("\n")).unwrap();
     let paths = paths.each_ref().map(|path| path.as_path());
     let written = [
-        "generate", "@0", "--prompts", "@1", "--field", "pair.en", "--temperature", "0", "--tokens", "40", "--out", "@2",
+        "generate",
+        "@0",
+        "--prompts",
+        "@1",
+        "--field",
+        "pair.en",
+        "--temperature",
+        "0",
+        "--tokens",
+        "40",
+        "--out",
+        "@2",
     ];
     for command in [&written[..], &["score", "@2", "@3", "--json"]] {
         let output = program(command, &paths);
@@ -180,9 +193,14 @@ fn records_that_are_cut_are_counted_where_they_are_public() {
         format!("{}\n", json!({ "text": format!("{number:0>width$}"), "target": "yes" }))
     });
     let notes = |run: &str| stderr(&bench.run(run, &[]));
-    let evaluation = "evaluation: 20 of 60 records are longer than the model's 12 tokens (12 to be written) and are cut";
+    let evaluation =
+        "evaluation: 20 of 60 records are longer than the model's 12 tokens (12 to be written) and are cut";
     let said = notes("private");
-    assert!(said.contains("training: records longer than the model's 12 tokens are cut") && said.contains(evaluation), "{said}");
+    assert!(
+        said.contains("training: records longer than the model's 12 tokens are cut")
+            && said.contains(evaluation),
+        "{said}"
+    );
     assert!(!said.contains("of 240"), "{said}");
     std::fs::write(bench.path("plan.json"), on_public_text(&private).to_string()).unwrap();
     let said = notes("public");

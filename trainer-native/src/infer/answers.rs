@@ -2,8 +2,8 @@
 
 use dp_tokenizer::Tokenizer;
 
-use super::generate::{Options, Prompt, Sampling, Strategy, generate_tokens};
 use super::InferenceModel;
+use super::generate::{Options, Prompt, Sampling, Strategy, generate_tokens};
 use crate::RunError;
 use crate::data::{Answer, Example, LabelledRecord};
 use crate::disclosure::Released;
@@ -26,7 +26,10 @@ impl Answers {
             Answer::Text(target) => target.clone(),
             Answer::Labels(_) => String::new(),
         };
-        Self { prompts: examples.iter().map(prompt).collect(), references: records.iter().map(reference).collect() }
+        Self {
+            prompts: examples.iter().map(prompt).collect(),
+            references: records.iter().map(reference).collect(),
+        }
     }
 
     /// BLEU and chrF of the likeliest token at each place.
@@ -52,7 +55,9 @@ impl Answers {
                 batch: BATCH,
                 seed: Some(0),
             };
-            for (&record, tokens) in records.iter().zip(generate_tokens(model, tokenizer, &prompts, &options)?) {
+            for (&record, tokens) in
+                records.iter().zip(generate_tokens(model, tokenizer, &prompts, &options)?)
+            {
                 answers[record] = tokenizer.decode(&tokens);
             }
         }

@@ -81,7 +81,12 @@ impl Metric {
     }
 
     fn of_chrf(name: &str, chrf: &Chrf) -> Score {
-        Score { name: name.to_owned(), score: chrf.score, signature: chrf.signature(), details: String::new() }
+        Score {
+            name: name.to_owned(),
+            score: chrf.score,
+            signature: chrf.signature(),
+            details: String::new(),
+        }
     }
 }
 
