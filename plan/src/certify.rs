@@ -4,7 +4,7 @@ use accountant::calibrate::EpsilonTarget;
 use accountant::{Bounds, DpEvent, budget};
 
 use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
-use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Tokenizer};
+use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Privacy, Tokenizer};
 
 /// The noise multiplier of the mechanisms that draw batches of public text; no noise is added there.
 const UNUSED_NOISE: f64 = 1.0;
@@ -32,9 +32,9 @@ impl Plan {
             Some(noise) => noise,
             None => self.calibrated()?,
         };
-        self.check_count_noise(noise.training)?;
         let tokenizer_release = self.release(noise.tokenizer);
         let phases = self.phases(noise.training)?;
+        self.check_count_noise(&phases)?;
         let event = self.pipeline(tokenizer_release.as_ref(), &phases);
         let epsilon = accountant::epsilon(&event, self.delta(), self.privacy().relation)?;
         self.check_epsilon(epsilon)?;
@@ -43,18 +43,22 @@ impl Plan {
 
     /// The noisy count of adaptive clipping shares each step's event with the gradient. Its noise, in units of what one unit
     /// changes (a half), must be large enough to leave a part of the event to the gradient.
-    fn check_count_noise(&self, noise_multiplier: f64) -> Result<(), PlanError> {
+    fn check_count_noise(&self, phases: &[Phase]) -> Result<(), PlanError> {
         let Clipping::Adaptive(adaptive) = self.training().clipping else { return Ok(()) };
-        let batches = self.training().phases().into_iter().map(|phase| phase.expected_batch_size);
-        let smallest = batches.min().unwrap_or(0) as f64;
-        if 2.0 * adaptive.count_noise * smallest > 1.01 * noise_multiplier {
+        let smallest = phases.iter().min_by_key(|phase| phase.expected_batch_size);
+        let Some((batch, noise)) =
+            smallest.map(|phase| (phase.expected_batch_size as f64, phase.noise_multiplier()))
+        else {
+            return Ok(());
+        };
+        if 2.0 * adaptive.count_noise * batch > 1.01 * noise {
             return Ok(());
         }
-        let least = 0.51 * noise_multiplier / smallest;
+        let least = 0.51 * noise / batch;
         Err(PlanError::Field {
             path: "training.clipping.adaptive.count_noise".to_owned(),
             given: format!("{}, which leaves nothing for the gradient", adaptive.count_noise),
-            allowed: format!("above {least:.3e} with this noise and a batch of {smallest}"),
+            allowed: format!("above {least:.3e} with this noise and a batch of {batch}"),
             fix: "raise it, or use larger batches".to_owned(),
         })
     }
@@ -103,18 +107,21 @@ impl Plan {
     }
 
     fn phases(&self, noise_multiplier: f64) -> Result<Vec<Phase>, PlanError> {
-        let units = self.data().units;
+        let (units, phases) = (self.data().units, self.training().phases());
+        let first = phases.first().map_or(1, |phase| phase.expected_batch_size) as f64;
         let phase = |BatchPhase { steps, expected_batch_size }: BatchPhase| {
-            let sampling = self.privacy().sampling;
+            let Privacy { sampling, scale_noise_by_sqrt_batch, .. } = *self.privacy();
+            let batch = expected_batch_size as f64;
+            let growth = if scale_noise_by_sqrt_batch { (batch / first).sqrt() } else { 1.0 };
             Ok(Phase {
                 steps,
                 expected_batch_size,
-                sampling_probability: expected_batch_size as f64 / units as f64,
-                mechanism: sampling.mechanism(units, expected_batch_size, noise_multiplier)?,
+                sampling_probability: batch / units as f64,
+                mechanism: sampling.mechanism(units, expected_batch_size, noise_multiplier * growth)?,
                 is_public: self.is_public(),
             })
         };
-        self.training().phases().into_iter().map(phase).collect()
+        phases.into_iter().map(phase).collect()
     }
 
     /// [`Self::pipeline`] with a noise multiplier that is being tried. One that no mechanism takes gives an event that
@@ -126,12 +133,21 @@ impl Plan {
         }
     }
 
-    /// Everything that touches private text: what the plan builds on, the release, every pass of training, and the passes of the spare steps.
-    /// These are charged at the most expensive phase's rate, since any step may have to be repeated.
+    /// The phases at whose rates the spare steps are charged: the most expensive phase, or each. Any step may have to be
+    /// repeated.
+    pub(crate) fn spare_phases<'a>(&self, phases: &'a [Phase]) -> Vec<&'a Phase> {
+        // Where noise grows with the batch, no phase is the most expensive one under every sampling.
+        if self.privacy().scale_noise_by_sqrt_batch {
+            return phases.iter().collect();
+        }
+        phases.iter().max_by_key(|phase| phase.expected_batch_size).into_iter().collect()
+    }
+
+    /// Everything that touches private text: what the plan comes after, the release, every pass of training, and the passes of
+    /// the spare steps.
     fn pipeline(&self, release: Option<&TokenizerRelease>, phases: &[Phase]) -> DpEvent {
         let planned = phases.iter().map(|phase| (phase, phase.steps));
-        let dearest = phases.iter().max_by_key(|phase| phase.expected_batch_size);
-        let spare = dearest.map(|phase| (phase, self.privacy().spare_steps));
+        let spare = self.spare_phases(phases).into_iter().map(|phase| (phase, self.privacy().spare_steps));
         let training = planned.chain(spare).filter(|(_, steps)| *steps > 0);
         let training = training.map(|(phase, steps)| phase.event_of(steps));
         let release = release.map(|release| release.event.clone());

@@ -144,4 +144,12 @@ pub struct Evaluation {
     /// Number of steps between evaluations. The model is also evaluated at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub every: u64,
+    /// Whether the finished model is the one with the lowest loss on this text, instead of the last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub keep_best: bool,
+    /// Training stops after so many evaluations in a row without a new lowest loss. The steps left out stay charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub patience: Option<u64>,
 }

@@ -68,7 +68,20 @@ impl PlanFile {
         check_version(&value)?;
         check(&value)?;
         // Read from the text instead of the value, so that a field given twice is noticed.
-        serde_json::from_str(text).map_err(|error| syntax(text, &error))
+        let file: Self = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
+        Ok(file.with_steps())
+    }
+
+    /// The same plan with steps in place of epochs.
+    pub(crate) fn with_steps(mut self) -> Self {
+        let training = &mut self.training;
+        if let (Some(epochs), Some(batch), None, None) =
+            (training.epochs, training.expected_batch_size, training.steps, &training.batch_schedule)
+        {
+            let steps = epochs.saturating_mul(self.data.units.div_ceil(batch.max(1)));
+            (training.steps, training.epochs) = (Some(steps), None);
+        }
+        self
     }
 }
 

@@ -6,7 +6,6 @@ pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
         ("", "batch_size" | "steps" | "epochs") => {
             "training.steps and training.expected_batch_size set these"
         }
-        ("training", "epochs") => "give \"steps\": epochs × units / expected_batch_size",
         ("training", "batch_size" | "lot_size") => "did you mean \"expected_batch_size\"?",
         ("training", "noise_multiplier" | "sigma") | ("privacy", "noise_multiplier" | "sigma") => {
             "write it as privacy.noise_multipliers: {\"training\": …}, or give privacy.epsilon alone"

@@ -25,6 +25,10 @@ pub struct Performance {
     /// Number of steps between checkpoints. One is also written at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub checkpoint_every: u64,
+    /// Number of steps between snapshots: models in `snapshots/STEPS/` of the run folder, which cost no further ε.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub snapshot_every: Option<u64>,
 }
 
 impl Default for Performance {
@@ -35,6 +39,7 @@ impl Default for Performance {
             precision: Precision::F32,
             recompute: false,
             checkpoint_every: 25,
+            snapshot_every: None,
         }
     }
 }

@@ -30,6 +30,11 @@ pub struct Privacy {
     /// Noise multipliers set by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_multipliers: Option<NoiseMultipliers>,
+    /// Whether the noise multiplier of a phase of `training.batch_schedule` is that of the first one times √(its batch / the
+    /// first one's) (Hoory et al. 2021, section 3.3). Otherwise all phases have the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub scale_noise_by_sqrt_batch: bool,
     /// Share of the budget for a privately trained tokenizer when noise is calibrated.
     #[serde(default = "tokenizer_share")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
@@ -153,7 +158,7 @@ pub struct NoiseMultipliers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
     pub tokenizer: Option<f64>,
-    /// Noise multiplier of a training step.
+    /// Noise multiplier of a training step, or of the first phase's steps.
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
     pub training: f64,
 }

@@ -29,7 +29,7 @@ pub struct TrainedTokenizer {
     pub vocab_size: u32,
     /// The method that releases words.
     pub release: ReleaseMethod,
-    /// Whether text outside the vocabulary becomes byte tokens. Otherwise it becomes the unknown token.
+    /// Whether text outside the vocabulary becomes byte tokens (unigram and char). Otherwise it becomes the unknown token.
     #[serde(default = "yes")]
     pub byte_fallback: bool,
 }
@@ -44,6 +44,14 @@ fn yes() -> bool {
 pub enum TokenizerModel {
     /// Unigram language model: the most probable segmentation into pieces.
     Unigram,
+    /// Byte-level byte-pair encoding, as in GPT-2.
+    Bpe,
+    /// WordPiece with BERT's special tokens, in lower case without accents.
+    Wordpiece,
+    /// WordPiece that keeps case and accents.
+    WordpieceCased,
+    /// The most frequent characters.
+    Char,
 }
 
 /// A vocabulary that exists already.

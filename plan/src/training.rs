@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Clipping;
 
-/// Objective, batches and optimizer. Give `expected_batch_size` and `steps`, or `batch_schedule`.
+/// Objective, batches and optimizer. Give `expected_batch_size` with `steps` or `epochs`, or `batch_schedule`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
@@ -20,6 +20,11 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0, "default" = 0.0))]
     pub label_smoothing: f64,
+    /// Dropout rate in training: of attention probabilities and, except in decoder and llama, of embeddings and of the outputs of
+    /// each part (Srivastava et al. 2014).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0, "default" = 0.0))]
+    pub dropout: f64,
     /// Mean number of units per batch. Every gradient sum is divided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
@@ -28,6 +33,11 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub steps: Option<u64>,
+    /// Number of epochs, instead of `steps`. An epoch has units / `expected_batch_size` steps, rounded up. Epochs become steps
+    /// when the plan is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub epochs: Option<u64>,
     /// Phases with different batch sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]

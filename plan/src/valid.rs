@@ -21,6 +21,7 @@ impl TryFrom<PlanFile> for Plan {
     type Error = PlanError;
 
     fn try_from(file: PlanFile) -> Result<Self, PlanError> {
+        let file = file.with_steps();
         let text = file.text();
         let value = serde_json::from_str(&text).map_err(|error| unwritable(&error.to_string()))?;
         check::check(&value)?;

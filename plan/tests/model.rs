@@ -99,3 +99,17 @@ fn a_checkpoint_needs_its_tokenizer_and_a_part_needs_a_checkpoint() {
     let message = refusal(&with_model(&set(tuned, "trainable", unnamed)));
     assert!(message.contains("model.trainable.lora.targets"), "{message}");
 }
+
+#[test]
+fn dropout_is_below_one_and_of_a_family_that_has_it() {
+    let of = |model: &Value, rate: f64| {
+        let mut plan = with_model(model);
+        plan["training"]["dropout"] = json!(rate);
+        plan
+    };
+    certify(&of(&gpt2(), 0.1)).unwrap();
+    assert!(refusal(&of(&gpt2(), 1.0)).starts_with("training.dropout: 1.0"));
+    let message = refusal(&of(&feed_forward(), 0.1));
+    assert!(message.starts_with("training.dropout: 0.1 with model.family \"feed_forward\""), "{message}");
+    certify(&of(&feed_forward(), 0.0)).unwrap();
+}

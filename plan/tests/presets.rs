@@ -5,10 +5,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use plan::{Plan, PlanFile};
+use serde_json::Value;
 
 fn presets() -> Vec<PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/presets");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
+    let in_folder = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = in_folder(folder.join("papers")).chain(in_folder(folder)).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     paths
@@ -17,7 +19,7 @@ fn presets() -> Vec<PathBuf> {
 #[test]
 fn every_preset_certifies_within_its_promise() {
     let presets = presets();
-    assert!(presets.len() >= 9, "only {} presets found", presets.len());
+    assert!(presets.len() >= 13, "only {} presets found", presets.len());
     for path in presets {
         let plan = PlanFile::parse(&fs::read_to_string(&path).unwrap()).and_then(Plan::try_from);
         let certified = plan.and_then(Plan::certify).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -38,10 +40,12 @@ fn every_preset_certifies_within_its_promise() {
 /// The README's table of presets is what the presets give.
 #[test]
 fn the_documented_figures_are_the_certified_ones() {
-    let table = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/presets/README.md")).unwrap();
+    let table = readme();
     for path in presets() {
         let file = path.file_name().unwrap().to_str().unwrap();
-        let row = table.lines().find(|line| line.contains(&format!("`{file}`")));
+        let row = table
+            .lines()
+            .find(|line| line.contains(&format!("`{file}`")) || line.contains(&format!("`papers/{file}`")));
         let row = row.unwrap_or_else(|| panic!("{file} is not in presets/README.md"));
         let text = fs::read_to_string(&path).unwrap();
         let certified = PlanFile::parse(&text).and_then(Plan::try_from).and_then(Plan::certify).unwrap();
@@ -49,4 +53,32 @@ fn the_documented_figures_are_the_certified_ones() {
         let rounded_up = (certified.epsilon().upper * 1e3).ceil() / 1e3;
         assert_eq!(figure, format!("{rounded_up:.3}"), "{file}");
     }
+}
+
+fn readme() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/presets/README.md")).unwrap()
+}
+
+/// The settings of the papers, each with its section: what the README states of a preset is what the preset has.
+#[test]
+fn fields_with_a_source_have_the_value_of_the_source() {
+    let readme = readme();
+    let sources = readme.split_once("## Sources").unwrap().1;
+    let mut checked = Vec::new();
+    for row in sources.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let [_, preset, field, value, source, _] = cells[..] else { panic!("{row}") };
+        let path = format!("{}/presets/{preset}.json", env!("CARGO_MANIFEST_DIR"));
+        let plan: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let stated: Value = serde_json::from_str(value).unwrap_or_else(|error| panic!("{row}: {error}"));
+        let pointer = format!("/{}", field.replace('.', "/"));
+        assert_eq!(plan.pointer(&pointer), Some(&stated), "{preset} {field}");
+        assert!(!source.is_empty(), "{row}");
+        checked.push(preset.to_owned());
+    }
+    checked.dedup();
+    checked.sort();
+    checked.dedup();
+    assert_eq!(checked.len(), 10, "every preset of a paper: {checked:?}");
+    assert!(sources.lines().filter(|line| line.starts_with("| `")).count() > 150);
 }

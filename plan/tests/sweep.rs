@@ -100,6 +100,19 @@ fn published_trials_cost_their_composition_each_with_its_own_event() {
     assert!((8.99..=9.0).contains(&certified.epsilon.upper), "{:?}", certified.epsilon);
 }
 
+/// 300 units in batches of 30: an epoch has ten steps. A plan's own epochs became steps when it was read.
+#[test]
+fn epochs_vary_in_place_of_steps() {
+    let mut value = base();
+    let training = value["training"].as_object_mut().unwrap();
+    training.remove("steps");
+    training.insert("epochs".to_owned(), json!(2));
+    let file = json!({ "plan": "p", "vary": { "training.epochs": [3, 4] }, "trials": { "all": { "seeds": 1 } }, "epsilon": 9.0 });
+    let certified = sweep(&file).certify(&plan(&value)).unwrap();
+    let steps: Vec<u64> = certified.settings.iter().map(|setting| setting.plan.total_steps()).collect();
+    assert_eq!((plan(&value).training().total_steps(), steps), (20, vec![30, 40]));
+}
+
 /// A vocabulary is charged once, beside all trials, and its thresholds once.
 #[test]
 fn a_vocabulary_is_released_once_for_all_trials() {

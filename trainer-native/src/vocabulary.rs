@@ -5,8 +5,12 @@ use std::path::Path;
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
+use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
-use dp_tokenizer::train::{TrainError, UnigramConfig, unigram};
+use dp_tokenizer::train::{
+    BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
+    unigram, wordpiece,
+};
 use mechanisms::{PrivacyRng, PrivacyUnit};
 use plan::CertifiedPlan;
 
@@ -57,17 +61,38 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
         plan::Tokenizer::Train(settings) => {
             let training = plan.plan().training();
             let special = special_tokens(training.objective, plan.plan().model().context as usize).len();
-            check_smallest(&unigram_config(settings, special), special)
+            check_smallest(settings, special)
         }
         plan::Tokenizer::Bytes => Ok(()),
     }
 }
 
-fn unigram_config(settings: &plan::TrainedTokenizer, special: usize) -> UnigramConfig {
-    UnigramConfig {
-        vocab_size: (settings.vocab_size as usize).saturating_sub(special),
-        byte_fallback: settings.byte_fallback,
-        ..UnigramConfig::default()
+/// Trains the plan's kind of vocabulary with room for `special` more tokens.
+fn train(
+    settings: &plan::TrainedTokenizer,
+    special: usize,
+    words: &[(String, f64)],
+) -> Result<Trained, TrainError> {
+    let vocab_size = (settings.vocab_size as usize).saturating_sub(special);
+    let byte_fallback = settings.byte_fallback;
+    let cased = settings.model == plan::TokenizerModel::WordpieceCased;
+    match settings.model {
+        plan::TokenizerModel::Unigram => {
+            unigram(words, &UnigramConfig { vocab_size, byte_fallback, ..UnigramConfig::default() })
+        }
+        plan::TokenizerModel::Bpe => bpe(words, &BpeConfig { vocab_size, ..BpeConfig::default() }),
+        plan::TokenizerModel::Wordpiece | plan::TokenizerModel::WordpieceCased => {
+            let normalizer = if cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
+            let config = WordPieceTraining { vocab_size, normalizer, ..WordPieceTraining::default() };
+            // A release that was charged must lead to a vocabulary: each character may need two tokens, and words may take half
+            // of the places.
+            let alphabet_limit = config.alphabet_limit.min(vocab_size / 4);
+            wordpiece(words, &WordPieceTraining { alphabet_limit, ..config })
+        }
+        plan::TokenizerModel::Char => {
+            let coverage = CharacterConfig::default().coverage;
+            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback })
+        }
     }
 }
 
@@ -108,7 +133,6 @@ fn make(
         plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
         plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
         plan::Tokenizer::Train(settings) => {
-            let config = unigram_config(settings, special.len());
             let words = match plan.tokenizer_release() {
                 Some(planned) => release_words(plan, planned, base, store, rng)?,
                 None => {
@@ -117,7 +141,7 @@ fn make(
                         .map_err(|error| unreadable(&error))?
                 }
             };
-            let trained = unigram(&words, &config)
+            let trained = train(settings, special.len(), &words)
                 .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
@@ -127,8 +151,8 @@ fn make(
     }
 }
 
-fn check_smallest(config: &UnigramConfig, special: usize) -> Result<(), RunError> {
-    match unigram(&[(BLANK.to_owned(), 1.0)], config) {
+fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(), RunError> {
+    match train(settings, special, &[(BLANK.to_owned(), 1.0)]) {
         Err(TrainError::TooSmall { given, needed }) => Err(RunError::Refused(format!(
             "tokenizer.train.vocab_size: {}, of which {special} are special tokens of the objective; allowed: at least {}, for the \
              bytes and characters that every vocabulary has; fix: raise it, better to some thousands",

@@ -33,6 +33,7 @@ fn example(value: &Value) -> Example {
         positions: read("positions"),
         targets: read("targets"),
         sentence: value["sentence"].as_u64().map(|class| class as u32),
+        ..Example::default()
     }
 }
 

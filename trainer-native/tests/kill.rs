@@ -51,6 +51,18 @@ fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() 
     assert_kills_change_nothing(&plan, kills(10));
 }
 
+/// The best weights so far are in a file of their own; dropout is drawn again for the steps that are taken again.
+#[test]
+fn kills_change_neither_the_best_weights_nor_what_is_dropped() {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(150);
+    plan["training"]["learning_rate"] = json!({ "peak": 0.2 });
+    plan["training"]["dropout"] = json!(0.2);
+    plan["evaluation"]["every"] = json!(10);
+    plan["evaluation"]["keep_best"] = json!(true);
+    assert_kills_change_nothing(&plan, kills(5));
+}
+
 /// A process that resumes a run, where no file may grow beyond `blocks` of 512 bytes.
 fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
     let mut command = bench.command(out, &bench.resumed(out, &["--test-key", "5"]));

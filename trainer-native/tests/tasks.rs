@@ -136,10 +136,75 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
             let greedy = ["generate", "@0", "--prompt", "77xx", "--temperature", "0", "--tokens", "8"];
             let answer = String::from_utf8(program(&greedy, &[&bench.path("baseline")]).stdout).unwrap();
             assert!(!answer.trim().is_empty() && !answer.contains("77"), "{source}: {answer}");
+            let names: Vec<&Value> =
+                figures["scores"].as_array().unwrap().iter().map(|score| &score["name"]).collect();
+            assert_eq!(names, ["BLEU", "chrF2"], "{source}");
+            if plan["model"]["family"] == "t5" {
+                assert_eq!(scored(&bench), figures["scores"]);
+            }
         } else {
             assert_eq!(String::from_utf8(predicted.stdout).unwrap().lines().count(), 60, "{objective}");
         }
     }
+}
+
+/// The scores of the greedy texts of `generate`, by `score`. Both have oracles of their own.
+fn scored(bench: &Bench) -> Value {
+    let paths = ["baseline", "test.jsonl", "written.jsonl", "references.txt"].map(|name| bench.path(name));
+    let references = std::fs::read_to_string(&paths[1]).unwrap();
+    let target =
+        |line: &str| serde_json::from_str::<Value>(line).unwrap()["pair"]["de"].as_str().unwrap().to_owned();
+    std::fs::write(&paths[3], references.lines().map(target).collect::<Vec<_>>().join("\n")).unwrap();
+    let paths = paths.each_ref().map(|path| path.as_path());
+    let written = [
+        "generate",
+        "@0",
+        "--prompts",
+        "@1",
+        "--field",
+        "pair.en",
+        "--temperature",
+        "0",
+        "--tokens",
+        "40",
+        "--out",
+        "@2",
+    ];
+    for command in [&written[..], &["score", "@2", "@3", "--json"]] {
+        let output = program(command, &paths);
+        assert!(output.status.success(), "{}", stderr(&output));
+        if command[0] == "score" {
+            return serde_json::from_slice(&output.stdout).unwrap();
+        }
+    }
+    Value::Null
+}
+
+/// The number of public records that are cut is shown; that of private ones is not.
+#[test]
+fn records_that_are_cut_are_counted_where_they_are_public() {
+    let mut private = plan("t5", "text_to_text", "jsonl");
+    private["model"]["context"] = json!(12);
+    private["training"]["steps"] = json!(1);
+    let bench = Bench::new(&private);
+    // 11 bytes and the end-of-text token fit.
+    write(&bench, "jsonl", "", |number| {
+        let width = if number % 3 == 0 { 12 } else { 11 };
+        format!("{}\n", json!({ "text": format!("{number:0>width$}"), "target": "yes" }))
+    });
+    let notes = |run: &str| stderr(&bench.run(run, &[]));
+    let evaluation =
+        "evaluation: 20 of 60 records are longer than the model's 12 tokens (12 to be written) and are cut";
+    let said = notes("private");
+    assert!(
+        said.contains("training: records longer than the model's 12 tokens are cut")
+            && said.contains(evaluation),
+        "{said}"
+    );
+    assert!(!said.contains("of 240"), "{said}");
+    std::fs::write(bench.path("plan.json"), on_public_text(&private).to_string()).unwrap();
+    let said = notes("public");
+    assert!(said.contains("training: 80 of 240 records are longer") && said.contains(evaluation), "{said}");
 }
 
 /// What `transformers` needs to load the model as one for this task.

@@ -37,8 +37,8 @@ pub const PRESETS: &[Preset] = &[
         name: "hoory-2021-dp-wordpiece",
         text: include_str!("../../plan/presets/hoory-2021-dp-wordpiece.json"),
         title: "Hoory 2021, DP-WordPiece",
-        published: Some("0.6"),
-        remark: "The paper rounds up. Its “1 M steps” must mean 31,250 steps.",
+        published: Some("1.1"),
+        remark: "The paper adds two ε. Its “1 M steps” must mean 31,250 steps.",
     },
     Preset {
         name: "igamberdiev-2024-dp-nmt",

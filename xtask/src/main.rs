@@ -44,7 +44,9 @@ Measurements
            Run the benchmarks of a crate
   conformance --venv PATH [CORPUS ...]
            Compare token ids, offsets and decoded text with other tokenizers
-  papers   Print the published and the recomputed figures of the papers
+  papers [--data DIR [--smoke]]
+           Print the published and the recomputed figures of the papers; with a folder of texts, repeat experiments of the
+           papers at the scale of two cores (--smoke: two steps of each), going on where an earlier call stopped
   (--venv: a Python environment with the libraries to compare with)
 
 Environment: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, VK_ICD_FILENAMES (Vulkan driver manifest),
@@ -81,7 +83,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["js"] => js::run(&root),
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
-        ["papers"] => bench::papers(&root),
+        ["papers", rest @ ..] => bench::papers(&root, rest),
         other => bail!("`{}` is not a task; run `cargo xtask help`", other.join(" ")),
     }
 }

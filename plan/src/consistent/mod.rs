@@ -24,6 +24,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Checked {
     training::check(file)?;
     privacy::check(file, delta)?;
     training::check_objective(file)?;
+    training::check_dropout(file)?;
     task::check(file)?;
     model::check(&file.model, &file.tokenizer)?;
     model::check_made_from(file)?;

@@ -10,9 +10,13 @@ pub(super) fn check(file: &PlanFile) -> Checked {
     check_steps(&file.training)
 }
 
-/// Either both of `expected_batch_size` and `steps`, or `batch_schedule` alone.
+/// Either both of `expected_batch_size` and `steps`, or `batch_schedule` alone. Epochs that stand alone were turned into steps.
 fn check_batch_fields(training: &Training) -> Checked {
-    let Training { expected_batch_size, steps, batch_schedule, .. } = training;
+    let Training { expected_batch_size, steps, epochs, batch_schedule, .. } = training;
+    if epochs.is_some() && (steps.is_some() || batch_schedule.is_some()) {
+        let given = "given beside steps or batch_schedule".into();
+        return refuse("training.epochs", given, "one of the ways", "remove one of them");
+    }
     let missing = match (expected_batch_size, steps, batch_schedule) {
         (Some(_), Some(_), None) | (None, None, Some(_)) => return Ok(()),
         (_, _, Some(_)) => {
@@ -22,7 +26,7 @@ fn check_batch_fields(training: &Training) -> Checked {
         (Some(_), None, None) => "training.steps",
         (None, _, None) => "training.expected_batch_size",
     };
-    let allowed = "expected_batch_size and steps, or batch_schedule";
+    let allowed = "expected_batch_size and steps (or epochs), or batch_schedule";
     refuse(missing, "missing".into(), allowed, "give both, or a schedule")
 }
 
@@ -52,6 +56,15 @@ fn check_steps(training: &Training) -> Checked {
     }
     let given = format!("{warmup}, more than the {steps} steps of training");
     refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
+}
+
+/// A feed-forward model has no dropout.
+pub(super) fn check_dropout(file: &PlanFile) -> Checked {
+    if file.training.dropout == 0.0 || file.model.family != crate::Family::FeedForward {
+        return Ok(());
+    }
+    let given = format!("{} with model.family \"feed_forward\"", file.training.dropout);
+    refuse("training.dropout", given, "0 with this model.family", "remove it")
 }
 
 /// Each family learns some objectives only.

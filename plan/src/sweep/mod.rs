@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 pub use file::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 
 use crate::describe::shown;
-use crate::{CertifiedPlan, NoiseMultipliers, Plan, PlanError, PlanFile, Tokenizer};
+use crate::{CertifiedPlan, NoiseMultipliers, Phase, Plan, PlanError, PlanFile, Tokenizer};
 
 /// The most settings, and the most published trials.
 const MOST_TRIALS: usize = 1000;
@@ -239,6 +239,12 @@ impl Draft {
     fn with(&self, field: &VaryField, value: &Value) -> Self {
         let mut next = Self { values: self.values.clone(), file: self.file.clone(), plan: self.plan.clone() };
         next.values.insert(field.path.clone(), value.clone());
+        // The plan was read, so epochs are steps now.
+        if let ("training.epochs", Some(training)) =
+            (field.path.as_str(), next.file["training"].as_object_mut())
+        {
+            training.remove("steps");
+        }
         set(&mut next.file, &field.path, value);
         next
     }
@@ -351,8 +357,8 @@ impl CertifiedPlan {
         let mut left: Vec<(DpEvent, u64)> =
             self.phases.iter().map(|phase| (phase.mechanism.event(), phase.passes(phase.steps))).collect();
         left.extend(self.tokenizer_release.iter().map(|release| (release.event.clone(), 1)));
-        let dearest = self.phases.iter().max_by_key(|phase| phase.expected_batch_size);
-        let spare = dearest.map_or(0, |phase| phase.passes(self.plan.privacy().spare_steps));
+        let passes = |phase: &Phase| phase.passes(self.plan.privacy().spare_steps);
+        let spare = self.plan.spare_phases(&self.phases).into_iter().map(passes).min().unwrap_or(0);
         let mut beyond = 0_u64;
         for (event, mut count) in charges {
             let mut known = false;

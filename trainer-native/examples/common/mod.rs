@@ -1,5 +1,7 @@
 //! Shared by the examples: public corpora with one record per line, and a function that carries out a plan.
 
+#![allow(dead_code, reason = "each example uses its part")]
+
 use std::error::Error;
 use std::fs;
 use std::io::{Write, stdout};

@@ -20,6 +20,8 @@ pub struct Example {
     pub targets: Vec<u32>,
     /// The class of the sentence pair, where that is predicted.
     pub sentence: Option<u32>,
+    /// Seed of its dropout, if it has any.
+    pub dropout_seed: u64,
 }
 
 impl Example {

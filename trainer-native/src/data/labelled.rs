@@ -199,7 +199,9 @@ impl LabelledSet {
         let mut choices = rng.stream(Purpose::Window, step, 0);
         let chosen = |&unit: &u64| {
             let [begin, end] = [unit, unit + 1].map(|unit| self.starts[unit as usize]);
-            self.examples[begin + choices.below((end - begin) as u64) as usize].clone()
+            let example = self.examples[begin + choices.below((end - begin) as u64) as usize].clone();
+            let dropout_seed = rng.stream(Purpose::Masking, step, unit as u32).next_u64();
+            Example { dropout_seed, ..example }
         };
         Private::new(units.for_mechanism().iter().map(chosen).collect())
     }

@@ -1,6 +1,6 @@
 //! Logits of classes of a whole sequence.
 
-use crate::nn::{Activation, Kernels, Linear, Pass, Var, gather, row};
+use crate::nn::{Activation, Kernels, Linear, Pass, Var, dropout, gather, row};
 use crate::tensor::{Int, Tensor};
 
 /// Predicts the class of a sequence from the hidden state of one position.
@@ -8,6 +8,8 @@ use crate::tensor::{Int, Tensor};
 pub struct SequenceHead {
     /// Which position.
     pub pooling: Pooling,
+    /// Whether dropout follows, as in BERT's classifiers.
+    pub drops_pooled: bool,
     /// From d to the number of classes.
     pub classes: Linear,
 }
@@ -31,7 +33,7 @@ impl SequenceHead {
         hidden: Var<B>,
         lengths: Tensor<B, 1, Int>,
     ) -> Var<B> {
-        let pooled = match self.pooling {
+        let mut pooled = match self.pooling {
             Pooling::First(linear) => {
                 let first = row(pass, hidden, 0);
                 let first = linear.forward(pass, first);
@@ -39,6 +41,9 @@ impl SequenceHead {
             }
             Pooling::Last => gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1)),
         };
+        if self.drops_pooled {
+            pooled = dropout(pass, pooled);
+        }
         self.classes.forward(pass, pooled)
     }
 }

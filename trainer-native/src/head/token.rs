@@ -1,6 +1,6 @@
 //! Logits of tags of words.
 
-use crate::nn::{Kernels, Linear, Pass, Var, gather};
+use crate::nn::{Kernels, Linear, Pass, Var, dropout, gather};
 use crate::tensor::{Int, Tensor};
 
 /// Predicts the tag of each word from the hidden state of its first piece.
@@ -26,6 +26,7 @@ impl TokenHead {
             Some(positions) => gather(pass, hidden, positions),
             None => hidden,
         };
+        let hidden = dropout(pass, hidden);
         self.tags.forward(pass, hidden)
     }
 }

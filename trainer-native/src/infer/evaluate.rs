@@ -8,6 +8,7 @@ use dp_tokenizer::Tokenizer;
 use plan::Device;
 use serde::{Deserialize, Serialize};
 
+use super::answers::Answers;
 use super::labels::{EntityEvaluation, HeldOutLabels, LabelEvaluation};
 use super::{InferenceError, InferenceModel, ModelTask, Prediction, RunModel, with_model};
 use crate::RunError;
@@ -15,6 +16,8 @@ use crate::data::{Dataset, Example, PublicText, UnitText, read_public_file};
 use crate::disclosure::Released;
 use crate::nn::Kernels;
 use crate::objective::{Generation, Objective, end_of_text};
+use crate::progress::note;
+use crate::score::Score;
 
 /// Evaluates a run's model on a public text file.
 ///
@@ -33,7 +36,8 @@ impl ModelTask for Evaluate<'_> {
         let text = read_public_file(&run.plan, self.0)?;
         let held_out = HeldOut::new(&text, &run.tokenizer, &run.objective, &run.plan)?;
         let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
-        held_out.ok_or_else(nothing)?.evaluate(&run.model)
+        let held_out = held_out.ok_or_else(nothing)?;
+        held_out.with_scores(held_out.evaluate(&run.model)?, &run.model, &run.tokenizer)
     }
 }
 
@@ -92,6 +96,10 @@ pub struct TokenEvaluation {
     /// Figures about sentence pairs, if the model predicts their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Sentences>,
+    /// Scores of what a finished model writes for each record, if it was trained to write targets: the likeliest token at each
+    /// place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Released<Vec<Score>>>,
 }
 
 /// Figures per word.
@@ -150,6 +158,9 @@ impl fmt::Display for TokenEvaluation {
                 "\norder of {correct:.1} % of {pairs} sentence pairs predicted correctly, {nll:.3} nats per pair"
             )?;
         }
+        for score in self.scores.iter().flat_map(Released::get) {
+            write!(f, "\n{score}")?;
+        }
         Ok(())
     }
 }
@@ -180,11 +191,35 @@ impl HeldOut {
             PublicText::Labelled(records) => records,
         };
         let Some(task) = objective.task() else { return Ok(None) };
+        if let Some(cut) = task.cut_note(records, tokenizer) {
+            note(&format!("evaluation: {cut}"));
+        }
         if plan.training().objective.has_labels() {
             return Ok(Some(Self::Labels(HeldOutLabels::new(records, tokenizer, task, plan))));
         }
-        let examples = records.iter().map(|record| task.example(record, tokenizer)).collect();
-        Ok(HeldOutTokens::of_examples(examples, tokenizer)?.map(Self::Tokens))
+        let examples: Vec<Example> = records.iter().map(|record| task.example(record, tokenizer)).collect();
+        let answers = Some(Answers::new(records, &examples));
+        let tokens = HeldOutTokens::of_examples(examples, tokenizer)?;
+        Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
+    }
+
+    /// Figures of a finished model with the scores of what it writes, if it answers records.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub fn with_scores<B: Kernels>(
+        &self,
+        figures: Evaluation,
+        model: &InferenceModel<B>,
+        tokenizer: &Tokenizer,
+    ) -> Result<Evaluation, RunError> {
+        match (self, figures) {
+            (Self::Tokens(HeldOutTokens { answers: Some(answers), .. }), Evaluation::Tokens(figures)) => {
+                let scores = Some(answers.score(model, tokenizer)?);
+                Ok(Evaluation::Tokens(TokenEvaluation { scores, ..figures }))
+            }
+            (_, figures) => Ok(figures),
+        }
     }
 
     /// Evaluates a model on this text.
@@ -206,6 +241,8 @@ pub(crate) struct HeldOutTokens {
     words: Option<u64>,
     unknown: Option<u32>,
     end_of_text: u32,
+    /// The records, if the model was trained to answer them.
+    answers: Option<Answers>,
 }
 
 impl HeldOutTokens {
@@ -229,7 +266,7 @@ impl HeldOutTokens {
             return Ok(None);
         }
         let (unknown, end_of_text) = (tokenizer.unk_id(), end_of_text(tokenizer)?);
-        Ok(Some(Self { examples, words: None, unknown, end_of_text }))
+        Ok(Some(Self { examples, words: None, unknown, end_of_text, answers: None }))
     }
 
     fn evaluate<B: Kernels>(&self, model: &InferenceModel<B>) -> Result<TokenEvaluation, RunError> {
@@ -262,6 +299,7 @@ impl HeldOutTokens {
                 nll: Released::from_public_text(pairs.mean_nll()),
                 accuracy: Released::from_public_text(pairs.accuracy()),
             }),
+            scores: None,
         })
     }
 }

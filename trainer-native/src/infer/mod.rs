@@ -1,5 +1,6 @@
 //! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
 
+mod answers;
 mod entities;
 mod evaluate;
 mod generate;

@@ -1,5 +1,7 @@
 //! Examples on the host, and several of them as one batch of fixed shape.
 
+use std::sync::Arc;
+
 use crate::data::Example;
 use crate::tensor::{Backend, FloatDType, Int, Tensor, TensorData, from_host};
 
@@ -49,7 +51,8 @@ impl Shape {
         vocab_size: usize,
         classes: usize,
     ) -> Option<&'static str> {
-        let Example { input, segments, decoder_input, positions, targets, sentence } = example;
+        let Example { input, segments, decoder_input, positions, targets, sentence, dropout_seed: _ } =
+            example;
         let predicted = match (self.predictions, self.decoder) {
             (Predictions::AtPlaces(_), _) => positions.len(),
             (Predictions::OfText(count), _) => count,
@@ -98,6 +101,8 @@ pub struct Batch<B: Backend> {
     pub sentences: Tensor<B, 1, Int>,
     /// 1 where a row has such a class, else 0. `[rows]`
     pub sentence_weights: Tensor<B, 1>,
+    /// Seed of each row's dropout.
+    pub dropout_seeds: Arc<[u64]>,
     /// How many rows hold an example; the others are padding.
     pub examples: usize,
 }
@@ -151,6 +156,7 @@ impl<B: Backend> Batch<B> {
             target_weights: from_host(target_weights, [rows, targets], dtype, device),
             sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),
             sentence_weights: from_host(sentence_weights, [rows], dtype, device),
+            dropout_seeds: (0..rows).map(|row| examples.get(row).map_or(0, |own| own.dropout_seed)).collect(),
             examples: examples.len(),
         }
     }

@@ -11,7 +11,7 @@ use crate::head::{LmHead, Pooling, SequenceHead, TokenHead, Transform};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
     LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, SegmentEmbedding,
-    TableLogits, TokenEmbedding, Var, add, branch,
+    TableLogits, TokenEmbedding, Var, add, branch, dropout, residual,
 };
 use crate::objective;
 
@@ -148,7 +148,7 @@ impl Bert {
 /// The pooler, then the classes under this name.
 fn sequence_head(list: &mut ParamList, name: &str, d: usize, classes: usize) -> SequenceHead {
     let pooling = Pooling::First(linear(list, "bert.pooler.dense", d, d));
-    SequenceHead { pooling, classes: linear(list, name, d, classes) }
+    SequenceHead { pooling, drops_pooled: false, classes: linear(list, name, d, classes) }
 }
 
 /// A transformation, then products with the token table, and a bias a token.
@@ -169,7 +169,8 @@ impl Model for Bert {
     }
 
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
-        sequence_head(list, "classifier", self.description.width, classes)
+        let head = sequence_head(list, "classifier", self.description.width, classes);
+        SequenceHead { drops_pooled: true, ..head }
     }
 
     fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
@@ -181,7 +182,8 @@ impl Model for Bert {
         let segments = self.segments.forward(pass, batch.segments.clone());
         let sum = add(pass, tokens, segments);
         let sum = self.positions.forward(pass, sum);
-        let mut stream = self.norm.forward(pass, sum);
+        let stream = self.norm.forward(pass, sum);
+        let mut stream = dropout(pass, stream);
         let mask = AttentionMask::padding(batch.lengths.clone());
         for &block in &self.blocks {
             let mask = mask.clone();
@@ -208,7 +210,7 @@ impl Block {
         Self {
             attention,
             attention_norm: list.layer_norm(&name("attention.output.LayerNorm"), d, NORM_EPSILON),
-            inner: FeedForward { widen, narrow, activation: Activation::Gelu },
+            inner: FeedForward { widen, narrow, activation: Activation::Gelu, drops_activations: false },
             inner_norm: list.layer_norm(&name("output.LayerNorm"), d, NORM_EPSILON),
         }
     }
@@ -217,10 +219,10 @@ impl Block {
         let from = branch(pass, input.clone());
         let to = branch(pass, from.clone());
         let attended = self.attention.forward(pass, from, to, mask, None);
-        let sum = add(pass, attended, input);
+        let sum = residual(pass, attended, input);
         let middle = self.attention_norm.forward(pass, sum);
         let inner = self.inner.forward(pass, middle.clone());
-        let sum = add(pass, inner, middle);
+        let sum = residual(pass, inner, middle);
         self.inner_norm.forward(pass, sum)
     }
 }

@@ -278,6 +278,7 @@ impl Block {
             up: list.linear(&name("mlp.up_proj"), matrix(d, d_ff)),
             down: list.linear(&name("mlp.down_proj"), matrix(d_ff, d)),
             activation: style.gate,
+            drops_activations: false,
         };
         Self { norm_1, attention, norm_2, feed_forward }
     }

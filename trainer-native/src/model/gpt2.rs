@@ -10,7 +10,7 @@ use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, 
 use crate::head::{LmHead, TokenHead};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
-    LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, add,
+    LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout, residual,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -147,6 +147,7 @@ impl Model for Gpt2 {
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mut stream = self.tokens.forward(pass, batch.tokens.clone());
         stream = self.positions.forward(pass, stream);
+        stream = dropout(pass, stream);
         for &block in &self.blocks {
             stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
         }
@@ -173,6 +174,7 @@ impl Block {
             widen: list.linear(&name("mlp.c_fc"), conv1d(d, d_ff, INITIAL_STD)),
             narrow: list.linear(&name("mlp.c_proj"), conv1d(d_ff, d, residual)),
             activation: Activation::GeluTanh,
+            drops_activations: false,
         };
         Self { norm_1, attention, norm_2, inner }
     }
@@ -180,9 +182,9 @@ impl Block {
     fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.norm_1.forward(pass, input.clone());
         let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
-        let middle = add(pass, attended, input);
+        let middle = residual(pass, attended, input);
         let normalized = self.norm_2.forward(pass, middle.clone());
         let output = self.inner.forward(pass, normalized);
-        add(pass, output, middle)
+        residual(pass, output, middle)
     }
 }

@@ -94,7 +94,7 @@ pub(crate) trait Model {
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
         let classes =
             list.linear("score", LinearSpec::normal(self.description().width, classes, CLASSIFIER_STD));
-        SequenceHead { pooling: Pooling::Last, classes }
+        SequenceHead { pooling: Pooling::Last, drops_pooled: false, classes }
     }
 
     /// A new head for tags of words, with the names of `transformers`. Its parameters are added to `list`.

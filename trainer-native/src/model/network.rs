@@ -22,6 +22,8 @@ pub struct Network {
     layout: Layout,
     shape: Shape,
     hf_config: Value,
+    /// Rate of dropout in training.
+    dropout: f64,
 }
 
 impl Network {
@@ -49,6 +51,7 @@ impl Network {
             return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
         }
         let mut network = Self::of(Backbone::from_plan(PlannedNetwork { model, training, vocab_size })?);
+        network.set_dropout(training.dropout);
         if let Head::Tokens { loss, .. } = &mut network.head {
             *loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
         }
@@ -75,6 +78,7 @@ impl Network {
             layout: layout.clone(),
             shape: *shape,
             hf_config: hf_config.clone(),
+            dropout: 0.0,
             backbone,
         }
     }
@@ -120,6 +124,7 @@ impl Network {
             layout: list.finish(),
             shape: Shape { predictions, ..self.shape },
             hf_config,
+            dropout: self.dropout,
             backbone: self.backbone,
         }
     }
@@ -127,6 +132,32 @@ impl Network {
     /// The families of checkpoints that can be read.
     pub(crate) fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
         Backbone::checkpoints()
+    }
+
+    /// Sets the rate of dropout in training, in `config.json` too, where each family's rates have their own names.
+    pub(super) fn set_dropout(&mut self, rate: f64) {
+        const NAMES: [&str; 7] = [
+            "attention_dropout",
+            "attention_probs_dropout_prob",
+            "attn_pdrop",
+            "dropout_rate",
+            "embd_pdrop",
+            "hidden_dropout_prob",
+            "resid_pdrop",
+        ];
+        self.dropout = rate;
+        for name in NAMES {
+            if let Some(field) = self.hf_config.get_mut(name) {
+                *field = json!(rate);
+            }
+        }
+    }
+
+    /// The logits of a training pass, after dropout.
+    #[cfg(test)]
+    pub(crate) fn training_logits<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 2> {
+        let pass = Pass::training(weights, false).with_dropout(self.dropout, &batch.dropout_seeds);
+        self.logits_in(pass, batch)
     }
 
     #[cfg(test)]
@@ -269,7 +300,7 @@ impl Network {
         recompute: bool,
         mut take: impl FnMut(Vec<GradRecord<B>>),
     ) {
-        let mut pass = Pass::training(weights, recompute);
+        let mut pass = Pass::training(weights, recompute).with_dropout(self.dropout, &batch.dropout_seeds);
         let hidden = self.backbone.hidden(&mut pass, &batch);
         if let Head::Tokens { sentence: Some(head), .. } = self.head {
             let logits = head.forward(&mut pass, hidden.clone(), batch.lengths.clone());

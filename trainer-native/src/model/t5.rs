@@ -15,7 +15,7 @@ use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
     Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamList, Part, Pass, RelativeBias, RmsNorm,
-    TokenEmbedding, Var, add, branch,
+    TokenEmbedding, Var, branch, dropout, residual,
 };
 use crate::objective;
 use crate::tensor::{Int, Tensor};
@@ -264,7 +264,7 @@ impl Stack {
     ) -> Var<B> {
         let seq = input.dims()[1];
         let bias = self.bias.forward(pass, seq, seq);
-        let mut stream = input;
+        let mut stream = dropout(pass, input);
         for &block in &self.blocks {
             let mask = mask.clone();
             stream = match memory.clone() {
@@ -282,7 +282,8 @@ impl Stack {
                 }
             };
         }
-        self.norm.forward(pass, stream)
+        let output = self.norm.forward(pass, stream);
+        dropout(pass, output)
     }
 }
 
@@ -309,10 +310,12 @@ impl Block {
         let inner = if config.v1_1 {
             let (gate, up) = (inner("wi_0", d, d_ff), inner("wi_1", d, d_ff));
             let down = inner("wo", d_ff, d);
-            MaybeGated::Gated(GatedFeedForward { gate, up, down, activation: Gate::GeluTanh })
+            let activation = Gate::GeluTanh;
+            MaybeGated::Gated(GatedFeedForward { gate, up, down, activation, drops_activations: true })
         } else {
             let (widen, narrow) = (inner("wi", d, d_ff), inner("wo", d_ff, d));
-            MaybeGated::Plain(FeedForward { widen, narrow, activation: Activation::Relu })
+            let activation = Activation::Relu;
+            MaybeGated::Plain(FeedForward { widen, narrow, activation, drops_activations: true })
         };
         let inner_norm = norm(list, &format!("{name}.{last}.layer_norm"), d);
         Self { attention, attention_norm, cross, inner, inner_norm }
@@ -328,7 +331,7 @@ impl Block {
         let from = self.attention_norm.forward(pass, input.clone());
         let to = branch(pass, from.clone());
         let attended = self.attention.forward(pass, from, to, mask, Some(bias));
-        add(pass, attended, input)
+        residual(pass, attended, input)
     }
 
     fn attend_across<B: Kernels>(
@@ -341,13 +344,13 @@ impl Block {
         let Some(Cross { attention, norm }) = self.cross else { return input };
         let from = norm.forward(pass, input.clone());
         let attended = attention.across(pass, from, memory, mask);
-        add(pass, attended, input)
+        residual(pass, attended, input)
     }
 
     fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.inner_norm.forward(pass, input.clone());
         let output = self.inner.forward(pass, normalized);
-        add(pass, output, input)
+        residual(pass, output, input)
     }
 }
 

@@ -72,7 +72,7 @@ fn logits_losses_norms_and_clipped_sums_equal_those_of_torch() {
                 decoder_input: list(given, "decoder_input"),
                 positions: list(given, "positions"),
                 targets: list(given, "targets"),
-                sentence: None,
+                ..Example::default()
             };
             let want: Vec<Vec<f64>> = serde_json::from_value(given["logits"].clone()).unwrap();
             let got = logits(&network, &weights, &example);
@@ -232,5 +232,90 @@ fn label_smoothing_gives_the_gradient_of_its_loss() {
         };
         let want = (at(STEP) - at(-STEP)) / (2.0 * STEP);
         assert!((got - want).abs() < 1e-9, "{place}: {got} {want}");
+    }
+}
+
+/// A network with dropout, and examples of different seeds.
+fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
+    let (objective, task) = match family {
+        "t5" | "t5_v1_1" => (Objective::TextToText, "text_to_text"),
+        "bert" => (Objective::SequenceClassification, "sequence_classification"),
+        _ => (Objective::TokenClassification, "token_classification"),
+    };
+    let mut network = testing::network(&json!({ "family": family }), task, VOCABULARY);
+    network.set_dropout(0.3);
+    let mut examples = examples(task, network.shape().decoder.is_some());
+    (5..).zip(&mut examples).for_each(|(seed, example)| example.dropout_seed = seed);
+    (network, examples, objective)
+}
+
+const WITH_DROPOUT: [&str; 6] = ["gpt2", "llama", "decoder", "bert", "t5", "t5_v1_1"];
+
+/// The norm pass and the pass for the sum drop the same values as a loop over single examples, however the examples are
+/// batched and whether or not blocks are computed again.
+#[test]
+fn clipped_sums_with_dropout_equal_the_loop_over_single_examples() {
+    for family in WITH_DROPOUT {
+        let (network, mut examples, _) = with_dropout(family);
+        let weights = moved_weights::<Flex>(&network, 50, &DEVICE);
+        let double = weights.clone().cast(FloatDType::F64);
+        let bound = median_norm(&network, &double, &examples, &DEVICE);
+        let want = clipped_sum_by_loop(&network, &double, &examples, bound, &DEVICE);
+        for (rows, recompute) in [(1, false), (3, false), (3, true)] {
+            let lot = crate::dp::Lot { recompute, ..lot(&network, &examples, rows) };
+            let got = flatten(clipped_sum(&network, &weights, &lot, bound, Clipping::Flat));
+            let distance = relative_distance(&got, &want);
+            assert!(distance < 1e-4, "{family} {rows} {recompute}: {distance}");
+        }
+        examples.iter_mut().for_each(|example| example.dropout_seed += 100);
+        let other = clipped_sum_by_loop(&network, &double, &examples, bound, &DEVICE);
+        assert!(relative_distance(&other, &want) > 0.05, "{family}: another seed drops other values");
+    }
+}
+
+/// Oracle: central differences of the loss with the same values dropped, along the gradient and along another direction.
+#[test]
+fn gradients_with_dropout_are_those_of_the_loss_with_the_same_values_dropped() {
+    const STEP: f64 = 1e-5;
+    for family in WITH_DROPOUT {
+        let (network, examples, objective) = with_dropout(family);
+        let weights = moved_weights::<Flex>(&network, 51, &DEVICE).cast(FloatDType::F64);
+        let example = &examples[0];
+        let gradient = single_gradient(&network, &weights, example, &DEVICE);
+        let loss_at = |shift: f64, direction: &[f64]| {
+            let (mut moved, mut rest) = (weights.clone(), direction);
+            let values = moved.take().into_iter().map(|value| {
+                let (own, left) = rest.split_at(value.dims()[0]);
+                rest = left;
+                let own: Vec<f64> = own.iter().map(|component| shift * component).collect();
+                let length = own.len();
+                let own = TensorData::new(own, [length]);
+                value + Tensor::from_data(own, (&DEVICE, crate::tensor::DType::F64))
+            });
+            let values = values.collect();
+            moved.replace(values);
+            let batch =
+                Batch::new(std::slice::from_ref(example), 1, network.shape(), FloatDType::F64, &DEVICE);
+            let all = to_host_f64(network.training_logits(&moved, &batch));
+            let all: Vec<Vec<f64>> = all.chunks_exact(network.outputs()).map(<[f64]>::to_vec).collect();
+            loss(objective, &all, &example.targets)
+        };
+        let along: Vec<f64> = gradient.iter().map(|value| value / norm(&gradient)).collect();
+        let across: Vec<f64> = (0..gradient.len()).map(|place| (place as f64 * 1.7).sin() * 0.05).collect();
+        for direction in [along, across] {
+            let want = (loss_at(STEP, &direction) - loss_at(-STEP, &direction)) / (2.0 * STEP);
+            let got: f64 = gradient.iter().zip(&direction).map(|(a, b)| a * b).sum();
+            assert!((got - want).abs() < 1e-5 * norm(&gradient), "{family}: {got} {want}");
+        }
+        assert_eq!(network.hf_config().to_string().matches("0.3").count(), dropout_names(family), "{family}");
+    }
+}
+
+/// How many rates of dropout `transformers` has for a family.
+fn dropout_names(family: &str) -> usize {
+    match family {
+        "gpt2" => 3,
+        "bert" => 2,
+        _ => 1,
     }
 }

@@ -330,6 +330,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
                 positions: read(&example["positions"]),
                 targets: read(&example["targets"]),
                 sentence: example["sentence"].as_u64().map(|class| class as u32),
+                ..Example::default()
             })
             .collect();
         let batch = Batch::new(&examples, 5, network.shape(), FloatDType::F32, &DEVICE);

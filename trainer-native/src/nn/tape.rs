@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::table_grads::{HeadGrad, TableGrads};
-use super::{Cache, GradRecord, Kernels, ParamId, Weights};
+use super::{Cache, Dropout, GradRecord, Kernels, ParamId, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// A value of a pass.
@@ -56,6 +56,8 @@ pub struct Pass<'a, B: Kernels> {
     slots: usize,
     /// How many operators use each table that is trained.
     uses: BTreeMap<ParamId, usize>,
+    /// Of a training pass, if it has one.
+    pub(super) dropout: Option<Dropout>,
     /// Gradients that the backward pass starts from.
     seeds: Vec<(Slot, Tensor<B, 3>)>,
 }
@@ -85,7 +87,8 @@ enum Node<'a, B: Kernels> {
 
 impl<'a, B: Kernels> Pass<'a, B> {
     fn new(weights: &'a Weights<B>, mode: Mode<'a, B>) -> Self {
-        Self { weights, mode, nodes: Vec::new(), slots: 0, uses: BTreeMap::new(), seeds: Vec::new() }
+        let (nodes, uses, seeds) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { weights, mode, nodes, slots: 0, uses, dropout: None, seeds }
     }
 
     /// A pass that notes what the backward pass needs. With `recompute`, blocks keep their inputs alone and are computed
@@ -211,12 +214,12 @@ impl<'a, B: Kernels> Pass<'a, B> {
         inputs: [Var<B>; N],
         block: impl Fn(&mut Self, [Var<B>; N]) -> Var<B> + 'a,
     ) -> Var<B> {
-        let mode = std::mem::replace(&mut self.mode, Mode::Skim);
+        let (mode, dropout) = (std::mem::replace(&mut self.mode, Mode::Skim), self.dropout.clone());
         let output = block(self, inputs.clone());
         self.mode = mode;
         let weights = self.weights;
         self.note(output.value, output.slot.is_some(), move |grad, back| {
-            let mut pass = Pass::training(weights, false);
+            let mut pass = Pass { dropout, ..Pass::training(weights, false) };
             let outer = inputs.each_ref().map(|input| input.slot);
             let leaves = inputs.map(|input| pass.leaf(input));
             let inner = leaves.each_ref().map(|leaf| leaf.slot);

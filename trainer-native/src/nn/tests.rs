@@ -259,7 +259,7 @@ fn attention_with_a_relative_bias_that_two_layers_share() {
 fn gated_feed_forward() {
     for activation in [Gate::GeluTanh, Gate::Silu] {
         let [gate, up, down] = [0, 1, 2].map(projection);
-        let layer = GatedFeedForward { gate, up, down, activation };
+        let layer = GatedFeedForward { gate, up, down, activation, drops_activations: false };
         Case {
             params: vec![vec![6, 4], vec![6, 4], vec![4, 6]],
             input: [3, 4],

@@ -134,7 +134,9 @@ impl Objective {
         rng: &impl PrivacyRng,
     ) -> Private<Vec<Example>> {
         let example = |window: &UnitWindow| {
-            self.example(&window.tokens, &mut rng.stream(Purpose::Masking, step, window.unit as u32))
+            let mut stream = rng.stream(Purpose::Masking, step, window.unit as u32);
+            let example = self.example(&window.tokens, &mut stream);
+            Example { dropout_seed: stream.next_u64(), ..example }
         };
         Private::new(windows.for_mechanism().iter().map(example).collect())
     }

@@ -78,6 +78,41 @@ impl Task {
         }
     }
 
+    /// How many public records are cut to the model's context, if any is.
+    pub fn cut_note(&self, records: &[LabelledRecord], tokenizer: &Tokenizer) -> Option<String> {
+        let whole = self.without_limits();
+        let is_cut =
+            |record: &&LabelledRecord| self.example(record, tokenizer) != whole.example(record, tokenizer);
+        let cut = records.iter().filter(is_cut).count();
+        let written = match self.layout {
+            InputLayout::EncoderDecoder { decoder_context, .. }
+                if self.kind == plan::Objective::TextToText =>
+            {
+                format!(" ({decoder_context} to be written)")
+            }
+            _ => String::new(),
+        };
+        (cut > 0).then(|| {
+            let (all, context) = (records.len(), self.context);
+            format!(
+                "{cut} of {all} records are longer than the model's {context} tokens{written} and are cut"
+            )
+        })
+    }
+
+    /// The same task of a model that reads and writes texts of any length.
+    fn without_limits(&self) -> Self {
+        // Half of the largest number leaves room for the marks of a text.
+        const ANY: usize = usize::MAX / 2;
+        let layout = match self.layout {
+            InputLayout::EncoderDecoder { eos, start, .. } => {
+                InputLayout::EncoderDecoder { eos, start, decoder_context: ANY }
+            }
+            other => other,
+        };
+        Self { layout, context: ANY, ..self.clone() }
+    }
+
     /// The input of one or two texts.
     fn read(&self, mut first: Vec<u32>, mut second: Option<Vec<u32>>) -> Example {
         let marks = match (self.layout, &second) {

@@ -9,23 +9,37 @@ use crate::RunError;
 use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
+use crate::progress::note;
 use crate::store::ledger::LedgerState;
-use crate::store::{FinishedModel, RunStore, certificate};
+use crate::store::{BestWeights, FinishedModel, RunStore, certificate};
 use crate::summary::Summary;
 use crate::tensor_file::{NumberFormat, model_file};
+use crate::train::TrainError;
 use crate::verify::verify_run;
 
-/// Writes the finished model and the certificate. `evaluation` is the last step's.
+/// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
+/// best one if the plan keeps it.
 pub(super) fn finish<B: Kernels>(
     job: &Job,
-    run: &Prepared<B>,
+    run: &mut Prepared<B>,
     evaluation: Option<Evaluation>,
     store: &mut RunStore<'_>,
 ) -> Result<Summary, RunError> {
+    let evaluation = match store.best()? {
+        Some(BestWeights { step, weights, .. }) => {
+            note(&format!("the model is that of step {step}, the best on the public evaluation text"));
+            let unfit = |error: TrainError| RunError::Verification(error.to_string());
+            run.trainer.load_weights(weights).map_err(unfit)?;
+            None
+        }
+        None => evaluation,
+    };
     // A run that crashed after its last step resumes without a step, so without an evaluation.
     let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
-    let model = finished_model(job, run, evaluation.as_ref(), store.ledger())?;
-    store.complete(run.end, model)?;
+    let evaluation = evaluation.map(|figures| run.with_scores(figures)).transpose()?;
+    let evaluation = evaluation.as_ref().map(pretty_json).transpose()?;
+    let model = FinishedModel { evaluation, ..model(job, run, store.ledger())? };
+    store.complete(store.steps_done(), model)?;
     verified(store)
 }
 
@@ -36,11 +50,10 @@ pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
     Ok(summary)
 }
 
-/// The finished model as `transformers` loads it, marked with what it promises.
-fn finished_model<B: Kernels>(
+/// The model as `transformers` loads it, marked with what it promises.
+pub(super) fn model<B: Kernels>(
     job: &Job,
     run: &Prepared<B>,
-    evaluation: Option<&Evaluation>,
     ledger: &LedgerState,
 ) -> Result<FinishedModel, RunError> {
     let privacy = certificate::mark(&job.plan, ledger);
@@ -58,7 +71,7 @@ fn finished_model<B: Kernels>(
         weights: model_file(&run.trainer.weights(), NumberFormat::F32, &privacy)?,
         config: pretty_json(&config)?,
         tokenizer_config: run.tokenizer.to_config_json(),
-        evaluation: evaluation.map(pretty_json).transpose()?,
+        evaluation: None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! A run: prepare → train → finish.
 
+mod best;
 mod finish;
 mod monitor;
 mod prepare;
@@ -82,7 +83,7 @@ fn run_on<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Re
     job.announce(store.ledger(), store.steps_done())?;
     let mut prepared = Prepared::<B>::new(job, inputs, &mut store, device, rng)?;
     let evaluation = train(job, &mut prepared, &mut store, rng)?;
-    finish::finish(job, &prepared, evaluation, &mut store)
+    finish::finish(job, &mut prepared, evaluation, &mut store)
 }
 
 /// Takes the steps that are left, each charged on the disk before its units are sampled. Returns the last step's
@@ -95,23 +96,33 @@ fn train<B: Kernels>(
 ) -> Result<Option<Evaluation>, RunError> {
     let (plan, end) = (&job.plan, prepared.end);
     store.begin_metrics()?;
-    let mut monitor = Monitor::start(plan, store.steps_done(), end);
-    for step in store.steps_done()..end {
+    let mut monitor = Monitor::start(plan, store, end)?;
+    let steps = store.steps_done()..if monitor.stops() { store.steps_done() } else { end };
+    for step in steps {
         store.reserve_step(step)?;
         let lot = prepared.data.sample_lot(plan, step, rng)?;
         prepared.trainer.step(plan, step, store.is_protected(), &lot, rng)?;
         monitor.after_step(step + 1, prepared, store)?;
-        let is_last = step + 1 == end;
+        let is_last = step + 1 == end || monitor.stops();
+        if !is_last && job.snapshots_at(step + 1) {
+            store.write_snapshot(step + 1, &finish::model(job, prepared, store.ledger())?)?;
+        }
         let interrupted = stop::requested() && !is_last;
         if interrupted || is_last || job.checkpoints_at(step + 1) {
             store.write_checkpoint(step + 1, prepared.trainer.state())?;
         }
-        if interrupted {
+        if interrupted || is_last {
             break;
         }
     }
+    let stops = monitor.stops();
     let evaluation = monitor.finish();
-    if store.steps_done() < end { Err(job.interrupted()) } else { Ok(evaluation) }
+    if stops {
+        store.charge_steps_left_out()?;
+    } else if store.steps_done() < end {
+        return Err(job.interrupted());
+    }
+    Ok(evaluation)
 }
 
 struct JobOnDevice<'a>(&'a Job);

@@ -2,6 +2,7 @@
 
 use plan::CertifiedPlan;
 
+use super::best::BestSoFar;
 use super::prepare::Prepared;
 use crate::RunError;
 use crate::disclosure::Released;
@@ -9,8 +10,8 @@ use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::optim::learning_rate;
 use crate::progress::{Progress, Status};
-use crate::store::RunStore;
 use crate::store::metrics::Metric;
+use crate::store::{BestWeights, RunStore};
 
 /// Evaluates, shows and records released figures.
 pub(super) struct Monitor<'a> {
@@ -19,11 +20,18 @@ pub(super) struct Monitor<'a> {
     end: u64,
     /// Of the last step, if it was evaluated.
     evaluation: Option<Evaluation>,
+    best: BestSoFar,
 }
 
 impl<'a> Monitor<'a> {
-    pub fn start(plan: &'a CertifiedPlan, first: u64, end: u64) -> Self {
-        Self { plan, progress: Progress::start(first, end), end, evaluation: None }
+    pub fn start(plan: &'a CertifiedPlan, store: &RunStore<'_>, end: u64) -> Result<Self, RunError> {
+        let best = BestSoFar::read(plan.plan(), store)?;
+        Ok(Self { plan, progress: Progress::start(store.steps_done(), end), end, evaluation: None, best })
+    }
+
+    /// Whether the plan's patience with the evaluations is used up.
+    pub fn stops(&self) -> bool {
+        self.best.stops()
     }
 
     /// Evaluates after the steps that the plan names, and shows progress every few seconds.
@@ -54,6 +62,12 @@ impl<'a> Monitor<'a> {
                 epsilon: Released::from_plan(epsilon.map(|bounds| bounds.upper)),
                 evaluation_nll: Released::from_public_text(nll),
             })?;
+            if nll.is_some_and(|nll| self.best.improves(nll))
+                && plan.evaluation().is_some_and(|text| text.keep_best)
+            {
+                let weights = run.trainer.weights();
+                store.keep_best(BestWeights { step: steps_done, nll: nll.unwrap_or_default(), weights })?;
+            }
             if let Some(figures) = &self.evaluation {
                 self.progress.line(&format!("step {steps_done}: held-out {figures}"));
             }

@@ -4,13 +4,14 @@ use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
 
 use super::request::Job;
-use crate::data::{self, Dataset, LabelledSet, PublicText, Sampler, Units};
+use crate::data::{self, Dataset, LabelledRecord, LabelledSet, PublicText, Sampler, Units};
 use crate::device::check_precision;
+use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::model::Network;
 use crate::nn::Kernels;
-use crate::objective::Objective;
+use crate::objective::{Objective, Task};
 use crate::pretrained::{self, Start};
 use crate::progress::note;
 use crate::store::RunStore;
@@ -103,6 +104,14 @@ impl<B: Kernels> Prepared<B> {
     pub fn evaluate(&self) -> Result<Option<Evaluation>, RunError> {
         self.held_out.as_ref().map(|held_out| held_out.evaluate(&self.trainer.inference())).transpose()
     }
+
+    /// Figures of the finished model on the held-out text, with scores of what it writes.
+    pub fn with_scores(&self, figures: Evaluation) -> Result<Evaluation, RunError> {
+        match &self.held_out {
+            Some(held_out) => held_out.with_scores(figures, &self.trainer.inference(), &self.tokenizer),
+            None => Ok(figures),
+        }
+    }
 }
 
 /// The units' windows or records, with the canaries of an audit.
@@ -115,6 +124,7 @@ fn training_set(
     rng: &impl PrivacyRng,
 ) -> Result<TrainingSet, RunError> {
     if let (Some(records), Some(task)) = (&units.labelled, objective.task()) {
+        note_cut(job.plan.plan(), task, records, tokenizer);
         let example = |record: &_| task.example(record, tokenizer);
         return Ok(TrainingSet::Records(LabelledSet::new(records.for_mechanism(), example)));
     }
@@ -124,6 +134,21 @@ fn training_set(
         dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), spec));
     }
     Ok(TrainingSet::Windows(Box::new(dataset)))
+}
+
+/// Says that texts are cut to the model's context. How many are is private where the text is.
+fn note_cut(plan: &plan::Plan, task: &Task, records: &Private<Vec<LabelledRecord>>, tokenizer: &Tokenizer) {
+    let context = plan.model().context;
+    let of_public = || task.cut_note(records.for_mechanism(), tokenizer);
+    let said = match plan.is_public() {
+        true => of_public(),
+        false => {
+            Some(format!("records longer than the model's {context} tokens are cut; how many are is private"))
+        }
+    };
+    if let Some(said) = said {
+        note(&format!("training: {said}"));
+    }
 }
 
 /// The model with its initial weights, or in the state of the checkpoint.

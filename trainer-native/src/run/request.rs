@@ -173,6 +173,12 @@ impl Job {
         steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
     }
 
+    /// Whether the plan asks for a snapshot after so many steps.
+    pub fn snapshots_at(&self, steps_done: u64) -> bool {
+        let every = self.plan.plan().performance().snapshot_every;
+        every.is_some_and(|every| steps_done.is_multiple_of(every))
+    }
+
     /// Ends the run here if the user asked to stop. Between two stages everything that was charged is saved.
     pub fn check_interrupt(&self) -> Result<(), RunError> {
         if stop::requested() { Err(self.interrupted()) } else { Ok(()) }

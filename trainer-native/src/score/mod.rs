@@ -13,7 +13,7 @@ use std::fmt;
 
 pub use bleu::{Bleu, bleu};
 pub use chrf::{Chrf, chrf};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 pub use tokenize::Tokenization;
 
 /// The version of sacreBLEU that the scores equal.
@@ -31,16 +31,16 @@ pub enum Metric {
 }
 
 /// A score with its signature.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// As sacreBLEU names it.
-    pub name: &'static str,
+    pub name: String,
     /// From 0 to 100.
     pub score: f64,
     /// The settings, as sacreBLEU writes them.
     pub signature: String,
     /// What the score is made of.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub details: String,
 }
 
@@ -69,7 +69,7 @@ impl Metric {
             Self::Bleu => {
                 let bleu = bleu(hypotheses, references, tokenization);
                 Score {
-                    name: "BLEU",
+                    name: "BLEU".to_owned(),
                     score: bleu.score,
                     signature: bleu.signature(),
                     details: bleu.details(),
@@ -80,8 +80,13 @@ impl Metric {
         }
     }
 
-    fn of_chrf(name: &'static str, chrf: &Chrf) -> Score {
-        Score { name, score: chrf.score, signature: chrf.signature(), details: String::new() }
+    fn of_chrf(name: &str, chrf: &Chrf) -> Score {
+        Score {
+            name: name.to_owned(),
+            score: chrf.score,
+            signature: chrf.signature(),
+            details: String::new(),
+        }
     }
 }
 

@@ -28,6 +28,14 @@ impl Checkpoint {
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written; the old one then stays.
     pub fn write(&self, folder: &Path) -> Result<(), RunError> {
+        self.write_as(folder, files::CHECKPOINT)
+    }
+
+    /// As [`Self::write`], to a file of this name.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_as(&self, folder: &Path, name: &str) -> Result<(), RunError> {
         let metadata = HashMap::from([
             ("format".to_owned(), "dp-checkpoint-1".to_owned()),
             ("steps_done".to_owned(), self.steps_done.to_string()),
@@ -35,10 +43,7 @@ impl Checkpoint {
             ("ledger_sha256".to_owned(), self.ledger.sha256.clone()),
             ("contents_sha256".to_owned(), contents_digest(self.steps_done, &self.ledger, &self.state)),
         ]);
-        durable::write_atomic(
-            &folder.join(files::CHECKPOINT),
-            &to_safetensors(&self.state, NumberFormat::F32, metadata)?,
-        )
+        durable::write_atomic(&folder.join(name), &to_safetensors(&self.state, NumberFormat::F32, metadata)?)
     }
 
     /// Reads the run folder's checkpoint, if it has one.
@@ -46,7 +51,15 @@ impl Checkpoint {
     /// # Errors
     /// [`RunError::Storage`] if it cannot be read, [`RunError::Verification`] if it is not as it was written.
     pub fn read(folder: &Path) -> Result<Option<Self>, RunError> {
-        let path = folder.join(files::CHECKPOINT);
+        Self::read_as(folder, files::CHECKPOINT)
+    }
+
+    /// As [`Self::read`], of a file of this name.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_as(folder: &Path, name: &str) -> Result<Option<Self>, RunError> {
+        let path = folder.join(name);
         if !path.exists() {
             return Ok(None);
         }

@@ -11,6 +11,10 @@ pub(crate) const PLAN: &str = "plan.json";
 pub(crate) const LEDGER: &str = "ledger.jsonl";
 /// State of a run between two steps.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The best weights so far by public evaluation text, during the run.
+pub(crate) const BEST: &str = "best.safetensors";
+/// Models after some of the steps, each in a folder named after its number of steps.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// The tokenizer.
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 /// The tokenizer's settings as `transformers` reads them.

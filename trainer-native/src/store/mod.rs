@@ -8,6 +8,7 @@
 //! | `tokenizer.json` | [`RunStore::save_tokenizer`] | after its release was charged and the ledger names it |
 //! | `metrics.jsonl` and the TensorBoard file | [`metrics`] | after an evaluation |
 //! | `checkpoint.safetensors` | [`checkpoint`] | every few steps, replaced in one rename |
+//! | `best.safetensors`, `snapshots/` | [`kept`] | after an evaluation, or every few steps, if the plan asks for it |
 //! | model files | [`RunStore::complete`] | at the end, before the ledger's completion line |
 //! | `certificate.json`, `certificate.md` | [`certificate`] | after the completion line |
 
@@ -19,6 +20,7 @@ mod checkpoint;
 mod corpus;
 pub(crate) mod exported;
 pub(crate) mod files;
+mod kept;
 pub(crate) mod ledger;
 pub(crate) mod lineage;
 pub(crate) mod metrics;
@@ -36,6 +38,7 @@ use plan::CertifiedPlan;
 
 pub(crate) use canaries::read_canaries;
 pub(crate) use corpus::forget as forget_corpus;
+pub(crate) use kept::BestWeights;
 pub(crate) use open::{OpenRun, Resume, RunMode};
 
 use self::certificate::Certificate;
@@ -209,7 +212,9 @@ impl RunStore<'_> {
     /// # Errors
     /// [`RunError::Storage`] if the digest of the text stays.
     pub fn remove_checkpoint(&mut self) -> Result<(), RunError> {
-        let _ = fs::remove_file(self.path.join(files::CHECKPOINT));
+        for name in [files::CHECKPOINT, files::BEST] {
+            let _ = fs::remove_file(self.path.join(name));
+        }
         corpus::forget(&self.path)
     }
 }

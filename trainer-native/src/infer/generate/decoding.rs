@@ -93,6 +93,13 @@ impl<B: Kernels> InferenceModel<B> {
         }
     }
 
+    /// Most tokens of an answer to each of these prompts, none of which is longer than the context.
+    pub(crate) fn most_answered(&self, prompts: &[Prompt]) -> usize {
+        let longest = prompts.iter().map(|prompt| prompt.written.len()).max().unwrap_or(0);
+        let unread = || (self.text_context() + 1).saturating_sub(longest).max(1);
+        self.most_written().unwrap_or_else(unread)
+    }
+
     /// Reads one prompt.
     fn read(&self, prompt: &Prompt) -> Result<(Option<Cache<B>>, Vec<f32>), InferenceError> {
         let Prompt { encoder_input, written } = prompt;

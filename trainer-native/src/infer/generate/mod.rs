@@ -11,12 +11,13 @@ use std::path::Path;
 pub(crate) use beam::{Beams, EarlyStopping};
 use constraints::Constraints;
 pub(crate) use decoding::{Decoding, Prompt};
+use dp_tokenizer::Tokenizer;
 use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
 use plan::Device;
 pub(crate) use prompts::{PromptFile, Written};
 pub(crate) use sampling::Sampling;
 
-use super::{InferenceError, ModelTask, RunModel, with_model};
+use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
 use crate::RunError;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
@@ -125,32 +126,45 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// The generated tokens of each prompt, without the end-of-text token.
+    /// As [`generate_tokens`].
     ///
     /// # Errors
-    /// [`RunError::Failed`] if a prompt does not fit the model.
+    /// As [`generate_tokens`].
     pub fn generate(&self, prompts: &[Prompt], options: &Options) -> Result<Vec<Vec<u32>>, RunError> {
-        let constraints = Constraints {
-            most: options.tokens.min(self.model.most_written().unwrap_or(usize::MAX)),
-            least: options.min_tokens,
-            no_repeat_ngram: options.no_repeat_ngram,
-            end: end_of_text(&self.tokenizer)?,
-            known: self.tokenizer.vocab_size(),
-        };
-        let mut streams = streams(options.seed, prompts.len())?.into_iter();
-        let mut generated = Vec::with_capacity(prompts.len());
-        for batch in prompts.chunks(options.batch.max(1)) {
-            let tokens = match &options.strategy {
-                Strategy::Sample(how) => {
-                    let streams = streams.by_ref().take(batch.len()).collect();
-                    sampling::sample(&self.model, batch, how, &constraints, streams)
-                }
-                Strategy::Search(how) => beam::search(&self.model, batch, how, &constraints),
-            };
-            generated.extend(tokens.map_err(failed)?);
-        }
-        Ok(generated)
+        generate_tokens(&self.model, &self.tokenizer, prompts, options)
     }
+}
+
+/// The tokens that a model generates after each prompt, without the end-of-text token.
+///
+/// # Errors
+/// [`RunError::Failed`] if a prompt does not fit the model.
+pub(super) fn generate_tokens<B: Kernels>(
+    model: &InferenceModel<B>,
+    tokenizer: &Tokenizer,
+    prompts: &[Prompt],
+    options: &Options,
+) -> Result<Vec<Vec<u32>>, RunError> {
+    let constraints = Constraints {
+        most: options.tokens.min(model.most_written().unwrap_or(usize::MAX)),
+        least: options.min_tokens,
+        no_repeat_ngram: options.no_repeat_ngram,
+        end: end_of_text(tokenizer)?,
+        known: tokenizer.vocab_size(),
+    };
+    let mut streams = streams(options.seed, prompts.len())?.into_iter();
+    let mut generated = Vec::with_capacity(prompts.len());
+    for batch in prompts.chunks(options.batch.max(1)) {
+        let tokens = match &options.strategy {
+            Strategy::Sample(how) => {
+                let streams = streams.by_ref().take(batch.len()).collect();
+                sampling::sample(model, batch, how, &constraints, streams)
+            }
+            Strategy::Search(how) => beam::search(model, batch, how, &constraints),
+        };
+        generated.extend(tokens.map_err(failed)?);
+    }
+    Ok(generated)
 }
 
 /// One stream of random numbers for each prompt.

@@ -38,6 +38,8 @@ struct Saved<B: Kernels> {
     values: Tensor<B, 4>,
     /// `[batch, kv_heads, group·queries, keys]`
     probabilities: Tensor<B, 4>,
+    /// Factors of the probabilities, if the pass has dropout.
+    dropout: Option<Tensor<B, 4>>,
     angles: Option<Angles<B>>,
 }
 
@@ -211,23 +213,26 @@ impl DotProductAttention {
         if let Some(cache) = pass.cache().filter(|_| mask.causal) {
             cache.keep(vec![keys.clone(), values.clone()]);
         }
+        let [_, _, query_count, _] = queries.dims();
         let queries = self.by_key_head(queries);
         let weights = pass.weights();
         let scores = self.by_query_head(weights.product(queries.clone(), keys.clone().transpose()));
         let probabilities = self.by_key_head(mask.softmax(scores, bias, self.scale));
-        let context = weights.product(probabilities.clone(), values.clone());
+        let dropout = &mut pass.dropout;
+        let dropout = dropout.as_mut().map(|dropout| dropout.of_probabilities(&probabilities, query_count));
+        let context = weights.product(dropped(probabilities.clone(), &dropout), values.clone());
         let context = B::merge_heads(vec![self.by_query_head(context)]);
-        (context, Saved { queries, keys, values, probabilities, angles })
+        (context, Saved { queries, keys, values, probabilities, dropout, angles })
     }
 
     /// # Shapes
     /// - grad: `[batch, queries, heads·d_head]`
     fn backward<B: Kernels>(self, weights: &Weights<B>, saved: Saved<B>, grad: Tensor<B, 3>) -> Grads<B> {
-        let Saved { queries, keys, values, probabilities, angles } = saved;
+        let Saved { queries, keys, values, probabilities, dropout, angles } = saved;
         let grad = self.by_key_head(self.split(grad, self.heads));
         // The queries of a group lie along one axis, so these products also sum over the group.
-        let values_grad = weights.product(probabilities.clone().transpose(), grad.clone());
-        let probabilities_grad = weights.product(grad, values.transpose());
+        let values_grad = weights.product(dropped(probabilities.clone(), &dropout).transpose(), grad.clone());
+        let probabilities_grad = dropped(weights.product(grad, values.transpose()), &dropout);
         let scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
         let mut queries_grad = self.by_query_head(weights.product(scores.clone(), keys));
         let mut keys_grad = weights.product(scores.clone().transpose(), queries);
@@ -260,5 +265,13 @@ impl DotProductAttention {
         }
         let [batch, _, rows, n] = values.dims();
         values.reshape([batch, self.heads, rows * self.kv_heads / self.heads, n])
+    }
+}
+
+/// Values after dropout, if there is one.
+fn dropped<B: Kernels>(values: Tensor<B, 4>, dropout: &Option<Tensor<B, 4>>) -> Tensor<B, 4> {
+    match dropout {
+        Some(factors) => values * factors.clone(),
+        None => values,
     }
 }

@@ -1,6 +1,6 @@
 //! The feed-forward part of a block, plain or gated.
 
-use super::{Activation, Gate, Linear};
+use super::{Activation, Gate, Linear, dropout};
 use crate::nn::{Kernels, Pass, Var};
 
 /// `W_narrow·f(W_widen·x)`
@@ -12,6 +12,8 @@ pub struct FeedForward {
     pub narrow: Linear,
     /// Between them.
     pub activation: Activation,
+    /// Whether dropout follows the activation, as in T5.
+    pub drops_activations: bool,
 }
 
 impl FeedForward {
@@ -19,7 +21,10 @@ impl FeedForward {
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let widened = self.widen.forward(pass, input);
-        let activated = self.activation.forward(pass, widened);
+        let mut activated = self.activation.forward(pass, widened);
+        if self.drops_activations {
+            activated = dropout(pass, activated);
+        }
         self.narrow.forward(pass, activated)
     }
 }
@@ -38,6 +43,8 @@ pub struct GatedFeedForward {
     pub down: Linear,
     /// f and the product.
     pub activation: Gate,
+    /// Whether dropout follows the product, as in T5.
+    pub drops_activations: bool,
 }
 
 /// Either of the two, for a family that has versions with each.
@@ -66,7 +73,10 @@ impl GatedFeedForward {
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let up = self.up.forward(pass, input.clone());
         let gate = self.gate.forward(pass, input);
-        let product = self.activation.forward(pass, gate, up);
+        let mut product = self.activation.forward(pass, gate, up);
+        if self.drops_activations {
+            product = dropout(pass, product);
+        }
         self.down.forward(pass, product)
     }
 }

@@ -122,16 +122,21 @@ fn earlier_stages(out: &mut String, c: &Certificate) -> std::fmt::Result {
 fn ledger(out: &mut String, c: &Certificate) -> std::fmt::Result {
     let l = &c.ledger;
     writeln!(out, "## Ledger\n")?;
+    let lost =
+        if l.may_stop_early { "left out by an early stop or burned by crashes" } else { "burned by crashes" };
     writeln!(
         out,
-        "{} of {} steps done, {} reserved and charged, {} of them burned by crashes; resumed {} times; {} lines.",
+        "{} of {} steps done, {} reserved and charged, {} of them {lost}; resumed {} times; {} lines.",
         l.steps_done, l.steps_planned, l.reservations, l.burned, l.resumes, l.lines
     )?;
     if l.steps_done < l.steps_planned {
-        writeln!(
-            out,
-            "The run ended early: crashes used up the spare steps, and more steps would have cost more than the plan allows."
-        )?;
+        let why = if l.may_stop_early {
+            "its loss on public evaluation text stopped falling, or crashes used up the spare steps. When it stops depends \
+             on released weights, so the steps left out are charged."
+        } else {
+            "crashes used up the spare steps, and more steps would have cost more than the plan allows."
+        };
+        writeln!(out, "The run ended early: {why}")?;
     }
     writeln!(out, "\n| times | event |\n|---|---|")?;
     for charge in l.charges.iter() {

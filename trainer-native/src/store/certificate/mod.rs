@@ -160,8 +160,11 @@ pub(crate) struct LedgerSummary {
     pub steps_planned: u64,
     /// Reservations of steps, each charged.
     pub reservations: u64,
-    /// Reservations whose output was lost in a crash.
+    /// Reservations whose output was lost in a crash, or that an early stop left out.
     pub burned: u64,
+    /// Whether the plan may stop training early.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_stop_early: bool,
     /// How often the run was resumed.
     pub resumes: u64,
     /// What was spent, by kind.
@@ -332,6 +335,7 @@ fn ledger_summary(plan: &CertifiedPlan, ledger: &LedgerState, steps_done: u64) -
         steps_planned: plan.total_steps(),
         reservations: ledger.reservations(),
         burned: ledger.reservations() - steps_done,
+        may_stop_early: plan.plan().evaluation().is_some_and(|text| text.patience.is_some()),
         resumes: ledger.resumes(),
         charges: ledger.charges(),
     }

@@ -1,0 +1,79 @@
+//! What a model writes for public records, scored against their targets.
+
+use dp_tokenizer::Tokenizer;
+
+use super::InferenceModel;
+use super::generate::{Options, Prompt, Sampling, Strategy, generate_tokens};
+use crate::RunError;
+use crate::data::{Answer, Example, LabelledRecord};
+use crate::disclosure::Released;
+use crate::nn::Kernels;
+use crate::score::{Metric, Score, Tokenization};
+
+/// Number of records that are answered at a time. Affects speed and memory only.
+const BATCH: usize = 16;
+
+/// Public records to be answered.
+pub(super) struct Answers {
+    prompts: Vec<Prompt>,
+    references: Vec<String>,
+}
+
+impl Answers {
+    /// The prompt of a record is what the model reads in training before it writes the target.
+    pub fn new(records: &[LabelledRecord], examples: &[Example]) -> Self {
+        let reference = |record: &LabelledRecord| match &record.answer {
+            Answer::Text(target) => target.clone(),
+            Answer::Labels(_) => String::new(),
+        };
+        Self {
+            prompts: examples.iter().map(prompt).collect(),
+            references: records.iter().map(reference).collect(),
+        }
+    }
+
+    /// BLEU and chrF of the likeliest token at each place.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a prompt does not fit the model.
+    pub fn score<B: Kernels>(
+        &self,
+        model: &InferenceModel<B>,
+        tokenizer: &Tokenizer,
+    ) -> Result<Released<Vec<Score>>, RunError> {
+        // Prompts of like length, so that one long prompt shortens the answers of few others.
+        let mut order: Vec<usize> = (0..self.prompts.len()).collect();
+        order.sort_by_key(|&record| self.prompts[record].written.len());
+        let mut answers = vec![String::new(); self.prompts.len()];
+        for records in order.chunks(BATCH) {
+            let prompts: Vec<Prompt> = records.iter().map(|&record| self.prompts[record].clone()).collect();
+            let options = Options {
+                tokens: model.most_answered(&prompts),
+                min_tokens: 0,
+                no_repeat_ngram: 0,
+                strategy: Strategy::Sample(Sampling::GREEDY),
+                batch: BATCH,
+                seed: Some(0),
+            };
+            for (&record, tokens) in
+                records.iter().zip(generate_tokens(model, tokenizer, &prompts, &options)?)
+            {
+                answers[record] = tokenizer.decode(&tokens);
+            }
+        }
+        let score = |metric: Metric| metric.score(&answers, &self.references, Tokenization::V13a);
+        Ok(Released::from_public_text([Metric::Bleu, Metric::Chrf].map(score).into()))
+    }
+}
+
+/// The beginning of an example of a text to be written.
+fn prompt(example: &Example) -> Prompt {
+    let Example { input, decoder_input, positions, .. } = example;
+    match (decoder_input.first(), positions.first()) {
+        (Some(&start), _) => Prompt { encoder_input: input.clone(), written: vec![start] },
+        (None, first) => {
+            let read = first.map_or(input.len(), |&first| first as usize + 1);
+            Prompt { encoder_input: Vec::new(), written: input[..read].to_vec() }
+        }
+    }
+}
