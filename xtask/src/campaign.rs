@@ -1,4 +1,5 @@
-//! Campaigns: faults, bad inputs and fuzzing, for as long as anyone likes. The tests of every check are their first seconds.
+//! Campaigns: faults, bad inputs, audits and fuzzing, for as long as anyone likes. The tests of every check are their first
+//! seconds.
 
 use std::path::Path;
 
@@ -15,24 +16,28 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
             Ok(minutes) if minutes > 0 => (*kind, minutes),
             _ => bail!("--minutes {minutes}: allowed: a whole number from 1"),
         },
-        other => bail!("`{}` is not allowed; give faults, inputs or fuzz, then --minutes M", other.join(" ")),
+        other => bail!(
+            "`{}` is not allowed; give faults, inputs, audit or fuzz, then --minutes M",
+            other.join(" ")
+        ),
     };
     match kind {
-        "faults" => tests(root, "faults", minutes),
-        "inputs" => tests(root, "inputs", minutes),
+        "faults" | "inputs" => tests(root, &["--test", kind], minutes),
+        "audit" => tests(root, &["--lib", "audits_catch_broken_trainers_and_no_right_one"], minutes),
         "fuzz" => fuzz::run(root, &[&(60 * minutes).div_ceil(fuzz::TARGETS.len() as u32).to_string()]),
-        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, fuzz"),
+        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, audit, fuzz"),
     }
 }
 
-fn tests(root: &Path, target: &str, minutes: u32) -> Result<bool> {
+fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
     let selection = ["--release", "--workspace", "--exclude", "web"];
     // The programs that the tests start.
     Job::cargo(root).args(["build"]).args(selection).args(["--bins"]).run()?;
     Job::cargo(root)
         .args(["test"])
         .args(selection)
-        .args(["--test", target, "--", "--nocapture"])
+        .args(tests)
+        .args(["--", "--nocapture"])
         .env("CAMPAIGN_MINUTES", minutes.to_string())
         .run()
         .map(|()| true)

@@ -1,4 +1,5 @@
-//! Scores: how much more likely each canary is to the released model than shuffled copies of it.
+//! Scores: how much more likely each canary is to the released model than shuffled copies of it, or, of a token that no text
+//! has, how likely.
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use plan::Device;
 use crate::RunError;
 use crate::data::Canaries;
 use crate::infer::{ModelTask, RunModel, with_model};
+use crate::membership::Membership;
 use crate::nn::Kernels;
 use crate::store::read_canaries;
 
@@ -18,7 +20,7 @@ const COPIES: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// Nats by which the canary is more likely than its shuffled copies. These have the same tokens, so the probabilities
-    /// of single tokens cancel.
+    /// of single tokens cancel. A canary of one token has no copies.
     pub score: f64,
     /// Whether it was planted.
     pub planted: bool,
@@ -40,14 +42,15 @@ impl ModelTask for Score {
         let RunModel { model, tokenizer, objective, .. } = run;
         let windows = self.0.windows(tokenizer.vocab_size(), objective.window_spec());
         let mut score = vec![0.0; windows.len()];
-        for copy in 0..=COPIES {
+        let copies = if self.0.planting.new_tokens() > 0 { 0 } else { COPIES };
+        for copy in 0..=copies {
             let read: Vec<Vec<u32>> =
                 windows.iter().enumerate().map(|(index, window)| shuffled(window, index, copy)).collect();
             let nll = model
                 .nll_each(&objective.public_examples(&read))
                 .map_err(|error| RunError::Failed(error.to_string()))?;
             for (score, nll) in score.iter_mut().zip(nll) {
-                *score += if copy == 0 { -nll } else { nll / COPIES as f64 };
+                *score += if copy == 0 { -nll } else { nll / copies as f64 };
             }
         }
         let scored = |(score, planted)| Scored { score, planted };
@@ -76,6 +79,12 @@ pub(super) fn correct_guesses(scored: &[Scored], guesses: usize) -> usize {
     let planted = order[..high].iter().filter(|canary| canary.planted).count();
     let left_out = order[order.len() - (guesses - high)..].iter().filter(|canary| !canary.planted).count();
     planted + left_out
+}
+
+/// How well the score tells planted canaries from the others.
+pub(super) fn membership(scored: &[Scored]) -> Option<Membership> {
+    let of = |planted: bool| scored.iter().filter(move |c| c.planted == planted).map(|c| c.score);
+    Membership::of(&of(true).collect::<Vec<f64>>(), of(false).collect())
 }
 
 /// Mean and largest exposure of the planted canaries: log₂(n + 1) − log₂(rank among the n left out).

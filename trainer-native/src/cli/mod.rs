@@ -1,5 +1,6 @@
 //! The command line.
 
+mod exposure;
 mod generate;
 mod memorization;
 mod score;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use exposure::ExposureArgs;
 use generate::GenerateArgs;
 use memorization::MemorizationArgs;
 use score::ScoreArgs;
@@ -96,6 +98,9 @@ enum Command {
         /// Number of canaries; about half are planted, each as an additional unit
         #[arg(long, default_value_t = 200)]
         canaries: u32,
+        /// Make each canary of a token of its own that no text has, which is easier to find
+        #[arg(long)]
+        new_tokens: bool,
         /// Number of canaries to guess, the clearest ones [default: half of them]
         #[arg(long)]
         guesses: Option<u32>,
@@ -167,6 +172,8 @@ enum Command {
     Generate(#[command(flatten)] GenerateArgs),
     /// NOT PRIVATE: measure how much of its training text the model of a finished run continues word for word
     Memorization(#[command(flatten)] MemorizationArgs),
+    /// NOT PRIVATE: train with planted secrets, with privacy and without, and measure how well each model knows them
+    Exposure(#[command(flatten)] ExposureArgs),
     /// Score hypotheses against references with BLEU and chrF, as sacreBLEU does
     Score(#[command(flatten)] ScoreArgs),
     /// Predict the labels of each record of a file with the model of a finished run, one JSON object a line
@@ -290,9 +297,10 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let summary = run::run(&cli.run.request()?)?;
             print_result(&summary, &summary.to_string(), json)
         }
-        Some(Command::Audit { run, canaries, guesses, confidence }) => {
+        Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
-            let findings = audit::audit(&run.request()?, &Settings { canaries, guesses, confidence })?;
+            let settings = Settings { canaries, new_tokens, guesses, confidence };
+            let findings = audit::audit(&run.request()?, &settings)?;
             print_result(&findings, &findings.to_string(), json)
         }
         Some(Command::Sweep { sweep, out, resume, device, test_key, json }) => {
@@ -325,6 +333,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         }
         Some(Command::Devices) => print(&device::listing()),
         Some(Command::Memorization(arguments)) => arguments.run(),
+        Some(Command::Exposure(arguments)) => arguments.run(),
         Some(Command::Score(arguments)) => arguments.run(),
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),

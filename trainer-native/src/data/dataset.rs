@@ -28,6 +28,11 @@ impl WindowSpec {
         (begins_record || self.marks_pieces) && begins_unit && self.overlaps
     }
 
+    /// Where the window begins in which a unit's token at `place` is a target. Its first token is none where windows overlap.
+    pub fn window_begin(self, place: usize) -> usize {
+        place.saturating_sub(usize::from(self.overlaps)) / self.length * self.length
+    }
+
     /// Whether the end-of-text token follows a stretch of text.
     pub(super) fn ends_with_eos(self, ends_record: bool) -> bool {
         ends_record || self.marks_pieces
@@ -47,6 +52,8 @@ pub(crate) struct UnitWindow {
 pub(crate) struct Dataset {
     /// The token file, if the plan names one.
     file: Option<TokenFile>,
+    /// Number of tokens of it that are used, from the first on.
+    on_disk: usize,
     /// The tokens of all others.
     tokens: Vec<u32>,
     /// Where each unit's tokens begin; one more entry than units.
@@ -73,8 +80,9 @@ impl Dataset {
             )));
         }
         let (file, mut starts) = TokenFile::new(data, spec);
-        starts.push(file.length());
-        Ok(Self { file: Some(file), tokens: Vec::new(), starts, spec })
+        let on_disk = file.length();
+        starts.push(on_disk);
+        Ok(Self { file: Some(file), on_disk, tokens: Vec::new(), starts, spec })
     }
 
     /// Encodes the text of units, given in any order of units.
@@ -82,7 +90,7 @@ impl Dataset {
         let mut order: Vec<&UnitText> = texts.iter().collect();
         // Stable: a user's records stay in the corpus's order.
         order.sort_by_key(|text| text.piece.unit);
-        let mut dataset = Self { file: None, tokens: Vec::new(), starts: Vec::new(), spec };
+        let mut dataset = Self { file: None, on_disk: 0, tokens: Vec::new(), starts: Vec::new(), spec };
         let mut unit = None;
         for text in order {
             if unit != Some(text.piece.unit) {
@@ -102,12 +110,37 @@ impl Dataset {
         dataset
     }
 
-    /// Adds units of one window each.
-    pub fn plant(&mut self, windows: &[Vec<u32>]) {
-        for window in windows {
-            self.tokens.extend(window);
-            self.starts.push(self.on_disk() + self.tokens.len());
+    /// Adds units with these tokens. A unit without tokens contributes nothing.
+    pub fn add_units(&mut self, units: &[Vec<u32>]) {
+        for unit in units {
+            self.tokens.extend(unit);
+            self.starts.push(self.on_disk + self.tokens.len());
         }
+    }
+
+    /// Replaces the last units by units with these tokens, so that their number stays.
+    pub fn replace_units(&mut self, units: &[Vec<u32>]) {
+        let kept = self.units().saturating_sub(units.len());
+        self.starts.truncate(kept + 1);
+        let end = self.starts[kept];
+        self.tokens.truncate(end.saturating_sub(self.on_disk));
+        self.on_disk = self.on_disk.min(end);
+        self.add_units(units);
+    }
+
+    /// The tokens of each unit, where there is no token file.
+    pub fn in_memory(&self) -> impl Iterator<Item = &[u32]> {
+        self.starts.windows(2).filter_map(|bounds| self.tokens.get(bounds[0]..bounds[1]))
+    }
+
+    /// The same units with these tokens, where there is no token file.
+    pub fn with_tokens(&self, change: impl Fn(&[u32]) -> Vec<u32>) -> Self {
+        let mut changed =
+            Self { file: None, on_disk: 0, tokens: Vec::new(), starts: vec![0], spec: self.spec };
+        for unit in self.in_memory() {
+            changed.add_units(&[change(unit)]);
+        }
+        changed
     }
 
     /// Number of units. Private where the text is.
@@ -130,8 +163,8 @@ impl Dataset {
         let end = begin + self.spec.length + usize::from(self.spec.overlaps);
         let end = end.min(self.starts[unit + 1]);
         match &self.file {
-            Some(file) if begin < file.length() => file.read(begin..end),
-            _ => Ok(self.tokens[begin - self.on_disk()..end - self.on_disk()].to_vec()),
+            Some(file) if begin < self.on_disk => file.read(begin..end),
+            _ => Ok(self.tokens[begin - self.on_disk..end - self.on_disk].to_vec()),
         }
     }
 
@@ -143,10 +176,6 @@ impl Dataset {
         (0..self.units())
             .flat_map(|unit| (0..self.windows_of(unit)).map(move |window| self.window(unit, window)))
             .collect()
-    }
-
-    fn on_disk(&self) -> usize {
-        self.file.as_ref().map_or(0, TokenFile::length)
     }
 
     /// One window of each sampled unit, chosen uniformly. A unit without windows contributes nothing. How many windows

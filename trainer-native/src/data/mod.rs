@@ -28,7 +28,8 @@ mod overlap;
 mod sampler;
 mod token_file;
 
-pub(crate) use canaries::Canaries;
+pub(crate) use canaries::{Canaries, CanaryTokens, Secret};
+pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub(crate) use corpus::{
     PublicText, UnitText, Units, public_file, read_evaluation, read_public_file, read_records, read_units,
     training_source,

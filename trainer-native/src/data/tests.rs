@@ -261,9 +261,17 @@ proptest! {
         let mut of_text = Dataset::encode(&numbered, &tokenizer, cut);
         let mut of_file = Dataset::new(units, &tokenizer, cut).unwrap();
         for dataset in [&mut of_text, &mut of_file] {
-            dataset.plant(&[vec![1, 2], vec![3]]);
+            dataset.add_units(&[vec![1, 2], vec![3]]);
         }
         prop_assert_eq!(of_text.units(), of_file.units());
         prop_assert_eq!(of_text.all_windows().unwrap(), of_file.all_windows().unwrap());
+        // The two that were added and one more give way.
+        let before = of_text.units();
+        for dataset in [&mut of_text, &mut of_file] {
+            dataset.replace_units(&[vec![], vec![4; 3], vec![5, 6]]);
+        }
+        prop_assert_eq!([of_text.units(), of_file.units()], [before; 2]);
+        prop_assert_eq!(of_text.all_windows().unwrap(), of_file.all_windows().unwrap());
+        prop_assert_eq!(of_text.windows_of(before - 3), 0);
     }
 }

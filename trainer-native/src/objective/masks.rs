@@ -61,6 +61,15 @@ impl MaskedLm {
         example
     }
 
+    /// A text of one sentence with one masked token.
+    pub fn question(&self, before: &[u32], after: &[u32]) -> Example {
+        Example {
+            input: [&[self.classify], before, &[self.mask], after, &[self.separate]].concat(),
+            positions: vec![before.len() as u32 + 1],
+            ..Example::default()
+        }
+    }
+
     fn push(&self, sentence: &[u32], segment: u32, example: &mut Example) {
         example.input.extend_from_slice(sentence);
         example.input.push(self.separate);

@@ -21,7 +21,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 pub(crate) use masks::predictions;
 pub(crate) use spans::{corruption_lengths, decoder_context};
-pub(crate) use special::{end_of_text, special_tokens};
+pub(crate) use special::{canary_tokens, end_of_text, special_tokens};
 pub(crate) use task::Task;
 
 use crate::RunError;
@@ -148,6 +148,35 @@ impl Objective {
             self.example(window, &mut rng.stream(Purpose::Masking, index, 0))
         };
         (0..).zip(windows).map(example).collect()
+    }
+
+    /// The example that asks for the token at `place` of a window alone. The last of its predictions is of that token. What
+    /// follows the token is shown where the model reads text in both directions.
+    pub fn question(&self, window: &[u32], place: usize) -> Example {
+        let (before, after) = (&window[..place], &window[place + 1..]);
+        let after = after.strip_suffix(&[self.eos]).unwrap_or(after);
+        let last = |tokens: usize| &before[before.len().saturating_sub(tokens)..];
+        match &self.kind {
+            Kind::CausalLm => Example { input: last(self.context).to_vec(), ..Example::default() },
+            Kind::PrefixLm { start, .. } => Example {
+                input: [last(self.context - 1), &[self.eos]].concat(),
+                decoder_input: vec![*start],
+                ..Example::default()
+            },
+            Kind::SpanCorruption(spans) => {
+                let sentinel = &spans.sentinels[..1];
+                let after = &after[..after.len().min(self.context / 2)];
+                let before = last(self.context - 2 - after.len());
+                Example {
+                    input: [before, sentinel, after, &[self.eos]].concat(),
+                    decoder_input: [&[spans.start], sentinel].concat(),
+                    ..Example::default()
+                }
+            }
+            Kind::MaskedLm(masked) => masked.question(before, after),
+            // The examples of a task are made of whole records.
+            Kind::Task(_) => Example::default(),
+        }
     }
 
     /// Whether the model learns to fill spans that were cut out.

@@ -4,6 +4,7 @@ use dp_tokenizer::Tokenizer;
 
 use super::corruption_lengths;
 use crate::RunError;
+use crate::data::CanaryTokens;
 
 /// Names of the special tokens of this objective, beside padding, end of text and unknown.
 pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
@@ -18,6 +19,17 @@ pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<
         | plan::Objective::MultiLabelClassification
         | plan::Objective::TokenClassification => ["[CLS]", "[SEP]"].map(str::to_owned).to_vec(),
     }
+}
+
+/// The tokens that canaries are made of: those of text are all but the special ones.
+pub(crate) fn canary_tokens(plan: &plan::Plan, tokenizer: &Tokenizer) -> CanaryTokens {
+    let names = special_tokens(plan.training().objective, plan.model().context as usize);
+    let named = names.iter().filter_map(|name| tokenizer.id(name));
+    let marks = [tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.bos_id(), tokenizer.unk_id()];
+    let special: Vec<u32> = named.chain(marks.into_iter().flatten()).collect();
+    let vocab_size = tokenizer.vocab_size();
+    let of_text = (0..vocab_size as u32).filter(|token| !special.contains(token)).collect();
+    CanaryTokens { vocab_size, of_text }
 }
 
 /// The name of a sentinel in T5's vocabularies.

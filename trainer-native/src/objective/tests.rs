@@ -218,3 +218,43 @@ fn a_choice_has_the_wanted_size_and_every_place_is_chosen_equally_often() {
     assert!(counts.iter().all(|&count| count.abs_diff(1200) < 154), "{counts:?}");
     assert_eq!(choose(5, 3, &mut stream(0)), [0, 1, 2]);
 }
+
+/// The token that is asked for is not shown, the tokens before it are, and those after it where the model reads both ways.
+#[test]
+fn a_question_shows_the_context_of_a_token_and_not_the_token() {
+    let window: Vec<u32> = (10..24).chain([EOS]).collect();
+    let prefix = Kind::PrefixLm { start: 0, split: Split::Random };
+    for (kind, shows_after) in [
+        (Kind::CausalLm, false),
+        (prefix, false),
+        (Kind::SpanCorruption(spans()), true),
+        (Kind::MaskedLm(masked(false)), true),
+    ] {
+        let objective = objective(kind, 16);
+        for place in 1..14 {
+            let question = objective.question(&window, place);
+            assert!(question.input.len() <= 16 && !question.input.contains(&window[place]));
+            assert!(question.input.contains(&window[place - 1]));
+            let after = place < 13 && question.input.contains(&window[(place + 1).min(13)]);
+            assert_eq!(after, shows_after && place < 13, "{:?} {place}", objective.kind);
+            // The last prediction is of the token.
+            match &objective.kind {
+                Kind::CausalLm => assert_eq!(question.input.last(), Some(&window[place - 1])),
+                Kind::PrefixLm { .. } => assert_eq!(question.decoder_input, [0]),
+                Kind::SpanCorruption(_) => {
+                    assert_eq!(question.decoder_input, [0, 900]);
+                    assert_eq!(question.input[place], 900);
+                }
+                _ => assert_eq!(question.input[question.positions[0] as usize], 4),
+            }
+        }
+    }
+    // A window is longer than the input where the objective shortens it.
+    let lengths = corruption_lengths(64);
+    let long: Vec<u32> = (10..10 + lengths.window as u32).collect();
+    let objective = objective(Kind::SpanCorruption(spans()), 64);
+    for place in 0..long.len() {
+        let Example { input, .. } = objective.question(&long, place);
+        assert!(input.len() <= 64 && input.contains(&900));
+    }
+}

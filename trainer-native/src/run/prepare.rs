@@ -4,14 +4,14 @@ use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
 
 use super::request::Job;
-use crate::data::{self, Dataset, LabelledRecord, LabelledSet, PublicText, Sampler, Units};
+use crate::data::{self, Dataset, LabelledRecord, LabelledSet, Planting, PublicText, Sampler, Units};
 use crate::device::check_precision;
 use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::model::Network;
 use crate::nn::Kernels;
-use crate::objective::{Objective, Task};
+use crate::objective::{Objective, Task, canary_tokens};
 use crate::pretrained::{self, Start};
 use crate::progress::note;
 use crate::store::RunStore;
@@ -130,8 +130,9 @@ fn training_set(
     }
     let spec = objective.window_spec();
     let mut dataset = Dataset::new(units, tokenizer, spec)?;
-    if let Some(canaries) = store.canaries(job.canaries, rng)? {
-        dataset.plant(&canaries.planted_windows(tokenizer.vocab_size(), spec));
+    if let Some(canaries) = store.canaries(job.canaries.as_ref(), rng)? {
+        let tokens = canary_tokens(job.plan.plan(), tokenizer);
+        dataset = canaries.plant(dataset, job.plan.plan().privacy().sampling, &tokens, spec);
     }
     Ok(TrainingSet::Windows(Box::new(dataset)))
 }
@@ -163,6 +164,7 @@ fn build_trainer<B: Kernels>(
     let plan = job.plan.plan();
     let refused = |error: TrainError| RunError::Refused(error.to_string());
     let vocab_size = initial.as_ref().map_or(vocab_size, |initial| initial.vocab_size);
+    let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::new_tokens);
     let physical_batch = memory::windows_at_once(plan, job.physical_batch, job.device, B::workers());
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let mut trainer =

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plan::{Arithmetic, CertifiedPlan, Device};
 
-use crate::data::Units;
+use crate::data::{Planting, Units};
 use crate::progress::note;
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
@@ -32,8 +32,8 @@ pub struct Request {
     pub test_key: Option<u64>,
     /// A baseline without clipping and noise.
     pub non_private: bool,
-    /// Number of canaries, if this run is an audit.
-    pub canaries: Option<u32>,
+    /// What is planted in the training text, if this run is an audit.
+    pub canaries: Option<Planting>,
 }
 
 /// A request whose plan is certified.
@@ -44,7 +44,7 @@ pub(super) struct Job {
     pub device: Device,
     pub physical_batch: Option<u32>,
     pub test_key: Option<u64>,
-    pub canaries: Option<u32>,
+    pub canaries: Option<Planting>,
     /// The tokenizer that a sweep released for its trials.
     pub vocabulary: Option<PathBuf>,
     search: Option<Search>,
@@ -61,19 +61,8 @@ pub(super) struct Job {
 impl Request {
     pub(super) fn check(&self) -> Result<Job, RunError> {
         let CertifiedText { plan, lineage, bytes: plan_file } = CertifiedText::read(&self.plan)?;
-        if self.canaries.is_some() && plan.plan().privacy().sampling != plan::Sampling::Poisson {
-            return Err(RunError::Refused(
-                "privacy.sampling: an audit adds units, which only \"poisson\" allows; audit a copy of the plan with \
-                 \"poisson\""
-                    .to_owned(),
-            ));
-        }
-        if self.canaries.is_some() && plan.plan().training().objective.reads_fields() {
-            return Err(RunError::Refused(
-                "training.objective: an audit plants windows of text, which this objective does not train on; audit a copy \
-                 of the plan with a language model's objective"
-                    .to_owned(),
-            ));
+        if let Some(planting) = &self.canaries {
+            check_canaries(plan.plan(), planting)?;
         }
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
@@ -86,7 +75,7 @@ impl Request {
             device,
             physical_batch: self.physical_batch,
             test_key: self.test_key,
-            canaries: self.canaries,
+            canaries: self.canaries.clone(),
             vocabulary: None,
             search: None,
             plan_path: self.plan.clone(),
@@ -98,6 +87,37 @@ impl Request {
             given_device: self.device,
         })
     }
+}
+
+/// Refuses canaries that the plan's text has no place for.
+fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError> {
+    let refused = |message: &str| Err(RunError::Refused(message.to_owned()));
+    if plan.training().objective.reads_fields() {
+        return refused(
+            "training.objective: an audit plants windows of text, which this objective does not train on; audit a copy of the \
+             plan with a language model's objective",
+        );
+    }
+    if planting.new_tokens() > 0 && plan.model().initial != plan::Initial::Random {
+        return refused(
+            "model.initial: a checkpoint's vocabulary cannot grow by the tokens of canaries; leave out --new-tokens, or audit a \
+             copy of the plan with random weights",
+        );
+    }
+    if planting.is_inserted() && plan.data().token_file().is_some() {
+        return refused(
+            "data.source: nothing can be inserted into the units of a token file; name the text itself, or plant copies with \
+             --copies",
+        );
+    }
+    let (invented, units) = (planting.units(), plan.data().units);
+    let takes_places = plan.privacy().sampling.needs_exact_units();
+    if invented > units && (takes_places || matches!(planting, Planting::Secrets(_))) {
+        return Err(RunError::Refused(format!(
+            "the audit invents {invented} units, but the plan has {units}; allowed: at most as many; ask for fewer canaries"
+        )));
+    }
+    Ok(())
 }
 
 /// Only the CPU has exact sums.
@@ -162,7 +182,7 @@ impl Job {
             lineage: &self.lineage,
             mode: self.mode,
             units,
-            canaries: self.canaries,
+            canaries: self.canaries.as_ref(),
             search: self.search.as_ref(),
             resume: self.resume,
         }
@@ -220,11 +240,14 @@ impl Job {
 
     /// The command that resumes this run.
     fn resume_command(&self) -> String {
-        let audit = self.canaries.map(|count| format!("audit --canaries {count} ")).unwrap_or_default();
+        let audit = self.canaries.as_ref().map(Planting::to_string).unwrap_or_default();
+        // An exposure curve needs a run with privacy and one without, in the same folder.
+        let of_curve = matches!(self.canaries, Some(Planting::Secrets(_)));
+        let folder = self.folder.parent().filter(|_| of_curve).unwrap_or(&self.folder);
         let mut command = format!(
             "trainer-native {audit}--plan {} --out {}",
             shell_word(&self.plan_path),
-            shell_word(&self.folder)
+            shell_word(folder)
         );
         // A process that is stopped while it reads the text has begun no run.
         if self.folder.join(files::LEDGER).exists() {
@@ -243,7 +266,7 @@ impl Job {
         if let Some(key) = self.test_key {
             command.push_str(&format!(" --test-key {key}"));
         }
-        if !self.mode.protected {
+        if !self.mode.protected && !of_curve {
             command.push_str(" --non-private");
         }
         command

@@ -5,16 +5,16 @@ use std::path::Path;
 use mechanisms::{PrivacyRng, Purpose};
 
 use super::files;
-use crate::data::Canaries;
+use crate::data::{Canaries, Planting};
 use crate::{RunError, durable};
 
-/// The canaries of a run for which `wanted` many were asked: those it began with, or new ones if it `may_begin`.
+/// The canaries of a run for which `wanted` were asked: those it began with, or new ones if it `may_begin`.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the run began with another number of canaries, or with none.
+/// [`RunError::Refused`] if the run began with other canaries, or with none.
 pub(super) fn obtain(
     folder: &Path,
-    wanted: Option<u32>,
+    wanted: Option<&Planting>,
     may_begin: bool,
     rng: &impl PrivacyRng,
 ) -> Result<Option<Canaries>, RunError> {
@@ -27,17 +27,17 @@ pub(super) fn obtain(
     match (read_canaries(folder)?, wanted) {
         (None, None) => Ok(None),
         (None, Some(_)) if !may_begin => refused("without canaries".to_owned()),
-        (None, Some(count)) => {
+        (None, Some(planting)) => {
             // 53 bits, so that every JSON reader keeps it.
             let seed = rng.stream(Purpose::Audit, 0, 0).below(1 << 53);
-            let canaries = Canaries { count, seed };
+            let canaries = Canaries { planting: planting.clone(), seed };
             let text =
                 serde_json::to_string(&canaries).map_err(|error| RunError::Failed(error.to_string()))?;
             durable::write_atomic(&folder.join(files::CANARIES), text.as_bytes())?;
             Ok(Some(canaries))
         }
-        (Some(found), wanted) if wanted == Some(found.count) => Ok(Some(found)),
-        (Some(found), _) => refused(format!("as an audit with {} canaries", found.count)),
+        (Some(found), wanted) if wanted == Some(&found.planting) => Ok(Some(found)),
+        (Some(found), _) => refused(format!("with `{}`", found.planting.to_string().trim_end())),
     }
 }
 
@@ -66,11 +66,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, rng) = (folder.path(), TestRng::from_seed(1));
         assert_eq!(obtain(path, None, true, &rng).unwrap(), None);
-        assert!(obtain(path, Some(10), false, &rng).is_err(), "begun without");
-        let first = obtain(path, Some(10), true, &rng).unwrap();
-        let again = obtain(path, Some(10), false, &TestRng::from_seed(2)).unwrap();
+        let [ten, eleven] = [10, 11].map(Planting::Windows);
+        assert!(obtain(path, Some(&ten), false, &rng).is_err(), "begun without");
+        let first = obtain(path, Some(&ten), true, &rng).unwrap();
+        let again = obtain(path, Some(&ten), false, &TestRng::from_seed(2)).unwrap();
         assert!(first.is_some() && first == again, "a resumed run plants the same canaries");
-        for other in [None, Some(11)] {
+        for other in [None, Some(&eleven)] {
             assert!(obtain(path, other, false, &rng).is_err());
         }
     }

@@ -47,9 +47,10 @@ use self::checkpoint::Checkpoint;
 use self::ledger::{Entry, FileDigest, Ledger, LedgerState};
 use self::metrics::{Metric, Metrics};
 use self::tokenizer::UnsavedTokenizer;
+use crate::RunError;
+use crate::data::{Canaries, Planting};
 use crate::durable::{self, FolderLock, sha256_hex};
 use crate::tensor_file::NamedTensor;
-use crate::{RunError, data::Canaries};
 
 /// A run folder that this process owns.
 pub(crate) struct RunStore<'a> {
@@ -128,7 +129,7 @@ impl RunStore<'_> {
     /// The canaries of this run: those it began with, or new ones before the first step. See [`canaries::obtain`].
     pub fn canaries(
         &mut self,
-        wanted: Option<u32>,
+        wanted: Option<&Planting>,
         rng: &impl mechanisms::PrivacyRng,
     ) -> Result<Option<Canaries>, RunError> {
         let may_begin = self.ledger().steps_reserved() == 0;

@@ -10,7 +10,7 @@ use super::ledger::{Computation, Entry, Header, Ledger, LedgerState, NoiseDraw, 
 use super::lineage::Lineage;
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
-use crate::data::Units;
+use crate::data::{Planting, Units};
 use crate::durable::{self, FileIdentity, FolderLock, sha256_hex};
 
 /// What the ledger's header says of a run beside its plan.
@@ -33,8 +33,8 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub mode: RunMode,
     /// The training text.
     pub units: &'a Units,
-    /// Number of canaries, if the run is an audit.
-    pub canaries: Option<u32>,
+    /// What is planted in the text, if the run is an audit.
+    pub canaries: Option<&'a Planting>,
     /// The search that the run is a trial of, if it is one.
     pub search: Option<&'a Search>,
     /// Whether to resume the run that the folder holds, or to begin one.
@@ -117,7 +117,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             randomness: run.mode.randomness,
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
-            canaries: run.canaries,
+            canaries: run.canaries.cloned(),
             file: None,
             computation: Some(Computation {
                 device: run.mode.device,

@@ -1,6 +1,7 @@
 //! The guarantees of a step, each held against the loop over single examples or the definition.
 
 mod attack;
+mod audit;
 mod exact;
 mod modes;
 

@@ -261,12 +261,8 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     if ledger.header().file.is_some() {
         list.push(copies(ledger.copies()));
     }
-    if let Some(count) = ledger.header().canaries {
-        list.push(format!(
-            "The canaries: this run is an audit, and up to {count} invented units were added to the private text. They are \
-             public."
-        ));
-    }
+    let sampling = plan.plan().privacy().sampling;
+    list.extend(ledger.header().canaries.as_ref().map(|planting| planting.statement(sampling)));
     list
 }
 

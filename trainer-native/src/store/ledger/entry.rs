@@ -5,6 +5,7 @@ use plan::CertifiedPlan;
 use serde::{Deserialize, Serialize};
 
 use super::Parent;
+use crate::data::Planting;
 use crate::durable::{FileIdentity, sha256_hex};
 
 /// Where a run's random figures come from.
@@ -122,9 +123,9 @@ pub(crate) struct Header {
     /// Whether the plan declares the training text public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_data: bool,
-    /// Number of canaries, if the run is an audit.
+    /// What was planted in the text, if the run is an audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canaries: Option<u32>,
+    pub canaries: Option<Planting>,
     /// The ledger's own file, so that a copy of it is noticed. Absent in ledgers of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileIdentity>,
