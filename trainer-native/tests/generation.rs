@@ -145,7 +145,7 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     let bench = Bench::new(&plan);
     let train = write(&bench, "train.txt", &train);
     let valid = write(&bench, "valid.txt", &(lines(0..3) + &lines(60..80)));
-    let measure = |name: &str, options: &[&str]| -> Vec<Value> {
+    let measure = |name: &str, options: &[&str]| -> (Vec<Value>, f64) {
         bench.model(name, options);
         let run = bench.path(name);
         let before = contents(&run);
@@ -157,10 +157,11 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
         assert_eq!(contents(&run), before, "nothing is written to the run folder");
         let figures: Value = serde_json::from_str(&json).unwrap();
         assert!(figures["warning"].as_str().unwrap().starts_with("NOT PRIVATE"));
-        figures["rows"].as_array().unwrap().clone()
+        let area = figures["membership"]["area_under_curve"].as_f64().unwrap();
+        (figures["rows"].as_array().unwrap().clone(), area)
     };
     let exact = |row: &Value| row["figures"]["exact_match"].as_f64().unwrap();
-    let public = measure("public", &["--non-private", "--test-key", "5"]);
+    let (public, area) = measure("public", &["--non-private", "--test-key", "5"]);
     let names: Vec<&str> = public.iter().step_by(2).map(|row| row["split"].as_str().unwrap()).collect();
     assert_eq!(names, ["train, duplicated", "train, unique", "validation, in train", "validation, unique"]);
     let examples: Vec<u64> =
@@ -171,9 +172,12 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
         assert!(exact(&public[row]) > 0.8, "{}", public[row]);
     }
     assert!(exact(&public[2]) < 0.6 && exact(&public[6]) < 0.1, "{} {}", public[2], public[6]);
-    for row in measure("private", &["--test-key", "5"]) {
+    let (private, private_area) = measure("private", &["--test-key", "5"]);
+    for row in private {
         assert!(exact(&row) == 0.0, "{row}");
     }
+    // By the loss, members are told from others; three of 23 others are copies of members.
+    assert!(area > 0.8 && private_area < area - 0.1, "{area} {private_area}");
     let run = bench.path("public").to_str().unwrap().to_owned();
     let with = |options: &[&str], words: &str| {
         refused(

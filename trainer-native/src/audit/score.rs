@@ -42,7 +42,7 @@ impl ModelTask for Score {
         let RunModel { model, tokenizer, objective, .. } = run;
         let windows = self.0.windows(tokenizer.vocab_size(), objective.window_spec());
         let mut score = vec![0.0; windows.len()];
-        let copies = if self.0.planting.new_tokens() > 0 { 0 } else { COPIES };
+        let copies = if self.0.planting.added_tokens() > 0 { 0 } else { COPIES };
         for copy in 0..=copies {
             let read: Vec<Vec<u32>> =
                 windows.iter().enumerate().map(|(index, window)| shuffled(window, index, copy)).collect();

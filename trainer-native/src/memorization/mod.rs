@@ -14,6 +14,7 @@ mod measure;
 use std::fmt;
 use std::path::Path;
 
+use dp_tokenizer::unit::Piece;
 use index::NearDuplicates;
 use measure::Figures;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
@@ -21,16 +22,19 @@ use plan::Device;
 use serde::Serialize;
 
 use crate::RunError;
-use crate::data::read_records;
+use crate::data::{Dataset, UnitText, read_records};
 use crate::infer::{
     Beams, EarlyStopping, ModelTask, Options, Prompt, RunModel, Sampling, Strategy, with_model,
 };
+use crate::membership::Membership;
 use crate::nn::Kernels;
 
 /// What is said of the figures.
 const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";
 /// Key of the choice of examples and of spans.
 const SEED: u64 = 0;
+/// Most records of a text whose loss is compared.
+const SCORED: usize = 1000;
 /// Prompts that are continued at a time.
 const BATCH: usize = 16;
 
@@ -70,6 +74,8 @@ pub(crate) enum Question {
 pub(crate) struct Memorization {
     warning: &'static str,
     rows: Vec<Row>,
+    /// How well the loss tells training records from validation records; absent if one of the texts is empty.
+    membership: Option<Membership>,
 }
 
 /// Figures of one split and one way of generating.
@@ -141,8 +147,30 @@ impl ModelTask for Measure<'_> {
                 )?);
             }
         }
-        Ok(Memorization { warning: WARNING, rows })
+        let [members, others] = [scores(run, &train)?, scores(run, &valid)?];
+        let membership = Membership::of(&members, others);
+        Ok(Memorization { warning: WARNING, rows, membership })
     }
+}
+
+/// Minus the loss, in nats a target, of the first training window of each record. At most [`SCORED`] records are taken, at random
+/// but always the same.
+fn scores<B: Kernels>(run: &RunModel<B>, records: &[String]) -> Result<Vec<f64>, RunError> {
+    let mut draws = TestRng::from_seed(SEED).stream(Purpose::Generation, 1, 0);
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    let mut texts = Vec::new();
+    while !order.is_empty() && texts.len() < SCORED {
+        let record = order.swap_remove(draws.below(order.len() as u64) as usize);
+        let piece = Piece { unit: texts.len() as u64, text: records[record].clone() };
+        texts.push(UnitText { piece, begins_record: true, ends_record: true });
+    }
+    let dataset = Dataset::encode(&texts, &run.tokenizer, run.objective.window_spec());
+    let units = (0..dataset.units()).filter(|&unit| dataset.windows_of(unit) > 0);
+    let windows: Vec<Vec<u32>> = units.map(|unit| dataset.window(unit, 0)).collect::<Result<_, _>>()?;
+    let mut examples = run.objective.public_examples(&windows);
+    examples.retain(|example| !example.targets.is_empty());
+    let losses = run.model.nll_each(&examples).map_err(|error| RunError::Failed(error.to_string()))?;
+    Ok(losses.iter().zip(&examples).map(|(nll, example)| -nll / example.targets.len() as f64).collect())
 }
 
 /// The records with and without near-duplicates: at most as many of each as asked for, in a random order that is always the
@@ -254,6 +282,9 @@ impl fmt::Display for Memorization {
                 }
                 None => write!(f, "{:>9}{:>9}{:>9}{:>9}", 0, "–", "–", "–")?,
             }
+        }
+        if let Some(membership) = self.membership {
+            write!(f, "\n{membership}, by the loss of at most {SCORED} records of each text")?;
         }
         Ok(())
     }

@@ -164,7 +164,7 @@ fn build_trainer<B: Kernels>(
     let plan = job.plan.plan();
     let refused = |error: TrainError| RunError::Refused(error.to_string());
     let vocab_size = initial.as_ref().map_or(vocab_size, |initial| initial.vocab_size);
-    let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::new_tokens);
+    let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::added_tokens);
     let physical_batch = memory::windows_at_once(plan, job.physical_batch, job.device, B::workers());
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let mut trainer =

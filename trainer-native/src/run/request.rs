@@ -98,7 +98,7 @@ fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError
              plan with a language model's objective",
         );
     }
-    if planting.new_tokens() > 0 && plan.model().initial != plan::Initial::Random {
+    if planting.added_tokens() > 0 && plan.model().initial != plan::Initial::Random {
         return refused(
             "model.initial: a checkpoint's vocabulary cannot grow by the tokens of canaries; leave out --new-tokens, or audit a \
              copy of the plan with random weights",

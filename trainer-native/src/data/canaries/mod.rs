@@ -36,7 +36,7 @@ impl Planting {
     }
 
     /// Number of tokens that the model's vocabulary grows by.
-    pub(crate) fn new_tokens(&self) -> usize {
+    pub(crate) fn added_tokens(&self) -> usize {
         match self {
             Self::NewTokens { new_tokens } => *new_tokens as usize,
             Self::Windows(_) | Self::Secrets(_) => 0,
