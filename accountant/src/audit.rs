@@ -90,6 +90,13 @@ impl Guesses {
 
     /// [`epsilon_lower_bound`] of these guesses.
     ///
+    /// ```
+    /// use accountant::{Delta, audit::Guesses};
+    /// let found = Guesses { canaries: 1000, guesses: 100, correct: 100 };
+    /// assert!((found.epsilon_lower_bound(Delta::new(1e-9)?, 0.95)? - 3.493).abs() < 1e-3);
+    /// # Ok::<(), accountant::AccountantError>(())
+    /// ```
+    ///
     /// # Errors
     /// As there.
     pub fn epsilon_lower_bound(self, delta: Delta, confidence: f64) -> Result<f64, AccountantError> {
@@ -230,6 +237,14 @@ impl Positives {
     }
 
     /// An upper bound on the probability of a positive trial, right with probability `confidence`. Rounded up.
+    ///
+    /// ```
+    /// use accountant::audit::Positives;
+    /// // None of 100: the rate p has (1 − p)^100 ≥ 0.05.
+    /// let rate = Positives { positives: 0, trials: 100 }.rate_at_most(0.95)?;
+    /// assert!((rate - (1.0 - 0.05_f64.powf(0.01))).abs() < 1e-9);
+    /// # Ok::<(), accountant::AccountantError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Positives::rate_at_least`].

@@ -151,9 +151,15 @@ fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
     let mut other = original.clone();
     *other.last_mut().unwrap() ^= 1;
     std::fs::write(&weights, other).unwrap();
-    let output = bench.run("stopped", &["--test-key", "6", "--resume"]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the checkpoint changed since the run began"), "{}", stderr(&output));
+    let refused = |code: i32, expected: &str| {
+        let output = bench.run("stopped", &["--test-key", "6", "--resume"]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    };
+    refused(1, "is not the file that the run wrote");
+    // A checkpoint whose own ledger says nothing against it.
+    std::fs::remove_file(bench.path("public/ledger.jsonl")).unwrap();
+    refused(2, "the checkpoint changed since the run began");
 
     std::fs::write(&weights, original).unwrap();
     assert_eq!(bench.model("stopped", &["--test-key", "6", "--resume"]), whole);
