@@ -240,7 +240,6 @@ impl Positives {
     ///
     /// ```
     /// use accountant::audit::Positives;
-    /// // None of 100: the rate p has (1 − p)^100 ≥ 0.05.
     /// let rate = Positives { positives: 0, trials: 100 }.rate_at_most(0.95)?;
     /// assert!((rate - (1.0 - 0.05_f64.powf(0.01))).abs() < 1e-9);
     /// # Ok::<(), accountant::AccountantError>(())
