@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
-use accountant::{Delta, DpEvent, NeighboringRelation, delta, epsilon, group_epsilon};
+use accountant::{Bounds, Delta, DpEvent, NeighboringRelation, delta, epsilon, group_epsilon};
 
 fn fixed(sample_size: u64, population: u64, noise_multiplier: f64, count: u64) -> DpEvent {
     let step = DpEvent::FixedSizeSampledGaussian { sample_size, population, noise_multiplier };
@@ -60,21 +60,43 @@ fn no_neighbours_written_out_cost_more_and_the_worst_cost_as_much_as_the_lower_b
     }
 }
 
+/// A row of a table: ε at δ = 1e-5, 1e-6 and 1e-8.
+struct Row {
+    sample: u64,
+    units: u64,
+    noise: f64,
+    steps: u64,
+    figures: [f64; 3],
+}
+
+fn row(sample: u64, units: u64, noise: f64, steps: u64, figures: [f64; 3]) -> Row {
+    Row { sample, units, noise, steps, figures }
+}
+
+/// `holds` is asked about our bounds beside each figure.
+fn beside_figures(rows: &[Row], relation: NeighboringRelation, holds: impl Fn(Bounds, f64) -> bool) {
+    for Row { sample, units, noise, steps, figures } in rows {
+        for (at, &figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {
+            let event = fixed(*sample, *units, *noise, *steps);
+            let bounds = epsilon(&event, Delta::new(at).unwrap(), relation).unwrap();
+            assert!(holds(bounds, figure), "{bounds:?} {figure}");
+        }
+    }
+}
+
 #[test]
 fn removal_costs_the_pair_of_twice_the_displacement_to_the_reference() {
     // Oracle: dp_accounting 0.6.0, PLD at 1e-4 of the sampled Gaussian of sensitivity 2, to its accuracy of 1e-3.
-    for (sample, units, noise, steps, figures) in [
-        (100, 10_000, 2.0, 1000, [1.828_243_645_591_767, 2.124_522_525_675_990_5, 2.697_875_497_367_453]),
-        (256, 60_000, 2.2, 2000, [0.847_257_751_699_110_7, 0.984_584_524_071_31, 1.235_621_912_132_417_5]),
-        (256, 1065, 8.0, 104, [2.631_936_065_820_021, 2.979_118_975_293_879_6, 3.591_214_905_943_289]),
-    ] {
-        for (at, figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {
-            let event = fixed(sample, units, noise, steps);
-            let bounds = epsilon(&event, Delta::new(at).unwrap(), AddOrRemoveOne).unwrap();
-            assert!(bounds.lower <= figure * 1.001 && bounds.upper >= figure * 0.999, "{bounds:?} {figure}");
-            assert!(bounds.upper - bounds.lower <= 1e-3 * bounds.upper, "{bounds:?}");
-        }
-    }
+    let rows = [
+        row(100, 10_000, 2.0, 1000, [1.828_243_645_591_767, 2.124_522_525_675_990_5, 2.697_875_497_367_453]),
+        row(256, 60_000, 2.2, 2000, [0.847_257_751_699_110_7, 0.984_584_524_071_31, 1.235_621_912_132_417_5]),
+        row(256, 1065, 8.0, 104, [2.631_936_065_820_021, 2.979_118_975_293_879_6, 3.591_214_905_943_289]),
+    ];
+    beside_figures(&rows, AddOrRemoveOne, |bounds, figure| {
+        bounds.lower <= figure * 1.001
+            && bounds.upper >= figure * 0.999
+            && bounds.upper - bounds.lower <= 1e-3 * bounds.upper
+    });
 }
 
 /// δ of `steps` (1 or 2) draws whose losses are those of removal at displacement 2 where positive, and mirrored where
@@ -126,20 +148,40 @@ fn exchange_costs_the_mirrored_pair_from_above_and_removal_from_below() {
 fn exchange_stays_below_the_published_renyi_bound_of_the_reference_table() {
     // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ is
     // relative to the exchange: half of our noise multiplier, which is relative to one unit's norm.
-    for (sample, units, sigma, steps, figures) in [
-        (100, 10_000, 1.0, 1000, [3.576_111_482_350_549, 4.021_208_091_777_972, 4.788_736_456_109_321]),
-        (500, 50_000, 1.0, 500, [2.538_897_891_218_763, 2.885_132_401_760_579, 3.543_013_856_901_735]),
-        (256, 1065, 4.0, 104, [6.298_108_372_575_053, 6.880_668_519_696_102, 8.018_448_905_132_228]),
-        (2048, 22_051, 2.0, 269, [8.717_824_913_023_787, 9.485_353_277_355_134, 11.020_410_006_017_832]),
-        (256, 60_000, 1.1, 2000, [1.798_274_362_565_43, 2.028_532_871_864_835, 2.451_535_448_682_572]),
-    ] {
-        for (at, figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {
-            let event = fixed(sample, units, 2.0 * sigma, steps);
-            let bounds = epsilon(&event, Delta::new(at).unwrap(), ReplaceOne).unwrap();
-            assert!(bounds.upper <= figure && bounds.lower > 0.4 * figure, "{bounds:?} {figure}");
-            assert!(bounds.upper <= 1.5 * bounds.lower, "{bounds:?}");
-        }
-    }
+    let rows = [
+        row(
+            100,
+            10_000,
+            2.0 * 1.0,
+            1000,
+            [3.576_111_482_350_549, 4.021_208_091_777_972, 4.788_736_456_109_321],
+        ),
+        row(
+            500,
+            50_000,
+            2.0 * 1.0,
+            500,
+            [2.538_897_891_218_763, 2.885_132_401_760_579, 3.543_013_856_901_735],
+        ),
+        row(256, 1065, 2.0 * 4.0, 104, [6.298_108_372_575_053, 6.880_668_519_696_102, 8.018_448_905_132_228]),
+        row(
+            2048,
+            22_051,
+            2.0 * 2.0,
+            269,
+            [8.717_824_913_023_787, 9.485_353_277_355_134, 11.020_410_006_017_832],
+        ),
+        row(
+            256,
+            60_000,
+            2.0 * 1.1,
+            2000,
+            [1.798_274_362_565_43, 2.028_532_871_864_835, 2.451_535_448_682_572],
+        ),
+    ];
+    beside_figures(&rows, ReplaceOne, |bounds, figure| {
+        bounds.upper <= figure && bounds.lower > 0.4 * figure && bounds.upper <= 1.5 * bounds.lower
+    });
 }
 
 #[test]

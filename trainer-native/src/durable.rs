@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -121,6 +122,19 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), RunError> {
 /// [`RunError::Storage`] if it cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, RunError> {
     fs::read(path).map_err(|error| RunError::storage("read", path, &error))
+}
+
+/// What a JSON file says, if it is there.
+///
+/// # Errors
+/// [`RunError::Refused`] if it is malformed; [`RunError::Storage`] if it cannot be read.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RunError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    serde_json::from_slice(&read(path)?)
+        .map(Some)
+        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
 }
 
 /// SHA-256 as lower-case hexadecimal digits.

@@ -12,18 +12,6 @@ use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::json;
 use trainer_native::verify::verify_run;
 
-/// A fixed pseudo-random sequence of moments.
-struct Moments(u64);
-
-impl Moments {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-}
-
 /// Number of kills in a test; `DP_KILLS` sets another for longer trials.
 fn kills(unless_told: u32) -> u32 {
     std::env::var("DP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(unless_told)
@@ -91,7 +79,7 @@ fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
     let bench = Bench::new(plan);
     let whole = bench.model("whole", &["--test-key", "5"]);
     let untouched = verify_run(&bench.path("whole")).unwrap();
-    let mut moments = Moments(0x9E37_79B9_7F4A_7C15);
+    let mut random = fastrand::Rng::with_seed(7);
     let (mut killed, mut folders) = (0, 0);
     while killed < kills {
         folders += 1;
@@ -100,9 +88,9 @@ fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
         let mut charged = 0;
         while killed < kills {
             // Every fourth fault is a disk that is full, somewhere between the header and the model.
-            let blocks = (moments.next(4) == 0).then(|| 1 + moments.next(64));
+            let blocks = (random.u64(..4) == 0).then(|| 1 + random.u64(..64));
             let mut process = start(&bench, &out, blocks);
-            sleep(Duration::from_millis(moments.next(120)));
+            sleep(Duration::from_millis(random.u64(..120)));
             // A full disk ends the process by itself.
             if blocks.is_none() {
                 process.kill().unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dp_tokenizer::corpus::{self, BadUtf8, Files, Source};
+use dp_tokenizer::corpus::{self, BadUtf8, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 
 use super::failure::refuse;
@@ -26,22 +26,6 @@ pub(super) struct Corpus {
     /// How to treat bytes that are not UTF-8.
     #[arg(long, value_enum, default_value = "refuse")]
     pub(super) invalid_utf8: InvalidUtf8,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Format {
-    /// By file name.
-    Auto,
-    /// Each line is a record.
-    Text,
-    /// Each line is a JSON object.
-    Jsonl,
-    /// A table with commas and a header line.
-    Csv,
-    /// A table with tabs and a header line.
-    Tsv,
-    /// A word and its tag a line, a blank line after each sentence.
-    Iob,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -69,20 +53,13 @@ pub(super) struct Machine {
 impl Corpus {
     /// Whether any option is given that only matters to records.
     pub(super) fn has_rules(&self) -> bool {
-        !matches!(self.format, Format::Auto) || self.text_field != "text" || self.user_field.is_some()
+        self.format != Format::Auto || self.text_field != "text" || self.user_field.is_some()
     }
 
     /// The files, with wildcards expanded and no text twice.
     pub(super) fn source(&self) -> anyhow::Result<Source> {
         let source = Source::Files(Files {
-            format: match self.format {
-                Format::Auto => corpus::Format::Auto,
-                Format::Text => corpus::Format::Text,
-                Format::Jsonl => corpus::Format::JsonLines,
-                Format::Csv => corpus::Format::Csv,
-                Format::Tsv => corpus::Format::Tsv,
-                Format::Iob => corpus::Format::Iob,
-            },
+            format: self.format,
             text_field: self.text_field.clone(),
             user_field: self.user_field.clone(),
             bad_utf8: match self.invalid_utf8 {

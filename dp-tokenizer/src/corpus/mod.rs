@@ -52,6 +52,7 @@ impl Record {
 
 /// How a file is divided into records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
     /// By file name: `.jsonl` and `.ndjson` are JSON Lines, `.csv`, `.tsv`, `.iob` and `.conll` as below, `.json` and binary
     /// formats are refused, anything else is text; each may be compressed as `.gz` or `.zst`. With the feature `parquet`,
@@ -61,6 +62,7 @@ pub enum Format {
     /// Each line that is not blank is a record.
     Text,
     /// Each line that is not blank is a JSON object.
+    #[cfg_attr(feature = "cli", value(name = "jsonl"))]
     JsonLines,
     /// A table with commas (RFC 4180). Each row is a record, and each column a field.
     Csv,

@@ -167,25 +167,25 @@ impl Fixed {
     }
 
     fn add(&mut self, other: &Self) {
-        let mut carry = false;
-        for (a, &b) in self.0.iter_mut().zip(&other.0) {
-            let (sum, over) = a.overflowing_add(b);
-            let (sum, more) = sum.overflowing_add(u64::from(carry));
-            (*a, carry) = (sum, over | more);
-        }
+        self.in_turn(other, u64::overflowing_add);
     }
 
     /// Subtracts, with a result of 0 where the difference is negative.
     fn subtract(&mut self, other: &Self) {
-        let mut borrow = false;
-        for (a, &b) in self.0.iter_mut().zip(&other.0) {
-            let (difference, over) = a.overflowing_sub(b);
-            let (difference, more) = difference.overflowing_sub(u64::from(borrow));
-            (*a, borrow) = (difference, over | more);
-        }
-        if borrow {
+        if self.in_turn(other, u64::overflowing_sub) {
             self.0.fill(0);
         }
+    }
+
+    /// Adds or subtracts word by word. Returns the last carry.
+    fn in_turn(&mut self, other: &Self, of_words: fn(u64, u64) -> (u64, bool)) -> bool {
+        let mut carry = false;
+        for (a, &b) in self.0.iter_mut().zip(&other.0) {
+            let (result, over) = of_words(*a, b);
+            let (result, more) = of_words(result, u64::from(carry));
+            (*a, carry) = (result, over | more);
+        }
+        carry
     }
 
     /// Whether this number is at least `other`.

@@ -231,7 +231,7 @@ fn random_changes_of_good_inputs_are_accepted_or_refused_in_one_line() {
     let most = minutes.map_or(60, |_| u64::MAX);
     let seed =
         minutes.map_or(7, |_| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64 | 1));
-    let (mut draws, mut cases, mut accepted) = (Draws(seed), 0, 0);
+    let (mut draws, mut cases, mut accepted) = (Draws(fastrand::Rng::with_seed(seed)), 0, 0);
     let place = Workplace::new();
     while cases < most && Instant::now() < until {
         cases += 1;
@@ -260,14 +260,11 @@ fn random_changes_of_good_inputs_are_accepted_or_refused_in_one_line() {
 const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dp-tokenizer/tests/fixtures/small.model");
 
 /// Pseudo-random choices.
-struct Draws(u64);
+struct Draws(fastrand::Rng);
 
 impl Draws {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
+        self.0.u64(..n)
     }
 
     /// Replaces, removes or renames something in a plan.

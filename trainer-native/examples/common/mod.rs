@@ -36,17 +36,8 @@ pub fn carry_out(plan: NamedPlan, folder: &Path, non_private: bool) -> Outcome {
     fs::write(&path, plan.text)?;
     let end = if non_private { "-without-privacy-run" } else { "-run" };
     let out = folder.join(format!("{name}{end}"));
-    let request = Request {
-        plan: path,
-        resume: out.join("ledger.jsonl").exists(),
-        out: Some(out),
-        copied: false,
-        device: None,
-        physical_batch: None,
-        test_key: None,
-        non_private,
-        canaries: None,
-    };
+    let resume = out.join("ledger.jsonl").exists();
+    let request = Request { resume, out: Some(out), non_private, ..Request::new(path) };
     writeln!(stdout(), "{}\n", run(&request)?)?;
     Ok(())
 }

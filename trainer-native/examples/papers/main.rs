@@ -83,17 +83,8 @@ fn carry_out(experiment: &Experiment, folder: &Path) -> Outcome<String> {
     let before: f64 = fs::read_to_string(&minutes).ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
     let finished = out.join("certificate.json").exists();
     let start = Instant::now();
-    let summary = run(&Request {
-        plan: path,
-        resume: out.join("ledger.jsonl").exists(),
-        out: Some(out.clone()),
-        copied: false,
-        device: None,
-        physical_batch: None,
-        test_key: None,
-        non_private: false,
-        canaries: None,
-    })?;
+    let resume = out.join("ledger.jsonl").exists();
+    let summary = run(&Request { resume, out: Some(out.clone()), ..Request::new(path) })?;
     let spent = if finished { before } else { before + start.elapsed().as_secs_f64() / 60.0 };
     fs::write(&minutes, spent.to_string())?;
     let figures: Value = serde_json::from_slice(&fs::read(out.join("evaluation.json"))?)?;

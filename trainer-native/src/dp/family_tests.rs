@@ -42,21 +42,25 @@ fn clipped(network: &Network, weights: &Weights<Flex>, rows: usize, bound: f64) 
     flatten(clipped_sum(network, weights, &lot, bound, plan::Clipping::Flat))
 }
 
+/// The clipped sum of micro-batches of each number of rows is that of the loop.
+fn assert_equals_the_loop(network: &Network, weights: &Weights<Flex>, micro_batches: &[usize], what: &str) {
+    let double = weights.clone().cast(FloatDType::F64);
+    let bound = median_norm(network, &double, &ragged_lot(), &DEVICE);
+    let want = clipped_sum_by_loop(network, &double, &ragged_lot(), bound, &DEVICE);
+    for &rows in micro_batches {
+        let distance = relative_distance(&clipped(network, weights, rows, bound), &want);
+        assert!(distance < 1e-4, "{what} {rows}: {distance}");
+    }
+    // Without clipping nothing is rounded up, so double precision shows.
+    let all = clipped_sum_by_loop(network, &double, &ragged_lot(), 1e6, &DEVICE);
+    let distance = relative_distance(&clipped(network, &double, 3, 1e6), &all);
+    assert!(distance < 1e-12, "{what}: {distance}");
+}
+
 #[test]
 fn clipped_sum_equals_the_loop_for_decoder_and_feed_forward() {
     for network in families() {
-        let weights = weights(&network);
-        let double = weights.clone().cast(FloatDType::F64);
-        let bound = median_norm(&network, &double, &ragged_lot(), &DEVICE);
-        let want = clipped_sum_by_loop(&network, &double, &ragged_lot(), bound, &DEVICE);
-        for rows in [1, 3, 9] {
-            let distance = relative_distance(&clipped(&network, &weights, rows, bound), &want);
-            assert!(distance < 1e-4, "{network:?} {rows}: {distance}");
-        }
-        // Without clipping nothing is rounded up, so double precision shows.
-        let all = clipped_sum_by_loop(&network, &double, &ragged_lot(), 1e6, &DEVICE);
-        let distance = relative_distance(&clipped(&network, &double, 3, 1e6), &all);
-        assert!(distance < 1e-12, "{network:?}: {distance}");
+        assert_equals_the_loop(&network, &weights(&network), &[1, 3, 9], &format!("{network:?}"));
     }
 }
 
@@ -131,14 +135,7 @@ fn clipped_sum_of_a_trained_part_equals_the_loop() {
     for (network, trainable, count) in parts() {
         let weights = restricted(&network, &trainable);
         assert_eq!(weights.specs().len(), count, "{:?}", weights.specs());
-        let double = weights.clone().cast(FloatDType::F64);
-        let bound = median_norm(&network, &double, &ragged_lot(), &DEVICE);
-        let want = clipped_sum_by_loop(&network, &double, &ragged_lot(), bound, &DEVICE);
-        let distance = relative_distance(&clipped(&network, &weights, 3, bound), &want);
-        assert!(distance < 1e-4, "{trainable:?}: {distance}");
-        let all = clipped_sum_by_loop(&network, &double, &ragged_lot(), 1e6, &DEVICE);
-        let distance = relative_distance(&clipped(&network, &double, 3, 1e6), &all);
-        assert!(distance < 1e-12, "{trainable:?}: {distance}");
+        assert_equals_the_loop(&network, &weights, &[3], &format!("{trainable:?}"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Logits of tokens: products with the token table or a table of its own.
 
 use crate::nn::{
-    Activation, Kernels, LayerNorm, Linear, ParamId, Pass, TableLogits, Var, gather, row, scale,
+    Activation, Kernels, LayerNorm, Linear, ParamId, Pass, TableLogits, Var, gather_some, row, scale,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -45,9 +45,8 @@ impl LmHead {
     ) -> Var<B> {
         let seq = hidden.dims()[1];
         let mut hidden = match positions {
-            Some(positions) => gather(pass, hidden, positions),
             None if pass.cache().is_some() && seq > 1 => row(pass, hidden, seq - 1),
-            None => hidden,
+            positions => gather_some(pass, hidden, positions),
         };
         if let Some(Transform { dense, norm }) = self.transform {
             hidden = dense.forward(pass, hidden);

@@ -1,6 +1,6 @@
 //! Logits of tags of words.
 
-use crate::nn::{Kernels, Linear, Pass, Var, dropout, gather};
+use crate::nn::{Kernels, Linear, Pass, Var, dropout, gather_some};
 use crate::tensor::{Int, Tensor};
 
 /// Predicts the tag of each word from the hidden state of its first piece.
@@ -22,10 +22,7 @@ impl TokenHead {
         hidden: Var<B>,
         positions: Option<Tensor<B, 2, Int>>,
     ) -> Var<B> {
-        let hidden = match positions {
-            Some(positions) => gather(pass, hidden, positions),
-            None => hidden,
-        };
+        let hidden = gather_some(pass, hidden, positions);
         let hidden = dropout(pass, hidden);
         self.tags.forward(pass, hidden)
     }

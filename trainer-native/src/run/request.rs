@@ -36,6 +36,24 @@ pub struct Request {
     pub canaries: Option<Planting>,
 }
 
+impl Request {
+    /// A new private run of a plan, with what the plan says.
+    #[must_use]
+    pub fn new(plan: PathBuf) -> Self {
+        Self {
+            plan,
+            out: None,
+            resume: false,
+            copied: false,
+            device: None,
+            physical_batch: None,
+            test_key: None,
+            non_private: false,
+            canaries: None,
+        }
+    }
+}
+
 /// A request whose plan is certified.
 pub(super) struct Job {
     pub plan: CertifiedPlan,

@@ -46,13 +46,7 @@ pub(super) fn obtain(
 /// # Errors
 /// [`RunError::Refused`] if their file is malformed.
 pub(crate) fn read_canaries(folder: &Path) -> Result<Option<Canaries>, RunError> {
-    let path = folder.join(files::CANARIES);
-    if !path.exists() {
-        return Ok(None);
-    }
-    serde_json::from_slice(&durable::read(&path)?)
-        .map(Some)
-        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+    durable::read_json(&folder.join(files::CANARIES))
 }
 
 #[cfg(test)]

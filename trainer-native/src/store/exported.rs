@@ -26,13 +26,7 @@ impl Export {
     /// # Errors
     /// [`RunError::Refused`] if the file is malformed.
     pub fn read(folder: &Path) -> Result<Option<Self>, RunError> {
-        let path = folder.join(files::EXPORT);
-        if !path.exists() {
-            return Ok(None);
-        }
-        serde_json::from_slice(&durable::read(&path)?)
-            .map(Some)
-            .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+        durable::read_json(&folder.join(files::EXPORT))
     }
 
     /// The files that were changed.

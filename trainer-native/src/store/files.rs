@@ -103,18 +103,17 @@ pub(crate) fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses a folder with files of anything but a run: a stray `tokenizer.json` must never be taken for the run's.
-pub(super) fn require_empty(folder: &Path) -> Result<(), RunError> {
+/// Refuses a folder with files that nobody left who was killed before the ledger began: a stray `tokenizer.json` must never be
+/// taken for that of `owner`, a run or a sweep. `left` names what it may have left.
+pub(crate) fn require_empty(folder: &Path, owner: &str, left: &[&str]) -> Result<(), RunError> {
     let Ok(listing) = fs::read_dir(folder) else { return Ok(()) };
     for entry in listing.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // A process that was killed before its ledger began leaves these.
-        let left_by_a_run = [PLAN, PARENTS, CORPUS_DIGEST, ".lock"].contains(&&*name)
-            || (name.starts_with('.') && name.ends_with(".tmp"));
-        if !left_by_a_run {
+        let is_temporary = name.starts_with('.') && name.ends_with(".tmp");
+        if !is_temporary && name != ".lock" && !left.contains(&&*name) {
             return Err(RunError::Refused(format!(
-                "{} holds {name}, which no run wrote; give a new or empty folder with --out",
+                "{} holds {name}, which no {owner} wrote; give a new or empty folder with --out",
                 folder.display()
             )));
         }

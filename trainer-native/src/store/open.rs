@@ -74,7 +74,9 @@ impl<'plan> RunStore<'plan> {
                     files::LEDGER
                 )));
             }
-            (false, None) => files::require_empty(folder)?,
+            (false, None) => {
+                files::require_empty(folder, "run", &[files::PLAN, files::PARENTS, files::CORPUS_DIGEST])?
+            }
             (true, Some(_)) => {}
         }
         durable::create_folder(folder)?;

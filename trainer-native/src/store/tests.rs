@@ -84,6 +84,13 @@ impl Bench {
         store
     }
 
+    /// A run that ended after it charged some steps, with a checkpoint.
+    fn stopped(&self, charged: u64, checkpoint: u64) {
+        let mut store = self.begun();
+        reserve(&mut store, 0..charged);
+        store.write_checkpoint(checkpoint, Vec::new()).unwrap();
+    }
+
     fn resumed(&self) -> RunStore<'_> {
         self.open(&self.run(), Some(Resume::Original)).unwrap()
     }
@@ -117,10 +124,7 @@ fn tear(run: &Path) {
 #[test]
 fn after_a_torn_line_that_no_longer_fits_no_step_is_free() {
     let bench = Bench::new();
-    let mut store = bench.begun();
-    reserve(&mut store, 0..12);
-    store.write_checkpoint(12, Vec::new()).unwrap();
-    drop(store);
+    bench.stopped(12, 12);
     let mut store = bench.resumed();
     reserve(&mut store, 12..20);
     drop(store);
@@ -137,10 +141,7 @@ fn after_a_torn_line_that_no_longer_fits_no_step_is_free() {
 #[test]
 fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
     let bench = Bench::new();
-    let mut store = bench.begun();
-    reserve(&mut store, 0..5);
-    store.write_checkpoint(3, Vec::new()).unwrap();
-    drop(store);
+    bench.stopped(5, 3);
     tear(&bench.run());
     let mut store = bench.resumed();
     // In the middle of a pass, where a step may be paid for already.

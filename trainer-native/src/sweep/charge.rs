@@ -85,7 +85,9 @@ impl OpenSweep {
         let charge = if found { Some(Charge::read(&folder)?) } else { None };
         match &charge {
             Some(charge) => charge.check_same(&input, request.test_key, &folder)?,
-            None => require_empty(&folder)?,
+            None => {
+                files::require_empty(&folder, "sweep", &[files::SWEEP, files::PLAN, super::best::PRIVATE])?
+            }
         }
         let certified = input.certify(charge.as_ref().map(|charge| charge.noise_multipliers))?;
         for setting in &certified.settings {
@@ -215,23 +217,4 @@ fn began(how: &str, folder: &Path) -> RunError {
         "the sweep in {} began {how}; use the same again, or choose another folder with --out",
         folder.display()
     ))
-}
-
-/// Refuses a folder with files that no sweep left before its charge.
-fn require_empty(folder: &Path) -> Result<(), RunError> {
-    let Ok(listing) = fs::read_dir(folder) else { return Ok(()) };
-    for entry in listing.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let left_by_a_sweep = [files::SWEEP, files::PLAN, super::best::PRIVATE, ".lock"]
-            .contains(&name.as_ref())
-            || (name.starts_with('.') && name.ends_with(".tmp"));
-        if !left_by_a_sweep {
-            return Err(RunError::Refused(format!(
-                "{} holds {name}, which no sweep wrote; give a new or empty folder with --out",
-                folder.display()
-            )));
-        }
-    }
-    Ok(())
 }

@@ -4,12 +4,10 @@ use std::fmt::Write;
 
 use super::all::in_words;
 use super::certificate::{BestTrial, Findings, RunFindings, SweepCertificate, score_in_words};
+use crate::store::certificate::markdown::text_of;
 
 pub(super) fn render(certificate: &SweepCertificate) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_all(&mut text, certificate);
-    text
+    text_of(|out| write_all(out, certificate))
 }
 
 fn write_all(out: &mut String, c: &SweepCertificate) -> std::fmt::Result {

@@ -21,18 +21,7 @@ fn plan(name: &str, epsilon: f64) -> Value {
 fn finish(folder: &Path, plan: &Value, out: &str) {
     let path = folder.join("plan.json");
     fs::write(&path, plan.to_string()).unwrap();
-    let request = Request {
-        plan: path,
-        out: Some(folder.join(out)),
-        resume: false,
-        copied: false,
-        device: None,
-        physical_batch: None,
-        test_key: None,
-        non_private: false,
-        canaries: None,
-    };
-    run(&request).unwrap();
+    run(&Request { out: Some(folder.join(out)), ..Request::new(path) }).unwrap();
 }
 
 /// Writes ledger and certificate anew, with other earlier stages.

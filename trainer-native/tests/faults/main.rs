@@ -33,19 +33,18 @@ struct Campaign {
     cases: u64,
     /// In an ordinary test.
     most: u64,
-    state: u64,
+    random: fastrand::Rng,
 }
 
 impl Campaign {
     /// `cases` cases, or as many as fit into the minutes that `CAMPAIGN_MINUTES` names.
     fn of(cases: u64) -> Self {
         let minutes: Option<f64> = std::env::var("CAMPAIGN_MINUTES").ok().and_then(|text| text.parse().ok());
-        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64 | 1);
         Self {
             until: Instant::now() + Duration::from_secs_f64(60.0 * minutes.unwrap_or(60.0)),
             cases: 0,
             most: minutes.map_or(cases, |_| u64::MAX),
-            state: minutes.map_or(0x9E37_79B9_7F4A_7C15, |_| clock()),
+            random: minutes.map_or_else(|| fastrand::Rng::with_seed(7), |_| fastrand::Rng::new()),
         }
     }
 
@@ -56,10 +55,7 @@ impl Campaign {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state % n
+        self.random.u64(..n)
     }
 
     fn done(&self, what: &str) {
@@ -124,12 +120,14 @@ fn finish(bench: &Bench, out: &str, context: &str) -> bool {
 #[test]
 fn random_kills_over_all_samplings_lose_no_charge() {
     let mut campaign = Campaign::of(4);
+    let mut kills = 0;
     while campaign.goes_on() {
         let sampling = campaign.cases % SAMPLINGS;
         let bench = Bench::new(&plan(sampling));
         let run = bench.path("run");
         let mut charged = Vec::new();
         for _ in 0..1 + campaign.below(4) {
+            kills += 1;
             let mut command = bench.command("run", &bench.resumed("run", &[]));
             let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(campaign.below(250)));
@@ -146,7 +144,7 @@ fn random_kills_over_all_samplings_lose_no_charge() {
         finish(&bench, "run", &format!("sampling {sampling}"));
         assert_eq!(lines(&run)[..charged.len()], charged[..]);
     }
-    campaign.done("kills");
+    campaign.done(&format!("{kills} kills"));
 }
 
 #[test]
@@ -154,8 +152,10 @@ fn every_failed_write_is_one_clear_line_and_the_run_goes_on() {
     let mut campaign = Campaign::of(5);
     // Changes of a whole run, by sampling.
     let mut changes = [0; SAMPLINGS as usize];
+    // A campaign begins with a disk that is full from each change of each sampling's run on.
+    let (mut full, is_campaign) = (0, campaign.most == u64::MAX);
     while campaign.goes_on() {
-        let sampling = campaign.below(SAMPLINGS);
+        let sampling = campaign.cases % SAMPLINGS;
         // A known key: nobody waits for a disk that never recovers.
         let bench = Bench::new(&plan(sampling));
         let count = &mut changes[sampling as usize];
@@ -171,7 +171,12 @@ fn every_failed_write_is_one_clear_line_and_the_run_goes_on() {
             *count = parse(&fs::read(log).unwrap()).len() as u64;
         }
         let errno = if campaign.below(2) == 0 { 28 } else { 5 };
-        let fault = Fault { at: 1 + campaign.below(*count), errno, stays: campaign.below(2) == 0 };
+        let mut fault = Fault { at: 1 + campaign.below(*count), errno, stays: campaign.below(2) == 0 };
+        let each = 1 + (campaign.cases - 1) / SAMPLINGS;
+        if is_campaign && each <= *count {
+            fault = Fault { at: each, errno: 28, stays: true };
+            full += 1;
+        }
         let context = format!("sampling {sampling}, {fault:?}");
         let output =
             watched(&mut bench.command("run", &["--test-key", "5"]), &bench.path("run"), None, Some(fault));
@@ -186,7 +191,9 @@ fn every_failed_write_is_one_clear_line_and_the_run_goes_on() {
         assert_eq!(lines(&bench.path("run"))[..before.len()], before[..], "{context}");
         verify_run(&bench.path("run")).unwrap_or_else(|error| panic!("{context}: {error}"));
     }
-    campaign.done("failed writes");
+    campaign.done(&format!(
+        "failed writes, {full} of them a disk full from one change on, of {changes:?} changes"
+    ));
 }
 
 /// Power is lost after each prefix of the changes of a run. All states are checked for the ledger's lines; some are resumed.

@@ -48,30 +48,6 @@ impl LowerLaw {
         both.filter(|(mass, moment)| *mass > 0.0 && *moment > 0.0)
     }
 
-    fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self {
-        let shift = other.lowest - self.lowest;
-        let (left, right) = (self.masses.len(), other.masses.len());
-        let first = self.lowest.min(other.lowest) * refine as i64 - 1;
-        let last = (self.lowest + left as i64).max(other.lowest + right as i64) * refine as i64 + 1;
-        let length = (last - first + 1) as usize;
-        let (mut masses, mut moments) = (StridedSums::new(refine, length), StridedSums::new(refine, length));
-        let step = self.step / refine as f64;
-        let least = if twice { 0 } else { 1 - left as i64 };
-        for slide in least..right as i64 {
-            let Some((from, until)) = overlap(left, right, slide) else { continue };
-            let log = libm::log(weights.one + weights.other * libm::exp((slide + shift) as f64 * self.step));
-            let start = (self.lowest + from as i64) * refine as i64 + libm::round(log / step) as i64 - first;
-            let times = if twice && slide > 0 { 2.0 } else { 1.0 };
-            let far = (from as i64 + slide) as usize..;
-            let near = from..until;
-            masses.add_products(start, &self.masses[near.clone()], &other.masses[far.clone()], times);
-            let scaled = times * weights.one;
-            moments.add_products(start, &self.moments[near.clone()], &other.masses[far.clone()], scaled);
-            moments.add_products(start, &self.masses[near], &other.moments[far], times * weights.other);
-        }
-        Self { step, lowest: first, masses: masses.interleaved(), moments: moments.interleaved() }.trimmed()
-    }
-
     /// The same with its ends of mass or moment at most [`TAIL`] merged.
     fn trimmed(mut self) -> Self {
         let (mut low, mut beyond) = (0, 0.0);
@@ -97,12 +73,28 @@ impl LowerLaw {
 }
 
 impl MeanLaw for LowerLaw {
-    fn mean(&self, other: &Self, weights: Weights, refine: usize) -> Self {
-        self.combined(other, weights, refine, false)
-    }
-
-    fn doubled(&self, refine: usize) -> Self {
-        self.combined(self, Weights { one: 0.5, other: 0.5 }, refine, true)
+    fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self {
+        let shift = other.lowest - self.lowest;
+        let (left, right) = (self.masses.len(), other.masses.len());
+        let first = self.lowest.min(other.lowest) * refine as i64 - 1;
+        let last = (self.lowest + left as i64).max(other.lowest + right as i64) * refine as i64 + 1;
+        let length = (last - first + 1) as usize;
+        let (mut masses, mut moments) = (StridedSums::new(refine, length), StridedSums::new(refine, length));
+        let step = self.step / refine as f64;
+        let least = if twice { 0 } else { 1 - left as i64 };
+        for slide in least..right as i64 {
+            let Some((from, until)) = overlap(left, right, slide) else { continue };
+            let log = libm::log(weights.one + weights.other * libm::exp((slide + shift) as f64 * self.step));
+            let start = (self.lowest + from as i64) * refine as i64 + libm::round(log / step) as i64 - first;
+            let times = if twice && slide > 0 { 2.0 } else { 1.0 };
+            let far = (from as i64 + slide) as usize..;
+            let near = from..until;
+            masses.add_products(start, &self.masses[near.clone()], &other.masses[far.clone()], times);
+            let scaled = times * weights.one;
+            moments.add_products(start, &self.moments[near.clone()], &other.masses[far.clone()], scaled);
+            moments.add_products(start, &self.masses[near], &other.moments[far], times * weights.other);
+        }
+        Self { step, lowest: first, masses: masses.interleaved(), moments: moments.interleaved() }.trimmed()
     }
 
     fn refined(&self, times: usize) -> Self {

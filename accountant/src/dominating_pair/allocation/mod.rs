@@ -194,10 +194,20 @@ struct Weights {
 
 /// The law of a mean of independent factors.
 trait MeanLaw: Sized + Clone {
-    /// The weighted mean with `other`, on a grid `refine` times as fine; both on the same grid.
-    fn mean(&self, other: &Self, weights: Weights, refine: usize) -> Self;
+    /// The weighted mean with `other`, on a grid `refine` times as fine; both on the same grid. `twice` says that `other` is an
+    /// independent copy of the law, so that each pair of points stands for two.
+    fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self;
+
+    /// The weighted mean with another law.
+    fn mean(&self, other: &Self, weights: Weights, refine: usize) -> Self {
+        self.combined(other, weights, refine, false)
+    }
+
     /// The mean with an independent copy of itself.
-    fn doubled(&self, refine: usize) -> Self;
+    fn doubled(&self, refine: usize) -> Self {
+        self.combined(self, Weights { one: 0.5, other: 0.5 }, refine, true)
+    }
+
     /// The same law on a grid `times` as fine.
     fn refined(&self, times: usize) -> Self;
     /// Points of the grid.

@@ -64,35 +64,6 @@ impl UpperLaw {
         (cell as i64, libm::expm1(step - above) * libm::exp(above) / whole, libm::expm1(above) / whole)
     }
 
-    fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self {
-        let (left, right) = (&self.masses, &other.masses);
-        let shift = other.lowest - self.lowest;
-        let first = self.lowest.min(other.lowest) * refine as i64 - 1;
-        let last =
-            (self.lowest + left.len() as i64).max(other.lowest + right.len() as i64) * refine as i64 + 1;
-        let mut sums = StridedSums::new(refine, (last - first + 1) as usize);
-        let least = if twice { 0 } else { 1 - left.len() as i64 };
-        for slide in least..right.len() as i64 {
-            let Some((from, until)) = overlap(left.len(), right.len(), slide) else { continue };
-            let (cell, low, high) = self.split(weights, slide + shift, refine);
-            let times = if twice && slide > 0 { 2.0 } else { 1.0 };
-            let start = (self.lowest + from as i64) * refine as i64 + cell - first;
-            let (near, far) = (&left[from..until], &right[(from as i64 + slide) as usize..]);
-            sums.add_products(start, near, far, times * low);
-            sums.add_products(start + 1, near, far, times * high);
-        }
-        let mut out = Self {
-            step: self.step / refine as f64,
-            lowest: first,
-            masses: sums.interleaved(),
-            zero: self.zero * other.zero,
-            infinite: weights.one * self.infinite + weights.other * other.infinite,
-        };
-        out.with_zero(self.zero, other, weights.other, refine);
-        out.with_zero(other.zero, self, weights.one, refine);
-        out.trimmed()
-    }
-
     /// Adds the means in which one part is 0 and `other` has weight `weight`, split between 0 and the value of `other`.
     fn with_zero(&mut self, zero: f64, other: &Self, weight: f64, refine: usize) {
         for (at, mass) in other.masses.iter().enumerate() {
@@ -133,12 +104,33 @@ impl UpperLaw {
 }
 
 impl MeanLaw for UpperLaw {
-    fn mean(&self, other: &Self, weights: Weights, refine: usize) -> Self {
-        self.combined(other, weights, refine, false)
-    }
-
-    fn doubled(&self, refine: usize) -> Self {
-        self.combined(self, Weights { one: 0.5, other: 0.5 }, refine, true)
+    fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self {
+        let (left, right) = (&self.masses, &other.masses);
+        let shift = other.lowest - self.lowest;
+        let first = self.lowest.min(other.lowest) * refine as i64 - 1;
+        let last =
+            (self.lowest + left.len() as i64).max(other.lowest + right.len() as i64) * refine as i64 + 1;
+        let mut sums = StridedSums::new(refine, (last - first + 1) as usize);
+        let least = if twice { 0 } else { 1 - left.len() as i64 };
+        for slide in least..right.len() as i64 {
+            let Some((from, until)) = overlap(left.len(), right.len(), slide) else { continue };
+            let (cell, low, high) = self.split(weights, slide + shift, refine);
+            let times = if twice && slide > 0 { 2.0 } else { 1.0 };
+            let start = (self.lowest + from as i64) * refine as i64 + cell - first;
+            let (near, far) = (&left[from..until], &right[(from as i64 + slide) as usize..]);
+            sums.add_products(start, near, far, times * low);
+            sums.add_products(start + 1, near, far, times * high);
+        }
+        let mut out = Self {
+            step: self.step / refine as f64,
+            lowest: first,
+            masses: sums.interleaved(),
+            zero: self.zero * other.zero,
+            infinite: weights.one * self.infinite + weights.other * other.infinite,
+        };
+        out.with_zero(self.zero, other, weights.other, refine);
+        out.with_zero(other.zero, self, weights.one, refine);
+        out.trimmed()
     }
 
     fn refined(&self, times: usize) -> Self {

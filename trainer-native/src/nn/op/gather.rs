@@ -22,6 +22,18 @@ pub fn gather<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Tens
     })
 }
 
+/// [`gather`] of the positions, or every position where none are given.
+pub fn gather_some<B: Kernels>(
+    pass: &mut Pass<'_, B>,
+    input: Var<B>,
+    positions: Option<Tensor<B, 2, Int>>,
+) -> Var<B> {
+    match positions {
+        Some(positions) => gather(pass, input, positions),
+        None => input,
+    }
+}
+
 /// One position, the same of each example.
 ///
 /// # Shapes

@@ -1,18 +1,23 @@
 //! The certificate for readers.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use super::Certificate;
 use crate::store::ledger::Randomness;
 
 pub(super) fn render(certificate: &Certificate) -> String {
+    text_of(|out| write_all(out, certificate))
+}
+
+/// What `write` writes.
+pub(crate) fn text_of(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write_all(&mut text, certificate);
+    let _ = write(&mut text);
     text
 }
 
-fn write_all(out: &mut String, c: &Certificate) -> std::fmt::Result {
+fn write_all(out: &mut String, c: &Certificate) -> fmt::Result {
     writeln!(out, "# Privacy certificate: {}\n", c.name)?;
     if !c.private {
         writeln!(out, "> **NOT PRIVATE.** This run protects nobody:\n>")?;
@@ -45,7 +50,7 @@ fn write_all(out: &mut String, c: &Certificate) -> std::fmt::Result {
     )
 }
 
-fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
+fn guarantee(out: &mut String, c: &Certificate) -> fmt::Result {
     let g = &c.guarantee;
     writeln!(out, "| | |\n|---|---|")?;
     match g.epsilon {
@@ -65,7 +70,7 @@ fn guarantee(out: &mut String, c: &Certificate) -> std::fmt::Result {
     writeln!(out, "| neighbouring texts | {} |\n", c.relation_in_words())
 }
 
-fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
+fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
     let m = &c.mechanisms;
     writeln!(out, "## Mechanisms\n\n| | |\n|---|---|")?;
     let sampling = serde_json::to_string(&m.sampling).map_err(|_| std::fmt::Error)?;
@@ -102,7 +107,7 @@ fn mechanisms(out: &mut String, c: &Certificate) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn earlier_stages(out: &mut String, c: &Certificate) -> std::fmt::Result {
+fn earlier_stages(out: &mut String, c: &Certificate) -> fmt::Result {
     if c.earlier_stages.is_empty() {
         return Ok(());
     }
@@ -119,7 +124,7 @@ fn earlier_stages(out: &mut String, c: &Certificate) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn ledger(out: &mut String, c: &Certificate) -> std::fmt::Result {
+fn ledger(out: &mut String, c: &Certificate) -> fmt::Result {
     let l = &c.ledger;
     writeln!(out, "## Ledger\n")?;
     let lost =
@@ -146,7 +151,7 @@ fn ledger(out: &mut String, c: &Certificate) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn list(out: &mut String, title: &str, intro: &str, items: &[String]) -> std::fmt::Result {
+fn list(out: &mut String, title: &str, intro: &str, items: &[String]) -> fmt::Result {
     writeln!(out, "## {title}\n\n{intro}\n")?;
     for item in items {
         writeln!(out, "- {item}")?;

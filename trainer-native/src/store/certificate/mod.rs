@@ -2,7 +2,7 @@
 //!
 //! It depends on no clock and no machine, so [`crate::verify`] can rebuild it byte for byte.
 
-mod markdown;
+pub(crate) mod markdown;
 mod statements;
 #[cfg(test)]
 mod tests;

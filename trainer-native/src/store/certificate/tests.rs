@@ -21,17 +21,7 @@ fn finished(arithmetic: &str) -> (tempfile::TempDir, Request) {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
     std::fs::write(&path, PLAN.replace("fast", arithmetic)).unwrap();
-    let request = Request {
-        plan: path,
-        out: Some(out),
-        resume: false,
-        copied: false,
-        device: None,
-        physical_batch: None,
-        test_key: Some(1),
-        non_private: false,
-        canaries: None,
-    };
+    let request = Request { out: Some(out), test_key: Some(1), ..Request::new(path) };
     run(&request).unwrap();
     (folder, request)
 }
