@@ -122,7 +122,7 @@ impl RunStore<'_> {
                 "model.initial: the checkpoint changed since the run began; restore the original checkpoint"
                     .to_owned(),
             )),
-            None => self.ledger.append(Entry::InitialWeights { sha256: sha256.to_owned() }),
+            None => self.append(Entry::InitialWeights { sha256: sha256.to_owned() }),
         }
     }
 
@@ -154,12 +154,17 @@ impl RunStore<'_> {
     pub fn reserve_step(&mut self, step: u64) -> Result<(), RunError> {
         let attempt = self.ledger().attempts_of(step) + 1;
         if !self.is_protected() {
-            return self.ledger.append(Entry::UnprotectedStep { step, attempt });
+            return self.append(Entry::UnprotectedStep { step, attempt });
         }
         let event = self.schedule.due(self.plan, step);
         let event = event.ok_or_else(|| RunError::Failed(format!("the plan has no step {step}")))?;
-        self.ledger.append(Entry::Step { step, attempt, event })?;
-        self.schedule.note_step(self.plan, step);
+        self.append(Entry::Step { step, attempt, event })
+    }
+
+    /// Appends a line to the ledger, and notes it as everyone will who reads the ledger.
+    fn append(&mut self, entry: Entry) -> Result<(), RunError> {
+        self.ledger.append(entry.clone())?;
+        self.schedule.note(self.plan, &entry);
         Ok(())
     }
 
@@ -196,7 +201,7 @@ impl RunStore<'_> {
             names.push(files::EVALUATION);
         }
         let files = names.into_iter().map(|name| digest(&self.path, name)).collect::<Result<_, _>>()?;
-        self.ledger.append(Entry::Completed { steps_done, files })?;
+        self.append(Entry::Completed { steps_done, files })?;
         self.certify()
     }
 

@@ -152,6 +152,21 @@ fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
     assert_eq!(passes, three, "the first process, the torn line, the second process");
 }
 
+/// The torn line was the tokenizer's: no step was taken before it, so the pass is charged once.
+#[test]
+fn a_torn_line_of_the_tokenizer_leaves_a_ledger_that_is_the_plans() {
+    let bench = Bench::new();
+    drop(bench.open(&bench.run(), None).unwrap());
+    tear(&bench.run());
+    let mut store = bench.resumed();
+    store.save_tokenizer("{}").unwrap();
+    reserve(&mut store, 0..10);
+    accounting::check_same_plan(&bench.plan, store.ledger()).unwrap();
+    let mut one = self::ledger::Charges::default();
+    one.add(&bench.plan.pass_event(0).unwrap(), 1);
+    assert_eq!(store.ledger().charges(), one);
+}
+
 /// The ε of a trial is that of its search, however many steps its ledger has. So the steps are counted.
 #[test]
 fn a_trial_that_charges_more_than_its_search_paid_for_is_refused() {

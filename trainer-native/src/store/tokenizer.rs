@@ -60,7 +60,7 @@ impl RunStore<'_> {
             (None, _) => {}
         }
         let unsaved = UnsavedTokenizer::create(&self.path.join(files::TOKENIZER), space)?;
-        self.ledger.append(Entry::Release { event })?;
+        self.append(Entry::Release { event })?;
         self.unsaved_tokenizer = Some(unsaved);
         Ok(())
     }
@@ -80,7 +80,7 @@ impl RunStore<'_> {
         };
         let entry = Entry::Tokenizer { sha256: sha256_hex(json.as_bytes()) };
         let saved = retry(wait, || unsaved.fill(json.as_bytes()))
-            .and_then(|()| retry(wait, || self.ledger.append(entry.clone())));
+            .and_then(|()| retry(wait, || self.append(entry.clone())));
         match saved {
             Ok(()) => unsaved.publish(),
             Err(error) if irreplaceable => Err(RunError::Refused(format!(
