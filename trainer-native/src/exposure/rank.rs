@@ -145,9 +145,9 @@ fn in_units(
         let slots = Secrets::slots(seed, unit, spec, drawn.len());
         for (at, asked) in all.iter_mut().enumerate() {
             let level = levels[drawn[at].level];
-            let holds = slots[at].chance < level;
+            let holds = slots[at].holds(level);
             asked.occurrences += f64::from(u8::from(holds));
-            let asks = holds || (level == 0.0 && slots[at].chance < of_none);
+            let asks = holds || (level == 0.0 && slots[at].holds(of_none));
             if asks && asked.windows.len() < EXAMPLES {
                 let (tokens, begin) = secrets.inserted(drawn, &slots, unit, Some(at));
                 asked.ask(&tokens, begin + drawn[at].place, spec);

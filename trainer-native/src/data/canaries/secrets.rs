@@ -130,6 +130,13 @@ pub(crate) struct Slot {
     pub gap: usize,
 }
 
+impl Slot {
+    /// Whether the unit holds a secret that is planted with this probability.
+    pub(crate) fn holds(&self, probability: f64) -> bool {
+        self.chance < probability
+    }
+}
+
 impl Secrets {
     /// How often secrets occur: copies or probabilities. The first are the secrets that occur nowhere.
     pub(crate) fn levels(&self) -> Vec<f64> {
@@ -183,7 +190,7 @@ impl Secrets {
         also: Option<usize>,
     ) -> (Vec<u32>, usize) {
         let levels = self.levels();
-        let is_planted = |at: usize| also == Some(at) || slots[at].chance < levels[drawn[at].level];
+        let is_planted = |at: usize| also == Some(at) || slots[at].holds(levels[drawn[at].level]);
         let mut planted: Vec<usize> = (0..drawn.len()).filter(|&at| is_planted(at)).collect();
         planted.sort_by_key(|&at| slots[at].gap);
         let (mut all, mut place, mut from) = (Vec::new(), 0, 0);
