@@ -1,4 +1,4 @@
-//! Line charts: laid out in pixels, drawn as SVG, and exported as a table or as CSV.
+//! Line charts: laid out in pixels, drawn as SVG, and exported as a table or as CSV. Bar charts: drawn as SVG.
 //!
 //! The planner page and the trainer's report share this crate. It needs no browser and has no dependencies. It does no
 //! arithmetic on privacy figures: a chart shows the values that it is given.
@@ -21,11 +21,13 @@
 //! ```
 
 mod axis;
+mod bars;
 mod label;
 mod scene;
 mod svg;
 mod table;
 
 pub use axis::{Scale, Tick};
+pub use bars::{Bar, Bars, Group};
 pub use label::tick_label;
 pub use scene::{Chart, Frame, HEIGHT, Line, Mark, Scene, Series, WIDTH};

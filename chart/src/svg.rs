@@ -6,7 +6,7 @@ use crate::scene::{Chart, Frame, HEIGHT, Line, Scene, WIDTH};
 
 /// Colours that colour-blind readers can tell apart (Okabe & Ito 2008). Each has its own dash, so that no curve is told by
 /// colour alone.
-const STROKES: [(&str, &str); 6] = [
+pub(crate) const STROKES: [(&str, &str); 6] = [
     ("#0072b2", ""),
     ("#d55e00", "8 4"),
     ("#009e73", "2 4"),
@@ -16,7 +16,7 @@ const STROKES: [(&str, &str); 6] = [
 ];
 const HEAD: f64 = 34.0;
 const LEGEND_LINE: f64 = 22.0;
-const INK: &str = "#171b24";
+pub(crate) const INK: &str = "#171b24";
 
 impl Scene {
     /// `stroke-dasharray` of the curve at `index`.
@@ -119,7 +119,7 @@ fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
 }
 
 /// Escapes text for XML.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

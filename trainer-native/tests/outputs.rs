@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{Bench, stderr, tiny};
+use serde_json::json;
 
 fn trainer(arguments: &[&str], run: &Path) -> Output {
     let (command, options) = arguments.split_first().unwrap();
@@ -104,16 +105,21 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     assert!(trainer(&["report", "--overwrite"], &run).status.success());
     // Findings of other commands. Those that may not be published stay out of the run folder.
     let findings = bench.path("exposure.json");
-    std::fs::write(&findings, r#"{ "warning": "NOT PUBLIC <b>", "rows": [ { "copies": 4, "rank": 1 } ] }"#)
-        .unwrap();
+    let figures = |exposure: f64| json!({ "occurrences": 4.0, "mean_rank": 1.5, "exposure": exposure });
+    let row = json!({ "pattern": "HS", "planted": 4, "with_privacy": figures(0.25), "without_privacy": figures(7.5) });
+    let exposure = json!({ "warning": "NOT PUBLIC <b>", "epsilon": null, "delta": 1e-6, "candidates": [9, 9], "rows": [row] });
+    std::fs::write(&findings, exposure.to_string()).unwrap();
     let with_findings = ["report", "--overwrite", "--findings", findings.to_str().unwrap()];
     refused(&trainer(&with_findings, &run), 2, "may not be published");
-    for (name, table) in [("report.html", "<td>4</td><td>1</td>"), ("report.md", "| 4 | 1 |")] {
+    let cells = ["HS", "4", "0.25", "1.5", "4", "7.5", "1.5", "4"];
+    let [html, markdown] = [cells.map(|cell| format!("<td>{cell}</td>")).concat(), format!("| {} |", cells.join(" | "))];
+    for (name, table) in [("report.html", html), ("report.md", markdown)] {
         let out = bench.path(name);
         let output = trainer(&[&with_findings[..], &["--out", out.to_str().unwrap()]].concat(), &run);
         assert!(output.status.success(), "{}", stderr(&output));
         let text = std::fs::read_to_string(out).unwrap();
-        assert!(text.contains(table) && text.contains("NOT PUBLIC &lt;b") && text.contains(&upper), "{text}");
+        assert!(text.contains(&table) && text.contains("NOT PUBLIC &lt;b") && text.contains(&upper), "{text}");
+        assert_eq!(text.contains("NOT PRIVATE: exposure of secrets, HS</title>"), name == "report.html", "charts are drawn");
     }
     let own = run.join("ledger.jsonl");
     refused(&trainer(&["report", "--overwrite", "--out", own.to_str().unwrap()], &run), 2, "left as it is");

@@ -19,7 +19,7 @@ use std::path::Path;
 use accountant::audit::Guesses;
 use accountant::{AccountantError, Bounds, Delta};
 use plan::Device;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::RunError;
 use crate::data::Planting;
@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 }
 
 /// The findings of an audit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Findings {
     /// Number of canaries.
     pub canaries: u32,
@@ -187,7 +187,7 @@ impl std::fmt::Display for Findings {
             }
             None => writeln!(f, "certified: no bound, since the run added no noise")?,
         }
-        if let Some(membership) = self.membership {
+        if let Some(membership) = &self.membership {
             writeln!(f, "{membership}")?;
         }
         write!(

@@ -12,13 +12,14 @@
 
 mod rank;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use accountant::Bounds;
 use chart::{Chart, Scale, Scene, Series};
 use plan::Device;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::{Occurrences, Planting, Secrets};
 use crate::plan_file::read_uncertified;
@@ -30,10 +31,16 @@ use crate::{RunError, durable};
 const WARNING: &str =
     "NOT PRIVATE: may not be published. These figures depend on private text and on a model without privacy.";
 
+/// The name of the curve of a run without privacy.
+pub(crate) const WITHOUT: &str = "without privacy";
+
+/// Occurrences and exposure, in bits.
+type Points = Vec<(f64, f64)>;
+
 /// Exposure of secrets with privacy and without.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Curve {
-    warning: &'static str,
+    warning: Cow<'static, str>,
     /// The certified bounds on ε of the run with privacy.
     epsilon: Option<Bounds>,
     delta: f64,
@@ -43,7 +50,7 @@ pub(crate) struct Curve {
 }
 
 /// Figures of the secrets of one pattern and one number of occurrences.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     pattern: String,
     /// Copies or probability, as asked for.
@@ -53,7 +60,7 @@ struct Row {
 }
 
 /// What one model knows of some secrets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Figures {
     /// Mean number of units that hold a secret.
     occurrences: f64,
@@ -104,7 +111,7 @@ pub(crate) fn exposure(request: &Request, secrets: &Secrets) -> Result<Curve, Ru
         without_privacy,
     });
     Ok(Curve {
-        warning: WARNING,
+        warning: WARNING.into(),
         epsilon: private.epsilon,
         delta: private.delta,
         candidates: [with_privacy.candidates, without_privacy.candidates],
@@ -142,33 +149,49 @@ impl Curve {
         durable::write_atomic(path, scene.svg(&chart).as_bytes())
     }
 
-    fn chart(&self) -> Chart {
-        let of = |pattern: &str, name: &str, figures: fn(&Row) -> Figures| {
-            let own = self.rows.iter().filter(|row| row.pattern == pattern).map(figures);
-            let planted = own.filter(|figures| figures.occurrences > 0.0);
-            let points =
-                planted.filter_map(|figures| Some((figures.occurrences, figures.exposure?))).collect();
-            Series { name: format!("{pattern}, {name}"), points }
-        };
-        let with_privacy = self.epsilon.map_or_else(String::new, |bounds| format!("ε ≤ {:.2}", bounds.upper));
+    /// The patterns of hints and secrets, in order.
+    pub fn patterns(&self) -> Vec<&str> {
         let mut patterns: Vec<&str> = self.rows.iter().map(|row| row.pattern.as_str()).collect();
         patterns.sort_unstable();
         patterns.dedup();
-        let series = patterns.into_iter().flat_map(|pattern| {
-            [
-                of(pattern, &with_privacy, |row| row.with_privacy),
-                of(pattern, "without privacy", |row| row.without_privacy),
-            ]
+        patterns
+    }
+
+    /// Exposure of the secrets of a pattern by their occurrences, with privacy and without.
+    pub fn points(&self, pattern: &str) -> [Points; 2] {
+        let of = |figures: fn(&Row) -> Figures| {
+            let own = self.rows.iter().filter(|row| row.pattern == pattern).map(figures);
+            let planted = own.filter(|figures| figures.occurrences > 0.0);
+            planted.filter_map(|figures| Some((figures.occurrences, figures.exposure?))).collect()
+        };
+        [of(|row| row.with_privacy), of(|row| row.without_privacy)]
+    }
+
+    /// What the run with privacy guarantees, for a legend.
+    pub fn guarantee(&self) -> String {
+        self.epsilon.map_or_else(|| "with privacy".to_owned(), |bounds| format!("ε ≤ {:.2}", bounds.upper))
+    }
+
+    fn chart(&self) -> Chart {
+        let series = self.patterns().into_iter().flat_map(|pattern| {
+            let [private, plain] = self.points(pattern);
+            let named = |name: &str, points| Series { name: format!("{pattern}, {name}"), points };
+            [named(&self.guarantee(), private), named(WITHOUT, plain)]
         });
-        Chart {
-            title: "NOT PRIVATE: exposure of secrets".to_owned(),
-            x_label: "occurrences".to_owned(),
-            y_label: "exposure, bits".to_owned(),
-            x_scale: Scale::Log,
-            y_scale: Scale::Linear,
-            series: series.collect(),
-            highlight: None,
-        }
+        chart("NOT PRIVATE: exposure of secrets".to_owned(), series.collect())
+    }
+}
+
+/// A chart of exposure by occurrences.
+pub(crate) fn chart(title: String, series: Vec<Series>) -> Chart {
+    Chart {
+        title,
+        x_label: "occurrences".to_owned(),
+        y_label: "exposure, bits".to_owned(),
+        x_scale: Scale::Log,
+        y_scale: Scale::Linear,
+        series,
+        highlight: None,
     }
 }
 

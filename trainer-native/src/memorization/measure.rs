@@ -1,9 +1,9 @@
 //! How close generated tokens come to the tokens that followed in the text.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Figures of the continuations of one split.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// Number of continuations.
     pub examples: usize,

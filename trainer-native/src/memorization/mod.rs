@@ -11,15 +11,16 @@
 mod index;
 mod measure;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
 use dp_tokenizer::unit::Piece;
 use index::NearDuplicates;
-use measure::Figures;
+pub(crate) use measure::Figures;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use plan::Device;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::RunError;
 use crate::data::{Dataset, UnitText, read_records};
@@ -70,21 +71,23 @@ pub(crate) enum Question {
 }
 
 /// Figures of a model on the four splits.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Memorization {
-    warning: &'static str,
-    rows: Vec<Row>,
+    warning: Cow<'static, str>,
+    /// What the model was asked, in words.
+    pub question: String,
+    pub rows: Vec<Row>,
     /// How well the loss tells training records from validation records; absent if one of the texts is empty.
-    membership: Option<Membership>,
+    pub membership: Option<Membership>,
 }
 
 /// Figures of one split and one way of generating.
-#[derive(Clone, Debug, Serialize)]
-struct Row {
-    split: &'static str,
-    decoding: &'static str,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub split: Cow<'static, str>,
+    pub decoding: Cow<'static, str>,
     /// [`None`] if no record of the split is long enough.
-    figures: Option<Figures>,
+    pub figures: Option<Figures>,
 }
 
 /// Prompts of a split with what followed in the text.
@@ -149,7 +152,12 @@ impl ModelTask for Measure<'_> {
         }
         let [members, others] = [scores(run, &train)?, scores(run, &valid)?];
         let membership = Membership::of(&members, others);
-        Ok(Memorization { warning: WARNING, rows, membership })
+        Ok(Memorization {
+            warning: WARNING.into(),
+            question: settings.question.to_string(),
+            rows,
+            membership,
+        })
     }
 }
 
@@ -251,6 +259,15 @@ impl Question {
     }
 }
 
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix { prefix, continuation } => write!(f, "prefix {prefix} + {continuation}"),
+            Self::Span => f.write_str("spans"),
+        }
+    }
+}
+
 impl Split {
     fn measure<B: Kernels>(
         &self,
@@ -265,7 +282,7 @@ impl Split {
         let options =
             Options { tokens, min_tokens, no_repeat_ngram: 0, strategy, batch: BATCH, seed: Some(SEED) };
         let generated = run.generate(&self.prompts, &options)?;
-        Ok(Row { split, decoding, figures: Figures::of(&generated, &self.targets) })
+        Ok(Row { split: split.into(), decoding: decoding.into(), figures: Figures::of(&generated, &self.targets) })
     }
 }
 
@@ -283,7 +300,7 @@ impl fmt::Display for Memorization {
                 None => write!(f, "{:>9}{:>9}{:>9}{:>9}", 0, "–", "–", "–")?,
             }
         }
-        if let Some(membership) = self.membership {
+        if let Some(membership) = &self.membership {
             write!(f, "\n{membership}, by the loss of at most {SCORED} records of each text")?;
         }
         Ok(())

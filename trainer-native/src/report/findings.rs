@@ -1,16 +1,21 @@
 //! Findings that other commands printed with `--json`, as sections of a report.
 //!
-//! A file holds one JSON object, or one on each line. The texts and numbers of an object become rows, a list of objects
-//! becomes a table. A `warning` says that the figures may not be published.
+//! A file holds one JSON object, a list of them, or one on each line. The texts and numbers of an object become rows, a list of
+//! objects becomes a table, and what the commands measure becomes charts. A `warning` says that the figures may not be published.
 
 use std::path::Path;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{RunError, durable};
+use crate::exposure::Curve;
+use crate::infer::Evaluation;
+use crate::memorization::Memorization;
+use crate::score::Score;
+use crate::{RunError, audit, durable};
 
 /// A file of findings.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Findings {
     /// The file's name without its extension.
     pub title: String,
@@ -20,6 +25,19 @@ pub(super) struct Findings {
     pub rows: Vec<(String, String)>,
     /// Lists of objects.
     pub tables: Vec<Table>,
+    /// What can be drawn.
+    pub measured: Option<Measured>,
+}
+
+/// What a command measured.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Measured {
+    Exposure(Curve),
+    Memorization(Memorization),
+    Audit(Box<audit::Findings>),
+    Scores(Vec<Score>),
+    Evaluation(Box<Evaluation>),
 }
 
 /// A list of objects, a row each.
@@ -46,10 +64,11 @@ impl Findings {
             ))
         })?;
         let title = path.file_stem().unwrap_or_default().to_string_lossy().replace(['_', '-'], " ");
-        let mut findings = Self { title, warning: None, rows: Vec::new(), tables: Vec::new() };
-        match <[Map<String, Value>; 1]>::try_from(objects) {
-            Ok([object]) => findings.add(object),
-            Err(objects) => findings.tables.push(Table::of(&objects)),
+        let measured = serde_json::from_slice(&bytes).ok();
+        let mut findings = Self { title, warning: None, rows: Vec::new(), tables: Vec::new(), measured };
+        match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(object)) => findings.add(object),
+            _ => findings.tables.push(Table::of(&objects)),
         }
         Ok(findings)
     }
@@ -65,6 +84,7 @@ impl Findings {
                 Value::Object(fields) => self.rows.extend(
                     fields
                         .iter()
+                        .filter(|(_, value)| !are_points(value))
                         .map(|(field, value)| (format!("{}: {}", words(&name), words(field)), shown(value))),
                 ),
                 value => self.rows.push((words(&name), shown(&value))),
@@ -76,7 +96,7 @@ impl Findings {
 impl Table {
     fn of(objects: &[Map<String, Value>]) -> Self {
         let mut columns: Vec<String> = Vec::new();
-        let flat: Vec<Vec<(String, String)>> = objects.iter().map(fields).collect();
+        let flat: Vec<Vec<(String, String)>> = objects.iter().map(|object| fields(object)).collect();
         for (name, _) in flat.iter().flatten() {
             if !columns.contains(name) {
                 columns.push(name.clone());
@@ -92,22 +112,37 @@ impl Table {
     }
 }
 
-/// The fields of an object, those of objects within it among them.
+/// The fields of an object, those of objects within it among them. A name that several of these use is told apart by theirs.
 fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
+    let inner = || object.values().filter_map(Value::as_object);
     let mut all = Vec::new();
     for (name, value) in object {
-        match value {
-            Value::Object(inner) => all.extend(fields(inner)),
-            value => all.push((words(name), shown(value))),
+        let Value::Object(fields_within) = value else {
+            all.push((words(name), shown(value)));
+            continue;
+        };
+        for (field, value) in fields(fields_within) {
+            let is_shared = inner().filter(|other| other.keys().any(|key| words(key) == field)).count() > 1;
+            let qualified = if is_shared { format!("{}: {field}", words(name)) } else { field };
+            all.push((qualified, value));
         }
     }
     all
 }
 
-/// One object, or one on each line.
+/// Whether a value is a list of points, which is drawn and not listed.
+fn are_points(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().any(Value::is_array))
+}
+
+/// One object, a list of them, or one on each line.
 fn objects(bytes: &[u8]) -> Option<Vec<Map<String, Value>>> {
-    if let Ok(Value::Object(object)) = serde_json::from_slice(bytes) {
-        return Some(vec![object]);
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(object)) => return Some(vec![object]),
+        Ok(list @ Value::Array(_)) => {
+            return serde_json::from_value(list).ok().filter(|objects: &Vec<_>| !objects.is_empty());
+        }
+        _ => {}
     }
     let lines = std::str::from_utf8(bytes).ok()?.lines().filter(|line| !line.trim().is_empty());
     let objects: Option<Vec<_>> = lines.map(|line| serde_json::from_str(line).ok()).collect();
@@ -125,9 +160,8 @@ fn shown(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (None, Some(float)) if float != 0.0 => {
-                let decimals = (3 - float.abs().log10().floor() as i32).clamp(0, 12) as usize;
-                format!("{float:.decimals$}")
+            (None, Some(float)) => {
+                chart::tick_label(format!("{float:.3e}").parse().unwrap_or(float))
             }
             _ => number.to_string(),
         },
@@ -165,11 +199,27 @@ mod tests {
         assert_eq!(table.rows, [["0.01235", "unique", ""], ["", "none", "none"]]);
     }
 
+    /// `exposure` has figures with privacy and without, of the same names.
+    #[test]
+    fn fields_of_one_name_in_two_objects_keep_both_values() {
+        let findings = read(r#"{ "rows": [ { "with": { "rank": 1, "bits": 2 }, "without": { "rank": 3 } } ] }"#).unwrap();
+        assert_eq!(findings.tables[0].columns, ["bits", "with: rank", "without: rank"]);
+        assert_eq!(findings.tables[0].rows, [["2", "1", "3"]]);
+    }
+
+    /// `score` prints a list.
+    #[test]
+    fn a_list_of_objects_is_a_table() {
+        let findings = read(r#"[ { "name": "BLEU", "score": 12.5, "signature": "s" } ]"#).unwrap();
+        assert_eq!(findings.tables[0].columns, ["name", "score", "signature"]);
+        assert!(matches!(findings.measured, Some(Measured::Scores(_))));
+    }
+
     #[test]
     fn lines_become_one_table_and_anything_else_is_refused() {
         let findings = read("{\"text\": \"a\"}\n\n{\"text\": \"b\"}\n").unwrap();
         assert_eq!(findings.tables[0].rows, [["a"], ["b"]]);
-        for wrong in ["", "[1]", "{\"a\": 1", "{}\n7\n", "\u{0}"] {
+        for wrong in ["", "[1]", "[]", "{\"a\": 1", "{}\n7\n", "\u{0}"] {
             let refusal = read(wrong).unwrap_err().to_string();
             assert!(refusal.contains("--findings") && refusal.lines().count() == 1, "{wrong}: {refusal}");
         }

@@ -4,6 +4,7 @@
 //! The run is verified first. Its own figures follow from the plan, the ledger and public text.
 
 mod charts;
+mod finding_charts;
 mod findings;
 mod markdown;
 mod page;

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Display, Write};
 
-use chart::{Chart, Scene};
+use chart::{Bars, Chart, Scene};
 
+use super::finding_charts::FindingCharts;
 use super::findings::{Findings, Table};
 use crate::infer::Evaluation;
 use crate::store::certificate::{Certificate, EarlierStage};
@@ -28,7 +29,8 @@ figure { margin: 0; } figure svg { width: 100%; height: auto; border: 1px solid 
 details { margin: .3rem 0; } summary { cursor: pointer; color: var(--soft); }
 li { margin: .35rem 0; } .wide { overflow-x: auto; } .wide th { width: auto; }
 @media (max-width: 40rem) { th, td { display: block; width: auto; border: 0; padding: 0; }
-  tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); } }
+  tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
+  figure svg { font-size: 17px; } }
 @media print { body { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } details { display: none; } }
 ";
 
@@ -69,6 +71,13 @@ fn write_all(
         for chart in charts {
             figure(out, chart)?;
         }
+        writeln!(out, "</div>")?;
+    }
+    let found_charts = FindingCharts::of(findings);
+    if !found_charts.is_empty() {
+        writeln!(out, "<h2>Findings</h2>\n<div class=\"charts\">")?;
+        found_charts.bars.iter().try_for_each(|chart| bars(out, chart))?;
+        found_charts.curves.iter().try_for_each(|chart| figure(out, chart))?;
         writeln!(out, "</div>")?;
     }
     findings.iter().try_for_each(|section| found(out, section))?;
@@ -246,6 +255,19 @@ fn figure(out: &mut String, chart: &Chart) -> fmt::Result {
             write!(out, "<td>{value}</td>")?;
         }
         writeln!(out, "</tr>")?;
+    }
+    writeln!(out, "</table></details></figure>")
+}
+
+/// A bar chart, with its values as a table for screen readers.
+fn bars(out: &mut String, chart: &Bars) -> fmt::Result {
+    let Some(svg) = chart.svg() else { return Ok(()) };
+    writeln!(out, "<figure>{svg}<details><summary>Values</summary><table>")?;
+    for group in &chart.groups {
+        for bar in &group.bars {
+            let (group, name, value, unit) = (Text(&group.name), Text(&bar.name), bar.value, Text(&chart.unit));
+            writeln!(out, "<tr><th scope=\"row\">{group}: {name}</th><td>{value}{unit}</td></tr>")?;
+        }
     }
     writeln!(out, "</table></details></figure>")
 }
