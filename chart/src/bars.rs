@@ -12,10 +12,10 @@ const GROUP: f64 = 28.0;
 const ROW: f64 = 24.0;
 const BAR: f64 = 14.0;
 /// The column of the bars; names stand left of it and values right of each bar.
-const LEFT: f64 = 196.0;
+const LEFT: f64 = 220.0;
 const RIGHT: f64 = WIDTH - 84.0;
 /// Characters of a name that fit left of the bars.
-const NAME: usize = 24;
+const NAME: usize = 22;
 
 /// A chart of horizontal bars. Each bar has its name and its value beside it, so that none is told by colour alone.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -153,7 +153,7 @@ mod tests {
             full: Some(100.0),
             groups: vec![
                 group("one & two", vec![bar("with", 12.345), bar("without", 50.0)]),
-                group("three", vec![bar("a name of more than twenty-four characters", -3.0), bar("without", 0.0)]),
+                group("three", vec![bar("a name that does not fit beside a bar", -3.0), bar("without", 0.0)]),
             ],
         }
     }
@@ -168,7 +168,10 @@ mod tests {
         assert_eq!(svg.matches(&length(0.0)).count(), 2, "neither 0 nor a negative value has a length");
         assert!(svg.contains("12.3 %") && svg.contains("-3 %"));
         assert!(svg.contains("a &lt; b") && svg.contains("one &amp; two") && !svg.contains("one & two"));
-        assert!(svg.contains("…<title>a name of more than"), "a long name is shortened, and whole in its title");
+        assert!(
+            svg.contains("…<title>a name that does not fit"),
+            "a long name is shortened, and whole in its title"
+        );
         let opened = svg.matches('<').count() - svg.matches("</").count() - svg.matches("/>").count();
         assert_eq!(opened, svg.matches("</").count(), "every element is closed");
     }

@@ -112,14 +112,22 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let with_findings = ["report", "--overwrite", "--findings", findings.to_str().unwrap()];
     refused(&trainer(&with_findings, &run), 2, "may not be published");
     let cells = ["HS", "4", "0.25", "1.5", "4", "7.5", "1.5", "4"];
-    let [html, markdown] = [cells.map(|cell| format!("<td>{cell}</td>")).concat(), format!("| {} |", cells.join(" | "))];
+    let [html, markdown] =
+        [cells.map(|cell| format!("<td>{cell}</td>")).concat(), format!("| {} |", cells.join(" | "))];
     for (name, table) in [("report.html", html), ("report.md", markdown)] {
         let out = bench.path(name);
         let output = trainer(&[&with_findings[..], &["--out", out.to_str().unwrap()]].concat(), &run);
         assert!(output.status.success(), "{}", stderr(&output));
         let text = std::fs::read_to_string(out).unwrap();
-        assert!(text.contains(&table) && text.contains("NOT PUBLIC &lt;b") && text.contains(&upper), "{text}");
-        assert_eq!(text.contains("NOT PRIVATE: exposure of secrets, HS</title>"), name == "report.html", "charts are drawn");
+        assert!(
+            text.contains(&table) && text.contains("NOT PUBLIC &lt;b") && text.contains(&upper),
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("NOT PRIVATE: exposure of secrets, HS</title>"),
+            name == "report.html",
+            "charts are drawn"
+        );
     }
     let own = run.join("ledger.jsonl");
     refused(&trainer(&["report", "--overwrite", "--out", own.to_str().unwrap()], &run), 2, "left as it is");

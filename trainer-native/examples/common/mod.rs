@@ -2,12 +2,14 @@
 
 #![allow(dead_code, reason = "each example uses its part")]
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{BadUtf8, Files, Format, Source, open};
+use serde_json::json;
 use trainer_native::run::{Request, run};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -81,4 +83,52 @@ pub fn records(path: &Path, format: Format) -> Outcome<Vec<String>> {
 /// Writes texts, one a line.
 pub fn write(path: &Path, texts: &[String]) -> Outcome {
     Ok(fs::write(path, texts.iter().map(|text| format!("{text}\n")).collect::<String>())?)
+}
+
+/// A `tokenizer.json` of the most frequent words and marks in lower case; anything else is the unknown token. WordPiece
+/// without a continuing piece takes whole words only.
+pub fn word_vocabulary(texts: &[String], size: usize) -> serde_json::Value {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for text in texts {
+        for run in text.to_lowercase().split_inclusive(|c: char| !c.is_alphanumeric()) {
+            let end = run.trim_end_matches(|c: char| !c.is_alphanumeric()).len();
+            for word in [&run[..end], run[end..].trim()].into_iter().filter(|word| !word.is_empty()) {
+                *counts.entry(word.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let special = ["[PAD]", "[UNK]", "[SEP]"];
+    let tokens = special.into_iter().map(str::to_owned).chain(counts.into_iter().map(|(word, _)| word));
+    let vocabulary: serde_json::Map<_, _> = tokens.take(size).zip((0..).map(|id| json!(id))).collect();
+    let added = |(id, content)| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true })
+    };
+    json!({
+        "version": "1.0",
+        "added_tokens": (0..).zip(special).map(added).collect::<Vec<_>>(),
+        "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                        "strip_accents": null, "lowercase": true },
+        "pre_tokenizer": { "type": "BertPreTokenizer" },
+        "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": false },
+        "model": { "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                   "max_input_chars_per_word": 100, "vocab": vocabulary }
+    })
+}
+
+/// The first comments of a table. What stands for a name that was taken out is one word, not three in a fixed order.
+pub fn comments(path: &Path, most: usize) -> Outcome<Vec<String>> {
+    let signs = [
+        ("\u{2018}", "'"),
+        ("\u{2019}", "'"),
+        ("\u{201c}", "\""),
+        ("\u{201d}", "\""),
+        ("[NAME]", "Name"),
+        ("[RELIGION]", "Religion"),
+    ];
+    let mut comments = column(path, 0, &signs)?;
+    comments.truncate(most);
+    Ok(comments)
 }

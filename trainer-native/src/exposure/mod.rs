@@ -169,7 +169,8 @@ impl Curve {
 
     /// What the run with privacy guarantees, for a legend.
     pub fn guarantee(&self) -> String {
-        self.epsilon.map_or_else(|| "with privacy".to_owned(), |bounds| format!("ε ≤ {:.2}", bounds.upper))
+        let rounded_up = |bounds: Bounds| format!("ε ≤ {:.2}", (100.0 * bounds.upper).ceil() / 100.0);
+        self.epsilon.map_or_else(|| "with privacy".to_owned(), rounded_up)
     }
 
     fn chart(&self) -> Chart {

@@ -282,7 +282,11 @@ impl Split {
         let options =
             Options { tokens, min_tokens, no_repeat_ngram: 0, strategy, batch: BATCH, seed: Some(SEED) };
         let generated = run.generate(&self.prompts, &options)?;
-        Ok(Row { split: split.into(), decoding: decoding.into(), figures: Figures::of(&generated, &self.targets) })
+        Ok(Row {
+            split: split.into(),
+            decoding: decoding.into(),
+            figures: Figures::of(&generated, &self.targets),
+        })
     }
 }
 

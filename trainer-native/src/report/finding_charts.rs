@@ -116,12 +116,21 @@ fn of_audits(all: &[Titled<'_, audit::Findings>]) -> Bars {
     let mut groups = Vec::new();
     for Titled { title, found } in all {
         if let Some(certified) = found.certified_epsilon {
-            add(&mut groups, title, bar("certified, at most", certified.upper));
+            add(&mut groups, title, bar("certified, at most", rounded(certified.upper, f64::ceil)));
         }
-        add(&mut groups, title, bar("found, at least", found.epsilon_at_least));
-        add(&mut groups, title, bar("found, if Gaussian", found.gaussian_epsilon));
+        add(&mut groups, title, bar("found, at least", rounded(found.epsilon_at_least, f64::floor)));
+        add(&mut groups, title, bar("found, if Gaussian", rounded(found.gaussian_epsilon, f64::floor)));
     }
     Bars { title: "ε: certified and found by audit".to_owned(), unit: String::new(), full: None, groups }
+}
+
+/// A bound in the three significant digits of a bar's label, rounded in its safe direction.
+fn rounded(bound: f64, round: fn(f64) -> f64) -> f64 {
+    if bound <= 0.0 || !bound.is_finite() {
+        return bound;
+    }
+    let scale = 10_f64.powi(2 - bound.log10().floor() as i32);
+    round(bound * scale) / scale
 }
 
 /// Scores from 0 to 100; a bar for each file.
@@ -196,7 +205,10 @@ fn roc(title: &str, all: &[RocCurve<'_>]) -> Option<Chart> {
         series.push(Series { name: title.clone(), points: membership.roc.clone() });
         if let Some(limit) = limit {
             let points = rates().map(|rate| (rate, limit.true_positive_rate(rate))).collect();
-            series.push(Series { name: format!("most at ε ≤ {:.2}", limit.epsilon.upper), points });
+            series.push(Series {
+                name: format!("most at ε ≤ {:.2}", (100.0 * limit.epsilon.upper).ceil() / 100.0),
+                points,
+            });
         }
     }
     if series.is_empty() {
@@ -240,8 +252,7 @@ mod tests {
     }
 
     fn memorization(question: &str, exact: f64) -> Value {
-        let figures =
-            json!({ "examples": 4, "exact_match": exact, "token_accuracy": 0.5, "median_edit_distance": 1.0 });
+        let figures = json!({ "examples": 4, "exact_match": exact, "token_accuracy": 0.5, "median_edit_distance": 1.0 });
         let row = |split: &str, figures: &Value| json!({ "split": split, "decoding": "greedy", "figures": figures });
         json!({ "warning": "NOT PRIVATE", "question": question, "membership": null,
                 "rows": [row("train, duplicated", &figures), row("train, unique", &Value::Null)] })
@@ -250,8 +261,8 @@ mod tests {
     fn audit() -> Value {
         let membership = json!({ "area_under_curve": 0.75, "true_positive_rate": 0.5, "false_positive_rate": 0.01,
                                  "roc": [[0.0, 0.5], [1.0, 1.0]] });
-        json!({ "canaries": 4, "new_tokens": false, "guesses": 2, "correct": 2, "confidence": 0.95, "epsilon_at_least": 0.5,
-                "gaussian_epsilon": 0.75, "certified_epsilon": { "lower": 3.9, "upper": 4.0 }, "refutes_certificate": false,
+        json!({ "canaries": 4, "new_tokens": false, "guesses": 2, "correct": 2, "confidence": 0.95, "epsilon_at_least": 0.5129,
+                "gaussian_epsilon": 0.75, "certified_epsilon": { "lower": 3.9, "upper": 4.0001 }, "refutes_certificate": false,
                 "delta": 1e-6, "membership": membership, "mean_exposure": 1.0, "largest_exposure": 2.0 })
     }
 
@@ -264,7 +275,11 @@ mod tests {
         let one = FindingCharts::of(&findings(&[("exposure.json", exposure(4.0, 2.0))]));
         let [chart] = &one.curves[..] else { panic!("{one:?}") };
         assert_eq!(names(&chart.series), ["ε ≤ 4.00", "without privacy"]);
-        assert_eq!(chart.series[0].points, [(1.0, 2.0), (4.0, 2.0)], "nothing planted is not on a logarithmic axis");
+        assert_eq!(
+            chart.series[0].points,
+            [(1.0, 2.0), (4.0, 2.0)],
+            "nothing planted is not on a logarithmic axis"
+        );
         let files = [("a.json", exposure(4.0, 2.0)), ("b.json", exposure(1.0, 1.0))];
         let two = FindingCharts::of(&findings(&files));
         assert_eq!(names(&two.curves[0].series), ["a: ε ≤ 4.00", "a: without privacy", "b: ε ≤ 1.00"]);
@@ -274,9 +289,11 @@ mod tests {
     #[test]
     fn exact_matches_are_grouped_by_split_and_told_apart_by_question_and_file() {
         let one = FindingCharts::of(&findings(&[("leaks.json", memorization("prefix 8 + 8", 0.25))]));
-        let expected = [Group { name: "train, duplicated".to_owned(), bars: vec![bar("prefix 8 + 8", 25.0)] }];
+        let expected =
+            [Group { name: "train, duplicated".to_owned(), bars: vec![bar("prefix 8 + 8", 25.0)] }];
         assert_eq!(one.bars[0].groups, expected);
-        let files = [("dp.json", memorization("spans", 0.0)), ("plain.json", memorization("prefix 8 + 8", 0.5))];
+        let files =
+            [("dp.json", memorization("spans", 0.0)), ("plain.json", memorization("prefix 8 + 8", 0.5))];
         let two = FindingCharts::of(&findings(&files));
         assert_eq!(two.bars[0].groups[0].bars, [bar("dp, spans", 0.0), bar("plain, prefix 8 + 8", 50.0)]);
     }
@@ -284,13 +301,14 @@ mod tests {
     #[test]
     fn an_audit_shows_what_it_found_under_what_is_certified() {
         let charts = FindingCharts::of(&findings(&[("audit.json", audit())]));
-        let bars = [bar("certified, at most", 4.0), bar("found, at least", 0.5), bar("found, if Gaussian", 0.75)];
+        let bars =
+            [bar("certified, at most", 4.01), bar("found, at least", 0.512), bar("found, if Gaussian", 0.75)];
         assert_eq!(charts.bars[0].groups, [Group { name: "audit".to_owned(), bars: bars.into() }]);
         let [roc] = &charts.curves[..] else { panic!("{charts:?}") };
-        assert_eq!(names(&roc.series), ["audit, canaries", "most at ε ≤ 4.00", "chance"]);
+        assert_eq!(names(&roc.series), ["audit, canaries", "most at ε ≤ 4.01", "chance"]);
         let at = |percent: usize| roc.series[1].points[percent].1;
         // e⁴ · 0.01 + δ = 0.546; 1 − (1 − δ − 0.5)/e⁴ = 0.9908.
-        assert!((at(1) - 0.545_98).abs() < 1e-4 && (at(50) - 0.990_84).abs() < 1e-4, "{} {}", at(1), at(50));
+        assert!((at(1) - 0.545_98).abs() < 1e-3 && (at(50) - 0.990_84).abs() < 1e-4, "{} {}", at(1), at(50));
     }
 
     #[test]
@@ -310,7 +328,10 @@ mod tests {
             groups[0].bars,
             [bar("private", 62.5), bar("most frequent label", 50.0), bar("public", 75.0)]
         );
-        assert_eq!(groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), ["accuracy", "macro F1", "micro F1", "BLEU"]);
+        assert_eq!(
+            groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(),
+            ["accuracy", "macro F1", "micro F1", "BLEU"]
+        );
         assert_eq!(groups[3].bars, [bar("translation", 12.5)]);
     }
 }

@@ -160,9 +160,7 @@ fn shown(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (None, Some(float)) => {
-                chart::tick_label(format!("{float:.3e}").parse().unwrap_or(float))
-            }
+            (None, Some(float)) => chart::tick_label(format!("{float:.3e}").parse().unwrap_or(float)),
             _ => number.to_string(),
         },
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
@@ -202,7 +200,9 @@ mod tests {
     /// `exposure` has figures with privacy and without, of the same names.
     #[test]
     fn fields_of_one_name_in_two_objects_keep_both_values() {
-        let findings = read(r#"{ "rows": [ { "with": { "rank": 1, "bits": 2 }, "without": { "rank": 3 } } ] }"#).unwrap();
+        let findings =
+            read(r#"{ "rows": [ { "with": { "rank": 1, "bits": 2 }, "without": { "rank": 3 } } ] }"#)
+                .unwrap();
         assert_eq!(findings.tables[0].columns, ["bits", "with: rank", "without: rank"]);
         assert_eq!(findings.tables[0].rows, [["2", "1", "3"]]);
     }

@@ -30,7 +30,7 @@ details { margin: .3rem 0; } summary { cursor: pointer; color: var(--soft); }
 li { margin: .35rem 0; } .wide { overflow-x: auto; } .wide th { width: auto; }
 @media (max-width: 40rem) { th, td { display: block; width: auto; border: 0; padding: 0; }
   tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
-  figure svg { font-size: 17px; } }
+  figure svg { font-size: 16px; } figure svg text[font-size] { font-size: 18px; } }
 @media print { body { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } details { display: none; } }
 ";
 
@@ -265,7 +265,8 @@ fn bars(out: &mut String, chart: &Bars) -> fmt::Result {
     writeln!(out, "<figure>{svg}<details><summary>Values</summary><table>")?;
     for group in &chart.groups {
         for bar in &group.bars {
-            let (group, name, value, unit) = (Text(&group.name), Text(&bar.name), bar.value, Text(&chart.unit));
+            let (group, name, value, unit) =
+                (Text(&group.name), Text(&bar.name), bar.value, Text(&chart.unit));
             writeln!(out, "<tr><th scope=\"row\">{group}: {name}</th><td>{value}{unit}</td></tr>")?;
         }
     }

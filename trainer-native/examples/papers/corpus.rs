@@ -1,0 +1,223 @@
+//! The texts of the experiments, as files beside the plans.
+
+use std::fs;
+use std::path::Path;
+
+use dp_tokenizer::corpus::{Files, Format, Record, Source, open};
+use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::release::public_corpus_counts;
+use dp_tokenizer::train::{WordPieceTraining, wordpiece};
+use serde_json::{Value, json};
+
+use super::common::{Outcome, brown, comments, records, word_vocabulary, write};
+
+/// Words of Kerrigan's vocabulary.
+const WORDS: usize = 3000;
+/// Messages that are read.
+const MESSAGES: usize = 24_000;
+/// Pieces of the vocabularies of Ponomareva's experiments.
+pub const PIECES: usize = 1500;
+
+/// Numbers of records. Of messages, the number of users.
+pub struct Sizes {
+    pub captions: usize,
+    pub brown: usize,
+    pub notes: usize,
+    pub entities: usize,
+    pub films: usize,
+    pub sentiment: usize,
+    pub reddit: usize,
+    pub users: usize,
+}
+
+/// Texts of one kind: those to train with and those to measure on.
+struct Split {
+    train: Vec<String>,
+    test: Vec<String>,
+}
+
+/// All texts, a record each.
+struct Texts {
+    captions: Split,
+    brown: Split,
+    /// Sentences without tags.
+    notes: Vec<String>,
+    /// Lines of words with tags.
+    entities: Split,
+    films: Vec<String>,
+    sentiment: Split,
+    reddit: Split,
+    /// Objects with `user` and `text`.
+    messages: Vec<String>,
+}
+
+/// Writes the texts that `data` holds.
+pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
+    let captions = |name: &str, most: usize| -> Outcome<Vec<String>> {
+        let [english, german] = ["en", "de"]
+            .map(|language| records(&data.join(format!("multi30k/{name}.{language}.gz")), Format::Text));
+        let pair = |(en, de)| json!({ "en": en, "de": de }).to_string();
+        Ok(english?.into_iter().zip(german?).map(pair).take(most).collect())
+    };
+    let mut sentences = brown(&data.join("brown/brown_plain.tsv.zst"))?;
+    sentences.truncate(20_500);
+    let test = sentences.drain(..500).collect();
+    let tagged = |name: &str| tagged_sentences(&data.join(format!("ner/BC5CDR-IOB/{name}.tsv.zst")));
+    let opinions = |name: &str| -> Outcome<Vec<String>> {
+        let lines = records(&data.join("sentcls").join(name), Format::Text)?;
+        Ok(lines
+            .iter()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(label, text)| labelled(label, text))
+            .collect())
+    };
+    // Not all of it is UTF-8.
+    let films = opened(Files::of([data.join("sentcls/subj.all.zst")]))?;
+    let mut entities = tagged("devel")?;
+    entities.truncate(1000);
+    let texts = Texts {
+        captions: Split { train: captions("train", 10_000)?, test: captions("test_2016_flickr", 200)? },
+        brown: Split { train: sentences, test },
+        notes: tagged("test")?.iter().map(|sentence| sentence.words.join(" ")).collect(),
+        entities: Split {
+            train: tagged("train")?.iter().map(Sentence::lines).collect(),
+            test: entities.iter().map(Sentence::lines).collect(),
+        },
+        films: films
+            .iter()
+            .filter_map(|film| film.text.split_once(' '))
+            .map(|(_, text)| text.to_owned())
+            .collect(),
+        sentiment: Split { train: opinions("stsa.binary.train")?, test: opinions("stsa.binary.dev")? },
+        reddit: Split {
+            train: comments(&data.join("goemotions/train.tsv.zst"), 10_000)?,
+            test: comments(&data.join("goemotions/test.tsv"), 1_000)?,
+        },
+        messages: messages(&data.join("irc/irc_train.jsonl.zst"))?,
+    };
+    texts.write(folder)
+}
+
+/// Writes invented texts of a few words, enough of each for a release of words.
+pub fn invent(folder: &Path) -> Outcome<Sizes> {
+    let words = ["the", "small", "patient", "reads", "a", "book", "about", "fever", "and", "sleeps"];
+    let sentence = |number: usize| -> String {
+        let word = |place: usize| words[(number * (place + 3) + place * place) % words.len()];
+        format!("{} {number}", (0..8).map(word).collect::<Vec<_>>().join(" "))
+    };
+    let split = |of: &dyn Fn(usize) -> String| Split {
+        train: (0..400).map(of).collect(),
+        test: (1000..1040).map(of).collect(),
+    };
+    let tagged = |number: usize| {
+        let words: Vec<String> = sentence(number).split(' ').map(str::to_owned).collect();
+        let tag = |word: &String| if word == "fever" { "B-Disease" } else { "O" }.to_owned();
+        Sentence { tags: words.iter().map(tag).collect(), words }.lines()
+    };
+    let message = |number: usize| {
+        json!({ "user": format!("user {}", number / 2), "text": sentence(number) }).to_string()
+    };
+    let texts = Texts {
+        captions: split(&|number| json!({ "en": sentence(number), "de": sentence(number + 3) }).to_string()),
+        brown: split(&sentence),
+        notes: (2000..2400).map(sentence).collect(),
+        entities: split(&tagged),
+        films: (3000..3400).map(sentence).collect(),
+        sentiment: split(&|number| labelled(["0", "1"][number % 2], &sentence(number))),
+        reddit: split(&|number| sentence(number + 4000)),
+        messages: (0..400).map(message).collect(),
+    };
+    texts.write(folder)
+}
+
+impl Texts {
+    fn write(&self, folder: &Path) -> Outcome<Sizes> {
+        let users: std::collections::BTreeSet<String> =
+            self.messages.iter().filter_map(|line| user(line)).collect();
+        let files = [
+            ("captions.jsonl", self.captions.train.clone()),
+            ("captions-test.jsonl", self.captions.test.clone()),
+            ("brown.txt", self.brown.train.clone()),
+            ("brown-test.txt", self.brown.test.clone()),
+            ("notes.txt", self.notes.clone()),
+            ("entities.iob", self.entities.train.clone()),
+            ("entities-test.iob", self.entities.test.clone()),
+            ("films.txt", self.films.clone()),
+            ("sentiment.jsonl", self.sentiment.train.clone()),
+            ("sentiment-test.jsonl", self.sentiment.test.clone()),
+            ("reddit.txt", self.reddit.train.clone()),
+            ("reddit-test.txt", self.reddit.test.clone()),
+            ("messages.jsonl", self.messages.clone()),
+        ];
+        files.iter().try_for_each(|(name, texts)| write(&folder.join(name), texts))?;
+        fs::write(folder.join("brown.json"), pieces(&folder.join("brown.txt"))?)?;
+        fs::write(folder.join("words.json"), word_vocabulary(&self.brown.train, WORDS).to_string())?;
+        Ok(Sizes {
+            captions: self.captions.train.len(),
+            brown: self.brown.train.len(),
+            notes: self.notes.len(),
+            entities: self.entities.train.len(),
+            films: self.films.len(),
+            sentiment: self.sentiment.train.len(),
+            reddit: self.reddit.train.len(),
+            users: users.len(),
+        })
+    }
+}
+
+/// A WordPiece vocabulary of public text.
+fn pieces(path: &Path) -> Outcome<String> {
+    let counts = public_corpus_counts(&Source::files([path.to_owned()]), &CountOptions::default())?;
+    let training = WordPieceTraining { vocab_size: PIECES, ..WordPieceTraining::default() };
+    Ok(wordpiece(&counts, &training)?.tokenizer.to_json())
+}
+
+/// Words with their tags.
+struct Sentence {
+    words: Vec<String>,
+    tags: Vec<String>,
+}
+
+impl Sentence {
+    /// A word and its tag a line; the empty line after a sentence comes with the next line end.
+    fn lines(&self) -> String {
+        self.words.iter().zip(&self.tags).map(|(word, tag)| format!("{word}\t{tag}\n")).collect()
+    }
+}
+
+/// The sentences of a file of words and tags.
+fn tagged_sentences(path: &Path) -> Outcome<Vec<Sentence>> {
+    let further = vec!["text".to_owned(), "label".to_owned()];
+    let files = Files { format: Format::Iob, further, ..Files::of([path.to_owned()]) };
+    let sentence = |record: Record| {
+        let [words, tags] = record.further.try_into().map_err(|_| "a sentence without words or tags")?;
+        Ok(Sentence { words, tags })
+    };
+    opened(files)?.into_iter().map(sentence).collect()
+}
+
+fn opened(files: Files) -> Outcome<Vec<Record>> {
+    Ok(open(&Source::Files(files))?.collect::<Result<_, _>>()?)
+}
+
+/// The first messages of a channel, with their users.
+fn messages(path: &Path) -> Outcome<Vec<String>> {
+    let user_field = Some("user".to_owned());
+    let files = Files { user_field, further: vec!["kind".to_owned()], ..Files::of([path.to_owned()]) };
+    let mut messages = Vec::new();
+    for record in open(&Source::Files(files))?.take(MESSAGES) {
+        let record = record?;
+        if record.further.concat() == ["msg"] && !record.text.trim().is_empty() {
+            messages.push(json!({ "user": record.user, "text": record.text }).to_string());
+        }
+    }
+    Ok(messages)
+}
+
+fn labelled(label: &str, text: &str) -> String {
+    json!({ "label": label, "text": text }).to_string()
+}
+
+fn user(line: &str) -> Option<String> {
+    serde_json::from_str::<Value>(line).ok()?["user"].as_str().map(str::to_owned)
+}

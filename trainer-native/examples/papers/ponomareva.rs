@@ -1,0 +1,64 @@
+//! Ponomareva, Bastings & Vassilvitskii 2022, "Training Text-to-Text Transformers with Privacy Guarantees": a private vocabulary,
+//! private pretraining, both and neither, each fine-tuned for SST-2. BERT stands for T5, and sentences about films for C4.
+
+use serde_json::{Value, json};
+
+use super::corpus::Sizes;
+use super::experiment::{Experiment, changed, from_checkpoint, public};
+use super::vocabulary::Vocabulary;
+
+pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
+    let films = json!({
+        "version": 1,
+        "data": { "source": { "path": "films.txt" }, "units": sizes.films },
+        "privacy": {
+            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "epsilon": 8.0, "sampling": "poisson"
+        },
+        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
+        "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 48 },
+        "training": {
+            "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
+            "optimizer": { "adamw": { "weight_decay": 0.01 } },
+            "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
+        },
+        "evaluation": { "source": { "path": "brown-test.txt" }, "every": 1000 }
+    });
+    let opinions = json!({
+        "name": "opinions",
+        "data": { "source": { "path": "sentiment.jsonl" }, "units": sizes.sentiment },
+        "training": {
+            "objective": "sequence_classification", "labels": ["0", "1"], "expected_batch_size": 64, "steps": 200,
+            "l2_clip_norm": 1.0
+        },
+        "evaluation": { "source": { "path": "sentiment-test.jsonl" } }
+    });
+    let opinions = changed(&public(&films), opinions);
+    let tuned = |name: &str, plan: &Value| {
+        let first = changed(plan, json!({ "name": format!("films-{name}") }));
+        let last =
+            changed(&from_checkpoint(&opinions, &first), json!({ "name": format!("opinions-{name}") }));
+        vec![first, last]
+    };
+    let row = |setting: &str, published, plans| Experiment::new("Ponomareva 2022", setting, published, plans);
+    // Only the vocabulary is private: the training takes its text as public.
+    let vocabulary = |name: &str, noise_multiplier: f64, published| {
+        let vocabulary =
+            Vocabulary { text: "films.txt", file: format!("vocabulary-{name}.json"), noise_multiplier };
+        let tokenizer = json!({ "train": null, "public": { "path": vocabulary.file } });
+        let plans = tuned(name, &changed(&public(&films), json!({ "tokenizer": tokenizer })));
+        let setting = format!("private vocabulary alone, noise {noise_multiplier}");
+        Experiment { vocabulary: Some(vocabulary), ..row(&setting, published, plans) }
+    };
+    // The vocabulary of other public text costs nothing.
+    let of_brown = json!({ "train": null, "public": { "path": "brown.json" } });
+    let training = changed(&films, json!({ "tokenizer": of_brown }));
+    vec![
+        row("SST-2 without pretraining", "–", vec![changed(&opinions, json!({ "name": "opinions-none" }))]),
+        row("neither private", "92.3", tuned("public", &public(&films))),
+        vocabulary("words-20", 20.0, "94.1 (ε = 0.17)"),
+        vocabulary("words-2", 2.0, "91.4 (ε = 3.37)"),
+        vocabulary("words-0.5", 0.5, "91.7 (ε = 33.7)"),
+        row("private training alone, ε = 8", "91.4 (ε = 6.06)", tuned("training", &training)),
+        row("both private, ε = 8", "93.3 (ε = 6.23)", tuned("both", &films)),
+    ]
+}
