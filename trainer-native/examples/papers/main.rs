@@ -27,8 +27,11 @@ use common::Outcome;
 use corpus::Sizes;
 use experiment::Experiment;
 
+/// The experiments of a paper on texts of these sizes.
+type Experiments = fn(&Sizes) -> Vec<Experiment>;
+
 /// The papers, in the order of the table.
-const PAPERS: [(&str, fn(&Sizes) -> Vec<Experiment>); 5] = [
+const PAPERS: [(&str, Experiments); 5] = [
     ("igamberdiev", igamberdiev::experiments),
     ("anil", anil::experiments),
     ("hoory", hoory::experiments),

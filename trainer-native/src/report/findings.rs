@@ -96,7 +96,7 @@ impl Findings {
 impl Table {
     fn of(objects: &[Map<String, Value>]) -> Self {
         let mut columns: Vec<String> = Vec::new();
-        let flat: Vec<Vec<(String, String)>> = objects.iter().map(|object| fields(object)).collect();
+        let flat: Vec<Vec<(String, String)>> = objects.iter().map(fields).collect();
         for (name, _) in flat.iter().flatten() {
             if !columns.contains(name) {
                 columns.push(name.clone());
