@@ -86,6 +86,33 @@ fn public_text_is_measured_by_token_by_word_and_without_unknown_words() {
     assert!((known / 5.0 - 6.0_f64.ln()).abs() < 0.5, "{known}");
 }
 
+/// Findings of other commands stand in the report. Those that may not be published stay out of the run folder.
+fn assert_findings_are_shown(bench: &Bench, upper: &str) {
+    let run = bench.path("run");
+    let findings = bench.path("exposure.json");
+    let figures = |exposure: f64| json!({ "occurrences": 4.0, "mean_rank": 1.5, "exposure": exposure });
+    let row = json!({ "pattern": "HS", "planted": 4, "with_privacy": figures(0.25), "without_privacy": figures(7.5) });
+    let exposure = json!({ "warning": "NOT PUBLIC <b>", "epsilon": null, "delta": 1e-6, "candidates": [9, 9], "rows": [row] });
+    std::fs::write(&findings, exposure.to_string()).unwrap();
+    let with_findings = ["report", "--overwrite", "--findings", findings.to_str().unwrap()];
+    refused(&trainer(&with_findings, &run), 2, "may not be published");
+    let cells = ["HS", "4", "0.25", "1.5", "4", "7.5", "1.5", "4"];
+    let [html, markdown] =
+        [cells.map(|cell| format!("<td>{cell}</td>")).concat(), format!("| {} |", cells.join(" | "))];
+    for (name, table) in [("report.html", html), ("report.md", markdown)] {
+        let out = bench.path(name);
+        let output = trainer(&[&with_findings[..], &["--out", out.to_str().unwrap()]].concat(), &run);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = std::fs::read_to_string(out).unwrap();
+        assert!(text.contains(&table) && text.contains("NOT PUBLIC &lt;b") && text.contains(upper), "{text}");
+        assert_eq!(
+            text.contains("NOT PRIVATE: exposure of secrets, HS</title>"),
+            name == "report.html",
+            "charts are drawn"
+        );
+    }
+}
+
 #[test]
 fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let bench = Bench::new(&tiny());
@@ -103,32 +130,7 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     assert!(!page.contains("<script"), "the page runs nothing");
     refused(&trainer(&["report"], &run), 2, "--overwrite");
     assert!(trainer(&["report", "--overwrite"], &run).status.success());
-    // Findings of other commands. Those that may not be published stay out of the run folder.
-    let findings = bench.path("exposure.json");
-    let figures = |exposure: f64| json!({ "occurrences": 4.0, "mean_rank": 1.5, "exposure": exposure });
-    let row = json!({ "pattern": "HS", "planted": 4, "with_privacy": figures(0.25), "without_privacy": figures(7.5) });
-    let exposure = json!({ "warning": "NOT PUBLIC <b>", "epsilon": null, "delta": 1e-6, "candidates": [9, 9], "rows": [row] });
-    std::fs::write(&findings, exposure.to_string()).unwrap();
-    let with_findings = ["report", "--overwrite", "--findings", findings.to_str().unwrap()];
-    refused(&trainer(&with_findings, &run), 2, "may not be published");
-    let cells = ["HS", "4", "0.25", "1.5", "4", "7.5", "1.5", "4"];
-    let [html, markdown] =
-        [cells.map(|cell| format!("<td>{cell}</td>")).concat(), format!("| {} |", cells.join(" | "))];
-    for (name, table) in [("report.html", html), ("report.md", markdown)] {
-        let out = bench.path(name);
-        let output = trainer(&[&with_findings[..], &["--out", out.to_str().unwrap()]].concat(), &run);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let text = std::fs::read_to_string(out).unwrap();
-        assert!(
-            text.contains(&table) && text.contains("NOT PUBLIC &lt;b") && text.contains(&upper),
-            "{text}"
-        );
-        assert_eq!(
-            text.contains("NOT PRIVATE: exposure of secrets, HS</title>"),
-            name == "report.html",
-            "charts are drawn"
-        );
-    }
+    assert_findings_are_shown(&bench, &upper);
     let own = run.join("ledger.jsonl");
     refused(&trainer(&["report", "--overwrite", "--out", own.to_str().unwrap()], &run), 2, "left as it is");
 

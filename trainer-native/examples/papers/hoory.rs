@@ -8,38 +8,7 @@ use super::corpus::Sizes;
 use super::experiment::{Experiment, changed, from_checkpoint, public};
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
-    let model =
-        json!({ "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 48 });
-    let pretraining = json!({
-        "version": 1,
-        "data": { "source": { "path": "notes.txt" }, "units": sizes.notes },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "sampling": "poisson",
-            "noise_multipliers": { "tokenizer": 2.0, "training": 1.0 }
-        },
-        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
-        "model": model,
-        "training": {
-            "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
-            "optimizer": { "adamw": { "weight_decay": 0.01 } },
-            "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
-        },
-        "evaluation": { "source": { "path": "brown-test.txt" }, "every": 1000 }
-    });
-    let tuning = public(&json!({
-        "version": 1,
-        "data": { "source": { "path": "entities.iob" }, "units": sizes.entities },
-        "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "sampling": "poisson" },
-        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
-        "model": model,
-        "training": {
-            "objective": "token_classification", "expected_batch_size": 32, "steps": 200, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": { "weight_decay": 0.01 } },
-            "learning_rate": { "peak": 2e-3, "warmup_steps": 20, "decay": "linear" },
-            "labels": ["O", "B-Chemical", "I-Chemical", "B-Disease", "I-Disease"]
-        },
-        "evaluation": { "source": { "path": "entities-test.iob" }, "every": 1000 }
-    }));
+    let (pretraining, tuning) = (pretraining(sizes), tuning(sizes));
     let paper = "Hoory 2021";
     let row = |name: &str, setting: &str, published, plan: &Value| {
         let first = changed(plan, json!({ "name": format!("notes-{name}") }));
@@ -73,4 +42,47 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             &private(2.72, 768, 60),
         ),
     ]
+}
+
+/// A small BERT.
+fn model() -> Value {
+    json!({ "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 48 })
+}
+
+/// Private pretraining on the notes.
+fn pretraining(sizes: &Sizes) -> Value {
+    json!({
+        "version": 1,
+        "data": { "source": { "path": "notes.txt" }, "units": sizes.notes },
+        "privacy": {
+            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "sampling": "poisson",
+            "noise_multipliers": { "tokenizer": 2.0, "training": 1.0 }
+        },
+        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
+        "model": model(),
+        "training": {
+            "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
+            "optimizer": { "adamw": { "weight_decay": 0.01 } },
+            "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
+        },
+        "evaluation": { "source": { "path": "brown-test.txt" }, "every": 1000 }
+    })
+}
+
+/// Entities, from weights that a row chooses.
+fn tuning(sizes: &Sizes) -> Value {
+    public(&json!({
+        "version": 1,
+        "data": { "source": { "path": "entities.iob" }, "units": sizes.entities },
+        "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "sampling": "poisson" },
+        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
+        "model": model(),
+        "training": {
+            "objective": "token_classification", "expected_batch_size": 32, "steps": 200, "l2_clip_norm": 1.0,
+            "optimizer": { "adamw": { "weight_decay": 0.01 } },
+            "learning_rate": { "peak": 2e-3, "warmup_steps": 20, "decay": "linear" },
+            "labels": ["O", "B-Chemical", "I-Chemical", "B-Disease", "I-Disease"]
+        },
+        "evaluation": { "source": { "path": "entities-test.iob" }, "every": 1000 }
+    }))
 }
