@@ -12,7 +12,7 @@ const GROUP: f64 = 28.0;
 const ROW: f64 = 24.0;
 const BAR: f64 = 14.0;
 /// The column of the bars; names stand left of it and values right of each bar.
-const LEFT: f64 = 220.0;
+const LEFT: f64 = 250.0;
 const RIGHT: f64 = WIDTH - 84.0;
 /// Characters of a name that fit left of the bars.
 const NAME: usize = 22;
