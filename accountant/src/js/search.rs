@@ -25,39 +25,56 @@ pub fn noise_multiplier(
     search.events.found(found)
 }
 
-/// A question for a whole number up to a limit: its names in Rust and JavaScript, the limit, and the type of `eventFor`.
-macro_rules! whole_number {
-    ($(#[$doc:meta])+ $name:ident = $js_name:ident($limit:ident), $event_for:literal) => {
-        $(#[$doc])+
-        ///
-        /// # Errors
-        /// A refused argument, with what is allowed; whatever `eventFor` throws.
-        #[wasm_bindgen(js_name = $js_name)]
-        pub fn $name(
-            epsilon: f64,
-            delta: f64,
-            $limit: f64,
-            #[wasm_bindgen(js_name = eventFor, unchecked_param_type = $event_for)] event_for: JsValue,
-            #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
-        ) -> Result<f64, JsValue> {
-            Search::new(epsilon, delta, relation, event_for)?
-                .count(stringify!($limit), $limit, |target, limit, event| target.$name(limit, event))
-        }
-    };
+/// The largest number of steps, up to `most`, whose certified ε at `delta` is at most `epsilon`.
+///
+/// # Errors
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
+#[wasm_bindgen]
+pub fn steps(
+    epsilon: f64,
+    delta: f64,
+    most: f64,
+    #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(steps: number) => Events")]
+    event_for: JsValue,
+    #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
+) -> Result<f64, JsValue> {
+    Search::new(epsilon, delta, relation, event_for)?
+        .count("most", most, |target, most, event| target.steps(most, event))
 }
 
-whole_number!(
-    /// The largest number of steps, up to `most`, whose certified ε at `delta` is at most `epsilon`.
-    steps = steps(most), "(steps: number) => Events"
-);
-whole_number!(
-    /// The largest expected batch, up to `units`, whose certified ε at `delta` is at most `epsilon`.
-    batch_size = batchSize(units), "(batch: number) => Events"
-);
-whole_number!(
-    /// The smallest expected batch, up to `units`, whose certified ε is at most `epsilon` where ε falls with the batch.
-    smallest_batch_size = smallestBatchSize(units), "(batch: number) => Events"
-);
+/// The largest expected batch, up to `units`, whose certified ε at `delta` is at most `epsilon`.
+///
+/// # Errors
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
+#[wasm_bindgen(js_name = batchSize)]
+pub fn batch_size(
+    epsilon: f64,
+    delta: f64,
+    units: f64,
+    #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(batch: number) => Events")]
+    event_for: JsValue,
+    #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
+) -> Result<f64, JsValue> {
+    Search::new(epsilon, delta, relation, event_for)?
+        .count("units", units, |target, units, event| target.batch_size(units, event))
+}
+
+/// The smallest expected batch, up to `units`, whose certified ε is at most `epsilon` where ε falls with the batch.
+///
+/// # Errors
+/// A refused argument, with what is allowed; whatever `eventFor` throws.
+#[wasm_bindgen(js_name = smallestBatchSize)]
+pub fn smallest_batch_size(
+    epsilon: f64,
+    delta: f64,
+    units: f64,
+    #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(batch: number) => Events")]
+    event_for: JsValue,
+    #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
+) -> Result<f64, JsValue> {
+    Search::new(epsilon, delta, relation, event_for)?
+        .count("units", units, |target, units, event| target.smallest_batch_size(units, event))
+}
 
 /// The batch of the least noise-batch ratio for the target, or the cheapest within `slack` of it.
 ///
