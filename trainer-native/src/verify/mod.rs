@@ -169,8 +169,8 @@ fn check_certificate(
     // Earlier runs read "words" otherwise: an end mark depended on the next piece, so the stated unit was not protected.
     let of_words = matches!(plan.plan().privacy().unit, plan::PrivacyUnit::Words(_));
     let earlier: &[&'static Wording] = match of_words {
-        true => &[&certificate::THIRD],
-        false => &[&certificate::THIRD, &certificate::SECOND, &certificate::FIRST],
+        true => &[&certificate::FOURTH, &certificate::THIRD],
+        false => &[&certificate::FOURTH, &certificate::THIRD, &certificate::SECOND, &certificate::FIRST],
     };
     for wording in [&certificate::CURRENT].into_iter().chain(earlier.iter().copied()) {
         let certificate = Certificate::derive(plan, ledger, wording)?;

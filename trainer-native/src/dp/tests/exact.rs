@@ -134,13 +134,13 @@ fn excess(units: usize, rows: usize) -> f64 {
     [0, units / 2, units - 1].map(of_removed).into_iter().fold(0.0, f64::max)
 }
 
-/// The certificate of fast sums states 1e-5 for 256 units in micro-batches of 32; more units move them no further.
+/// The certificate of fast sums states 2e-5 for 1,024 units in micro-batches of 32, and growth with the square root.
 #[test]
 fn regrouping_moves_a_fast_sum_by_less_than_the_certificate_says() {
-    for (units, rows) in [(64, 8), (256, 32), (1024, 32)] {
-        let excess = excess(units, rows);
-        println!("{units} units in micro-batches of {rows}: {excess:e} of the clip norm");
-        assert!(excess > 0.0 && excess < 1e-5, "{units} {rows}: {excess:e}");
+    for (units, stated) in [(256, 1e-5), (1024, 2e-5)] {
+        let excess = excess(units, 32);
+        println!("{units} units in micro-batches of 32: {excess:e} of the clip norm");
+        assert!(excess > 0.0 && excess < stated, "{units}: {excess:e}");
     }
 }
 

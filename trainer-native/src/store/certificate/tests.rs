@@ -50,7 +50,7 @@ fn a_certificate_in_an_earlier_wording_verifies_and_a_mixture_does_not() {
     let (_folder, request) = finished("fast");
     let out = request.out.unwrap();
     let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read(&out).unwrap();
-    for wording in [&THIRD, &FIRST] {
+    for wording in [&FOURTH, &THIRD, &FIRST] {
         let earlier = Certificate::derive(&plan, &ledger, wording).unwrap();
         assert_ne!(earlier.to_json().unwrap(), certificate.to_json().unwrap());
         std::fs::write(out.join(files::CERTIFICATE_JSON), earlier.to_json().unwrap()).unwrap();
