@@ -186,23 +186,51 @@ fn kills_during_the_vocabulary_release_change_nothing_under_a_test_key() {
     }
 }
 
+/// Starts a run and kills it once its release is charged. Returns the first two lines of its ledger, which are what a kill right
+/// after the charge leaves: the header and the release's line.
+fn killed_at_release(bench: &Bench, out: &str, arguments: &[&str]) -> [String; 2] {
+    let mut command = bench.command(out, arguments);
+    let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let text = || std::fs::read_to_string(bench.path(out).join("ledger.jsonl")).unwrap_or_default();
+    while !text().contains("\"kind\":\"release\"") {
+        sleep(Duration::from_micros(200));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let lines: Vec<String> = text().split_inclusive('\n').take(2).map(str::to_owned).collect();
+    lines.try_into().unwrap()
+}
+
+/// Where the line was torn, nobody knows whether the release ran. A known key gives its result again.
+#[test]
+fn a_torn_line_that_may_be_the_releases_ends_only_a_run_with_a_secret_key() {
+    let mut plan = tiny_with_vocabulary();
+    plan["data"] = json!({ "source": { "embedded": { "records": 6000, "seed": 7 } }, "units": 6000 });
+    let bench = Bench::new(&plan);
+    let tear = |out: &str, key: &[&str]| {
+        let [header, release] = killed_at_release(&bench, out, key);
+        let torn = header + &release[..release.len() / 2];
+        std::fs::write(bench.path(out).join("ledger.jsonl"), torn).unwrap();
+    };
+    tear("secret", &[]);
+    let refused = bench.run("secret", &["--resume"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("its result is lost"), "{}", stderr(&refused));
+    tear("known", &["--test-key", "5"]);
+    let whole = bench.model("whole", &["--test-key", "5"]);
+    assert_eq!(bench.model("known", &["--resume", "--test-key", "5"]), whole);
+    verify_run(&bench.path("known")).unwrap();
+}
+
 /// PITFALLS 8: the private run may not release its vocabulary a second time, nor take any file for what was lost.
 #[test]
 fn a_private_run_killed_between_charge_and_release_is_refused() {
     let mut plan = tiny_with_vocabulary();
     plan["data"] = json!({ "source": { "embedded": { "records": 6000, "seed": 7 } }, "units": 6000 });
     let bench = Bench::new(&plan);
-    let mut process = bench.command("run", &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let run = bench.path("run");
-    let text = || std::fs::read_to_string(run.join("ledger.jsonl")).unwrap_or_default();
-    while !text().contains("\"kind\":\"release\"") {
-        sleep(Duration::from_micros(200));
-    }
-    process.kill().unwrap();
-    process.wait().unwrap();
-    // What a kill right after the reservation leaves: the header and the release's line.
-    let two: String = text().split_inclusive('\n').take(2).collect();
-    std::fs::write(run.join("ledger.jsonl"), two).unwrap();
+    let [header, release] = killed_at_release(&bench, "run", &[]);
+    std::fs::write(run.join("ledger.jsonl"), header + &release).unwrap();
     for foreign in [false, true] {
         if foreign {
             std::fs::write(run.join("tokenizer.json"), dp_tokenizer::train::bytes(&[]).unwrap().to_json())

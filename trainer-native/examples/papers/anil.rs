@@ -4,24 +4,24 @@
 use serde_json::{Value, json};
 
 use super::corpus::Sizes;
-use super::experiment::{Experiment, changed};
+use super::experiment::{Experiment, changed, on_text};
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let optimizer = |weight_decay: f64| json!({ "adamw": { "beta1": 0.75, "beta2": 0.9, "epsilon": 1e-11, "weight_decay": weight_decay } });
-    let plan = json!({
-        "version": 1,
-        "data": { "source": { "path": "brown.txt" }, "units": sizes.brown },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-6, "epsilon": 5.36, "sampling": "poisson"
-        },
-        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 2000, "release": "pooled" } },
-        "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 40 },
-        "training": {
-            "objective": "masked_lm", "l2_clip_norm": 0.1, "optimizer": optimizer(1.0),
-            "learning_rate": { "peak": 2e-3, "warmup_steps": 10, "decay": "quadratic" }
-        },
-        "evaluation": { "source": { "path": "brown-test.txt" }, "every": 1000 }
-    });
+    let plan = on_text(
+        "brown.txt",
+        sizes.brown,
+        json!({
+            "privacy": { "delta": 1e-6, "epsilon": 5.36 },
+            "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 2000, "release": "pooled" } },
+            "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 40 },
+            "training": {
+                "objective": "masked_lm", "l2_clip_norm": 0.1, "optimizer": optimizer(1.0),
+                "learning_rate": { "peak": 2e-3, "warmup_steps": 10, "decay": "quadratic" }
+            },
+            "evaluation": { "source": { "path": "brown-test.txt" } }
+        }),
+    );
     let row = |name: &str, setting: &str, published, training: Value| {
         let plan = changed(&plan, json!({ "name": name, "training": training }));
         Experiment { weight_norm: true, ..Experiment::new("Anil 2021", setting, published, vec![plan]) }

@@ -114,6 +114,17 @@ pub fn changed(plan: &Value, changes: Value) -> Value {
     plan
 }
 
+/// A plan for the text at `path`, whose units are its records, with the fields of `rest`.
+pub fn on_text(path: &str, units: usize, rest: Value) -> Value {
+    let plan = json!({
+        "version": 1,
+        "data": { "source": { "path": path }, "units": units },
+        "privacy": { "unit": "record", "relation": "add_or_remove_one", "sampling": "poisson" },
+        "evaluation": { "every": 1000 }
+    });
+    changed(&plan, rest)
+}
+
 /// `plan` on text that is declared public: without ε and noise.
 pub fn public(plan: &Value) -> Value {
     let without = json!({ "epsilon": null, "noise_multipliers": null, "tokenizer_share": null });

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::corpus::Sizes;
-use super::experiment::{Experiment, changed, from_checkpoint, public};
+use super::experiment::{Experiment, changed, from_checkpoint, on_text, public};
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let (pretraining, tuning) = (pretraining(sizes), tuning(sizes));
@@ -51,38 +51,39 @@ fn model() -> Value {
 
 /// Private pretraining on the notes.
 fn pretraining(sizes: &Sizes) -> Value {
-    json!({
-        "version": 1,
-        "data": { "source": { "path": "notes.txt" }, "units": sizes.notes },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "sampling": "poisson",
-            "noise_multipliers": { "tokenizer": 2.0, "training": 1.0 }
-        },
-        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
-        "model": model(),
-        "training": {
-            "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
-            "optimizer": { "adamw": { "weight_decay": 0.01 } },
-            "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
-        },
-        "evaluation": { "source": { "path": "brown-test.txt" }, "every": 1000 }
-    })
+    on_text(
+        "notes.txt",
+        sizes.notes,
+        json!({
+            "privacy": { "delta": 1e-5, "noise_multipliers": { "tokenizer": 2.0, "training": 1.0 } },
+            "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
+            "model": model(),
+            "training": {
+                "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
+                "optimizer": { "adamw": { "weight_decay": 0.01 } },
+                "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
+            },
+            "evaluation": { "source": { "path": "brown-test.txt" } }
+        }),
+    )
 }
 
 /// Entities, from weights that a row chooses.
 fn tuning(sizes: &Sizes) -> Value {
-    public(&json!({
-        "version": 1,
-        "data": { "source": { "path": "entities.iob" }, "units": sizes.entities },
-        "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "sampling": "poisson" },
-        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
-        "model": model(),
-        "training": {
-            "objective": "token_classification", "expected_batch_size": 32, "steps": 200, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": { "weight_decay": 0.01 } },
-            "learning_rate": { "peak": 2e-3, "warmup_steps": 20, "decay": "linear" },
-            "labels": ["O", "B-Chemical", "I-Chemical", "B-Disease", "I-Disease"]
-        },
-        "evaluation": { "source": { "path": "entities-test.iob" }, "every": 1000 }
-    }))
+    public(&on_text(
+        "entities.iob",
+        sizes.entities,
+        json!({
+            "privacy": { "delta": 1e-5 },
+            "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
+            "model": model(),
+            "training": {
+                "objective": "token_classification", "expected_batch_size": 32, "steps": 200, "l2_clip_norm": 1.0,
+                "optimizer": { "adamw": { "weight_decay": 0.01 } },
+                "learning_rate": { "peak": 2e-3, "warmup_steps": 20, "decay": "linear" },
+                "labels": ["O", "B-Chemical", "I-Chemical", "B-Disease", "I-Disease"]
+            },
+            "evaluation": { "source": { "path": "entities-test.iob" } }
+        }),
+    ))
 }

@@ -4,24 +4,27 @@
 use serde_json::{Value, json};
 
 use super::corpus::Sizes;
-use super::experiment::{Experiment, changed, public};
+use super::experiment::{Experiment, changed, on_text, public};
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
-    let plan = json!({
-        "version": 1,
-        "data": { "source": { "path": "captions.jsonl" }, "text_field": "en", "target_field": "de", "units": sizes.captions },
-        "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-8, "epsilon": 5.0, "sampling": "poisson" },
-        "tokenizer": { "train": { "model": "unigram", "vocab_size": 1000, "release": "pooled" } },
-        "model": {
-            "family": "t5_v1_1", "d_model": 64, "layers": 2, "heads": 4, "d_ff": 128, "context": 40, "decoder_context": 40
-        },
-        "training": {
-            "objective": "text_to_text", "expected_batch_size": 200, "steps": 60, "l2_clip_norm": 0.5,
-            "optimizer": { "adamw": { "beta1": 0.9, "beta2": 0.98 } },
-            "learning_rate": { "peak": 5e-3, "warmup_steps": 10, "decay": "linear" }
-        },
-        "evaluation": { "source": { "path": "captions-test.jsonl" }, "every": 1000 }
-    });
+    let plan = on_text(
+        "captions.jsonl",
+        sizes.captions,
+        json!({
+            "data": { "text_field": "en", "target_field": "de" },
+            "privacy": { "delta": 1e-8, "epsilon": 5.0 },
+            "tokenizer": { "train": { "model": "unigram", "vocab_size": 1000, "release": "pooled" } },
+            "model": {
+                "family": "t5_v1_1", "d_model": 64, "layers": 2, "heads": 4, "d_ff": 128, "context": 40, "decoder_context": 40
+            },
+            "training": {
+                "objective": "text_to_text", "expected_batch_size": 200, "steps": 60, "l2_clip_norm": 0.5,
+                "optimizer": { "adamw": { "beta1": 0.9, "beta2": 0.98 } },
+                "learning_rate": { "peak": 5e-3, "warmup_steps": 10, "decay": "linear" }
+            },
+            "evaluation": { "source": { "path": "captions-test.jsonl" } }
+        }),
+    );
     let row = |name: &str, setting: &str, published, plan: &Value| {
         let plan = changed(plan, json!({ "name": name }));
         Experiment::new("Igamberdiev 2024", setting, published, vec![plan])

@@ -4,27 +4,27 @@
 use serde_json::{Value, json};
 
 use super::corpus::Sizes;
-use super::experiment::{Experiment, changed, from_checkpoint, public};
+use super::experiment::{Experiment, changed, from_checkpoint, on_text, public};
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
-    let reddit = json!({
-        "version": 1,
-        "data": { "source": { "path": "reddit.txt" }, "units": sizes.reddit },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "epsilon": 8.0, "sampling": "poisson"
-        },
-        "tokenizer": { "public": { "path": "words.json" } },
-        "model": {
-            "family": "feed_forward", "d_model": 32, "layers": 2, "heads": 1, "d_ff": 100, "context": 32, "history": 10,
-            "hidden": [100, 50]
-        },
-        "training": {
-            "objective": "causal_lm", "expected_batch_size": 500, "steps": 30, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": { "weight_decay": 0.01 } },
-            "learning_rate": { "peak": 5e-3, "warmup_steps": 2, "decay": "linear" }
-        },
-        "evaluation": { "source": { "path": "reddit-test.txt" }, "every": 1000 }
-    });
+    let reddit = on_text(
+        "reddit.txt",
+        sizes.reddit,
+        json!({
+            "privacy": { "delta": 1e-5, "epsilon": 8.0 },
+            "tokenizer": { "public": { "path": "words.json" } },
+            "model": {
+                "family": "feed_forward", "d_model": 32, "layers": 2, "heads": 1, "d_ff": 100, "context": 32, "history": 10,
+                "hidden": [100, 50]
+            },
+            "training": {
+                "objective": "causal_lm", "expected_batch_size": 500, "steps": 30, "l2_clip_norm": 1.0,
+                "optimizer": { "adamw": { "weight_decay": 0.01 } },
+                "learning_rate": { "peak": 5e-3, "warmup_steps": 2, "decay": "linear" }
+            },
+            "evaluation": { "source": { "path": "reddit-test.txt" } }
+        }),
+    );
     let learning = json!({ "expected_batch_size": 64, "steps": 300 });
     let brown = json!({
         "name": "brown", "training": learning, "data": { "source": { "path": "brown.txt" }, "units": sizes.brown }

@@ -4,25 +4,25 @@
 use serde_json::{Value, json};
 
 use super::corpus::Sizes;
-use super::experiment::{Experiment, changed, from_checkpoint, public};
+use super::experiment::{Experiment, changed, from_checkpoint, on_text, public};
 use super::vocabulary::Vocabulary;
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
-    let films = json!({
-        "version": 1,
-        "data": { "source": { "path": "films.txt" }, "units": sizes.films },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "epsilon": 8.0, "sampling": "poisson"
-        },
-        "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
-        "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 48 },
-        "training": {
-            "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
-            "optimizer": { "adamw": { "weight_decay": 0.01 } },
-            "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
-        },
-        "evaluation": { "source": { "path": "brown-test.txt" }, "every": 1000 }
-    });
+    let films = on_text(
+        "films.txt",
+        sizes.films,
+        json!({
+            "privacy": { "delta": 1e-5, "epsilon": 8.0 },
+            "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
+            "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 48 },
+            "training": {
+                "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
+                "optimizer": { "adamw": { "weight_decay": 0.01 } },
+                "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
+            },
+            "evaluation": { "source": { "path": "brown-test.txt" } }
+        }),
+    );
     let opinions = json!({
         "name": "opinions",
         "data": { "source": { "path": "sentiment.jsonl" }, "units": sizes.sentiment },

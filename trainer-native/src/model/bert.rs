@@ -23,13 +23,13 @@ const SEGMENTS: usize = 2;
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     model_type: "bert",
     class: "Bert",
-    fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
     defaults: &[
         ("hidden_act", "\"gelu\""),
         ("layer_norm_eps", "1e-12"),
         ("tie_word_embeddings", "true"),
         ("type_vocab_size", "2"),
     ],
+    fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
     irrelevant: &["attention_probs_dropout_prob", "classifier_dropout", "hidden_dropout_prob"],
     prefix: "bert.",
     buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],

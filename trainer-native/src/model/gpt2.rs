@@ -136,12 +136,12 @@ impl Model for Gpt2 {
         Ok(Self::new(Gpt2Config::from_plan(plan)))
     }
 
-    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
-        self.tagger_named("classifier", list, tags)
-    }
-
     fn description(&self) -> &Description {
         &self.description
+    }
+
+    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
+        self.tagger_named("classifier", list, tags)
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

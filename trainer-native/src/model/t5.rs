@@ -276,7 +276,7 @@ impl Stack {
                     let inputs = [stream, bias.clone(), memory];
                     pass.block(inputs, move |pass, [input, bias, memory]| {
                         let middle = block.attend(pass, input, &mask, bias);
-                        let middle = block.attend_across(pass, [middle, memory], &padding);
+                        let middle = block.attend_across(pass, middle, memory, &padding);
                         block.transform(pass, middle)
                     })
                 }
@@ -337,7 +337,8 @@ impl Block {
     fn attend_across<B: Kernels>(
         self,
         pass: &mut Pass<'_, B>,
-        [input, memory]: [Var<B>; 2],
+        input: Var<B>,
+        memory: Var<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
         let Some(Cross { attention, norm }) = self.cross else { return input };

@@ -1,7 +1,8 @@
 //! Runs under kills, failing disks, losses of power, flipped bits, copies and second processes: no charge is lost, nothing
 //! panics or hangs, and every refusal is one clear line.
 //!
-//! The tests take seconds. `cargo xtask campaign faults --minutes M` gives each of them M minutes with other random choices.
+//! The tests take seconds. `cargo xtask campaign faults --minutes M` runs them all at once for M minutes
+//! with other random choices.
 
 #![allow(
     clippy::unwrap_used,

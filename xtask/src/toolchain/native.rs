@@ -5,9 +5,10 @@ use std::path::Path;
 use crate::process::Job;
 
 /// `cargo test` with the feature set that all native stages share: a single package would select other features of the
-/// dependencies and compile them again. The `wgpu` feature is in it because its tests must run; a Vulkan driver must be
-/// present, and [`super::vulkan`] finds one. Optimizing the trainer's generic code for each device and each test binary takes
-/// longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the same.
+/// dependencies and compile them again. The features `wgpu` and `parquet` are in it because their tests must run; a Vulkan
+/// driver must be present, and [`super::vulkan`] finds one. Optimizing the trainer's generic code for each device and each
+/// test binary takes longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the
+/// same.
 pub fn tests(root: &Path) -> Job {
     Job::cargo(root).args([
         "test",
@@ -16,7 +17,7 @@ pub fn tests(root: &Path) -> Job {
         "--exclude",
         "web",
         "--features",
-        "trainer-native/wgpu",
+        "trainer-native/wgpu,trainer-native/parquet",
         "--config",
         "profile.release.package.trainer-native.opt-level=1",
     ])

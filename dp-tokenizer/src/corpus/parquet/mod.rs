@@ -44,7 +44,15 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
                 nested.name()
             ));
         }
-        let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        let groups = reader.metadata().row_groups().iter();
+        let in_groups = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        let rows = in_groups.fold(0, u64::saturating_add);
+        if rows > size.saturating_mul(MOST_ROWS_PER_BYTE) {
+            return Err(format!(
+                "it states {rows} rows in {size} bytes; allowed: at most {MOST_ROWS_PER_BYTE} rows per byte; leave out rows \
+                 without text"
+            ));
+        }
         let schema = Type::group_type_builder(metadata.schema().name()).with_fields(columns).build();
         let schema = schema.map_err(|error| error.to_string())?;
         let iter = RowIter::from_file_into(Box::new(reader)).project(Some(schema));
@@ -54,6 +62,9 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
     let shown_per_row = size as f64 / count.max(1) as f64;
     Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, done: 0, shown_per_row })
 }
+
+/// Writers cut columns into pages, so even rows without text take more space than this. Reading takes time for each.
+const MOST_ROWS_PER_BYTE: u64 = 1000;
 
 const DAMAGED: &str = "the parquet file is damaged";
 
@@ -112,8 +123,11 @@ impl Lines {
                 Field::UShort(number) => Value::from(*number),
                 Field::UInt(number) => Value::from(*number),
                 Field::ULong(number) => Value::from(*number),
+                Field::Float(number) => Value::from(*number),
+                Field::Double(number) => Value::from(*number),
+                Field::Null => Value::Null,
                 // Whoever reads the line says what it should have been.
-                _ => Value::Null,
+                _ => Value::Bool(true),
             };
             object.insert(name.clone(), value);
         }
@@ -190,7 +204,7 @@ mod tests {
         let missing = read(&path, Some("name")).unwrap_err().to_string();
         assert!(missing.contains("no field \"name\""), "{missing}");
         let wrong = read(&path, Some("extra")).unwrap_err().to_string();
-        assert!(wrong.contains("wrong type"), "{wrong}");
+        assert!(wrong.contains("a number where a string is needed"), "{wrong}");
     }
 
     #[test]
@@ -210,6 +224,31 @@ mod tests {
                 assert!(read(&path, Some("user")).is_err(), "{length}");
             }
         }
+    }
+
+    /// A few hundred bytes that would be read for a minute.
+    #[test]
+    fn more_rows_than_the_file_can_hold_are_refused_before_they_are_read() {
+        let of_empty = |rows: usize| {
+            let schema =
+                Arc::new(parse_message_type("message notes { required binary text (UTF8); }").unwrap());
+            let properties = WriterProperties::builder().set_data_page_row_count_limit(usize::MAX);
+            let properties = Arc::new(properties.set_write_batch_size(rows).build());
+            let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+            let mut group = writer.next_row_group().unwrap();
+            let mut texts = group.next_column().unwrap().unwrap();
+            texts.typed::<ByteArrayType>().write_batch(&vec![ByteArray::from(""); rows], None, None).unwrap();
+            texts.close().unwrap();
+            group.close().unwrap();
+            writer.into_inner().unwrap()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        std::fs::write(&path, of_empty(2_000_000)).unwrap();
+        let refused = read(&path, None).map(|records| records.len()).unwrap_err().to_string();
+        assert!(refused.contains("states 2000000 rows"), "{refused}");
+        std::fs::write(&path, of_empty(20_000)).unwrap();
+        assert_eq!(read(&path, None).unwrap().len(), 20_000);
     }
 
     #[test]
