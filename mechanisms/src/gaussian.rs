@@ -92,43 +92,43 @@ fn ln_unit(value: f64) -> f64 {
     2.0 * s + 2.0 * s * w * series + exponent * core::f64::consts::LN_2
 }
 
+/// sin(x)/x and cos(x) as polynomials of x², the highest power first. The first term left out is below 1e-17 for |x| ≤ π/4.
+const SIN: [f64; 9] = [
+    1.0 / 355_687_428_096_000.0, // 1/17!
+    -1.0 / 1_307_674_368_000.0,
+    1.0 / 6_227_020_800.0,
+    -1.0 / 39_916_800.0,
+    1.0 / 362_880.0,
+    -1.0 / 5_040.0,
+    1.0 / 120.0,
+    -1.0 / 6.0,
+    1.0,
+];
+const COS: [f64; 9] = [
+    1.0 / 20_922_789_888_000.0, // 1/16!
+    -1.0 / 87_178_291_200.0,
+    1.0 / 479_001_600.0,
+    -1.0 / 3_628_800.0,
+    1.0 / 40_320.0,
+    -1.0 / 720.0,
+    1.0 / 24.0,
+    -0.5,
+    1.0,
+];
+
 /// (sin, cos) of a uniform angle: two bits choose the quarter turn, the others the angle within it.
 #[inline(always)]
 fn sin_cos_turn(bits: u64) -> (f64, f64) {
     let x = (open_unit(bits << 2) - 0.5) * core::f64::consts::FRAC_PI_2; // |x| ≤ π/4
-    let w = x * x;
-    // Taylor: the first term left out is below 1e-17 for |x| ≤ π/4
-    let mut sin = 1.0 / 355_687_428_096_000.0; // 1/17!
-    for coefficient in [
-        -1.0 / 1_307_674_368_000.0,
-        1.0 / 6_227_020_800.0,
-        -1.0 / 39_916_800.0,
-        1.0 / 362_880.0,
-        -1.0 / 5_040.0,
-        1.0 / 120.0,
-        -1.0 / 6.0,
-        1.0,
-    ] {
-        sin = sin * w + coefficient;
-    }
-    let mut cos = 1.0 / 20_922_789_888_000.0; // 1/16!
-    for coefficient in [
-        -1.0 / 87_178_291_200.0,
-        1.0 / 479_001_600.0,
-        -1.0 / 3_628_800.0,
-        1.0 / 40_320.0,
-        -1.0 / 720.0,
-        1.0 / 24.0,
-        -0.5,
-        1.0,
-    ] {
-        cos = cos * w + coefficient;
-    }
+    let polynomial = |coefficients: [f64; 9]| {
+        let [highest, lower @ ..] = coefficients;
+        lower.into_iter().fold(highest, |sum, coefficient| sum * (x * x) + coefficient)
+    };
+    let (sin, cos) = (polynomial(SIN) * x, polynomial(COS));
     // One bit exchanges the two, the other turns by half: together the four quarter turns, up to reflections,
     // which leave the uniform distribution as it is.
     let exchange = (bits >> 63) == 1;
     let sign = (bits << 1) & (1 << 63);
-    let (sin, cos) = (sin * x, cos);
     let (a, b) = if exchange { (cos, sin) } else { (sin, cos) };
     (f64::from_bits(a.to_bits() ^ sign), f64::from_bits(b.to_bits() ^ sign))
 }

@@ -60,7 +60,7 @@ impl RunError {
             _ if action == "read" && !path.is_file() => "check the path",
             _ => "check the disk, then run again (with --resume if the run had begun)",
         };
-        Self::Storage { action, path: path.to_owned(), reason: plain_reason(error), fix }
+        Self::Storage { action, path: path.to_owned(), reason: cli::without_codes(&error.to_string()), fix }
     }
 }
 
@@ -68,10 +68,4 @@ impl From<mechanisms::MechanismError> for RunError {
     fn from(error: mechanisms::MechanismError) -> Self {
         Self::Failed(error.to_string())
     }
-}
-
-/// The system's message without its "(os error N)".
-fn plain_reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
-use serde_json::json;
+use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
 /// Number of kills in a test; `DP_KILLS` sets another for longer trials.
@@ -17,20 +17,24 @@ fn kills(unless_told: u32) -> u32 {
     std::env::var("DP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(unless_told)
 }
 
+/// Long enough to be killed in its middle.
+fn tiny_of_150_steps() -> Value {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(150);
+    plan
+}
+
 /// PITFALLS 8, 9. Oracle: the uninterrupted run with the same test key.
 #[test]
 fn twenty_kills_change_no_weight_and_lose_no_charge() {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(150);
-    assert_kills_change_nothing(&plan, kills(20));
+    assert_kills_change_nothing(&tiny_of_150_steps(), kills(20));
 }
 
 /// The same with charges for a pass, adaptive clipping, and optimizer state of several shapes: all of these are in the
 /// checkpoint.
 #[test]
 fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(150);
+    let mut plan = tiny_of_150_steps();
     plan["training"]["optimizer"] = json!({ "adafactor": {} });
     plan["training"]["clipping"] = json!({ "adaptive": { "count_noise": 1.0 } });
     plan["privacy"]["sampling"] = json!("shuffle");
@@ -42,8 +46,7 @@ fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() 
 /// The best weights so far are in a file of their own; dropout is drawn again for the steps that are taken again.
 #[test]
 fn kills_change_neither_the_best_weights_nor_what_is_dropped() {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(150);
+    let mut plan = tiny_of_150_steps();
     plan["training"]["learning_rate"] = json!({ "peak": 0.2 });
     plan["training"]["dropout"] = json!(0.2);
     plan["evaluation"]["every"] = json!(10);
@@ -66,8 +69,7 @@ fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
 /// Balls in bins draw their sizes one after another: a process that resumes draws the earlier ones again.
 #[test]
 fn kills_in_the_middle_of_balls_in_bins_change_no_weight_and_lose_no_charge() {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(150);
+    let mut plan = tiny_of_150_steps();
     plan["training"]["optimizer"] = json!({ "lamb": {} });
     plan["training"]["clipping"] = json!("per_layer");
     plan["privacy"]["sampling"] = json!("balls_in_bins");
@@ -245,8 +247,7 @@ fn a_private_run_killed_between_charge_and_release_is_refused() {
 
 #[test]
 fn an_interrupt_checkpoints_exits_130_and_the_run_goes_on_to_the_same_weights() {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(150);
+    let mut plan = tiny_of_150_steps();
     // No regular checkpoint, only the interrupt's.
     plan["performance"]["checkpoint_every"] = json!(100_000);
     let bench = Bench::new(&plan);

@@ -71,13 +71,21 @@ fn runs() -> Vec<(Bench, &'static str, f64)> {
     });
     runs.push((bench, "micro_f1", 0.7));
 
-    let mut tags = plan("bert", "token_classification", "iob");
-    tags["training"]["labels"] = json!(["O", "B-Thing", "I-Thing"]);
-    let bench = Bench::new(&tags);
-    write(&bench, "iob", "", |number| {
-        format!("{}\tO\n{}\tB-Thing\nXX\tI-Thing\n.\tO\n\n", filler(number), class(number).1.to_uppercase())
-    });
-    runs.push((bench, "f1", 0.6));
+    for extension in ["iob", "jsonl"] {
+        let mut tagged = plan("bert", "token_classification", extension);
+        tagged["training"]["labels"] = json!(["O", "B-Thing", "I-Thing"]);
+        let bench = Bench::new(&tagged);
+        write(&bench, extension, "", |number| {
+            let words = [filler(number), &class(number).1.to_uppercase(), "XX", "."];
+            let tags = ["O", "B-Thing", "I-Thing", "O"];
+            if extension == "jsonl" {
+                return format!("{}\n", json!({ "text": words, "label": tags }));
+            }
+            let lines = words.iter().zip(tags).map(|(word, tag)| format!("{word}\t{tag}\n"));
+            lines.collect::<String>() + "\n"
+        });
+        runs.push((bench, "f1", 0.6));
+    }
 
     for family in ["t5", "gpt2"] {
         let mut written = plan(family, "text_to_text", "jsonl");

@@ -15,8 +15,7 @@ mod vocabulary_options;
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 
 use arguments::{Arguments, Command};
 
@@ -24,10 +23,9 @@ use arguments::{Arguments, Command};
 pub(crate) fn run() -> ExitCode {
     // `--epsilon -1` is a number out of range, not an unknown argument.
     let command = Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true));
-    let arguments = match command.try_get_matches().and_then(|found| Arguments::from_arg_matches(&found)) {
+    let arguments: Arguments = match ::cli::arguments(command) {
         Ok(arguments) => arguments,
-        Err(error) if is_help(&error) => error.exit(),
-        Err(error) => return failure::report(&failure::refuse(failure::in_one_line(&error))),
+        Err(error) => return failure::report(&failure::refuse(::cli::in_one_line(&error))),
     };
     // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
     #[cfg(unix)]
@@ -45,13 +43,4 @@ pub(crate) fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
-}
-
-fn is_help(error: &clap::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    )
 }

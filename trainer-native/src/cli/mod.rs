@@ -9,8 +9,8 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
 use generate::GenerateArgs;
 use memorization::MemorizationArgs;
@@ -244,28 +244,13 @@ pub fn main() -> ExitCode {
     let command = Cli::command()
         .allow_negative_numbers(true)
         .mut_subcommands(|command| command.allow_negative_numbers(true));
-    match command.try_get_matches().and_then(|found| Cli::from_arg_matches(&found)) {
-        Ok(cli) => exit_code(dispatch(cli)),
-        Err(error) if is_help(error.kind()) => error.exit(),
+    match ::cli::arguments(command) {
+        Ok(arguments) => exit_code(dispatch(arguments)),
         Err(error) => {
-            let message = plan_as_command(&error).unwrap_or_else(|| in_one_line(&error));
+            let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
             exit_code(Err(RunError::Refused(message)))
         }
     }
-}
-
-fn is_help(kind: ErrorKind) -> bool {
-    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
-    matches!(kind, DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand)
-}
-
-/// A refusal of the command line, without the usage that follows it.
-fn in_one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let (text, _) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
-    let (text, _) = text.split_once("\n\nFor more").unwrap_or((text, ""));
-    let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
-    format!("{}; --help shows what is allowed", words.join(" "))
 }
 
 /// The refusal for a plan file in place of a command.

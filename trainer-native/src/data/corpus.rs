@@ -80,20 +80,9 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
-/// The plan's training text. The text of a record holds all that the model reads or writes, as the vocabulary needs it.
+/// The plan's training text.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
-    let (data, objective) = (plan.data(), plan.training().objective);
-    let mut source = source(&data.source, data, base);
-    if let Source::Files(files) = &mut source {
-        files.appended.extend(data.second_text_field.clone());
-        if objective == plan::Objective::TextToText {
-            files.appended.push(data.target_field().to_owned());
-        }
-        if objective == plan::Objective::TokenClassification {
-            files.further.push(data.text_field.clone());
-        }
-    }
-    source
+    source(plan, &plan.data().source, plan.data(), base)
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.
@@ -161,7 +150,7 @@ fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
         user_field: None,
         ..plan.data().clone()
     };
-    Some(source(&evaluation.source, &data, base))
+    Some(source(plan, &evaluation.source, &data, base))
 }
 
 /// Reads a public file like evaluation text. If the plan's objective reads fields, they have the names of the plan.
@@ -177,7 +166,7 @@ pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicT
 /// A file with the fields of the plan's training text. Its format follows from its name.
 pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
     let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
-    source(&plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
+    source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
 }
 
 fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {
@@ -197,7 +186,8 @@ pub(crate) fn read_records(path: &Path, option: &str) -> Result<Vec<String>, Run
     Ok(texts.into_iter().map(|text| text.piece.text).collect())
 }
 
-fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+/// The text of a record holds all that the model reads or writes, as the vocabulary and the comparison of texts need it.
+fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {
             return Source::Embedded { records: *records, seed: *seed };
@@ -205,6 +195,13 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
         plan::Source::Path(path) => vec![base.join(path)],
         plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
     };
+    let objective = plan.training().objective;
+    let mut appended: Vec<String> = data.second_text_field.clone().into_iter().collect();
+    if objective == plan::Objective::TextToText {
+        appended.push(data.target_field().to_owned());
+    }
+    let words = (objective == plan::Objective::TokenClassification).then(|| data.text_field.clone());
+    let further = words.into_iter().collect();
     Source::Files(corpus::Files {
         format: match data.format {
             plan::Format::Auto => corpus::Format::Auto,
@@ -217,6 +214,8 @@ fn source(source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
         text_field: data.text_field.clone(),
         user_field: data.user_field.clone(),
         columns: data.columns.clone(),
+        appended,
+        further,
         bad_utf8: corpus::BadUtf8::Refuse,
         progress: corpus::ReadProgress::stopped_by(stop::flag()),
         ..corpus::Files::of(paths)

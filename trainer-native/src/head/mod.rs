@@ -10,6 +10,9 @@ pub use loss::Loss;
 pub use sequence::{Pooling, SequenceHead};
 pub use token::TokenHead;
 
+/// Standard deviation of the weights of a new head for labels.
+pub(crate) const LABELS_STD: f64 = 0.02;
+
 /// What a model predicts.
 #[derive(Clone, Copy, Debug)]
 pub enum Head {

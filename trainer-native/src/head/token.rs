@@ -1,6 +1,7 @@
 //! Logits of tags of words.
 
-use crate::nn::{Kernels, Linear, Pass, Var, dropout, gather_some};
+use super::LABELS_STD;
+use crate::nn::{Kernels, Linear, LinearSpec, ParamList, Pass, Var, dropout, gather_some};
 use crate::tensor::{Int, Tensor};
 
 /// Predicts the tag of each word from the hidden state of its first piece.
@@ -11,6 +12,11 @@ pub struct TokenHead {
 }
 
 impl TokenHead {
+    /// A new head under this name, with the initial values of `transformers`. Its parameters are added to `list`.
+    pub fn new(list: &mut ParamList, name: &str, d: usize, tags: usize) -> Self {
+        Self { tags: list.linear(name, LinearSpec::normal(d, tags, LABELS_STD).biased()) }
+    }
+
     /// Logits at the given positions, or at each.
     ///
     /// # Shapes

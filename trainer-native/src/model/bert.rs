@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
-use crate::head::{LmHead, Pooling, SequenceHead, TokenHead, Transform};
+use crate::head::{LmHead, Pooling, SequenceHead, Transform};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
     LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, SegmentEmbedding,
@@ -34,6 +34,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     prefix: "bert.",
     buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
     copies: &["cls.predictions.decoder.weight", "cls.predictions.decoder.bias"],
+    tagger: "classifier",
     unused: &["bert.pooler.", "cls.seq_relationship."],
     token_heads: &["cls."],
     label_heads: &["classifier.", "bert.pooler."],
@@ -171,10 +172,6 @@ impl Model for Bert {
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
         let head = sequence_head(list, "classifier", self.description.width, classes);
         SequenceHead { drops_pooled: true, ..head }
-    }
-
-    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
-        self.tagger_named("classifier", list, tags)
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
-use crate::head::{LmHead, TokenHead};
+use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
     LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout, residual,
@@ -40,6 +40,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ],
     prefix: "transformer.",
     buffers: &["attn.bias", "attn.masked_bias"],
+    tagger: "classifier",
     position_table: Some("transformer.wpe.weight"),
     ..HuggingFace::PLAIN
 };
@@ -138,10 +139,6 @@ impl Model for Gpt2 {
 
     fn description(&self) -> &Description {
         &self.description
-    }
-
-    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
-        self.tagger_named("classifier", list, tags)
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

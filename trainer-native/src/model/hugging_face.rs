@@ -29,6 +29,8 @@ pub(crate) struct HuggingFace {
     pub copies: &'static [&'static str],
     /// Starts of names of parts that a model of this program may do without.
     pub unused: &'static [&'static str],
+    /// Name of what predicts tags of words.
+    pub tagger: &'static str,
     /// Starts of names of what predicts tokens, which a model that predicts labels does without.
     pub token_heads: &'static [&'static str],
     /// Starts of names of what predicts labels. It is drawn at random if a checkpoint lacks it.
@@ -60,6 +62,7 @@ impl HuggingFace {
         buffers: &[],
         copies: &["lm_head.weight"],
         unused: &[],
+        tagger: "score",
         token_heads: &["lm_head."],
         label_heads: &["score.", "classifier."],
         position_table: None,

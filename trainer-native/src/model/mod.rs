@@ -24,7 +24,7 @@ use llama::Llama;
 pub use network::Network;
 use t5::T5;
 
-use crate::head::{LmHead, Pooling, SequenceHead, TokenHead};
+use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
 use crate::nn::{Kernels, Layout, LinearSpec, ParamList, Pass, Var};
 
 /// A size of a model that cannot be built.
@@ -38,9 +38,6 @@ pub struct ModelError {
     /// What is allowed.
     pub allowed: &'static str,
 }
-
-/// Standard deviation of the weights of a new head for labels.
-const CLASSIFIER_STD: f64 = 0.02;
 
 /// What there is to know of a model beside its forward pass.
 #[derive(Clone, Debug)]
@@ -92,20 +89,8 @@ pub(crate) trait Model {
 
     /// A new head for classes of whole sequences, with the names of `transformers`. Its parameters are added to `list`.
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
-        let classes =
-            list.linear("score", LinearSpec::normal(self.description().width, classes, CLASSIFIER_STD));
+        let classes = list.linear("score", LinearSpec::normal(self.description().width, classes, LABELS_STD));
         SequenceHead { pooling: Pooling::Last, drops_pooled: false, classes }
-    }
-
-    /// A new head for tags of words, with the names of `transformers`. Its parameters are added to `list`.
-    fn tagger(&self, list: &mut ParamList, tags: usize) -> TokenHead {
-        self.tagger_named("score", list, tags)
-    }
-
-    /// [`Self::tagger`] under a name.
-    fn tagger_named(&self, name: &str, list: &mut ParamList, tags: usize) -> TokenHead {
-        let spec = LinearSpec::normal(self.description().width, tags, CLASSIFIER_STD).biased();
-        TokenHead { tags: list.linear(name, spec) }
     }
 
     /// The forward pass: what the heads read. In generation, `batch` holds the tokens that the cache has not seen.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape};
 use crate::data::{Example, ExampleError};
-use crate::head::{Head, Loss};
+use crate::head::{Head, Loss, TokenHead};
 use crate::nn::{
     Cache, GradRecord, Kernels, Layout, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
 };
@@ -88,10 +88,15 @@ impl Network {
     fn predicting_labels(self, training: &plan::Training) -> Self {
         let (labels, family) = (training.labels(), self.backbone.model());
         let loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
+        let mut hf_config = self.hf_config;
+        let hugging_face =
+            Backbone::checkpoints().find(|family| hf_config["model_type"] == family.model_type);
         let mut list = self.layout.body();
         let (head, predictions, task, problem) = match training.objective {
             plan::Objective::TokenClassification => {
-                let head = Head::Words { head: family.tagger(&mut list, labels.len()), loss };
+                let name = hugging_face.map_or("", |family| family.tagger);
+                let head = TokenHead::new(&mut list, name, family.description().width, labels.len());
+                let head = Head::Words { head, loss };
                 (head, Predictions::AtPlaces(self.shape.input), "ForTokenClassification", None)
             }
             plan::Objective::MultiLabelClassification => {
@@ -107,9 +112,8 @@ impl Network {
                 (head, Predictions::OfText(1), "ForSequenceClassification", problem)
             }
         };
-        let mut hf_config = self.hf_config;
-        let class = Backbone::checkpoints().find(|family| hf_config["model_type"] == family.model_type);
-        hf_config["architectures"] = json!([format!("{}{task}", class.map_or("", |family| family.class))]);
+        hf_config["architectures"] =
+            json!([format!("{}{task}", hugging_face.map_or("", |family| family.class))]);
         let numbered = || labels.iter().enumerate();
         hf_config["id2label"] =
             numbered().map(|(id, label)| (id.to_string(), json!(label))).collect::<Map<_, _>>().into();

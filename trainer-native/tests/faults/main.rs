@@ -257,8 +257,10 @@ fn resume_after_loss(bench: &Bench, context: &str) {
     }
 }
 
-/// A run that was killed after its first checkpoint.
-fn stopped(bench: &Bench) {
+/// A run of a random sampling, in the folder `run`, that was killed after its first checkpoint.
+fn stopped(campaign: &mut Campaign) -> (u64, Bench) {
+    let sampling = campaign.below(SAMPLINGS);
+    let bench = Bench::new(&plan(sampling));
     let mut process = bench.command("run", &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let checkpoint = bench.path("run").join("checkpoint.safetensors");
     while !checkpoint.exists() && process.try_wait().unwrap().is_none() {
@@ -266,6 +268,7 @@ fn stopped(bench: &Bench) {
     }
     process.kill().unwrap();
     process.wait().unwrap();
+    (sampling, bench)
 }
 
 #[test]
@@ -273,9 +276,7 @@ fn a_flipped_bit_is_refused_or_harmless() {
     let mut campaign = Campaign::of(3);
     let (mut refused, mut harmless) = (0, 0);
     while campaign.goes_on() {
-        let sampling = campaign.below(SAMPLINGS);
-        let bench = Bench::new(&plan(sampling));
-        stopped(&bench);
+        let (sampling, bench) = stopped(&mut campaign);
         let mut files: Vec<_> =
             fs::read_dir(bench.path("run")).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.retain(|path| path.metadata().unwrap().len() > 0);
@@ -306,9 +307,7 @@ fn a_flipped_bit_is_refused_or_harmless() {
 fn copies_and_second_processes_are_refused() {
     let mut campaign = Campaign::of(1);
     while campaign.goes_on() {
-        let sampling = campaign.below(SAMPLINGS);
-        let bench = Bench::new(&plan(sampling));
-        stopped(&bench);
+        let (_, bench) = stopped(&mut campaign);
         if verify_run(&bench.path("run")).is_ok() {
             continue;
         }

@@ -8,13 +8,14 @@ use serde_json::Value;
 use crate::process::Job;
 
 /// Each member of the workspace, and the members that it may depend on.
-const ALLOWED: [(&str, &[&str]); 9] = [
-    ("accountant", &[]),
+const ALLOWED: [(&str, &[&str]); 10] = [
+    ("accountant", &["cli"]),
     ("chart", &[]),
+    ("cli", &[]),
     ("mechanisms", &["accountant"]),
-    ("dp-tokenizer", &["accountant", "mechanisms"]),
+    ("dp-tokenizer", &["accountant", "mechanisms", "cli"]),
     ("plan", &["accountant", "mechanisms"]),
-    ("trainer-native", &["accountant", "mechanisms", "dp-tokenizer", "plan", "chart"]),
+    ("trainer-native", &["accountant", "mechanisms", "dp-tokenizer", "plan", "chart", "cli"]),
     ("web", &["accountant", "plan", "dp-tokenizer", "chart"]),
     ("tests", &["accountant", "mechanisms", "dp-tokenizer", "plan", "trainer-native"]),
     ("xtask", &[]),

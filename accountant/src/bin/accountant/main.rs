@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use ::cli::{arguments, in_one_line, without_codes};
+use clap::CommandFactory;
 
 use self::cli::Cli;
 
@@ -25,12 +25,11 @@ fn main() -> ExitCode {
         argument.allow_hyphen_values(takes_value)
     };
     let command = Cli::command().mut_subcommands(|command| command.mut_args(number));
-    let cli = match command.try_get_matches().and_then(|found| Cli::from_arg_matches(&found)) {
-        Ok(cli) => cli,
-        Err(error) if is_help(error.kind()) => error.exit(),
+    let arguments = match arguments(command) {
+        Ok(arguments) => arguments,
         Err(error) => return refuse(&in_one_line(&error)),
     };
-    match answer_in_time(cli) {
+    match answer_in_time(arguments) {
         Ok(text) => {
             // A closed pipe is the reader's choice, not an error.
             let _ = writeln!(std::io::stdout(), "{text}");
@@ -45,18 +44,11 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::from(REFUSED)
 }
 
-/// A message without the system's codes, "(os error N)".
-fn without_codes(message: &str) -> String {
-    let mut parts = message.split(" (os error ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
-}
-
 /// The answer, or a refusal after the longest time that the user allows. Bounds for figures far from those of training can take
 /// hours.
-fn answer_in_time(cli: Cli) -> Result<String, String> {
-    let (seconds, (send, received)) = (cli.timeout, channel());
-    std::thread::spawn(move || send.send(answer::answer(&cli)));
+fn answer_in_time(arguments: Cli) -> Result<String, String> {
+    let (seconds, (send, received)) = (arguments.timeout, channel());
+    std::thread::spawn(move || send.send(answer::answer(&arguments)));
     match received.recv_timeout(Duration::from_secs(seconds)) {
         Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => Err(format!(
@@ -67,22 +59,4 @@ fn answer_in_time(cli: Cli) -> Result<String, String> {
             Err("the computation failed; please report these arguments".to_owned())
         }
     }
-}
-
-fn is_help(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    )
-}
-
-/// A refusal of the command line, without the usage that follows it.
-fn in_one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let (text, _) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
-    let (text, _) = text.split_once("\n\nFor more").unwrap_or((text, ""));
-    let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
-    format!("{}; --help shows what is allowed", words.join(" "))
 }

@@ -1,7 +1,7 @@
 //! The privacy budget: ε, δ, the noise, and how the stages share them.
 
 use leptos::prelude::*;
-use plan::{NoiseMultipliers, Tokenizer};
+use plan::{NoiseMultipliers, PlanFile, Tokenizer};
 
 use crate::log_scale::LogScale;
 use crate::numbers::{parse_number, rounded_up};
@@ -19,39 +19,45 @@ const EPSILON: Number = number!(
     privacy.epsilon as Option<f64>, Some(LogScale { min: 0.05, max: 50.0, integer: false })
 );
 
-const NOISE: Number = Number {
-    setting: Setting {
+/// A noise multiplier of the plan.
+const fn noise(
+    setting: Setting,
+    read: fn(&PlanFile) -> Option<f64>,
+    write: fn(&mut PlanFile, f64),
+) -> Number {
+    let slider = Some(LogScale { min: 0.2, max: 100.0, integer: false });
+    Number { setting, integer: false, slider, read, write }
+}
+
+const NOISE: Number = noise(
+    Setting {
         id: "noise-training",
         label: "Training noise multiplier, σ",
         hint: "Standard deviation of the noise divided by the clip norm.",
         path: "privacy.noise_multipliers.training",
     },
-    integer: false,
-    slider: Some(LogScale { min: 0.2, max: 100.0, integer: false }),
-    read: |plan| plan.privacy.noise_multipliers.map(|noise| noise.training),
-    write: |plan, value| {
+    |plan| plan.privacy.noise_multipliers.map(|noise| noise.training),
+    |plan, value| {
         if let Some(noise) = &mut plan.privacy.noise_multipliers {
             noise.training = value;
         }
     },
-};
+);
 
-const RELEASE_NOISE: Number = Number {
-    setting: Setting {
+const RELEASE_NOISE: Number = noise(
+    Setting {
         id: "noise-tokenizer",
         label: "Vocabulary noise multiplier",
         hint: "For the whole vocabulary release, as one Gaussian mechanism.",
         path: "privacy.noise_multipliers.tokenizer",
     },
-    integer: false,
-    slider: Some(LogScale { min: 0.2, max: 100.0, integer: false }),
-    read: |plan| plan.privacy.noise_multipliers.and_then(|noise| noise.tokenizer),
-    write: |plan, value| {
+    |plan| plan.privacy.noise_multipliers.and_then(|noise| noise.tokenizer),
+    |plan, value| {
         if let Some(noise) = &mut plan.privacy.noise_multipliers {
             noise.tokenizer = Some(value);
         }
     },
-};
+);
 
 const DELTA: Number = number!(
     "delta", "Failure probability, δ",
