@@ -8,7 +8,8 @@ pub const COUNT_SHARE: f64 = 0.25;
 
 /// How the words of private text are found.
 ///
-/// Every method runs rounds of a thresholded histogram and ends with noisy counts, so all have events of the same form.
+/// Every method runs rounds of a thresholded histogram, and all but those of papers end with noisy counts, so all have events of
+/// the same form.
 /// They differ in how many words the same budget finds. `dp-tokenizer` implements them, one file each.
 ///
 /// ```
@@ -33,6 +34,14 @@ pub enum ReleaseMethod {
     /// and the first round biases the weights of the second (after Chen, Cohen-Addad, Epasto, Zadimoghaddam 2025,
     /// <https://arxiv.org/abs/2502.08878>).
     Mad2r,
+    /// One histogram in which each unit of N words adds 1 for each of its distinct words (Hoory et al. 2021, §3.2). Its
+    /// threshold has the normal quantile, in place of the printed erf⁻¹.
+    #[serde(rename = "hoory-2021")]
+    Hoory2021,
+    /// One histogram in which each unit of N words adds its word counts (Ponomareva, Bastings, Vassilvitskii 2022, §4.1). Its
+    /// threshold has the normal quantile, in place of the printed erf⁻¹.
+    #[serde(rename = "ponomareva-2022")]
+    Ponomareva2022,
 }
 
 /// What is stated once about a method.
@@ -41,13 +50,17 @@ struct Row {
     label: &'static str,
     summary: &'static str,
     round_shares: &'static [f64],
+    count_share: f64,
 }
 
 impl ReleaseMethod {
-    /// Every method.
+    /// Every method for general use.
     pub const ALL: [Self; 4] = [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r];
 
-    /// The only table of names, texts and shares. With [`COUNT_SHARE`] the shares of a row sum to 1. They grow from
+    /// The word histograms of papers, for comparison. They need units of N words.
+    pub const OF_PAPERS: [Self; 2] = [Self::Hoory2021, Self::Ponomareva2022];
+
+    /// The only table of names, texts and shares. With that of the counts the shares of a row sum to 1. They grow from
     /// round to round: few words pass the first, and those leave before the last, which can then look for rarer ones.
     const fn row(self) -> Row {
         match self {
@@ -56,24 +69,42 @@ impl ReleaseMethod {
                 label: "DP-SIPS: three rounds",
                 summary: "DP-SIPS: three rounds of thresholded partition selection, then noisy counts of the words found.",
                 round_shares: &[0.0625, 0.1875, 0.5],
+                count_share: COUNT_SHARE,
             },
             Self::Pooled => Row {
                 name: "pooled",
                 label: "Pooled: five rounds, their evidence together",
                 summary: "DP-SIPS in five rounds that pool their evidence.",
                 round_shares: &[0.07, 0.07, 0.14, 0.2, 0.27],
+                count_share: COUNT_SHARE,
             },
             Self::Policy => Row {
                 name: "policy",
                 label: "Policy Gaussian: one round",
                 summary: "The policy Gaussian mechanism in one round: each unit adds weight only to words that still need it.",
                 round_shares: &[0.75],
+                count_share: COUNT_SHARE,
             },
             Self::Mad2r => Row {
                 name: "mad2r",
                 label: "Our variant of MAD2R: two rounds",
                 summary: "Our variant of MAD2R (MaxAdaptiveDegree): two rounds; surplus weight of frequent words moves to rarer ones.",
                 round_shares: &[0.15, 0.6],
+                count_share: COUNT_SHARE,
+            },
+            Self::Hoory2021 => Row {
+                name: "hoory-2021",
+                label: "Hoory et al. 2021: each word once",
+                summary: "The word histogram of Hoory et al. 2021, each word once per unit. Needs privacy.unit {\"words\": N}.",
+                round_shares: &[1.0],
+                count_share: 0.0,
+            },
+            Self::Ponomareva2022 => Row {
+                name: "ponomareva-2022",
+                label: "Ponomareva et al. 2022: word counts",
+                summary: "The word histogram of Ponomareva et al. 2022, with counts. Needs privacy.unit {\"words\": N}.",
+                round_shares: &[1.0],
+                count_share: 0.0,
             },
         }
     }
@@ -87,7 +118,7 @@ impl ReleaseMethod {
     /// The method of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
+        Self::ALL.into_iter().chain(Self::OF_PAPERS).find(|method| method.name() == name)
     }
 
     /// A few words for a list to choose from.
@@ -102,16 +133,28 @@ impl ReleaseMethod {
         self.row().summary
     }
 
-    /// The share of μ² that each round gets; [`COUNT_SHARE`] is left for the counts.
+    /// The share of μ² that each round gets; [`Self::count_share`] is left for the counts.
     #[must_use]
     pub const fn round_shares(self) -> &'static [f64] {
         self.row().round_shares
     }
 
+    /// The share of μ² that pays for noisy counts of the released words; 0 without such counts.
+    #[must_use]
+    pub const fn count_share(self) -> f64 {
+        self.row().count_share
+    }
+
+    /// Whether this is the word histogram of a paper, whose units are pieces of N words.
+    #[must_use]
+    pub fn is_of_paper(self) -> bool {
+        Self::OF_PAPERS.contains(&self)
+    }
+
     /// The event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
     #[must_use]
     pub fn event(self, noise_multiplier: f64, threshold_delta: f64) -> DpEvent {
-        vocabulary_release_event(noise_multiplier, threshold_delta, self.round_shares(), COUNT_SHARE)
+        vocabulary_release_event(noise_multiplier, threshold_delta, self.round_shares(), self.count_share())
     }
 }
 
@@ -122,9 +165,8 @@ impl schemars::JsonSchema for ReleaseMethod {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let choices = Self::ALL.map(|method| {
-            schemars::json_schema!({"type": "string", "const": method.name(), "description": method.summary()})
-        });
+        let choice = |method: Self| schemars::json_schema!({"type": "string", "const": method.name(), "description": method.summary()});
+        let choices: Vec<_> = Self::ALL.into_iter().chain(Self::OF_PAPERS).map(choice).collect();
         schemars::json_schema!({"description": "The method that releases words.", "oneOf": choices})
     }
 }
@@ -135,15 +177,15 @@ mod tests {
 
     #[test]
     fn shares_and_counts_use_the_whole_budget() {
-        for method in ReleaseMethod::ALL {
-            let total = method.round_shares().iter().sum::<f64>() + COUNT_SHARE;
+        for method in ReleaseMethod::ALL.into_iter().chain(ReleaseMethod::OF_PAPERS) {
+            let total = method.round_shares().iter().sum::<f64>() + method.count_share();
             assert!((total - 1.0).abs() < 1e-12, "{method:?}: {total}");
         }
     }
 
     #[test]
     fn names_are_those_that_serde_reads() {
-        for method in ReleaseMethod::ALL {
+        for method in ReleaseMethod::ALL.into_iter().chain(ReleaseMethod::OF_PAPERS) {
             let read = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(method.name());
             assert_eq!(ReleaseMethod::deserialize(read), Ok(method));
         }

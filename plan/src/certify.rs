@@ -101,7 +101,7 @@ impl Plan {
             noise_multiplier,
             threshold_delta,
             round_shares: method.round_shares().to_vec(),
-            count_share: mechanisms::COUNT_SHARE,
+            count_share: method.count_share(),
             event: method.event(noise_multiplier, threshold_delta),
         })
     }

@@ -95,6 +95,20 @@ fn a_larger_share_gives_the_tokenizer_less_noise_and_training_more() {
 }
 
 #[test]
+fn the_histogram_of_a_paper_is_one_round_without_counts() {
+    for name in ["hoory-2021", "ponomareva-2022"] {
+        let words = json!({ "words": 64 });
+        let plan = altered(&[("/tokenizer/train/release", json!(name)), ("/privacy/unit", words)]);
+        let certified = certify(&plan).unwrap();
+        let release = certified.tokenizer_release().unwrap();
+        assert_eq!((release.method.name(), release.count_share), (name, 0.0));
+        let (noise_multiplier, threshold_delta) = (release.noise_multiplier, release.threshold_delta);
+        let events = vec![DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta }];
+        assert_eq!(release.event, DpEvent::Composed { events });
+    }
+}
+
+#[test]
 fn the_thresholds_use_part_of_the_stated_delta() {
     let certified = certify(&quickstart()).unwrap();
     let release = certified.tokenizer_release().unwrap();

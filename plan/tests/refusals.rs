@@ -44,6 +44,20 @@ fn says(pointer: &str, value: Value, parts: &[&str]) {
 }
 
 #[test]
+fn the_histogram_of_a_paper_is_refused_without_units_of_words() {
+    says(
+        "/tokenizer/train/release",
+        json!("hoory-2021"),
+        &[
+            "tokenizer.train.release: \"hoory-2021\" with privacy.unit \"record\"",
+            "{\"words\": N}",
+            "\"pooled\"",
+        ],
+    );
+    says("/tokenizer/train/release", json!("hoory"), &["tokenizer.train.release", "hoory-2021"]);
+}
+
+#[test]
 fn a_wrong_type_is_refused_with_a_way_to_write_it() {
     says(
         "/training/steps",

@@ -174,14 +174,16 @@ fn release_words(
     rng: &impl PrivacyRng,
 ) -> Result<Vec<(String, f64)>, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
-    let config = ReleaseConfig::new(planned.method, planned.noise_multiplier, planned.threshold_delta)
-        .map_err(|error| failed(&error))?;
+    let unit = plan.plan().privacy().unit;
+    let config =
+        ReleaseConfig::planned(planned.method, unit, planned.noise_multiplier, planned.threshold_delta)
+            .map_err(|error| failed(&error))?;
     if config.event() != planned.event {
         return Err(failed(&"its event differs from the event that the plan certifies"));
     }
     let plan = plan.plan();
     let source = training_source(plan, base);
-    let items = count_units(&source, plan.privacy().unit, &CountOptions::default())?;
+    let items = count_units(&source, unit, &CountOptions::default())?;
     store.charge_release(config.event(), rng.source(), space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {

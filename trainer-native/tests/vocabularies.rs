@@ -46,3 +46,26 @@ fn every_kind_of_vocabulary_is_released_trained_and_verified() {
         assert_eq!(lower_case == true, model == "wordpiece", "{model}: {lower_case}");
     }
 }
+
+/// Units of eight words, each word counted once or as often as it occurs.
+#[test]
+fn the_histograms_of_papers_are_released_charged_and_verified() {
+    for method in ["hoory-2021", "ponomareva-2022"] {
+        let mut plan = plan("unigram");
+        plan["tokenizer"]["train"]["release"] = json!(method);
+        plan["privacy"]["unit"] = json!({ "words": 8 });
+        plan["privacy"]["tokenizer_share"] = json!(0.5);
+        let bench = Bench::new(&plan);
+        bench.model("run", &[]);
+        let run = bench.path("run");
+        let summary = verify_run(&run).unwrap();
+        assert!(summary.private && summary.epsilon.unwrap().upper <= 8.0, "{method}");
+        let released: Vec<Value> = common::ledger(&run)
+            .into_iter()
+            .filter(|entry| entry.to_string().contains("thresholded"))
+            .collect();
+        let [charge] = &released[..] else { panic!("{released:?}") };
+        let events = charge["event"]["events"].as_array().unwrap();
+        assert_eq!(events.len(), 1, "{method}: one round, and no counts: {events:?}");
+    }
+}

@@ -200,7 +200,11 @@ fn preview_with(
 }
 
 fn config(settings: &Settings) -> Result<ReleaseConfig, ReleaseError> {
-    ReleaseConfig::new(settings.method, settings.noise_multiplier, settings.threshold_delta)
+    let Settings { unit, noise_multiplier, threshold_delta, .. } = *settings;
+    match settings.method {
+        Method::Planned(method) => ReleaseConfig::planned(method, unit, noise_multiplier, threshold_delta),
+        Method::Paper(_) => ReleaseConfig::new(settings.method, noise_multiplier, threshold_delta),
+    }
 }
 
 /// The probability that some round releases a word which `units` units hold, each among `items` items.

@@ -1,13 +1,13 @@
 //! What a release may spend, and how.
 
 use accountant::DpEvent;
-use mechanisms::{COUNT_SHARE, ReleaseMethod};
+use mechanisms::{COUNT_SHARE, PrivacyUnit, ReleaseMethod};
 use serde::{Deserialize, Serialize};
 
 use super::contribution::Contribution;
 use super::error::ReleaseError;
 use super::fixed_point::ONE;
-use super::paper::PaperHistogram;
+use super::paper::{Paper, PaperHistogram};
 use super::threshold::{Rule, Threshold};
 
 /// Most items of one unit that count in a round, unless told otherwise.
@@ -87,11 +87,30 @@ impl ReleaseConfig {
         threshold_delta: f64,
     ) -> Result<Self, ReleaseError> {
         match method.into() {
+            Method::Planned(method) if method.is_of_paper() => Err(words_out_of_range(0)),
             Method::Planned(method) => {
                 let shares = method.round_shares();
                 Ok(Self::with_shares(noise_multiplier, threshold_delta, shares, COUNT_SHARE)?.by(method))
             }
             Method::Paper(histogram) => Self::of_paper(histogram, noise_multiplier, threshold_delta),
+        }
+    }
+
+    /// The release that a plan names, on units of this kind: the histogram of a paper counts the words of units of N words.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; the histogram of a paper needs units of N words.
+    pub fn planned(
+        method: ReleaseMethod,
+        unit: PrivacyUnit,
+        noise_multiplier: f64,
+        threshold_delta: f64,
+    ) -> Result<Self, ReleaseError> {
+        match (Paper::of(method), unit) {
+            (Some(paper), PrivacyUnit::Words(words)) => {
+                Self::of_paper(PaperHistogram { paper, words }, noise_multiplier, threshold_delta)
+            }
+            _ => Self::new(method, noise_multiplier, threshold_delta),
         }
     }
 
@@ -179,11 +198,7 @@ impl ReleaseConfig {
         threshold_delta: f64,
     ) -> Result<Self, ReleaseError> {
         if !(1..=MAX_ITEMS).contains(&histogram.words) {
-            return Err(ReleaseError::OutOfRange {
-                name: "words of a unit",
-                value: f64::from(histogram.words),
-                allowed: "1 to 4096, by unit words:N",
-            });
+            return Err(words_out_of_range(histogram.words));
         }
         let mut config = Self::with_shares(noise_multiplier, threshold_delta, &PAPER_SHARES, 0.0)?;
         config.max_items_per_unit = histogram.words;
@@ -260,5 +275,13 @@ impl ReleaseConfig {
             max_bias: 1.0,
             rule: self.published_sigmas.map_or(Rule::Tail(self.threshold_delta / rounds), Rule::Sigmas),
         }
+    }
+}
+
+fn words_out_of_range(words: u32) -> ReleaseError {
+    ReleaseError::OutOfRange {
+        name: "words of a unit",
+        value: f64::from(words),
+        allowed: "1 to 4096, by unit words:N",
     }
 }

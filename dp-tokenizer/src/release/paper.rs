@@ -1,5 +1,6 @@
 //! The word histograms of two papers, for comparison.
 
+use mechanisms::ReleaseMethod;
 use serde::{Deserialize, Serialize};
 
 use super::contribution::Contribution;
@@ -28,6 +29,17 @@ pub enum Paper {
 }
 
 impl Paper {
+    /// The paper whose histogram a plan names, if it names one.
+    pub(super) fn of(method: ReleaseMethod) -> Option<Self> {
+        match method {
+            ReleaseMethod::Hoory2021 => Some(Self::Hoory2021),
+            ReleaseMethod::Ponomareva2022 => Some(Self::Ponomareva2022),
+            ReleaseMethod::Sips | ReleaseMethod::Pooled | ReleaseMethod::Policy | ReleaseMethod::Mad2r => {
+                None
+            }
+        }
+    }
+
     pub(super) fn contribution(self) -> Contribution {
         match self {
             Self::Hoory2021 => Contribution::Presence,

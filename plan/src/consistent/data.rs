@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use super::{Checked, refuse};
 use crate::describe::shown;
-use crate::{Data, Format, PlanFile, PrivacyUnit, Source, Tokenizer};
+use crate::{Data, Format, PlanFile, PrivacyUnit, Source, Tokenizer, Visibility};
+
+/// Most words of a unit that the histogram of a paper counts.
+const MOST_WORDS: u32 = 4096;
 
 /// Accepts text whose source, unit and tokenizer fit one another.
 pub(super) fn check(file: &PlanFile) -> Checked {
     check_source(&file.data.source, "data.source")?;
     check_tokens(file)?;
-    check_unit(file)
+    check_unit(file)?;
+    check_release(file)
 }
 
 fn check_source(source: &Source, path: &str) -> Checked {
@@ -69,6 +73,24 @@ fn check_tokens(file: &PlanFile) -> Checked {
         ),
         _ => Ok(()),
     }
+}
+
+/// The histogram of a paper counts the words of units of N words.
+fn check_release(file: &PlanFile) -> Checked {
+    let Tokenizer::Train(trained) = &file.tokenizer else { return Ok(()) };
+    let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MOST_WORDS));
+    if is_words || !trained.release.is_of_paper() || file.data.visibility == Visibility::Public {
+        return Ok(());
+    }
+    let name = trained.release.name();
+    refuse(
+        "tokenizer.train.release",
+        format!("\"{name}\" with privacy.unit \"{}\"", file.privacy.unit),
+        &format!(
+            "with this unit, any other method; \"{name}\" with {{\"words\": N}}, N from 1 to {MOST_WORDS}"
+        ),
+        "choose \"pooled\", or set privacy.unit to {\"words\": 256}",
+    )
 }
 
 fn check_unit(file: &PlanFile) -> Checked {

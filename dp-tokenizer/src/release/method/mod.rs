@@ -75,7 +75,8 @@ pub(super) trait RoundMethod {
 /// The method of a release, before its first round.
 pub(super) fn of(config: &ReleaseConfig) -> Box<dyn RoundMethod> {
     match config.method() {
-        Method::Planned(ReleaseMethod::Sips) | Method::Paper(_) => Box::new(sips::Sips::default()),
+        Method::Planned(ReleaseMethod::Sips | ReleaseMethod::Hoory2021 | ReleaseMethod::Ponomareva2022)
+        | Method::Paper(_) => Box::new(sips::Sips::default()),
         Method::Planned(ReleaseMethod::Pooled) => Box::new(pooled::Pooled::default()),
         Method::Planned(ReleaseMethod::Policy) => {
             Box::new(policy::Policy { cap: config.cap(), ..policy::Policy::default() })
