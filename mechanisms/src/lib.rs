@@ -28,7 +28,7 @@ mod unit;
 pub use discrete_gaussian::DiscreteGaussian;
 pub use grid::Grid;
 pub use permutation::Permutation;
-pub use release::{COUNT_SHARE, ReleaseMethod};
+pub use release::{COUNT_SHARE, MAX_ITEMS_PER_UNIT, ReleaseMethod};
 pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng};
 pub use rounded_gaussian::RoundedGaussian;
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};

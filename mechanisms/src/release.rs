@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Share of a release's μ² that pays for the noisy counts of the released words. The rounds share the rest.
 pub const COUNT_SHARE: f64 = 0.25;
 
+/// Most items of a unit that count in a round of a release.
+pub const MAX_ITEMS_PER_UNIT: u32 = 4096;
+
 /// How the words of private text are found.
 ///
 /// Every method runs rounds of a thresholded histogram, and all but those of papers end with noisy counts, so all have events of
@@ -54,11 +57,12 @@ struct Row {
 }
 
 impl ReleaseMethod {
-    /// Every method for general use.
-    pub const ALL: [Self; 4] = [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r];
+    /// The methods for any unit.
+    pub const GENERAL: [Self; 4] = [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r];
 
-    /// The word histograms of papers, for comparison. They need units of N words.
-    pub const OF_PAPERS: [Self; 2] = [Self::Hoory2021, Self::Ponomareva2022];
+    /// Every method.
+    pub const ALL: [Self; 6] =
+        [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r, Self::Hoory2021, Self::Ponomareva2022];
 
     /// The only table of names, texts and shares. With that of the counts the shares of a row sum to 1. They grow from
     /// round to round: few words pass the first, and those leave before the last, which can then look for rarer ones.
@@ -118,7 +122,7 @@ impl ReleaseMethod {
     /// The method of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().chain(Self::OF_PAPERS).find(|method| method.name() == name)
+        Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
     /// A few words for a list to choose from.
@@ -147,8 +151,8 @@ impl ReleaseMethod {
 
     /// Whether this is the word histogram of a paper, whose units are pieces of N words.
     #[must_use]
-    pub fn is_of_paper(self) -> bool {
-        Self::OF_PAPERS.contains(&self)
+    pub const fn is_of_paper(self) -> bool {
+        matches!(self, Self::Hoory2021 | Self::Ponomareva2022)
     }
 
     /// The event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
@@ -166,7 +170,7 @@ impl schemars::JsonSchema for ReleaseMethod {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let choice = |method: Self| schemars::json_schema!({"type": "string", "const": method.name(), "description": method.summary()});
-        let choices: Vec<_> = Self::ALL.into_iter().chain(Self::OF_PAPERS).map(choice).collect();
+        let choices = Self::ALL.map(choice);
         schemars::json_schema!({"description": "The method that releases words.", "oneOf": choices})
     }
 }
@@ -177,7 +181,7 @@ mod tests {
 
     #[test]
     fn shares_and_counts_use_the_whole_budget() {
-        for method in ReleaseMethod::ALL.into_iter().chain(ReleaseMethod::OF_PAPERS) {
+        for method in ReleaseMethod::ALL {
             let total = method.round_shares().iter().sum::<f64>() + method.count_share();
             assert!((total - 1.0).abs() < 1e-12, "{method:?}: {total}");
         }
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn names_are_those_that_serde_reads() {
-        for method in ReleaseMethod::ALL.into_iter().chain(ReleaseMethod::OF_PAPERS) {
+        for method in ReleaseMethod::ALL {
             let read = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(method.name());
             assert_eq!(ReleaseMethod::deserialize(read), Ok(method));
         }

@@ -214,11 +214,11 @@ pub(super) enum Method {
 }
 
 impl Method {
-    const ALL: [Self; ReleaseMethod::ALL.len() + 3] = {
-        let mut all = [Self::Weighted; ReleaseMethod::ALL.len() + 3];
+    const ALL: [Self; ReleaseMethod::GENERAL.len() + 3] = {
+        let mut all = [Self::Weighted; ReleaseMethod::GENERAL.len() + 3];
         let mut at = 0;
-        while at < ReleaseMethod::ALL.len() {
-            all[at] = Self::Planned(ReleaseMethod::ALL[at]);
+        while at < ReleaseMethod::GENERAL.len() {
+            all[at] = Self::Planned(ReleaseMethod::GENERAL[at]);
             at += 1;
         }
         all[at + 1] = Self::Paper(Paper::Hoory2021);

@@ -1,7 +1,7 @@
 //! What a release may spend, and how.
 
 use accountant::DpEvent;
-use mechanisms::{COUNT_SHARE, PrivacyUnit, ReleaseMethod};
+use mechanisms::{COUNT_SHARE, MAX_ITEMS_PER_UNIT, PrivacyUnit, ReleaseMethod};
 use serde::{Deserialize, Serialize};
 
 use super::contribution::Contribution;
@@ -9,9 +9,6 @@ use super::error::ReleaseError;
 use super::fixed_point::ONE;
 use super::paper::{Paper, PaperHistogram};
 use super::threshold::{Rule, Threshold};
-
-/// Most items of one unit that count in a round, unless told otherwise.
-const MAX_ITEMS: u32 = 4096;
 
 /// A way to release words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,7 +143,7 @@ impl ReleaseConfig {
             threshold_delta,
             round_shares: round_shares.to_vec(),
             count_share,
-            max_items_per_unit: MAX_ITEMS,
+            max_items_per_unit: MAX_ITEMS_PER_UNIT,
             method: Method::Planned(ReleaseMethod::Sips),
             published_sigmas: None,
         })
@@ -197,7 +194,7 @@ impl ReleaseConfig {
         noise_multiplier: f64,
         threshold_delta: f64,
     ) -> Result<Self, ReleaseError> {
-        if !(1..=MAX_ITEMS).contains(&histogram.words) {
+        if !(1..=MAX_ITEMS_PER_UNIT).contains(&histogram.words) {
             return Err(words_out_of_range(histogram.words));
         }
         let mut config = Self::with_shares(noise_multiplier, threshold_delta, &PAPER_SHARES, 0.0)?;

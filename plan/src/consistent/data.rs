@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use mechanisms::MAX_ITEMS_PER_UNIT;
+
 use super::{Checked, refuse};
 use crate::describe::shown;
 use crate::{Data, Format, PlanFile, PrivacyUnit, Source, Tokenizer, Visibility};
-
-/// Most words of a unit that the histogram of a paper counts.
-const MOST_WORDS: u32 = 4096;
 
 /// Accepts text whose source, unit and tokenizer fit one another.
 pub(super) fn check(file: &PlanFile) -> Checked {
@@ -78,7 +77,7 @@ fn check_tokens(file: &PlanFile) -> Checked {
 /// The histogram of a paper counts the words of units of N words.
 fn check_release(file: &PlanFile) -> Checked {
     let Tokenizer::Train(trained) = &file.tokenizer else { return Ok(()) };
-    let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MOST_WORDS));
+    let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MAX_ITEMS_PER_UNIT));
     if is_words || !trained.release.is_of_paper() || file.data.visibility == Visibility::Public {
         return Ok(());
     }
@@ -87,7 +86,7 @@ fn check_release(file: &PlanFile) -> Checked {
         "tokenizer.train.release",
         format!("\"{name}\" with privacy.unit \"{}\"", file.privacy.unit),
         &format!(
-            "with this unit, any other method; \"{name}\" with {{\"words\": N}}, N from 1 to {MOST_WORDS}"
+            "with this unit, any other method; \"{name}\" with {{\"words\": N}}, N from 1 to {MAX_ITEMS_PER_UNIT}"
         ),
         "choose \"pooled\", or set privacy.unit to {\"words\": 256}",
     )
