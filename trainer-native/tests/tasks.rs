@@ -222,6 +222,7 @@ fn configurations_name_the_task_and_its_labels() {
         ("BertForSequenceClassification", json!({ "0": "first", "1": "second", "2": "third" })),
         ("GPT2ForSequenceClassification", json!({ "0": "a", "1": "b" })),
         ("BertForTokenClassification", json!({ "0": "O", "1": "B-Thing", "2": "I-Thing" })),
+        ("BertForTokenClassification", json!({ "0": "O", "1": "B-Thing", "2": "I-Thing" })),
         ("T5ForConditionalGeneration", Value::Null),
         ("GPT2LMHeadModel", Value::Null),
     ];
