@@ -44,10 +44,10 @@ Measurements
            Run the benchmarks of a crate
   conformance --venv PATH [CORPUS ...]
            Compare token ids, offsets and decoded text with other tokenizers
-  papers [--data DIR] [--only PAPER] [--smoke]
+  papers [--data DIR] [--only PAPER] [--seeds N] [--smoke]
            Print the published and the recomputed figures of the papers; with a folder of texts, repeat experiments of the
-           papers at the scale of two cores, going on where an earlier call stopped (--smoke: two steps of each, on
-           invented text if no folder is given)
+           papers at the scale of two cores, going on where an earlier call stopped (--seeds: repeat each run and print
+           means; --smoke: two steps of each, on invented text if no folder is given)
   (--venv: a Python environment with the libraries to compare with)
 
 Environment: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, VK_ICD_FILENAMES (Vulkan driver manifest),

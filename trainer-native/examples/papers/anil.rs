@@ -17,7 +17,7 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 40 },
             "training": {
                 "objective": "masked_lm", "l2_clip_norm": 0.1, "optimizer": optimizer(1.0),
-                "learning_rate": { "peak": 2e-3, "warmup_steps": 10, "decay": "quadratic" }
+                "learning_rate": { "peak": 2e-3, "warmup_steps": 40, "decay": "quadratic" }
             },
             "evaluation": { "source": { "path": "brown-test.txt" } }
         }),
@@ -26,8 +26,8 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         let plan = changed(&plan, json!({ "name": name, "training": training }));
         Experiment { weight_norm: true, ..Experiment::new("Anil 2021", setting, published, vec![plan]) }
     };
-    let batch = |size: u64| json!({ "expected_batch_size": size, "steps": 40 });
-    let growing: Vec<Value> = [(4, 128), (4, 224), (4, 320), (4, 416), (24, 512)]
+    let batch = |size: u64| json!({ "expected_batch_size": size, "steps": 400 });
+    let growing: Vec<Value> = [(40, 128), (40, 224), (40, 320), (40, 416), (240, 512)]
         .map(|(steps, size)| json!({ "steps": steps, "expected_batch_size": size }))
         .into();
     vec![

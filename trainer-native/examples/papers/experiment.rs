@@ -1,8 +1,8 @@
-//! A row of the table: one or more runs, of which the last one's scores count.
+//! A row of the table: one or more runs, of which the last one's scores count, each repeated with other seeds.
 
 use std::fs;
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -28,11 +28,20 @@ pub struct Experiment {
     pub weight_norm: bool,
 }
 
-/// What one run came to.
+/// What one run came to, or all runs of a row with one seed.
 struct Finished {
     epsilon: Option<f64>,
     minutes: f64,
     is_public: bool,
+    scores: Vec<Score>,
+}
+
+/// A figure of an evaluation.
+struct Score {
+    name: String,
+    value: f64,
+    decimals: usize,
+    unit: &'static str,
 }
 
 impl Experiment {
@@ -61,33 +70,68 @@ impl Experiment {
         }
     }
 
-    /// Runs or resumes the plans. Returns the row.
-    ///
-    /// ε is that of all private runs on different texts, so it is the largest of theirs.
-    pub fn carry_out(&self, folder: &Path) -> Outcome<String> {
-        let mut minutes = 0.0;
-        let mut epsilon = self.vocabulary.as_ref().map(|vocabulary| vocabulary.write(folder)).transpose()?;
-        let mut is_public = epsilon.is_none();
-        for plan in &self.plans {
-            let finished = carry_out(plan, folder)?;
-            minutes += finished.minutes;
-            is_public &= finished.is_public;
-            epsilon = epsilon.into_iter().chain(finished.epsilon).reduce(f64::max);
-        }
-        let last = folder.join(name_of(self.plans.last().ok_or("a row without a run")?)?);
-        let figures: Value = serde_json::from_slice(&fs::read(last.join("evaluation.json"))?)?;
-        let mut result = scores(&figures);
-        if self.weight_norm {
-            result.push(format!("norm of the weights {:.1}", weight_norm(&last.join("model.safetensors"))?));
-        }
-        let epsilon = match epsilon {
+    /// Runs or resumes the plans once in each folder. Returns the row, with means and standard deviations.
+    pub fn carry_out(&self, folders: &[PathBuf]) -> Outcome<String> {
+        let once = folders.iter().map(|folder| self.carry_out_once(folder));
+        let all: Vec<Finished> = once.collect::<Outcome<_>>()?;
+        let first = all.first().ok_or("no seed")?;
+        let result = (0..first.scores.len()).map(|index| {
+            let values: Vec<f64> = all.iter().filter_map(|one| Some(one.scores.get(index)?.value)).collect();
+            first.scores[index].over(&values)
+        });
+        let result: Vec<String> = result.collect();
+        let epsilon = match all.iter().filter_map(|one| one.epsilon).reduce(f64::max) {
             Some(epsilon) => format!("{:.3}", (epsilon * 1e3).ceil() / 1e3),
-            None if is_public => "∞".to_owned(),
+            None if first.is_public => "∞".to_owned(),
             None => return Err("a private run without ε".into()),
         };
-        let Self { paper, setting, published, .. } = self;
-        let result = result.join(", ");
+        let minutes: f64 = all.iter().map(|one| one.minutes).sum();
+        let (Self { paper, setting, published, .. }, result) = (self, result.join(", "));
         Ok(format!("| {paper} | {setting} | {published} | {epsilon} | {result} | {minutes:.1} |\n"))
+    }
+
+    /// ε is that of all private runs on different texts, so it is the largest of theirs.
+    fn carry_out_once(&self, folder: &Path) -> Outcome<Finished> {
+        let vocabulary = self.vocabulary.as_ref().map(|vocabulary| vocabulary.write(folder)).transpose()?;
+        let is_public = vocabulary.is_none();
+        let mut all = Finished { epsilon: vocabulary, minutes: 0.0, is_public, scores: Vec::new() };
+        for plan in &self.plans {
+            let finished = carry_out(plan, folder)?;
+            all.minutes += finished.minutes;
+            all.is_public &= finished.is_public;
+            all.epsilon = all.epsilon.into_iter().chain(finished.epsilon).reduce(f64::max);
+            all.scores = finished.scores;
+        }
+        if self.weight_norm {
+            let last = self.plans.last().ok_or("a row without a run")?;
+            let value = weight_norm(&folder.join(name_of(last)?).join("model.safetensors"))?;
+            all.scores.push(Score::new("norm of the weights", value, 1));
+        }
+        Ok(all)
+    }
+}
+
+impl Score {
+    fn new(name: impl Into<String>, value: f64, decimals: usize) -> Self {
+        Self { name: name.into(), value, decimals, unit: "" }
+    }
+
+    fn percent(name: &str, share: f64) -> Self {
+        Self { unit: " %", ..Self::new(name, 100.0 * share, 1) }
+    }
+
+    /// Its name, and the mean of these values with their standard deviation.
+    fn over(&self, values: &[f64]) -> String {
+        let Self { name, decimals, unit, .. } = self;
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let deviation = if values.len() > 1 {
+            format!(" ± {:.decimals$}", (square / (count - 1.0)).sqrt())
+        } else {
+            String::new()
+        };
+        format!("{name} {mean:.decimals$}{deviation}{unit}")
     }
 }
 
@@ -159,30 +203,28 @@ fn carry_out(plan: &Value, folder: &Path) -> Outcome<Finished> {
     let is_finished = out.join("certificate.json").exists();
     let start = Instant::now();
     let resume = out.join("ledger.jsonl").exists();
-    let summary = run(&Request { resume, out: Some(out), ..Request::new(path) })?;
+    let summary = run(&Request { resume, out: Some(out.clone()), ..Request::new(path) })?;
     let minutes = if is_finished { before } else { before + start.elapsed().as_secs_f64() / 60.0 };
     fs::write(&record, minutes.to_string())?;
     let is_public = plan["data"]["visibility"] == "public";
     let epsilon = summary.epsilon.map(|bounds| bounds.upper).filter(|_| !is_public);
-    Ok(Finished { epsilon, minutes, is_public })
+    let scores = scores(&serde_json::from_slice(&fs::read(out.join("evaluation.json"))?)?);
+    Ok(Finished { epsilon, minutes, is_public, scores })
 }
 
-/// The figures of an evaluation, in words.
-fn scores(figures: &Value) -> Vec<String> {
-    let percent = |name: &str| figures[name].as_f64().map(|share| 100.0 * share);
-    let mut words: Vec<String> = Vec::new();
-    for score in figures["scores"].as_array().into_iter().flatten() {
-        let (name, value) = (score["name"].as_str(), score["score"].as_f64());
-        words.extend(name.zip(value).map(|(name, value)| format!("{name} {value:.2}")));
-    }
+/// The figures of an evaluation.
+fn scores(figures: &Value) -> Vec<Score> {
+    let share = |field: &str, name: &str| figures[field].as_f64().map(|share| Score::percent(name, share));
     if figures["types"].is_array() {
-        words.extend(percent("f1").map(|f1| format!("F1 of entities {f1:.1} %")));
-        return words;
+        return share("f1", "F1 of entities").into_iter().collect();
     }
-    words.extend(percent("accuracy").map(|accuracy| format!("accuracy {accuracy:.1} %")));
-    words.extend(percent("majority_accuracy").map(|guess| format!("most frequent label {guess:.1} %")));
-    words.extend(figures["perplexity"].as_f64().map(|perplexity| format!("perplexity {perplexity:.1}")));
-    words
+    let translated = figures["scores"].as_array().into_iter().flatten().filter_map(|score| {
+        let (name, value) = (score["name"].as_str()?, score["score"].as_f64()?);
+        Some(Score::new(name, value, 2))
+    });
+    let shares = [share("accuracy", "accuracy"), share("majority_accuracy", "most frequent label")];
+    let perplexity = figures["perplexity"].as_f64().map(|value| Score::new("perplexity", value, 1));
+    translated.chain(shares.into_iter().flatten()).chain(perplexity).collect()
 }
 
 /// Euclidean norm of all tensors of a safetensors file of f32.

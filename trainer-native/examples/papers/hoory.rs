@@ -78,7 +78,7 @@ fn tuning(sizes: &Sizes) -> Value {
             "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
             "model": model(),
             "training": {
-                "objective": "token_classification", "expected_batch_size": 32, "steps": 200, "l2_clip_norm": 1.0,
+                "objective": "token_classification", "expected_batch_size": 32, "steps": 600, "l2_clip_norm": 1.0,
                 "optimizer": { "adamw": { "weight_decay": 0.01 } },
                 "learning_rate": { "peak": 2e-3, "warmup_steps": 20, "decay": "linear" },
                 "labels": ["O", "B-Chemical", "I-Chemical", "B-Disease", "I-Disease"]

@@ -18,14 +18,14 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
                 "hidden": [100, 50]
             },
             "training": {
-                "objective": "causal_lm", "expected_batch_size": 500, "steps": 30, "l2_clip_norm": 1.0,
+                "objective": "causal_lm", "expected_batch_size": 500, "steps": 150, "l2_clip_norm": 1.0,
                 "optimizer": { "adamw": { "weight_decay": 0.01 } },
                 "learning_rate": { "peak": 5e-3, "warmup_steps": 2, "decay": "linear" }
             },
             "evaluation": { "source": { "path": "reddit-test.txt" } }
         }),
     );
-    let learning = json!({ "expected_batch_size": 64, "steps": 300 });
+    let learning = json!({ "expected_batch_size": 64, "steps": 1500 });
     let brown = json!({
         "name": "brown", "training": learning, "data": { "source": { "path": "brown.txt" }, "units": sizes.brown }
     });

@@ -16,7 +16,7 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 1500, "release": "pooled" } },
             "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 48 },
             "training": {
-                "objective": "masked_lm", "expected_batch_size": 256, "steps": 60, "l2_clip_norm": 0.1,
+                "objective": "masked_lm", "expected_batch_size": 256, "steps": 300, "l2_clip_norm": 0.1,
                 "optimizer": { "adamw": { "weight_decay": 0.01 } },
                 "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "linear" }
             },
@@ -27,7 +27,7 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         "name": "opinions",
         "data": { "source": { "path": "sentiment.jsonl" }, "units": sizes.sentiment },
         "training": {
-            "objective": "sequence_classification", "labels": ["0", "1"], "expected_batch_size": 64, "steps": 200,
+            "objective": "sequence_classification", "labels": ["0", "1"], "expected_batch_size": 64, "steps": 400,
             "l2_clip_norm": 1.0
         },
         "evaluation": { "source": { "path": "sentiment-test.jsonl" } }
