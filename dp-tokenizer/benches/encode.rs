@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{:.1} MB, {} lines", bytes as f64 / 1e6, lines.len());
 
     let options = CountOptions { threads: 1, memory: usize::MAX, spill_folder: None };
-    let words = public_corpus_counts(&Source::files([text.clone()]), &options)?;
+    let words = public_corpus_counts(&Source::files([text.clone()]), Words::ByClass, &options)?;
     let own = unigram(&words, &UnigramConfig::default())?.tokenizer;
     let model = folder.path().join("own.model");
     std::fs::write(&model, own.to_sentencepiece()?.to_bytes())?;

@@ -16,7 +16,7 @@ mod clock;
 use clock::cpu_seconds;
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{BpeConfig, TrainError, UnigramConfig, WordPieceTraining, bpe, unigram, wordpiece};
 
@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         let start = cpu_seconds();
         let options = CountOptions { threads: 1, ..CountOptions::default() };
-        let tokenizer = train(&public_corpus_counts(&source, &options)?, vocab_size)?;
+        let tokenizer = train(&public_corpus_counts(&source, Words::ByClass, &options)?, vocab_size)?;
         let seconds = cpu_seconds() - start;
         let mut encoder = tokenizer.encoder();
         let tokens: usize = held.iter().map(|line| encoder.encode(line).len()).sum();

@@ -18,7 +18,7 @@ use accountant::{Delta, budget, vocabulary_release_event};
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::release::{Paper, PaperHistogram, ReleaseConfig, release};
 use dp_tokenizer::unit::Piece;
-use mechanisms::{COUNT_SHARE, ReleaseMethod, TestRng};
+use mechanisms::{COUNT_SHARE, ReleaseMethod, TestRng, Words};
 
 const WORDS: usize = 5_750_000;
 const DELTA: f64 = 1e-6;
@@ -82,7 +82,7 @@ impl Corpus {
         let units = self.text.chunks(size).zip(0..).map(|(words, unit)| {
             Ok(Piece { unit, text: words.iter().map(|&number| spelt(number)).collect() })
         });
-        let found = release(units, config, &TestRng::from_seed(seed))?.words;
+        let found = release(units, Words::ByClass, config, &TestRng::from_seed(seed))?.words;
         let known: Vec<u64> =
             found.iter().filter_map(|word| number(&word.0)).map(|n| self.counts[n]).collect();
         Ok((known.len() as f64, known.iter().sum::<u64>() as f64 / self.text.len() as f64))

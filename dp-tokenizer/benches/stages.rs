@@ -17,7 +17,7 @@ mod clock;
 use clock::cpu_seconds;
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::count::{CountOptions, UnitItems};
+use dp_tokenizer::count::{CountOptions, UnitItems, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::tokens::{TokenDataset, encode_corpus};
 use dp_tokenizer::train::{UnigramConfig, unigram};
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(folder.path().join("lines.txt"), lines.join("\n"))?;
     let part = Source::files([folder.path().join("lines.txt")]);
     let start = Clock::start();
-    let words = public_corpus_counts(&part, &options(1, usize::MAX))?;
+    let words = public_corpus_counts(&part, Words::ByClass, &options(1, usize::MAX))?;
     let trained = unigram(&words, &UnigramConfig { vocab_size: 8000, ..UnigramConfig::default() })?;
     let training = start.cpu();
     println!(
@@ -137,7 +137,7 @@ fn counting(text: &Path, bytes: u64) -> Result<(), Box<dyn Error>> {
     let source = Source::Files(files);
     for threads in [1, 2] {
         let start = Clock::start();
-        let words = public_corpus_counts(&source, &options(threads, usize::MAX))?;
+        let words = public_corpus_counts(&source, Words::ByClass, &options(threads, usize::MAX))?;
         report(&format!("count, {threads} threads, {} distinct", words.len()), start, bytes as usize);
         drop(words);
         for (name, unit) in [
@@ -146,12 +146,12 @@ fn counting(text: &Path, bytes: u64) -> Result<(), Box<dyn Error>> {
             ("words:50", PrivacyUnit::Words(50)),
         ] {
             let start = Clock::start();
-            drop(UnitItems::read(&source, unit, &options(threads, usize::MAX))?);
+            drop(UnitItems::read(&source, unit, Words::ByClass, &options(threads, usize::MAX))?);
             report(&format!("count by unit {name}, {threads} threads"), start, bytes as usize);
         }
     }
     let start = Clock::start();
-    drop(UnitItems::read(&source, PrivacyUnit::Record, &options(2, 32 << 20))?);
+    drop(UnitItems::read(&source, PrivacyUnit::Record, Words::ByClass, &options(2, 32 << 20))?);
     report("count by unit record, 2 threads, in 32 MiB", start, bytes as usize);
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::format::{gpt2, vocab_txt};
 use dp_tokenizer::normalize::{BertNormalizer, Normalizer};
@@ -302,7 +302,7 @@ fn make_cases(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Cas
     let lines: Vec<String> = novels.iter().step_by(8).map(|line| line.replace('\n', " ")).collect();
     std::fs::write(&part, lines.join("\n"))?;
     let options = CountOptions { threads: 2, memory: usize::MAX, spill_folder: None };
-    let words = public_corpus_counts(&Source::files([part]), &options)?;
+    let words = public_corpus_counts(&Source::files([part]), Words::ByClass, &options)?;
     trained(folder, &words, &mut add)
 }
 

@@ -153,6 +153,7 @@ fn a_bomb_of_blank_lines_is_refused() {
     let counted = dp_tokenizer::count::UnitItems::read(
         &source,
         dp_tokenizer::unit::PrivacyUnit::Record,
+        dp_tokenizer::count::Words::ByClass,
         &dp_tokenizer::count::CountOptions::default(),
     );
     assert!(counted.err().unwrap().to_string().contains("blank lines in a row"));

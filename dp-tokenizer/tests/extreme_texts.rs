@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::count::CountOptions;
+use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{UnigramConfig, unigram};
 
@@ -30,7 +30,7 @@ fn millions_of_distinct_words_are_counted_within_a_small_memory() {
     }
     out.into_inner().unwrap();
     let options = CountOptions { threads: 2, memory: words as usize * 4, spill_folder: None };
-    let counts = public_corpus_counts(&Source::files([path]), &options).unwrap();
+    let counts = public_corpus_counts(&Source::files([path]), Words::ByClass, &options).unwrap();
     assert_eq!(counts.len(), words as usize);
     assert!(counts.iter().all(|count| count.1 == 1.0));
 }
@@ -53,7 +53,8 @@ fn an_endless_line_is_refused_by_each_reader_without_being_held() {
     for path in [gzip, json] {
         let by_line = open(&Source::files([path.clone()])).map(|records| records.map(Result::unwrap).count());
         let in_blocks =
-            public_corpus_counts(&Source::files([path]), &CountOptions::default()).map(|c| c.len());
+            public_corpus_counts(&Source::files([path]), Words::ByClass, &CountOptions::default())
+                .map(|c| c.len());
         for error in [by_line.unwrap_err().to_string(), in_blocks.unwrap_err().to_string()] {
             assert!(error.contains("line 1: longer than 67108864 bytes"), "{error}");
         }
@@ -79,7 +80,8 @@ fn the_unicode_test_files_are_counted_encoded_and_decoded() {
     let corpus = tempfile::tempdir().unwrap();
     let path = corpus.path().join("unicode.txt");
     std::fs::write(&path, texts.join("\n")).unwrap();
-    let counts = public_corpus_counts(&Source::files([path]), &CountOptions::default()).unwrap();
+    let counts =
+        public_corpus_counts(&Source::files([path]), Words::ByClass, &CountOptions::default()).unwrap();
     assert!(counts.len() > 10_000);
     // Short items: without the file every row is an item of its own, and its characters would fill the vocabulary.
     let short = counts.into_iter().filter(|count| count.0.chars().count() <= 8).take(500);

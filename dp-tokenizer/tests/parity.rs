@@ -11,7 +11,7 @@ use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, release_items};
 use dp_tokenizer::train::{BpeConfig, Trained, UnigramConfig, WordPieceTraining, bpe, unigram, wordpiece};
 use dp_tokenizer::{OffsetUnit, Tokenizer};
-use mechanisms::{PrivacyUnit, ReleaseMethod, TestRng};
+use mechanisms::{PrivacyUnit, ReleaseMethod, TestRng, Words};
 use serde_json::{Value, json};
 
 #[cfg(target_arch = "wasm32")]
@@ -33,7 +33,8 @@ const TEXTS: [&str; 6] = [
 /// The words that each release method finds under a test key.
 fn released(method: ReleaseMethod) -> Vec<(String, f64)> {
     let notes = Source::Embedded { records: 2000, seed: 7 };
-    let items = UnitItems::read(&notes, PrivacyUnit::Record, &CountOptions::default()).unwrap();
+    let options = CountOptions::default();
+    let items = UnitItems::read(&notes, PrivacyUnit::Record, Words::ByClass, &options).unwrap();
     let config = ReleaseConfig::new(method, 1.0, 1e-6).unwrap();
     release_items(&items, &config, &TestRng::from_seed(1)).unwrap().words
 }

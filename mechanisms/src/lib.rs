@@ -9,7 +9,8 @@
 //! * [`DiscreteGaussian`]: exact noise for counts.
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
 //! * [`draw_trials`]: the secret number of trials of a private selection.
-//! * [`PrivacyUnit`], [`ReleaseMethod`]: what a unit is and how words are released, for plan and tokenizer alike.
+//! * [`PrivacyUnit`], [`Words`], [`ReleaseMethod`]: what a unit is, what a word is and how words are released, for plan and
+//!   tokenizer alike.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
 mod bernoulli;
@@ -24,6 +25,7 @@ mod sensitivity;
 mod training;
 mod trials;
 mod unit;
+mod words;
 
 pub use discrete_gaussian::DiscreteGaussian;
 pub use grid::Grid;
@@ -38,6 +40,7 @@ pub use training::{
 };
 pub use trials::draw_trials;
 pub use unit::{PrivacyUnit, UnknownUnit};
+pub use words::Words;
 
 /// Why a mechanism refuses to run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

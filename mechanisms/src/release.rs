@@ -41,7 +41,7 @@ pub enum ReleaseMethod {
     /// threshold has the normal quantile, in place of the printed erf⁻¹.
     #[serde(rename = "hoory-2021")]
     Hoory2021,
-    /// One histogram in which each unit of N words adds its word counts (Ponomareva, Bastings, Vassilvitskii 2022, §4.1). Its
+    /// One histogram in which each unit of N words adds its word counts (Ponomareva, Bastings, Vassilvitskii 2022, §3.1). Its
     /// threshold has the normal quantile, in place of the printed erf⁻¹.
     #[serde(rename = "ponomareva-2022")]
     Ponomareva2022,

@@ -6,7 +6,7 @@ use accountant::{Bounds, Delta, DpEvent};
 use mechanisms::TrainingMechanism;
 
 use crate::canonical::sha256_hex;
-use crate::{Plan, ReleaseMethod};
+use crate::{Plan, ReleaseMethod, Words};
 
 /// A plan whose cost is computed and does not exceed its ε. Only [`Plan::certify`] makes one.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ impl Phase {
 /// How the vocabulary is released from private text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenizerRelease {
+    /// What is released as a word.
+    pub words: Words,
     /// How words are found.
     pub method: ReleaseMethod,
     /// Of the whole release, treated as one Gaussian mechanism.

@@ -97,6 +97,7 @@ impl Plan {
         let method = trained.release;
         let threshold_delta = budget::threshold_delta(self.delta());
         Some(TokenizerRelease {
+            words: trained.words,
             method,
             noise_multiplier,
             threshold_delta,

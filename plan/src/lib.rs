@@ -53,7 +53,7 @@ pub use error::PlanError;
 pub use family::Family;
 pub use file::{PlanFile, VERSION};
 pub use lineage::MadeFrom;
-pub use mechanisms::{PrivacyUnit, ReleaseMethod};
+pub use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 pub use model::{Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};

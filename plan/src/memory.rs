@@ -78,7 +78,7 @@ fn vocabulary(tokenizer: &Tokenizer) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReleaseMethod, TokenizerModel, TrainedTokenizer};
+    use crate::{ReleaseMethod, TokenizerModel, TrainedTokenizer, Words};
 
     fn of(json: &str) -> Model {
         serde_json::from_str(json).unwrap()
@@ -133,6 +133,7 @@ mod tests {
                 vocab_size,
                 release: ReleaseMethod::Sips,
                 byte_fallback: true,
+                words: Words::ByClass,
             };
             let tokenizer = Tokenizer::Train(trained);
             let network = Network { model: &model, predicts: predicts(objective), tokenizer: &tokenizer };

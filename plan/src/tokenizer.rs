@@ -1,6 +1,6 @@
 //! Where the vocabulary comes from: private text, which is charged, or a public file, which is not.
 
-use mechanisms::ReleaseMethod;
+use mechanisms::{ReleaseMethod, Words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,10 @@ pub struct TrainedTokenizer {
     /// Whether text outside the vocabulary becomes byte tokens (unigram and char). Otherwise it becomes the unknown token.
     #[serde(default = "yes")]
     pub byte_fallback: bool,
+    /// What is released as a word. The guarantee is the same: what a unit adds is bounded over whatever words there are.
+    #[serde(default, skip_serializing_if = "Words::is_by_class")]
+    #[schemars(extend("default" = "by_class"))]
+    pub words: Words,
 }
 
 fn yes() -> bool {

@@ -58,6 +58,27 @@ fn the_histogram_of_a_paper_is_refused_without_units_of_words() {
 }
 
 #[test]
+fn words_as_written_are_refused_with_a_model_that_cuts_them_at_punctuation() {
+    let words = |model: &str| {
+        altered(&[("/tokenizer/train/model", json!(model)), ("/tokenizer/train/words", json!("as_written"))])
+    };
+    for model in ["bpe", "wordpiece", "wordpiece_cased"] {
+        let message = refusal(&words(model));
+        assert_says(&message, &["tokenizer.train.words: \"as_written\"", "\"by_class\"", "\"unigram\""]);
+    }
+    for model in ["unigram", "char"] {
+        let certified = certify(&words(model)).unwrap();
+        assert_eq!(certified.tokenizer_release().unwrap().words, plan::Words::AsWritten);
+        // The budget is the same.
+        assert_eq!(certified.event(), certify(&altered(&[])).unwrap().event());
+    }
+    // A plan that names the default is the plan without the field, to the byte.
+    let default = altered(&[("/tokenizer/train/words", json!("by_class"))]);
+    let written = |plan: &Value| plan::PlanFile::parse(&plan.to_string()).unwrap().text();
+    assert_eq!(written(&default), written(&altered(&[])));
+}
+
+#[test]
 fn a_wrong_type_is_refused_with_a_way_to_write_it() {
     says(
         "/training/steps",

@@ -11,7 +11,7 @@ use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
     unigram, wordpiece,
 };
-use mechanisms::{PrivacyRng, PrivacyUnit};
+use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
 
 use crate::RunError;
@@ -137,7 +137,7 @@ fn make(
                 Some(planned) => release_words(plan, planned, base, store, rng)?,
                 None => {
                     let source = training_source(plan.plan(), base);
-                    public_corpus_counts(&source, &CountOptions::default())
+                    public_corpus_counts(&source, settings.words, &CountOptions::default())
                         .map_err(|error| unreadable(&error))?
                 }
             };
@@ -183,7 +183,7 @@ fn release_words(
     }
     let plan = plan.plan();
     let source = training_source(plan, base);
-    let items = count_units(&source, unit, &CountOptions::default())?;
+    let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
     store.charge_release(config.event(), rng.source(), space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {
@@ -211,9 +211,10 @@ fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
 fn count_units(
     source: &Source,
     unit: PrivacyUnit,
+    words: Words,
     options: &CountOptions,
 ) -> Result<Private<UnitItems>, RunError> {
-    let counted = UnitItems::read(source, unit, options).map_err(|error| unreadable(&error))?;
+    let counted = UnitItems::read(source, unit, words, options).map_err(|error| unreadable(&error))?;
     Ok(Private::new(counted))
 }
 
@@ -268,10 +269,10 @@ mod tests {
             for method in ReleaseMethod::ALL.into_iter().filter(fits) {
                 let config = ReleaseConfig::planned(method, unit, 0.5, 1e-4).unwrap();
                 let in_memory = pieces(open(&source).unwrap(), unit).unwrap();
-                let in_memory = release(in_memory, &config, &rng).unwrap().words;
+                let in_memory = release(in_memory, Words::ByClass, &config, &rng).unwrap().words;
                 assert!(in_memory.len() > 50, "{}", in_memory.len());
                 for options in [options(1, usize::MAX), options(2, 64 << 10)] {
-                    let counted = count_units(&source, unit, &options).unwrap();
+                    let counted = count_units(&source, unit, Words::ByClass, &options).unwrap();
                     let released = release_items(counted.for_mechanism(), &config, &rng).unwrap();
                     assert!(released.words == in_memory, "{unit:?} {method:?} {options:?}");
                 }
@@ -286,7 +287,7 @@ mod tests {
         let nowhere = Some(PathBuf::from("/nowhere"));
         let count = |memory| {
             let options = CountOptions { threads: 2, memory, spill_folder: nowhere.clone() };
-            count_units(&source, PrivacyUnit::Record, &options).map(|_| ())
+            count_units(&source, PrivacyUnit::Record, Words::ByClass, &options).map(|_| ())
         };
         assert!(count(1 << 30).is_ok());
         let refused = count(64 << 10).unwrap_err().to_string();

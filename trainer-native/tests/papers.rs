@@ -11,7 +11,7 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let table = papers::carry_out_all(None, folder.path(), None, true, 1).unwrap();
     let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|row| row.split(" | ").collect()).collect();
-    assert_eq!(rows.len(), 30, "{table}");
+    assert_eq!(rows.len(), 31, "{table}");
     for row in &rows {
         let is_public =
             ["without privacy", "neither private", "no pretraining", "without pretraining", "Brown alone"]
@@ -20,6 +20,10 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
         assert_eq!(row[3] == "∞", is_public, "{row:?}");
         assert!(!row[4].is_empty(), "{row:?}");
     }
+    // The words of one row keep their punctuation, from the release to the vocabulary.
+    let vocabulary =
+        |run: &str| std::fs::read_to_string(folder.path().join(run).join("tokenizer.json")).unwrap();
+    assert!(vocabulary("films-written").contains("\"▁so.\"") && !vocabulary("films-both").contains("so."));
     // A second call finds every run finished and gives the same scores.
     let again = papers::carry_out_all(None, folder.path(), Some("kerrigan"), true, 1).unwrap();
     assert_eq!(

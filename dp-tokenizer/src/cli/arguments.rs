@@ -6,7 +6,7 @@ use accountant::NeighboringRelation;
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dp_tokenizer::release::Paper;
-use mechanisms::{PrivacyUnit, ReleaseMethod};
+use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 
 use super::corpus::{Corpus, Machine};
 use super::output::Output;
@@ -44,6 +44,9 @@ pub(super) struct Train {
     /// Privacy unit, whose presence is hidden: record, user, or words:N.
     #[arg(long, default_value = "record", value_name = "UNIT")]
     pub(super) unit: PrivacyUnit,
+    /// What is counted as a word.
+    #[arg(long, value_enum, default_value = "by-class")]
+    pub(super) words: WordsName,
     /// Method that releases words.
     #[arg(long, value_enum, default_value = "pooled")]
     pub(super) method: Method,
@@ -271,6 +274,23 @@ pub(super) enum Model {
     Char,
     /// Single bytes; nothing is learnt.
     Byte,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WordsName {
+    /// A run of letters, of digits or of other characters.
+    ByClass,
+    /// A run of characters without white space (unigram and char).
+    AsWritten,
+}
+
+impl From<WordsName> for Words {
+    fn from(name: WordsName) -> Self {
+        match name {
+            WordsName::ByClass => Self::ByClass,
+            WordsName::AsWritten => Self::AsWritten,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

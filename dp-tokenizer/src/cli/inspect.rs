@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
+use mechanisms::Words;
 use serde_json::{Value, json};
 
 use super::arguments::Inspect;
@@ -56,7 +57,7 @@ fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> 
         words += text.split_whitespace().count();
         bytes += text.len();
         tokens += ids.len();
-        dp_tokenizer::count::items(&text, |item| {
+        dp_tokenizer::count::items(&text, Words::ByClass, |item| {
             items += 1;
             whole += u64::from(encoder.encode(&item.replace('\u{2581}', " ")).len() == 1);
         });
@@ -68,7 +69,7 @@ fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> 
         "tokens_per_word": tokens as f64 / words.max(1) as f64,
         "bytes_per_token": bytes as f64 / tokens.max(1) as f64,
         "unknown_tokens": unknown,
-        // Of items as a release counts them: words, and what is between them.
+        // Of items as a release counts them by class: words, and what is between them.
         "share_in_one_token": whole as f64 / items.max(1) as f64,
     }))
 }

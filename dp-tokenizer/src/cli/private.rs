@@ -48,7 +48,8 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
         calibrated(arguments, &promise)?
     };
     let shown = Progress::of("counting", source);
-    let items = UnitItems::read(source, arguments.unit, &arguments.machine.options()).map_err(refuse)?;
+    let items = UnitItems::read(source, arguments.unit, arguments.words.into(), &arguments.machine.options())
+        .map_err(refuse)?;
     drop(shown);
     let released = match arguments.test_key {
         Some(key) => release_items(&items, &config, &TestRng::from_seed(key)),
@@ -119,6 +120,7 @@ fn statement(
         "delta": promise.delta,
         "relation": promise.relation,
         "unit": arguments.unit.to_string(),
+        "words": mechanisms::Words::from(arguments.words),
         "method": arguments.method.name(),
         "event": event,
         "first_threshold": first_threshold(config).map_err(refuse)?,

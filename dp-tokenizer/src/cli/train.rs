@@ -100,11 +100,12 @@ fn source(arguments: &Train) -> anyhow::Result<Source> {
 
 fn count_public(arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
     if !arguments.counts.is_empty() {
-        return read_counts(&expand(&arguments.counts).map_err(refuse)?).map_err(refuse);
+        return read_counts(&expand(&arguments.counts).map_err(refuse)?, arguments.words.into())
+            .map_err(refuse);
     }
     let source = source(arguments)?;
     let _shown = Progress::of("counting", &source);
-    public_corpus_counts(&source, &arguments.machine.options()).map_err(refuse)
+    public_corpus_counts(&source, arguments.words.into(), &arguments.machine.options()).map_err(refuse)
 }
 
 /// The files of a vocabulary. The statement comes first: without it, a private tokenizer would pass for a public one.

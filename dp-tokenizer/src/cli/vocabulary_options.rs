@@ -3,7 +3,7 @@
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::normalize::{Charsmap, Normalizer};
 
-use super::arguments::{Model, NormalizerName, Train, VocabularyOptions};
+use super::arguments::{Model, NormalizerName, Train, VocabularyOptions, WordsName};
 use super::failure::refuse;
 
 /// Refuses options that the model would ignore.
@@ -14,6 +14,12 @@ pub(super) fn check(arguments: &Train) -> anyhow::Result<()> {
     let is_unigram = matches!(model, Model::Unigram);
     let normalized = *normalizer != NormalizerName::None || normalizer_of.is_some();
     let asked = [
+        (
+            arguments.words == WordsName::AsWritten,
+            "--words as-written",
+            "unigram and char: bpe and wordpiece cut text at punctuation themselves",
+            is_unigram || matches!(model, Model::Char),
+        ),
         (
             !symbols.is_empty(),
             "--symbol",

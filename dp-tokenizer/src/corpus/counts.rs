@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use mechanisms::Words;
+
 use super::files::{check_files, open_file, parse_line};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::{CorpusError, Files, Format, Source};
@@ -12,23 +14,26 @@ use crate::count::items;
 /// with a blank or `▁`. Counts of the same item are added up; the most frequent comes first.
 ///
 /// ```
+/// use dp_tokenizer::corpus::read_counts;
+/// use dp_tokenizer::count::Words;
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("words.tsv");
 /// std::fs::write(&path, "the\t50\ndon't\t2.5\n▁the\t1\n")?;
-/// let counts = dp_tokenizer::corpus::read_counts(&[path])?;
+/// let counts = read_counts(std::slice::from_ref(&path), Words::ByClass)?;
 /// assert_eq!(counts[0], ("▁the".to_owned(), 51.0));
 /// assert_eq!(counts.len(), 4); // ▁don, ' and t are items of their own
+/// assert_eq!(read_counts(&[path], Words::AsWritten)?.len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// [`CorpusError`] if a file cannot be read, a line is not a word and a count above 0, or there is no line.
-pub fn read_counts(paths: &[PathBuf]) -> Result<Vec<(String, f64)>, CorpusError> {
+pub fn read_counts(paths: &[PathBuf], words: Words) -> Result<Vec<(String, f64)>, CorpusError> {
     let files = Files { format: Format::Text, ..Files::of(paths.iter().cloned()) };
     check_files(&files)?;
     let mut counts: HashMap<String, f64> = HashMap::new();
     for path in paths {
-        read_file(path, &files, &mut counts)?;
+        read_file(path, &files, words, &mut counts)?;
     }
     if counts.is_empty() {
         return Err(CorpusError::Empty { source_name: super::source_name(&Source::Files(files)) });
@@ -41,6 +46,7 @@ pub fn read_counts(paths: &[PathBuf]) -> Result<Vec<(String, f64)>, CorpusError>
 fn read_file(
     path: &std::path::Path,
     files: &Files,
+    words: Words,
     counts: &mut HashMap<String, f64>,
 ) -> Result<(), CorpusError> {
     let mut file = open_file(path, files)?;
@@ -63,7 +69,7 @@ fn read_file(
         let (word, count) = parse(&record.text)
             .ok_or_else(|| CorpusError::BadCount { path: path.to_owned(), line: file.line })?;
         let text = if word.starts_with([' ', '▁']) { word.to_owned() } else { format!(" {word}") };
-        items(&text, |item| *counts.entry(item.to_owned()).or_default() += count);
+        items(&text, words, |item| *counts.entry(item.to_owned()).or_default() += count);
     }
 }
 
@@ -84,13 +90,13 @@ mod tests {
         let path = folder.path().join("words.tsv");
         for bad in ["word", "word\t", "word\tmany", "word\t0", "word\t-1", "word\tNaN", "word\tinf", "\t3"] {
             std::fs::write(&path, format!("good\t3\n\n{bad}\n")).unwrap();
-            let error = read_counts(std::slice::from_ref(&path)).unwrap_err().to_string();
+            let error = read_counts(std::slice::from_ref(&path), Words::ByClass).unwrap_err().to_string();
             assert!(
                 error.contains("words.tsv, line 3: ") && !error.contains(&format!("\"{bad}")),
                 "{bad}: {error}"
             );
         }
         std::fs::write(&path, "\n").unwrap();
-        assert!(matches!(read_counts(&[path]), Err(CorpusError::Empty { .. })));
+        assert!(matches!(read_counts(&[path], Words::ByClass), Err(CorpusError::Empty { .. })));
     }
 }

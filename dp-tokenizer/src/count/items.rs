@@ -1,5 +1,7 @@
 //! Items: the parts of text that are counted. No learnt piece crosses their bounds.
 
+use mechanisms::Words;
+
 use super::scan::scan;
 use crate::tokenizer::BLANK;
 
@@ -14,17 +16,31 @@ pub(super) enum Class {
     Other,
 }
 
+impl Class {
+    /// The class that bounds items: as written, all that is not white space is one.
+    #[inline]
+    pub(super) fn bounding(self, words: Words) -> Self {
+        match words {
+            Words::AsWritten if self != Self::Space => Self::Letter,
+            _ => self,
+        }
+    }
+}
+
 /// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
-/// front if a blank precedes it.
+/// front if a blank precedes it. As written, all that is not white space is one run.
 ///
 /// ```
-/// let mut found = Vec::new();
-/// dp_tokenizer::count::items("No fever (37.2 C).", |item| found.push(item.to_owned()));
-/// assert_eq!(found, ["No", "▁fever", "▁(", "37", ".", "2", "▁C", ")."]);
+/// use dp_tokenizer::count::{Words, items};
+/// let (mut by_class, mut as_written) = (Vec::new(), Vec::new());
+/// items("No fever (37.2 C).", Words::ByClass, |item| by_class.push(item.to_owned()));
+/// assert_eq!(by_class, ["No", "▁fever", "▁(", "37", ".", "2", "▁C", ")."]);
+/// items("No fever (37.2 C).", Words::AsWritten, |item| as_written.push(item.to_owned()));
+/// assert_eq!(as_written, ["No", "▁fever", "▁(37.2", "▁C)."]);
 /// ```
-pub fn items(text: &str, mut found: impl FnMut(&str)) {
+pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
-    scan(text, |bytes, range| {
+    scan(text, words, |bytes, range| {
         // Items end at character bounds.
         let Ok(item) = std::str::from_utf8(&bytes[range]) else { return };
         match item.strip_prefix(' ') {
@@ -78,10 +94,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(text: &str) -> Vec<String> {
+    fn cut(text: &str, words: Words) -> Vec<String> {
         let mut found = Vec::new();
-        items(text, |item| found.push(item.to_owned()));
+        items(text, words, |item| found.push(item.to_owned()));
         found
+    }
+
+    fn all(text: &str) -> Vec<String> {
+        cut(text, Words::ByClass)
     }
 
     #[test]
@@ -90,6 +110,17 @@ mod tests {
         assert_eq!(all("cafe\u{301} Ⅻ4 Straße—x"), ["cafe\u{301}", "▁Ⅻ4", "▁Straße", "—", "x"]);
         assert!(all(&"x".repeat(65)).is_empty());
         assert_eq!(all(&"x".repeat(64)).len(), 1);
+    }
+
+    #[test]
+    fn words_as_written_are_parted_by_white_space_alone() {
+        let written = |text: &str| cut(text, Words::AsWritten);
+        assert_eq!(
+            written("It's 37.2 °C,  café—x!\n\n(No)"),
+            ["It's", "▁37.2", "▁°C,", "▁", "▁café—x!", "\n\n", "(No)"]
+        );
+        assert!(written(&"x.".repeat(33)).is_empty());
+        assert_eq!(written(&"x.".repeat(32)).len(), 1);
     }
 
     #[test]
@@ -104,12 +135,17 @@ mod tests {
     }
 
     /// The definition, character by character.
-    fn by_definition(text: &str) -> Vec<String> {
+    fn by_definition(text: &str, words: Words) -> Vec<String> {
+        let class_of = |c: char| match words {
+            Words::ByClass => classify(c),
+            Words::AsWritten if c.is_whitespace() => Class::Space,
+            Words::AsWritten => Class::Other,
+        };
         let mut found: Vec<String> = Vec::new();
         let mut class = None;
         for c in text.chars() {
             let is_blank = c == ' ' || c == BLANK;
-            let here = (!is_blank).then(|| classify(c));
+            let here = (!is_blank).then(|| class_of(c));
             match found.last_mut() {
                 Some(open) if !is_blank && (class.is_none() || class == here) => open.push(c),
                 _ => found.push(String::from(if is_blank { BLANK } else { c })),
@@ -123,17 +159,31 @@ mod tests {
     proptest! {
         #[test]
         fn the_fast_scan_equals_the_definition(text in "([a-zA-Z]{0,12}[ -~▁é中\t\u{300}Ⅻ\u{a0}😀]{0,3}){0,30}|[xé]{50,90}.{0,20}") {
-            prop_assert_eq!(all(&text), by_definition(&text));
+            for words in [Words::ByClass, Words::AsWritten] {
+                prop_assert_eq!(cut(&text, words), by_definition(&text, words));
+            }
         }
 
         #[test]
         fn any_text_is_scanned_as_defined(text in ".{0,60}") {
-            prop_assert_eq!(all(&text), by_definition(&text));
+            for words in [Words::ByClass, Words::AsWritten] {
+                prop_assert_eq!(cut(&text, words), by_definition(&text, words));
+            }
         }
 
         #[test]
         fn items_put_together_are_the_text_with_marked_blanks(text in "[a-c1é,. \n▁]{0,40}") {
-            prop_assert_eq!(all(&text).concat(), text.replace(' ', "▁"));
+            for words in [Words::ByClass, Words::AsWritten] {
+                prop_assert_eq!(cut(&text, words).concat(), text.replace(' ', "▁"));
+            }
+        }
+
+        #[test]
+        fn words_as_written_are_those_of_the_standard_library(text in "([!-~é中]{0,20}[ \t\n\u{85}\u{2003}]{1,3}){0,12}") {
+            let written = cut(&text, Words::AsWritten);
+            let words = written.iter().map(|item| item.trim_start_matches(BLANK));
+            let words: Vec<&str> = words.filter(|word| !word.trim().is_empty()).collect();
+            prop_assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
         }
     }
 }

@@ -20,5 +20,6 @@ mod tests;
 mod units;
 
 pub use items::{MAX_ITEM_CHARS, is_public_item, items, public_items};
+pub use mechanisms::Words;
 pub(crate) use scan::words_end;
 pub use units::{CountOptions, UnitItems};

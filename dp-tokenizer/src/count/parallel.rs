@@ -7,6 +7,8 @@ use std::sync::{
     mpsc::{Receiver, sync_channel},
 };
 
+use mechanisms::Words;
+
 use super::run::{Builder, PARTS, Run};
 use super::spill::SpillFile;
 use super::units::{Collected, CountOptions};
@@ -17,6 +19,7 @@ use crate::unit::{PrivacyUnit, UnitError, cut_words};
 pub(super) fn collect(
     source: &Source,
     unit: Option<PrivacyUnit>,
+    words: Words,
     options: &CountOptions,
     spill: &SpillFile,
 ) -> Result<Collected, UnitError> {
@@ -26,7 +29,7 @@ pub(super) fn collect(
     let threads = options.threads.clamp(1, 256);
     // Half of the memory: reading, merging and growing tables need the other half.
     let limit = options.memory.max(1 << 16) / 2 / threads;
-    let worker = || Worker::of(unit, limit, spill);
+    let worker = || Worker::of(unit, words, limit, spill);
     let blocks = Blocks::open(source)?;
     let (workers, stopped) =
         if threads == 1 { one_by_one(blocks, worker()) } else { side_by_side(blocks, threads, worker) };
@@ -143,13 +146,13 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn of(unit: Option<PrivacyUnit>, limit: usize, spill: &'a SpillFile) -> Self {
+    fn of(unit: Option<PrivacyUnit>, words: Words, limit: usize, spill: &'a SpillFile) -> Self {
         let lists = if unit == Some(PrivacyUnit::User) { PARTS } else { 1 };
         Self {
             unit,
             limit,
             spill,
-            builder: Builder::new(lists),
+            builder: Builder::new(lists, words),
             runs: Vec::new(),
             units: Vec::new(),
             records: Vec::new(),

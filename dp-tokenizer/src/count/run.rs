@@ -1,5 +1,7 @@
 //! The data that one thread collects: its own numbers for items, and the items of units by these numbers.
 
+use mechanisms::Words;
+
 use super::intern::{Interner, Slot, Sorted};
 use super::scan::scan;
 use super::spill::{SpillBuffer, SpillFile, push_number};
@@ -11,6 +13,7 @@ pub(super) const PARTS: usize = 64;
 
 /// Collects the data of a run.
 pub(super) struct Builder {
+    words: Words,
     interner: Interner,
     lists: Vec<SpillBuffer>,
     /// The items of the current unit with their counts, in order of appearance.
@@ -60,8 +63,9 @@ impl Names {
 }
 
 impl Builder {
-    pub(super) fn new(lists: usize) -> Self {
+    pub(super) fn new(lists: usize, words: Words) -> Self {
         Self {
+            words,
             interner: Interner::default(),
             lists: (0..lists).map(|_| SpillBuffer::default()).collect(),
             open: Vec::new(),
@@ -116,8 +120,8 @@ impl Builder {
 
     /// Adds text to the current unit.
     fn add(&mut self, text: &str) {
-        let Self { interner, open, serial, keys, .. } = self;
-        each_slot(text, interner, keys, |slot| {
+        let Self { words, interner, open, serial, keys, .. } = self;
+        each_slot(text, *words, interner, keys, |slot| {
             if slot.serial == *serial {
                 let count = &mut open[slot.place as usize].1;
                 *count = count.saturating_add(1);
@@ -131,7 +135,7 @@ impl Builder {
     /// Counts text that belongs to no unit.
     pub(super) fn count(&mut self, text: &str) {
         self.counted += text.len();
-        each_slot(text, &mut self.interner, &mut self.keys, |slot| slot.count += 1);
+        each_slot(text, self.words, &mut self.interner, &mut self.keys, |slot| slot.count += 1);
     }
 
     /// Bytes of text counted since the last [`Self::end_count`], a bound on the number of items.
@@ -171,7 +175,7 @@ impl Builder {
             }
         }
         if self.is_full(limit) {
-            let mut run = std::mem::replace(self, Self::new(self.lists.len())).finish();
+            let mut run = std::mem::replace(self, Self::new(self.lists.len(), self.words)).finish();
             run.store(spill)?;
             return Ok(Some(run));
         }
@@ -201,12 +205,18 @@ impl Builder {
 
 /// Calls `take` with the slot of each item of the text.
 #[inline]
-fn each_slot(text: &str, interner: &mut Interner, keys: &mut Vec<u128>, mut take: impl FnMut(&mut Slot)) {
+fn each_slot(
+    text: &str,
+    words: Words,
+    interner: &mut Interner,
+    keys: &mut Vec<u128>,
+    mut take: impl FnMut(&mut Slot),
+) {
     let mut take_all = |interner: &mut Interner, keys: &mut Vec<u128>| {
         interner.touch(keys);
         keys.drain(..).for_each(|key| take(interner.slot(key)));
     };
-    scan(text, |bytes, range| {
+    scan(text, words, |bytes, range| {
         keys.push(interner.key(bytes, range.start, range.end));
         if keys.len() == KEYS_AT_ONCE {
             take_all(interner, keys);

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use mechanisms::Words;
+
 use super::items::{Class, MAX_ITEM_CHARS, classify};
 use crate::tokenizer::BLANK;
 
@@ -11,13 +13,13 @@ const HIGH: u64 = 0x80 * EACH;
 
 /// Calls `found` for each item: the bytes it lies in, and where. A blank in front of an item is one space there.
 #[inline]
-pub(super) fn scan(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
+pub(super) fn scan(text: &str, words: Words, mut found: impl FnMut(&[u8], Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        let mut begins = items_begin(bytes, at);
+        let mut begins = items_begin(bytes, at, words);
         if begins == 0 {
-            at = scan_item(text, at, &mut found);
+            at = scan_item(text, at, words, &mut found);
             continue;
         }
         let block = at;
@@ -31,14 +33,14 @@ pub(super) fn scan(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
 }
 
 /// One item, the one at `at`, of whatever characters; where it ends.
-fn scan_item(text: &str, from: usize, found: &mut impl FnMut(&[u8], Range<usize>)) -> usize {
+fn scan_item(text: &str, from: usize, words: Words, found: &mut impl FnMut(&[u8], Range<usize>)) -> usize {
     let bytes = text.as_bytes();
     let (body, is_mark) = match bytes[from] {
         b' ' => (from + 1, false),
         0xE2 if text[from..].starts_with(BLANK) => (from + BLANK.len_utf8(), true),
         _ => (from, false),
     };
-    let end = run_end(text, body);
+    let end = run_end(text, body, words);
     if end - from > MAX_ITEM_CHARS && text[from..end].chars().count() > MAX_ITEM_CHARS {
         return end;
     }
@@ -54,8 +56,10 @@ fn scan_item(text: &str, from: usize, found: &mut impl FnMut(&[u8], Range<usize>
 /// Which of the next 63 bytes begin an item, as bits, if one begins at `at`: up to the first byte outside ASCII, whose
 /// character may belong to the item before it; the text's end counts as a beginning. Without branches, a byte a lane.
 #[inline]
-fn items_begin(bytes: &[u8], at: usize) -> u64 {
+fn items_begin(bytes: &[u8], at: usize, words: Words) -> u64 {
     const SPACE_BAR: u8 = 8;
+    // As written, letters and digits are of the class of the others.
+    let told_apart = if words == Words::ByClass { u8::MAX } else { 0 };
     let rest = &bytes[at..];
     let mut padded = [0; 64];
     let block: &[u8; 64] = match rest.first_chunk() {
@@ -75,7 +79,7 @@ fn items_begin(bytes: &[u8], at: usize) -> u64 {
         let letter = u8::from((byte | 0x20).wrapping_sub(b'a') < 26);
         let digit = u8::from(byte.wrapping_sub(b'0') < 10) << 1;
         let space = u8::from(byte.wrapping_sub(b'\t') < 5) << 2;
-        *class = letter | digit | space | u8::from(byte == b' ') << 3;
+        *class = (letter | digit) & told_apart | space | u8::from(byte == b' ') << 3;
     }
     let mut begins = [0; 64];
     for (begin, pair) in begins.iter_mut().zip(classes.windows(2)) {
@@ -100,15 +104,15 @@ fn bits(bytes: &[u8; 64]) -> u64 {
 
 /// Where the run of one class ends that starts at `at`; there, if a blank or nothing follows.
 #[inline]
-fn run_end(text: &str, mut at: usize) -> usize {
+fn run_end(text: &str, mut at: usize, words: Words) -> usize {
     let bytes = text.as_bytes();
-    let Some((class, width)) = class_at(text, at) else { return at };
+    let Some((class, width)) = class_at(text, at, words) else { return at };
     at += width;
     loop {
         if class == Class::Letter {
             at += letters_at(bytes, at);
         }
-        match class_at(text, at) {
+        match class_at(text, at, words) {
             Some((same, width)) if same == class => at += width,
             _ => return at,
         }
@@ -117,13 +121,13 @@ fn run_end(text: &str, mut at: usize) -> usize {
 
 /// Class and width of the character at `at`; none for a blank and at the end.
 #[inline]
-fn class_at(text: &str, at: usize) -> Option<(Class, usize)> {
+fn class_at(text: &str, at: usize, words: Words) -> Option<(Class, usize)> {
     let byte = *text.as_bytes().get(at)?;
     if byte < 0x80 {
-        return (byte != b' ').then(|| (ASCII[usize::from(byte)], 1));
+        return (byte != b' ').then(|| (ASCII[usize::from(byte)].bounding(words), 1));
     }
     let c = text[at..].chars().next().filter(|&c| c != BLANK)?;
-    Some((class_of(c), c.len_utf8()))
+    Some((class_of(c).bounding(words), c.len_utf8()))
 }
 
 static ASCII: [Class; 128] = {

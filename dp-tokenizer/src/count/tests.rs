@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng};
+use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng, Words};
 
 use super::{CountOptions, UnitItems, items};
 use crate::corpus::{Files, Source, open};
@@ -61,19 +61,20 @@ fn ways() -> impl Iterator<Item = CountOptions> {
 }
 
 const UNITS: [PrivacyUnit; 3] = [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(7)];
+const WORDS: [Words; 2] = [Words::ByClass, Words::AsWritten];
 
 #[test]
 fn threads_and_memory_change_nothing_of_what_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let source = corpus(folder.path());
-    for unit in UNITS {
+    for (unit, words) in UNITS.into_iter().flat_map(|unit| WORDS.map(|words| (unit, words))) {
         let mut first: Option<Everything> = None;
         for options in ways() {
-            let read = UnitItems::read(&source, unit, &options).unwrap();
+            let read = UnitItems::read(&source, unit, words, &options).unwrap();
             assert!(options.memory != 0 || read.is_spilled(), "{options:?}");
             assert!(options.memory != usize::MAX || !read.is_spilled(), "{options:?}");
             let got = everything(&read);
-            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{unit:?} {options:?}");
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{unit:?} {words:?} {options:?}");
         }
     }
 }
@@ -82,15 +83,15 @@ fn threads_and_memory_change_nothing_of_what_is_counted() {
 fn what_is_counted_is_what_the_definition_says() {
     let folder = tempfile::tempdir().unwrap();
     let source = corpus(folder.path());
-    for unit in UNITS {
+    for (unit, words) in UNITS.into_iter().flat_map(|unit| WORDS.map(|words| (unit, words))) {
         let mut want: BTreeMap<u64, BTreeMap<String, u32>> = BTreeMap::new();
         for piece in pieces(open(&source).unwrap(), unit).unwrap() {
             let piece = piece.unwrap();
             let held = want.entry(piece.unit).or_default();
-            items(&piece.text, |item| *held.entry(item.to_owned()).or_default() += 1);
+            items(&piece.text, words, |item| *held.entry(item.to_owned()).or_default() += 1);
         }
         let tight = CountOptions { threads: 2, memory: 0, spill_folder: Some(folder.path().to_owned()) };
-        let (names, units) = everything(&UnitItems::read(&source, unit, &tight).unwrap());
+        let (names, units) = everything(&UnitItems::read(&source, unit, words, &tight).unwrap());
         let named = units.into_iter().map(|(unit, held)| {
             (unit, held.iter().map(|h| (names[h.0 as usize].clone(), h.1)).collect::<BTreeMap<_, _>>())
         });
@@ -102,7 +103,7 @@ fn what_is_counted_is_what_the_definition_says() {
             all.sort_unstable();
             assert!(got == all);
         } else {
-            assert!(named.collect::<BTreeMap<_, _>>() == want, "{unit:?}");
+            assert!(named.collect::<BTreeMap<_, _>>() == want, "{unit:?} {words:?}");
         }
     }
 }
@@ -117,13 +118,14 @@ fn threads_and_memory_change_nothing_of_what_is_released() {
     for unit in UNITS {
         let mut first = None;
         for options in ways() {
-            let read = UnitItems::read(&source, unit, &options).unwrap();
+            let read = UnitItems::read(&source, unit, Words::ByClass, &options).unwrap();
             let released = release_items(&read, &config, &rng).unwrap();
             assert!(released.words.len() > 10);
             assert!(*first.get_or_insert_with(|| released.clone()) == released, "{unit:?} {options:?}");
         }
         if unit != PrivacyUnit::User {
-            let piecewise = release(pieces(open(&source).unwrap(), unit).unwrap(), &config, &rng).unwrap();
+            let piecewise = pieces(open(&source).unwrap(), unit).unwrap();
+            let piecewise = release(piecewise, Words::ByClass, &config, &rng).unwrap();
             assert!(first.unwrap() == piecewise, "{unit:?}");
         }
     }
@@ -150,7 +152,8 @@ fn removing_a_unit_removes_its_items_and_no_others_from_what_threads_count() {
             if let Source::Files(files) = &mut files {
                 files.user_field = Some("who".to_owned());
             }
-            let (names, units) = everything(&UnitItems::read(&files, PrivacyUnit::User, &options).unwrap());
+            let (names, units) =
+                everything(&UnitItems::read(&files, PrivacyUnit::User, Words::ByClass, &options).unwrap());
             let held = |held: Vec<(u32, u32)>| -> BTreeMap<String, u32> {
                 held.iter().map(|h| (names[h.0 as usize].clone(), h.1)).collect()
             };
@@ -179,7 +182,9 @@ fn the_first_error_of_the_corpus_is_the_one_reported_whatever_the_threads() {
         }
         for threads in 1..=3 {
             let options = CountOptions { threads, ..CountOptions::default() };
-            let Err(error) = UnitItems::read(&source, unit, &options) else { panic!("{want}") };
+            let Err(error) = UnitItems::read(&source, unit, Words::ByClass, &options) else {
+                panic!("{want}")
+            };
             assert!(error.to_string().contains(want), "{threads}: {error}");
         }
     }
@@ -188,7 +193,7 @@ fn the_first_error_of_the_corpus_is_the_one_reported_whatever_the_threads() {
     let source = Source::files([path]);
     for threads in 1..=3 {
         let options = CountOptions { threads, ..CountOptions::default() };
-        let Err(error) = UnitItems::read(&source, PrivacyUnit::User, &options) else {
+        let Err(error) = UnitItems::read(&source, PrivacyUnit::User, Words::ByClass, &options) else {
             panic!("text has no user")
         };
         assert!(error.to_string().starts_with("record 1 has no user"), "{error}");
@@ -204,6 +209,7 @@ fn extreme_texts_are_counted_or_refused() {
         UnitItems::read(
             &Source::files([path]),
             PrivacyUnit::Record,
+            Words::ByClass,
             &CountOptions { threads: 2, ..Default::default() },
         )
     };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use mechanisms::Words;
+
 use super::group::{Address, group, read_items};
 use super::intern::short_bytes;
 use super::merge::{Merged, merge, numbers_of, read_long};
@@ -72,11 +74,12 @@ impl UnitItems {
     ///
     /// ```
     /// use dp_tokenizer::corpus::Source;
-    /// use dp_tokenizer::count::{CountOptions, UnitItems};
+    /// use dp_tokenizer::count::{CountOptions, UnitItems, Words};
     /// use dp_tokenizer::release::{ReleaseConfig, release_items};
     /// use dp_tokenizer::unit::PrivacyUnit;
     /// let notes = Source::Embedded { records: 2000, seed: 7 };
-    /// let items = UnitItems::read(&notes, PrivacyUnit::Record, &CountOptions::default()).map_err(|e| e.to_string())?;
+    /// let items = UnitItems::read(&notes, PrivacyUnit::Record, Words::ByClass, &CountOptions::default())
+    ///     .map_err(|e| e.to_string())?;
     /// let config = ReleaseConfig::new(mechanisms::ReleaseMethod::Sips, 1.0, 1e-7).map_err(|e| e.to_string())?;
     /// let released = release_items(&items, &config, &mechanisms::TestRng::from_seed(1)).map_err(|e| e.to_string())?;
     /// assert!(released.words.iter().any(|w| w.0 == "▁daily"));
@@ -85,24 +88,34 @@ impl UnitItems {
     ///
     /// # Errors
     /// [`UnitError`] if the corpus cannot be read or divided into units, or the temporary file cannot be written.
-    pub fn read(source: &Source, unit: PrivacyUnit, options: &CountOptions) -> Result<Self, UnitError> {
+    pub fn read(
+        source: &Source,
+        unit: PrivacyUnit,
+        words: Words,
+        options: &CountOptions,
+    ) -> Result<Self, UnitError> {
         let spill = SpillFile::new(options.spill_folder.clone());
-        let collected = super::parallel::collect(source, Some(unit), options, &spill)?;
+        let collected = super::parallel::collect(source, Some(unit), words, options, &spill)?;
         Self::of_gathered(collected, unit == PrivacyUnit::User, owner_hash, spill, room(options))
     }
 
     /// Counts public text, where units are irrelevant: those of the result are arbitrary parts of the text.
-    pub(crate) fn read_public(source: &Source, options: &CountOptions) -> Result<Self, UnitError> {
+    pub(crate) fn read_public(
+        source: &Source,
+        words: Words,
+        options: &CountOptions,
+    ) -> Result<Self, UnitError> {
         let spill = SpillFile::new(options.spill_folder.clone());
-        let collected = super::parallel::collect(source, None, options, &spill)?;
+        let collected = super::parallel::collect(source, None, words, options, &spill)?;
         Self::of_gathered(collected, false, owner_hash, spill, room(options))
     }
 
     /// Reads all pieces into memory.
     pub(crate) fn from_pieces(
         pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
+        words: Words,
     ) -> Result<Self, UnitError> {
-        let mut builder = Builder::new(1);
+        let mut builder = Builder::new(1, words);
         for piece in pieces {
             let piece = piece?;
             builder.part(&piece.unit.to_be_bytes(), &piece.text);
@@ -300,7 +313,11 @@ mod tests {
     #[test]
     fn counts_are_kept_by_unit_wherever_its_pieces_stand() {
         let piece = |unit, text: &str| Ok(Piece { unit, text: text.into() });
-        let all = UnitItems::from_pieces([piece(0, "a bb a"), piece(1, "bb"), piece(0, " a cc bb")]).unwrap();
+        let all = UnitItems::from_pieces(
+            [piece(0, "a bb a"), piece(1, "bb"), piece(0, " a cc bb")],
+            Words::ByClass,
+        )
+        .unwrap();
         let mut names = Vec::new();
         all.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let mut units = Vec::new();

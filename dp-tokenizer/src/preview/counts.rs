@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
+use mechanisms::Words;
+
 use crate::count::{is_public_item, items};
 use crate::encode::WordHasher;
 use crate::preview::Bin;
@@ -24,6 +26,7 @@ struct Count {
 /// Words, and how often they occur.
 #[derive(Default)]
 pub(super) struct Counts {
+    split: Words,
     words: HashMap<Box<str>, Count, BuildHasherDefault<WordHasher>>,
     units: u64,
     total: u64,
@@ -40,6 +43,10 @@ pub(super) struct Known {
 }
 
 impl Counts {
+    pub(super) fn new(split: Words) -> Self {
+        Self { split, ..Self::default() }
+    }
+
     /// Counts a piece. Pieces of one user count as several units if they do not follow one another.
     pub(super) fn take(&mut self, piece: &Piece) {
         self.units = self.units.max(piece.unit + 1);
@@ -48,7 +55,7 @@ impl Counts {
             self.sample.push('\n');
         }
         let mut distinct = 0_u32;
-        items(&piece.text, |item| {
+        items(&piece.text, self.split, |item| {
             self.total += 1;
             let count = match self.words.get_mut(item) {
                 Some(count) => count,

@@ -9,7 +9,7 @@ mod records;
 use std::io::BufRead;
 
 use accountant::{DpEvent, normal};
-use mechanisms::{MechanismError, OsRng, PrivacyRng, PrivacyUnit, ReleaseMethod};
+use mechanisms::{MechanismError, OsRng, PrivacyRng, PrivacyUnit, ReleaseMethod, Words};
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::CorpusError;
@@ -39,6 +39,8 @@ pub struct Settings {
     pub user_field: Option<String>,
     /// The privacy unit.
     pub unit: PrivacyUnit,
+    /// What a word is.
+    pub words: Words,
     /// How words are released.
     pub method: Method,
     /// Noise multiplier of the whole release, seen as one Gaussian mechanism.
@@ -130,12 +132,13 @@ pub enum PreviewError {
 ///
 /// ```
 /// use dp_tokenizer::preview::{Settings, preview};
-/// use mechanisms::{PrivacyUnit, ReleaseMethod};
+/// use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 /// let text = "the fever rises\n".repeat(500) + "a secret\n";
 /// let settings = Settings {
 ///     text_field: None,
 ///     user_field: None,
 ///     unit: PrivacyUnit::Record,
+///     words: Words::ByClass,
 ///     method: ReleaseMethod::Sips.into(),
 ///     noise_multiplier: 1.0,
 ///     threshold_delta: 1e-6,
@@ -163,9 +166,9 @@ fn preview_with(
     let config = config(settings)?;
     let lines = Lines::new(reader, settings.text_field.clone(), settings.user_field.clone());
     let seen = lines.seen();
-    let mut counts = Counts::default();
+    let mut counts = Counts::new(settings.words);
     let tapped = pieces(lines, settings.unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
-    let released = match release::release(tapped, &config, rng) {
+    let released = match release::release(tapped, settings.words, &config, rng) {
         Err(_) if seen.binary() => return Err(PreviewError::Binary),
         other => other?,
     };

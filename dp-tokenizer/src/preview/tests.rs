@@ -1,11 +1,12 @@
 use super::*;
-use mechanisms::TestRng;
+use mechanisms::{TestRng, Words};
 
 fn settings() -> Settings {
     Settings {
         text_field: None,
         user_field: None,
         unit: PrivacyUnit::Record,
+        words: Words::ByClass,
         method: ReleaseMethod::Sips.into(),
         noise_multiplier: 2.0,
         threshold_delta: 1e-6,
@@ -35,7 +36,7 @@ fn what_survives_is_what_the_release_gives_and_everything_else_is_lost() {
         let seen = preview_with(text().as_bytes(), &settings, &rng).unwrap();
         let records = text().lines().map(str::to_owned).collect::<Vec<_>>();
         let units = (0..).zip(records).map(|(unit, text)| Ok(crate::unit::Piece { unit, text }));
-        let released = release::release(units, &config(&settings).unwrap(), &rng).unwrap();
+        let released = release::release(units, Words::ByClass, &config(&settings).unwrap(), &rng).unwrap();
         assert_eq!(seen.released_words as usize, released.words.iter().filter(|w| w.0.len() > 5).count());
         assert_eq!((seen.units, seen.distinct_words), (1999, 59));
         assert_eq!(seen.survival.iter().map(|bin| bin.words).sum::<u64>(), 59);
@@ -61,7 +62,11 @@ fn the_curve_rises_with_the_count_and_agrees_with_many_releases() {
             let units = (0..)
                 .zip(text.lines())
                 .map(|(unit, text)| Ok(crate::unit::Piece { unit, text: text.to_owned() }));
-            release::release(units, &config, &rng).unwrap().words.iter().any(|word| word.0 == "alpha")
+            release::release(units, Words::ByClass, &config, &rng)
+                .unwrap()
+                .words
+                .iter()
+                .any(|word| word.0 == "alpha")
         })
         .count();
     let (expected, times) = (curve(90.0), times as f64);

@@ -20,7 +20,7 @@ pub use paper::{Paper, PaperHistogram};
 pub use threshold::threshold_in_sensitivities;
 
 use accountant::DpEvent;
-use mechanisms::{PrivacyRng, RandomnessSource};
+use mechanisms::{PrivacyRng, RandomnessSource, Words};
 
 use crate::corpus::Source;
 use crate::count::{CountOptions, UnitItems};
@@ -52,11 +52,11 @@ pub struct Released {
 /// use dp_tokenizer::corpus::{Source, open};
 /// use dp_tokenizer::release::{ReleaseConfig, release};
 /// use dp_tokenizer::unit::{PrivacyUnit, pieces};
-/// use mechanisms::ReleaseMethod;
+/// use mechanisms::{ReleaseMethod, Words};
 /// let notes = open(&Source::Embedded { records: 2000, seed: 7 }).map_err(|e| e.to_string())?;
 /// let units = pieces(notes, PrivacyUnit::Record).map_err(|e| e.to_string())?;
 /// let config = ReleaseConfig::new(ReleaseMethod::Sips, 1.0, 1e-7).map_err(|e| e.to_string())?;
-/// let released = release(units, &config, &mechanisms::TestRng::from_seed(1)).map_err(|e| e.to_string())?;
+/// let released = release(units, Words::ByClass, &config, &mechanisms::TestRng::from_seed(1)).map_err(|e| e.to_string())?;
 /// assert!(released.words.iter().any(|w| w.0 == "▁daily"));
 /// assert_eq!(released.event, ReleaseMethod::Sips.event(1.0, 1e-7));
 /// # Ok::<(), String>(())
@@ -66,10 +66,11 @@ pub struct Released {
 /// [`ReleaseError::Units`] where the units cannot be read. The configuration excludes the other errors.
 pub fn release(
     units: impl IntoIterator<Item = Result<Piece, UnitError>>,
+    words: Words,
     config: &ReleaseConfig,
     rng: &impl PrivacyRng,
 ) -> Result<Released, ReleaseError> {
-    release_items(&UnitItems::from_pieces(units)?, config, rng)
+    release_items(&UnitItems::from_pieces(units, words)?, config, rng)
 }
 
 /// As [`release`], for items that [`UnitItems::read`] has already counted by unit.
@@ -106,16 +107,17 @@ pub fn first_threshold(config: &ReleaseConfig) -> Result<f64, ReleaseError> {
 /// [`ReleaseError::Units`] where the text cannot be read.
 pub fn public_counts(
     pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
+    words: Words,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
-    all_counts(&UnitItems::from_pieces(pieces)?)
+    all_counts(&UnitItems::from_pieces(pieces, words)?)
 }
 
 /// As [`public_counts`], for a whole corpus and on several threads. The result is held in memory, whatever the options say.
 ///
 /// ```
-/// use dp_tokenizer::{corpus::Source, count::CountOptions, release::public_corpus_counts};
+/// use dp_tokenizer::{corpus::Source, count::{CountOptions, Words}, release::public_corpus_counts};
 /// let notes = Source::Embedded { records: 100, seed: 7 };
-/// let counts = public_corpus_counts(&notes, &CountOptions::default()).map_err(|e| e.to_string())?;
+/// let counts = public_corpus_counts(&notes, Words::ByClass, &CountOptions::default()).map_err(|e| e.to_string())?;
 /// assert!(counts[0].1 >= counts[1].1);
 /// # Ok::<(), String>(())
 /// ```
@@ -124,9 +126,10 @@ pub fn public_counts(
 /// [`ReleaseError::Units`] where the text cannot be read.
 pub fn public_corpus_counts(
     source: &Source,
+    words: Words,
     options: &CountOptions,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
-    all_counts(&UnitItems::read_public(source, options)?)
+    all_counts(&UnitItems::read_public(source, words, options)?)
 }
 
 fn all_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, ReleaseError> {
@@ -150,7 +153,7 @@ mod tests {
         let draws: Vec<f64> = (0..3000)
             .map(|seed| {
                 let units = (0..300).map(|unit| Ok(Piece { unit, text: "fever".into() }));
-                let released = release(units, &config, &TestRng::from_seed(seed)).unwrap();
+                let released = release(units, Words::ByClass, &config, &TestRng::from_seed(seed)).unwrap();
                 assert_eq!(released.words.len(), 1);
                 released.words[0].1 - 300.0
             })
@@ -173,7 +176,7 @@ mod tests {
         let papers = papers.map(|paper| Method::Paper(PaperHistogram { paper, words: 4 }));
         for method in ReleaseMethod::GENERAL.map(Method::Planned).into_iter().chain(papers) {
             let config = ReleaseConfig::new(method, 3.0, 1e-9).unwrap();
-            let released = release(units(), &config, &TestRng::from_seed(1)).unwrap();
+            let released = release(units(), Words::ByClass, &config, &TestRng::from_seed(1)).unwrap();
             let names: Vec<&str> = released.words.iter().map(|w| w.0.as_str()).collect();
             assert!(names.contains(&"▁fever") && names.contains(&"▁cough"), "{names:?}");
             assert!(!names.contains(&"▁secretcode"), "{names:?}");
@@ -189,7 +192,7 @@ mod tests {
         let rate = |config: &ReleaseConfig| {
             let passed = (0..draws).filter(|&seed| {
                 let unit = std::iter::once(Ok(Piece { unit: 0, text: alone.into() }));
-                !release(unit, config, &TestRng::from_seed(seed)).unwrap().words.is_empty()
+                !release(unit, Words::ByClass, config, &TestRng::from_seed(seed)).unwrap().words.is_empty()
             });
             passed.count() as f64 / draws as f64
         };

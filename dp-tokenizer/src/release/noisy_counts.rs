@@ -69,14 +69,14 @@ mod tests {
     use super::*;
     use crate::count::is_public_item;
     use crate::unit::Piece;
-    use mechanisms::TestRng;
+    use mechanisms::{TestRng, Words};
 
     type Counts<T> = Vec<(String, T)>;
 
     /// Counts without noise, in the fixed-point unit, and with it.
     fn counted(texts: &[String], released: &[&str], rng: &TestRng) -> (Counts<u64>, Counts<f64>) {
         let pieces = texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() }));
-        let items = UnitItems::from_pieces(pieces).unwrap();
+        let items = UnitItems::from_pieces(pieces, Words::ByClass).unwrap();
         let mut names: Vec<String> = Vec::new();
         items.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();

@@ -24,7 +24,7 @@ pub enum Paper {
     Hoory2021,
     /// Each unit adds its word counts, at most N in total; the noise multiplier is σ/N.
     ///
-    /// Ponomareva, Bastings, Vassilvitskii 2022, "Training Text-to-Text Transformers with Privacy Guarantees", §4.1
+    /// Ponomareva, Bastings, Vassilvitskii 2022, "Training Text-to-Text Transformers with Privacy Guarantees", §3.1
     Ponomareva2022,
 }
 

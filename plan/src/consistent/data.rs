@@ -6,7 +6,10 @@ use mechanisms::MAX_ITEMS_PER_UNIT;
 
 use super::{Checked, refuse};
 use crate::describe::shown;
-use crate::{Data, Format, PlanFile, PrivacyUnit, Source, Tokenizer, Visibility};
+use crate::{
+    Data, Format, PlanFile, PrivacyUnit, Source, Tokenizer, TokenizerModel, TrainedTokenizer, Visibility,
+    Words,
+};
 
 /// Accepts text whose source, unit and tokenizer fit one another.
 pub(super) fn check(file: &PlanFile) -> Checked {
@@ -74,9 +77,24 @@ fn check_tokens(file: &PlanFile) -> Checked {
     }
 }
 
+/// A model that cuts text at punctuation would cut words as written.
+fn check_words(trained: &TrainedTokenizer) -> Checked {
+    let keeps_punctuation = matches!(trained.model, TokenizerModel::Unigram | TokenizerModel::Char);
+    if keeps_punctuation || trained.words == Words::ByClass {
+        return Ok(());
+    }
+    refuse(
+        "tokenizer.train.words",
+        "\"as_written\" with a model that cuts text at punctuation".into(),
+        "\"by_class\" with bpe and wordpiece; \"as_written\" with unigram and char",
+        "remove it, or set tokenizer.train.model to \"unigram\"",
+    )
+}
+
 /// The histogram of a paper counts the words of units of N words.
 fn check_release(file: &PlanFile) -> Checked {
     let Tokenizer::Train(trained) = &file.tokenizer else { return Ok(()) };
+    check_words(trained)?;
     let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MAX_ITEMS_PER_UNIT));
     if is_words || !trained.release.is_of_paper() || file.data.visibility == Visibility::Public {
         return Ok(());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use dp_tokenizer::corpus::{Source, open, read_counts};
+use dp_tokenizer::count::Words;
 use libfuzzer_sys::fuzz_target;
 
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -31,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         if kind == "txt"
-            && let Ok(counts) = read_counts(&[path])
+            && let Ok(counts) = read_counts(&[path], Words::ByClass)
         {
             assert!(counts.iter().all(|(_, count)| *count > 0.0));
         }

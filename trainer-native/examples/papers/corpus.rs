@@ -7,6 +7,7 @@ use dp_tokenizer::corpus::{Files, Format, Record, Source, open};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{WordPieceTraining, wordpiece};
+use mechanisms::Words;
 use serde_json::{Value, json};
 
 use super::common::{Outcome, brown, comments, records, word_vocabulary, write};
@@ -16,7 +17,7 @@ const WORDS: usize = 3000;
 /// Messages that are read.
 const MESSAGES: usize = 24_000;
 /// Pieces of the vocabularies of Ponomareva's experiments.
-pub const PIECES: usize = 1500;
+pub const PIECES: usize = 4000;
 
 /// Numbers of records. Of messages, the number of users.
 pub struct Sizes {
@@ -122,7 +123,7 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         brown: split(&sentence),
         notes: (2000..2400).map(sentence).collect(),
         entities: split(&tagged),
-        films: (3000..3400).map(sentence).collect(),
+        films: (3000..3400).map(|number| format!("{}, so.", sentence(number))).collect(),
         sentiment: split(&|number| labelled(["0", "1"][number % 2], &sentence(number))),
         reddit: split(&|number| sentence(number + 4000)),
         messages: (0..400).map(message).collect(),
@@ -167,7 +168,8 @@ impl Texts {
 
 /// A WordPiece vocabulary of public text.
 fn pieces(path: &Path) -> Outcome<String> {
-    let counts = public_corpus_counts(&Source::files([path.to_owned()]), &CountOptions::default())?;
+    let source = Source::files([path.to_owned()]);
+    let counts = public_corpus_counts(&source, Words::ByClass, &CountOptions::default())?;
     let training = WordPieceTraining { vocab_size: PIECES, ..WordPieceTraining::default() };
     Ok(wordpiece(&counts, &training)?.tokenizer.to_json())
 }

@@ -8,7 +8,7 @@ use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, release_items};
 use dp_tokenizer::train::{WordPieceTraining, wordpiece};
-use mechanisms::{OsRng, PrivacyUnit, ReleaseMethod};
+use mechanisms::{OsRng, PrivacyUnit, ReleaseMethod, Words};
 
 use super::common::Outcome;
 use super::corpus::PIECES;
@@ -30,7 +30,8 @@ impl Vocabulary {
         let path = folder.join(&self.file);
         if !path.exists() {
             let text = Source::files([folder.join(self.text)]);
-            let items = UnitItems::read(&text, PrivacyUnit::Record, &CountOptions::default())?;
+            let items =
+                UnitItems::read(&text, PrivacyUnit::Record, Words::ByClass, &CountOptions::default())?;
             let words = release_items(&items, &config, &OsRng::new()?)?.words;
             let training = WordPieceTraining { vocab_size: PIECES, ..WordPieceTraining::default() };
             fs::write(path, wordpiece(&words, &training)?.tokenizer.to_json())?;

@@ -63,6 +63,7 @@ pub(crate) fn settings(
         text_field: json.then(|| plan.data.text_field.clone()),
         user_field: plan.data.user_field.clone().filter(|_| json),
         unit: plan.privacy.unit,
+        words: trained.words,
         method: other.unwrap_or(trained.release.into()),
         noise_multiplier: release.noise_multiplier,
         threshold_delta: release.threshold_delta,

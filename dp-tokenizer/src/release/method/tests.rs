@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use mechanisms::{PrivacyRng, Purpose, Stream, TestRng, Words};
 
 use super::mad2r::{Mad2r, NextRound};
 use super::policy::Policy;
@@ -112,7 +112,7 @@ fn histogram(units: &[Vec<u64>], weigh: Weigh, state: u64) -> BTreeMap<String, u
         .iter()
         .enumerate()
         .map(|(unit, words)| Ok(Piece { unit: unit as u64, text: words.iter().map(|&w| word(w)).collect() }));
-    let items = UnitItems::from_pieces(pieces).unwrap();
+    let items = UnitItems::from_pieces(pieces, Words::ByClass).unwrap();
     let names = names(&items);
     let marked = |name: &String, bit: u64| state >> (name.bytes().map(u64::from).sum::<u64>() % 7) & 1 == bit;
     let selection = Selection {
@@ -177,6 +177,7 @@ fn neighboring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and_
 fn units(texts: &[String]) -> UnitItems {
     UnitItems::from_pieces(
         texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() })),
+        Words::ByClass,
     )
     .unwrap()
 }

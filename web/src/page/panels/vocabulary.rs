@@ -1,7 +1,9 @@
 //! The tokenizer and its vocabulary.
 
 use leptos::prelude::*;
-use plan::{MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer};
+use plan::{
+    MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer, Words,
+};
 
 use crate::log_scale::LogScale;
 use crate::page::dom::El;
@@ -76,6 +78,25 @@ const RELEASE: Choice = Choice {
     },
 };
 
+const WORDS: Choice = Choice {
+    setting: Setting {
+        id: "words",
+        label: "Words",
+        hint: "What is released as a word.",
+        path: "tokenizer.train.words",
+    },
+    options: &[("", "Letters, numbers and signs apart"), ("as_written", "As written")],
+    read: |plan| match &plan.tokenizer {
+        Tokenizer::Train(trained) if trained.words == Words::AsWritten => "as_written",
+        _ => "",
+    },
+    write: |plan, name| {
+        if let Tokenizer::Train(trained) = &mut plan.tokenizer {
+            trained.words = if name.is_empty() { Words::ByClass } else { Words::AsWritten };
+        }
+    },
+};
+
 const FILE: Text = Text {
     setting: Setting {
         id: "tokenizer-path",
@@ -108,6 +129,7 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
             vocab_size: 2048,
             release: ReleaseMethod::Sips,
             byte_fallback: true,
+            words: Words::ByClass,
         }),
     };
     if let Some(noise) = &mut plan.privacy.noise_multipliers {
@@ -120,6 +142,8 @@ pub(crate) fn vocabulary(state: PlannerState) -> El {
     let public = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Public(_)));
     fieldset("Vocabulary")
         .child(choice_field(state, KIND))
-        .show_when(trained, move || vec![number_field(state, SIZE), choice_field(state, RELEASE)])
+        .show_when(trained, move || {
+            vec![number_field(state, SIZE), choice_field(state, WORDS), choice_field(state, RELEASE)]
+        })
         .show_when(public, move || text_field(state, FILE))
 }

@@ -1,0 +1,30 @@
+//! What a release of words counts as a word.
+
+use serde::{Deserialize, Serialize};
+
+/// How text is cut into the words that a release counts.
+///
+/// The privacy event is the same: what a unit adds is bounded over whatever words there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "How text is cut into the words that a release counts.")
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// At white space, and between letters, numbers and other characters: `fever,` is `fever` and `,`.
+    #[default]
+    ByClass,
+    /// At white space alone: `fever,` is one word (Ponomareva, Bastings, Vassilvitskii 2022, §3.1). For unigram and char: BPE and
+    /// WordPiece cut text at punctuation themselves.
+    AsWritten,
+}
+
+impl Words {
+    /// Whether it is the default.
+    #[must_use]
+    pub fn is_by_class(&self) -> bool {
+        *self == Self::ByClass
+    }
+}
