@@ -12,7 +12,9 @@ use accountant::calibrate::EpsilonTarget;
 use accountant::{Delta, NeighboringRelation, budget};
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, UnitItems, Words};
-use dp_tokenizer::release::{Method, Paper, PaperHistogram, ReleaseConfig, public_corpus_counts, release_items};
+use dp_tokenizer::release::{
+    Method, Paper, PaperHistogram, ReleaseConfig, public_corpus_counts, release_items,
+};
 use dp_tokenizer::train::{UnigramConfig, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
@@ -29,7 +31,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let methods: [(&str, Method); 2] =
         [("pooled", ReleaseMethod::Pooled.into()), ("ponomareva-2022", paper.into())];
     let mut out = std::io::stdout().lock();
-    writeln!(out, "| method | words | distinct | released | share of words | share of characters | characters per token |")?;
+    writeln!(
+        out,
+        "| method | words | distinct | released | share of words | share of characters | characters per token |"
+    )?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
     for (name, method) in methods {
         for words in [Words::ByClass, Words::AsWritten] {
