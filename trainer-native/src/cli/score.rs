@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::print_result;
 use crate::RunError;
-use crate::infer::PromptFile;
+use crate::infer::{BertScore, PromptFile};
 use crate::score::{Metric, Score, Tokenization};
 
 #[derive(Debug, Args)]
@@ -21,6 +21,12 @@ pub(super) struct ScoreArgs {
     /// How BLEU cuts texts into words
     #[arg(long, default_value = "13a")]
     tokenize: TokenizationName,
+    /// The folder of the BERT of BERTScore: config.json, model.safetensors and tokenizer.json
+    #[arg(long, value_name = "DIR")]
+    bert: Option<PathBuf>,
+    /// The layer of the BERT [default: 9 of 12, 18 of 24, or the last]
+    #[arg(long, value_name = "N", requires = "bert")]
+    layer: Option<usize>,
     /// The field of JSON lines that holds the text; a.b is field b of field a
     #[arg(long, default_value = "text")]
     field: String,
@@ -35,6 +41,9 @@ enum MetricName {
     Chrf,
     #[value(name = "chrf++")]
     ChrfPlusPlus,
+    /// BERTScore, with a BERT of your own
+    #[value(name = "bertscore")]
+    BertScore,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -43,16 +52,6 @@ enum TokenizationName {
     V13a,
     Intl,
     None,
-}
-
-impl From<MetricName> for Metric {
-    fn from(name: MetricName) -> Self {
-        match name {
-            MetricName::Bleu => Self::Bleu,
-            MetricName::Chrf => Self::Chrf,
-            MetricName::ChrfPlusPlus => Self::ChrfPlusPlus,
-        }
-    }
 }
 
 impl From<TokenizationName> for Tokenization {
@@ -79,9 +78,22 @@ impl ScoreArgs {
                 references.len()
             )));
         }
-        let score =
-            |&name: &MetricName| Metric::from(name).score(&hypotheses, &references, self.tokenize.into());
-        let scores: Vec<Score> = self.metric.iter().map(score).collect();
+        let score = |name: &MetricName| {
+            let metric = match name {
+                MetricName::Bleu => Metric::Bleu,
+                MetricName::Chrf => Metric::Chrf,
+                MetricName::ChrfPlusPlus => Metric::ChrfPlusPlus,
+                MetricName::BertScore => {
+                    let Some(folder) = &self.bert else {
+                        let what = "--metric bertscore: no BERT is given; name its folder with --bert DIR";
+                        return Err(RunError::Refused(what.to_owned()));
+                    };
+                    return BertScore { folder, layer: self.layer }.score(&hypotheses, &references);
+                }
+            };
+            Ok(metric.score(&hypotheses, &references, self.tokenize.into()))
+        };
+        let scores: Vec<Score> = self.metric.iter().map(score).collect::<Result<_, _>>()?;
         let lines: Vec<String> = scores.iter().map(Score::to_string).collect();
         print_result(&scores, &lines.join("\n"), self.json)
     }

@@ -85,6 +85,23 @@ impl<B: Kernels> InferenceModel<B> {
         })
     }
 
+    /// The hidden states of each example's tokens.
+    ///
+    /// # Errors
+    /// As [`InferenceModel::nll`].
+    pub(super) fn hidden_each(&self, examples: &[Example]) -> Result<Vec<Vec<Vec<f32>>>, InferenceError> {
+        self.by_batch(examples, |weights, batch, piece| {
+            let hidden = self.network.hidden(weights, &batch);
+            let [rows, seq, d] = hidden.dims();
+            let flat = to_host(hidden.reshape([rows * seq, d]));
+            let of_example = |(row, example): (usize, &Example)| {
+                let own = &flat[row * seq * d..][..example.input.len() * d];
+                own.chunks_exact(d).map(<[f32]>::to_vec).collect()
+            };
+            piece.iter().enumerate().map(of_example).collect()
+        })
+    }
+
     /// How well the class of each example's sentence pair is predicted, for examples that have one.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
 
 mod answers;
+mod bert_score;
 mod entities;
 mod evaluate;
 mod generate;
@@ -15,6 +16,7 @@ use std::path::Path;
 use dp_tokenizer::Tokenizer;
 use plan::{Device, Trainable};
 
+pub(crate) use bert_score::BertScore;
 pub use evaluate::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};
 pub(crate) use evaluate::{HeldOut, evaluate};
 pub(crate) use generate::{

@@ -4,7 +4,7 @@
 //! Devlin et al. 2019, <https://arxiv.org/abs/1810.04805>; names and initial values as Hugging Face's
 //! `BertForPreTraining`, and `BertForMaskedLM` where sentences are not predicted.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
 use crate::head::{LmHead, Pooling, SequenceHead, Transform};
@@ -63,7 +63,7 @@ pub struct BertConfig {
 
 impl BertConfig {
     /// `config.json` as `transformers` reads it.
-    fn hugging_face(&self) -> serde_json::Value {
+    fn hugging_face(&self) -> Value {
         let architecture = if self.next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
         json!({
             "model_type": "bert",
@@ -82,6 +82,24 @@ impl BertConfig {
             "attention_probs_dropout_prob": 0.0,
             "tie_word_embeddings": true,
             "torch_dtype": "float32"
+        })
+    }
+
+    /// The sizes that a `config.json` states; `None` if one is missing or does not fit the others.
+    pub(crate) fn from_hugging_face(config: &Value) -> Option<Self> {
+        let size = |name: &str| config[name].as_u64().and_then(|size| usize::try_from(size).ok());
+        let [context, d_model, heads] =
+            [size("max_position_embeddings")?, size("hidden_size")?, size("num_attention_heads")?];
+        (heads > 0 && d_model > 0 && d_model.is_multiple_of(heads)).then_some(())?;
+        Some(Self {
+            vocab_size: size("vocab_size")?,
+            context,
+            predictions: objective::predictions(context),
+            d_model,
+            layers: size("num_hidden_layers")?,
+            heads,
+            d_ff: size("intermediate_size")?,
+            next_sentence: false,
         })
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::bert::{Bert, BertConfig};
 use super::{Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape};
 use crate::data::{Example, ExampleError};
 use crate::head::{Head, Loss, TokenHead};
@@ -81,6 +82,13 @@ impl Network {
             dropout: 0.0,
             backbone,
         }
+    }
+
+    /// The body of the BERT that a `config.json` describes, cut to its first layers and to so many positions. It has no head.
+    pub(crate) fn bert_body(config: &Value, layers: usize, context: usize) -> Option<Self> {
+        let config = BertConfig { layers, context, ..BertConfig::from_hugging_face(config)? };
+        let network = Self::of(Backbone::Bert(Bert::new(config)));
+        Some(Self { layout: network.layout.body().finish(), ..network })
     }
 
     /// The same backbone under a head for the plan's labels, in place of the one for tokens. Its parameters follow those
@@ -258,6 +266,14 @@ impl Network {
         let logits = self.logits_in(Pass::generating(weights, cache), batch);
         cache.advance(rows, positions);
         logits
+    }
+
+    /// What the heads read.
+    ///
+    /// # Shapes
+    /// - output: `[rows, seq, d]`
+    pub(crate) fn hidden<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 3> {
+        self.backbone.hidden(&mut Pass::measuring(weights), batch).into_value()
     }
 
     fn logits_in<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {

@@ -18,6 +18,9 @@ use crate::store::files;
 use crate::tensor_file::NamedTensor;
 use crate::{RunError, durable, vocabulary};
 
+/// The plan's field that names a checkpoint.
+const FIELD: &str = "model.initial";
+
 /// Name of the configuration in a checkpoint.
 pub(crate) const CONFIG_FILE_NAME: &str = "config.json";
 
@@ -56,7 +59,7 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
                 "its {} is not the plan's tokenizer.public.path; name the checkpoint's own",
                 files::TOKENIZER
             );
-            return Err(refused(&folder, &what));
+            return Err(refused(FIELD, &folder, &what));
         }
     }
     let vocab_size = checkpoint.vocab_size(tokenizer.vocab_size())?;
@@ -67,8 +70,9 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
     Ok(Some(Start { weights, drawn, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
 }
 
-fn refused(folder: &Path, what: &dyn std::fmt::Display) -> RunError {
-    RunError::Refused(format!("model.initial: {}: {what}", folder.display()))
+/// The refusal of a folder that `field` names.
+fn refused(field: &str, folder: &Path, what: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("{field}: {}: {what}", folder.display()))
 }
 
 #[cfg(test)]

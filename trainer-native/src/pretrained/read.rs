@@ -20,6 +20,8 @@ const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 /// A checkpoint on the host: its configuration, its tensors as 32-bit floats, and its digest.
 #[derive(Debug)]
 pub struct Checkpoint {
+    /// What names the folder: a field of the plan, or an option.
+    field: &'static str,
     folder: PathBuf,
     config: Value,
     tensors: BTreeMap<String, NamedTensor>,
@@ -33,6 +35,12 @@ impl Checkpoint {
     /// [`RunError`] for files that are missing or malformed, tensors of other formats than 16-, 32- and 64-bit floats,
     /// and tensors that are there twice.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
+        Self::named_by(super::FIELD, folder)
+    }
+
+    /// As [`Self::read`], for a folder that is named elsewhere than in a plan.
+    pub(crate) fn named_by(field: &'static str, folder: &Path) -> Result<Self, RunError> {
+        let refused = |folder: &Path, what: &dyn std::fmt::Display| refused(field, folder, what);
         if !folder.is_dir() {
             let what = "there is no such folder, and nothing is downloaded here: fetch the model first, and name the folder with its \
                         config.json and model.safetensors";
@@ -43,7 +51,7 @@ impl Checkpoint {
             .map_err(|error| refused(folder, &format!("{CONFIG_FILE_NAME}: {error}")))?;
         let mut tensors = BTreeMap::new();
         let mut digests = sha256_hex(&config_bytes);
-        for name in shards(folder)? {
+        for name in shards(field, folder)? {
             let bytes = durable::read(&folder.join(&name))?;
             let wrong = |what: String| refused(folder, &format!("{name}: {what}"));
             for tensor in decode(&bytes).map_err(wrong)? {
@@ -54,7 +62,7 @@ impl Checkpoint {
             }
             digests.push_str(&sha256_hex(&bytes));
         }
-        Ok(Self { folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
+        Ok(Self { field, folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
     }
 
     /// Digest of the digests of `config.json` and of each file of tensors, in the order of their names.
@@ -76,9 +84,22 @@ impl Checkpoint {
                 let what = format!(
                     "{CONFIG_FILE_NAME} has {given}, the plan's tokenizer {tokenizer}; give the checkpoint's own tokenizer"
                 );
-                Err(refused(&self.folder, &what))
+                Err(refused(self.field, &self.folder, &what))
             }
         }
+    }
+
+    /// Its `config.json`.
+    pub(crate) fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// The weights of a network without a head.
+    ///
+    /// # Errors
+    /// As [`Self::weights`].
+    pub(crate) fn body(&self, network: &Network) -> Result<Vec<NamedTensor>, RunError> {
+        Ok(self.assigned(&network.specs(), &network.hf_config(), true)?.weights)
     }
 
     /// The weights of a model of these parameters and this configuration.
@@ -87,26 +108,36 @@ impl Checkpoint {
     /// [`RunError::Refused`] where the configurations differ, with both values; for a tensor that is missing, unknown, of
     /// another shape, or tied to one that it differs from; for a head of other labels.
     pub fn weights(&self, specs: &[ParamSpec], model: &Value) -> Result<Assigned, RunError> {
-        let wrong = |what: String| refused(&self.folder, &what);
+        let predicts_labels = model["id2label"].is_object();
+        let assigned = self.assigned(specs, model, predicts_labels)?;
+        if predicts_labels && assigned.drawn.is_empty() {
+            config::check_labels(model, &self.config)
+                .map_err(|what| refused(self.field, &self.folder, &what))?;
+        }
+        Ok(assigned)
+    }
+
+    fn assigned(
+        &self,
+        specs: &[ParamSpec],
+        model: &Value,
+        replaces_head: bool,
+    ) -> Result<Assigned, RunError> {
+        let wrong = |what: String| refused(self.field, &self.folder, &what);
         let family = Network::checkpoints().find(|family| model["model_type"] == family.model_type);
         let family = family.ok_or_else(|| wrong("no checkpoint of this family can be read".to_owned()))?;
         config::check(family, model, &self.config).map_err(wrong)?;
-        let predicts_labels = model["id2label"].is_object();
-        let assigned = names::assign(family, &self.tensors, specs, predicts_labels).map_err(wrong)?;
-        if predicts_labels && assigned.drawn.is_empty() {
-            config::check_labels(model, &self.config).map_err(wrong)?;
-        }
-        Ok(assigned)
+        names::assign(family, &self.tensors, specs, replaces_head).map_err(wrong)
     }
 }
 
 /// Names of the files that hold tensors.
-fn shards(folder: &Path) -> Result<BTreeSet<String>, RunError> {
+fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, RunError> {
     let index = folder.join(INDEX_FILE_NAME);
     if folder.join(files::MODEL).exists() || !index.exists() {
         return Ok(BTreeSet::from([files::MODEL.to_owned()]));
     }
-    let wrong = |what: &dyn std::fmt::Display| refused(folder, &format!("{INDEX_FILE_NAME}: {what}"));
+    let wrong = |what: &dyn std::fmt::Display| refused(field, folder, &format!("{INDEX_FILE_NAME}: {what}"));
     let index: Value = serde_json::from_slice(&durable::read(&index)?).map_err(|error| wrong(&error))?;
     let map = index["weight_map"].as_object().ok_or_else(|| wrong(&"it has no weight_map"))?;
     let shard = |name: &Value| match name.as_str() {
