@@ -190,3 +190,48 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     with(&["--similarity", "0"], "--similarity");
     with(&["--examples", "0"], "--examples");
 }
+
+/// Some texts are easy for any model. Only beside a model of other texts does the loss tell who took part.
+#[test]
+fn reference_models_tell_easy_texts_from_members() {
+    let text = |from: u64| -> String {
+        let easy =
+            |at| format!("amber amber amber amber amber {}\n", sentence(at).split_once(' ').unwrap().0);
+        let hard = |at| sentence(at) + "\n";
+        (from..from + 40).map(|at| if at % 2 == 0 { easy(at) } else { hard(at) }).collect()
+    };
+    let plan_of = |file: &str| {
+        let mut plan = tiny();
+        plan["data"] = json!({ "source": { "path": file }, "units": 40 });
+        plan.as_object_mut().unwrap().remove("evaluation");
+        plan["model"] =
+            json!({ "family": "gpt2", "d_model": 48, "layers": 2, "heads": 2, "d_ff": 96, "context": 32 });
+        plan["training"]["steps"] = json!(200);
+        plan["training"]["learning_rate"]["peak"] = json!(5e-3);
+        plan
+    };
+    let bench = Bench::new(&plan_of("train.txt"));
+    let other = Bench::new(&plan_of("other.txt"));
+    let [train, valid] =
+        [("train.txt", 0), ("valid.txt", 100)].map(|(name, from)| write(&bench, name, &text(from)));
+    write(&other, "other.txt", &text(200));
+    bench.model("run", &["--non-private", "--test-key", "5"]);
+    other.model("run", &["--non-private", "--test-key", "5"]);
+    let [run, reference] = [&bench, &other].map(|bench| bench.path("run").to_str().unwrap().to_owned());
+    let asked = ["memorization", &run, "--train", &train, "--valid", &valid, "--prefix", "4", "--json"];
+    let found: Value =
+        serde_json::from_str(&stdout(&trainer(&[&asked[..], &["--reference", &reference]].concat())))
+            .unwrap();
+    let area = |name: &str| found[name]["area_under_curve"].as_f64().unwrap();
+    let (by_loss, calibrated) = (area("membership"), area("calibrated_membership"));
+    assert!(calibrated > by_loss + 0.05 && calibrated > 0.9, "{by_loss} {calibrated}");
+    // A reference of another context has other windows or tokens.
+    let mut shorter = plan_of("other.txt");
+    shorter["tokenizer"] = json!({ "public": { "path": "words.json" } });
+    let words = dp_tokenizer::train::bytes(&[]).unwrap().to_json();
+    std::fs::write(other.path("words.json"), words).unwrap();
+    std::fs::write(other.path("plan.json"), shorter.to_string()).unwrap();
+    other.model("shorter", &["--non-private", "--test-key", "5"]);
+    let shorter = other.path("shorter").to_str().unwrap().to_owned();
+    refused(&[&asked[..8], &["--reference", &shorter]].concat(), "--reference");
+}

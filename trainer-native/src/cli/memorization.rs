@@ -36,6 +36,10 @@ pub(super) struct MemorizationArgs {
     /// Measure the texts of a beam search beside the greedy ones
     #[arg(long, value_name = "N")]
     beams: Option<usize>,
+    /// A run on other text, with the same tokenizer and context: what it finds easy as well tells nothing about membership; may
+    /// be repeated
+    #[arg(long, value_name = "RUN")]
+    reference: Vec<PathBuf>,
     /// The device
     #[arg(long, default_value = "cpu")]
     device: DeviceName,
@@ -63,6 +67,7 @@ impl MemorizationArgs {
             examples: self.examples,
             similarity: self.similarity,
             beams: self.beams,
+            references: &self.reference,
         };
         let figures = memorization(&self.run, self.device.into(), &settings)?;
         print_result(&figures, &figures.to_string(), self.json)

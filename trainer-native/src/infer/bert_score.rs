@@ -57,7 +57,9 @@ impl BertScore<'_> {
         let context = texts.iter().map(|text| text.input.len()).max().unwrap_or(2);
         let body = |layers| Network::bert_body(config, layers, context);
         let (Some(whole), Some(network)) = (body(layers), body(layer)) else {
-            return Err(self.refused(&"its config.json lacks a size, or its sizes do not fit together; give a BERT"));
+            return Err(
+                self.refused(&"its config.json lacks a size, or its sizes do not fit together; give a BERT")
+            );
         };
         let mut weights = checkpoint.body(&whole)?;
         weights.retain(|tensor| network.specs().iter().any(|spec| spec.name == tensor.name));

@@ -6,24 +6,26 @@
 //!
 //! # References
 //! Ponomareva, Bastings & Vassilvitskii 2022, section 5.2, with the splits of Lee et al. 2021,
-//! <https://arxiv.org/abs/2107.06499>.
+//! <https://arxiv.org/abs/2107.06499>. Losses less those of reference models: Watson et al. 2022,
+//! <https://arxiv.org/abs/2111.08440>.
 
 mod index;
 mod measure;
+mod scores;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use dp_tokenizer::unit::Piece;
 use index::NearDuplicates;
 pub(crate) use measure::Figures;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use plan::Device;
+use scores::{SCORED, Scores};
 use serde::{Deserialize, Serialize};
 
 use crate::RunError;
-use crate::data::{Dataset, UnitText, read_records};
+use crate::data::read_records;
 use crate::infer::{
     Beams, EarlyStopping, ModelTask, Options, Prompt, RunModel, Sampling, Strategy, with_model,
 };
@@ -34,8 +36,6 @@ use crate::nn::Kernels;
 const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";
 /// Key of the choice of examples and of spans.
 const SEED: u64 = 0;
-/// Most records of a text whose loss is compared.
-const SCORED: usize = 1000;
 /// Prompts that are continued at a time.
 const BATCH: usize = 16;
 
@@ -54,6 +54,8 @@ pub(crate) struct Settings<'a> {
     pub similarity: f64,
     /// Beams, if the best text found is measured beside the greedy one.
     pub beams: Option<usize>,
+    /// Runs on other text, whose losses are subtracted.
+    pub references: &'a [PathBuf],
 }
 
 /// What the model is asked.
@@ -79,6 +81,9 @@ pub(crate) struct Memorization {
     pub rows: Vec<Row>,
     /// How well the loss tells training records from validation records; absent if one of the texts is empty.
     pub membership: Option<Membership>,
+    /// The same for the loss less its mean over reference models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_membership: Option<Membership>,
 }
 
 /// Figures of one split and one way of generating.
@@ -112,15 +117,18 @@ pub(crate) fn memorization(
             settings.similarity
         )));
     }
-    with_model(folder, device, Measure(settings))
+    let (mut figures, own) = with_model(folder, device, Measure(settings))?;
+    figures.calibrated_membership = own.calibrated(device, settings)?;
+    figures.membership = own.membership();
+    Ok(figures)
 }
 
 struct Measure<'a>(&'a Settings<'a>);
 
 impl ModelTask for Measure<'_> {
-    type Output = Memorization;
+    type Output = (Memorization, Scores);
 
-    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Memorization, RunError> {
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError> {
         let settings = self.0;
         settings.question.check(run)?;
         let train = read_records(settings.train, "--train")?;
@@ -150,35 +158,15 @@ impl ModelTask for Measure<'_> {
                 )?);
             }
         }
-        let [members, others] = [scores(run, &train)?, scores(run, &valid)?];
-        let membership = Membership::of(&members, others);
-        Ok(Memorization {
+        let figures = Memorization {
             warning: WARNING.into(),
             question: settings.question.to_string(),
             rows,
-            membership,
-        })
+            membership: None,
+            calibrated_membership: None,
+        };
+        Ok((figures, Scores::read(run, &train, &valid)?))
     }
-}
-
-/// Minus the loss, in nats a target, of the first training window of each record. At most [`SCORED`] records are taken, at random
-/// but always the same.
-fn scores<B: Kernels>(run: &RunModel<B>, records: &[String]) -> Result<Vec<f64>, RunError> {
-    let mut draws = TestRng::from_seed(SEED).stream(Purpose::Generation, 1, 0);
-    let mut order: Vec<usize> = (0..records.len()).collect();
-    let mut texts = Vec::new();
-    while !order.is_empty() && texts.len() < SCORED {
-        let record = order.swap_remove(draws.below(order.len() as u64) as usize);
-        let piece = Piece { unit: texts.len() as u64, text: records[record].clone() };
-        texts.push(UnitText { piece, begins_record: true, ends_record: true });
-    }
-    let dataset = Dataset::encode(&texts, &run.tokenizer, run.objective.window_spec());
-    let units = (0..dataset.units()).filter(|&unit| dataset.windows_of(unit) > 0);
-    let windows: Vec<Vec<u32>> = units.map(|unit| dataset.window(unit, 0)).collect::<Result<_, _>>()?;
-    let mut examples = run.objective.public_examples(&windows);
-    examples.retain(|example| !example.targets.is_empty());
-    let losses = run.model.nll_each(&examples).map_err(|error| RunError::Failed(error.to_string()))?;
-    Ok(losses.iter().zip(&examples).map(|(nll, example)| -nll / example.targets.len() as f64).collect())
 }
 
 /// The records with and without near-duplicates: at most as many of each as asked for, in a random order that is always the
@@ -306,6 +294,9 @@ impl fmt::Display for Memorization {
         }
         if let Some(membership) = &self.membership {
             write!(f, "\n{membership}, by the loss of at most {SCORED} records of each text")?;
+        }
+        if let Some(membership) = &self.calibrated_membership {
+            write!(f, "\n{membership}, by the loss less that of the reference models")?;
         }
         Ok(())
     }
