@@ -225,11 +225,8 @@ fn reference_models_tell_easy_texts_from_members() {
     let area = |name: &str| found[name]["area_under_curve"].as_f64().unwrap();
     let (by_loss, calibrated) = (area("membership"), area("calibrated_membership"));
     assert!(calibrated > by_loss + 0.05 && calibrated > 0.9, "{by_loss} {calibrated}");
-    // A reference of another context has other windows or tokens.
     let mut shorter = plan_of("other.txt");
-    shorter["tokenizer"] = json!({ "public": { "path": "words.json" } });
-    let words = dp_tokenizer::train::bytes(&[]).unwrap().to_json();
-    std::fs::write(other.path("words.json"), words).unwrap();
+    shorter["model"]["context"] = json!(16);
     std::fs::write(other.path("plan.json"), shorter.to_string()).unwrap();
     other.model("shorter", &["--non-private", "--test-key", "5"]);
     let shorter = other.path("shorter").to_str().unwrap().to_owned();

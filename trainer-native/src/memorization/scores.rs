@@ -8,7 +8,7 @@ use plan::Device;
 
 use super::{SEED, Settings};
 use crate::RunError;
-use crate::data::{Dataset, UnitText, read_records};
+use crate::data::{Dataset, UnitText, WindowSpec, read_records};
 use crate::infer::{ModelTask, RunModel, with_model};
 use crate::membership::Membership;
 use crate::nn::Kernels;
@@ -20,6 +20,7 @@ pub(super) const SCORED: usize = 1000;
 pub(super) struct Scores {
     /// The tokenizer of the run.
     tokenizer: String,
+    windows: WindowSpec,
     /// Of training records.
     members: Vec<f64>,
     /// Of validation records.
@@ -29,7 +30,8 @@ pub(super) struct Scores {
 impl Scores {
     pub fn read<B: Kernels>(run: &RunModel<B>, train: &[String], valid: &[String]) -> Result<Self, RunError> {
         let [members, others] = [of_records(run, train)?, of_records(run, valid)?];
-        Ok(Self { tokenizer: run.tokenizer.to_json(), members, others })
+        let (tokenizer, windows) = (run.tokenizer.to_json(), run.objective.window_spec());
+        Ok(Self { tokenizer, windows, members, others })
     }
 
     pub fn membership(&self) -> Option<Membership> {
@@ -60,7 +62,8 @@ impl Scores {
     /// Refuses scores of other tokens or windows.
     fn check(&self, reference: &Self, folder: &Path) -> Result<(), RunError> {
         let lengths = |scores: &Self| (scores.members.len(), scores.others.len());
-        if self.tokenizer == reference.tokenizer && lengths(self) == lengths(reference) {
+        let same_windows = self.windows == reference.windows && lengths(self) == lengths(reference);
+        if same_windows && self.tokenizer == reference.tokenizer {
             return Ok(());
         }
         Err(RunError::Refused(format!(
