@@ -224,7 +224,7 @@ fn reference_models_tell_easy_texts_from_members() {
             .unwrap();
     let area = |name: &str| found[name]["area_under_curve"].as_f64().unwrap();
     let (by_loss, calibrated) = (area("membership"), area("calibrated_membership"));
-    assert!(calibrated > by_loss + 0.05 && calibrated > 0.9, "{by_loss} {calibrated}");
+    assert!(calibrated > by_loss + 0.05 && calibrated > 0.75, "{by_loss} {calibrated}");
     let mut shorter = plan_of("other.txt");
     shorter["model"]["context"] = json!(16);
     std::fs::write(other.path("plan.json"), shorter.to_string()).unwrap();
