@@ -213,9 +213,13 @@ mod tests {
         let missing = refusal(Path::new("/nowhere"), None);
         assert!(missing.contains("--bert: /nowhere: there is no such folder"), "{missing}");
         let config = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
-        let config = config.replace("\"num_attention_heads\": 4", "\"num_attention_heads\": 5");
-        std::fs::write(folder.path().join("config.json"), config).unwrap();
-        let odd = refusal(folder.path(), None);
-        assert!(odd.contains("lacks a size, or"), "{odd}");
+        for (one, other) in [
+            ("\"num_attention_heads\": 4", "\"num_attention_heads\": 5"),
+            ("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000000000000"),
+        ] {
+            std::fs::write(folder.path().join("config.json"), config.replace(one, other)).unwrap();
+            let odd = refusal(folder.path(), None);
+            assert!(odd.contains("lacks a size, or"), "{other}: {odd}");
+        }
     }
 }

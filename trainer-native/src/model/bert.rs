@@ -87,7 +87,10 @@ impl BertConfig {
 
     /// The sizes that a `config.json` states; `None` if one is missing or does not fit the others.
     pub(crate) fn from_hugging_face(config: &Value) -> Option<Self> {
-        let size = |name: &str| config[name].as_u64().and_then(|size| usize::try_from(size).ok());
+        // Larger ones could not be allocated.
+        let size =
+            |name: &str| config[name].as_u64().filter(|size| *size <= 1 << 20).map(|size| size as usize);
+        let layers = size("num_hidden_layers").filter(|layers| *layers <= 1024)?;
         let [context, d_model, heads] =
             [size("max_position_embeddings")?, size("hidden_size")?, size("num_attention_heads")?];
         (heads > 0 && d_model > 0 && d_model.is_multiple_of(heads)).then_some(())?;
@@ -96,7 +99,7 @@ impl BertConfig {
             context,
             predictions: objective::predictions(context),
             d_model,
-            layers: size("num_hidden_layers")?,
+            layers,
             heads,
             d_ff: size("intermediate_size")?,
             next_sentence: false,
