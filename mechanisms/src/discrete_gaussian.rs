@@ -1,7 +1,7 @@
 //! Exact discrete Gaussian noise for counts and fixed-point weights.
 
 use crate::bernoulli::bernoulli_exp;
-use crate::{MechanismError, Stream};
+use crate::{MechanismError, Stream, out_of_range};
 
 /// The distribution on the integers with mass proportional to exp(−x²/2σ²), σ a positive integer.
 ///
@@ -39,14 +39,9 @@ impl DiscreteGaussian {
     /// [`MechanismError::OutOfRange`] otherwise.
     pub fn new(sigma: u64) -> Result<Self, MechanismError> {
         if (1..=Self::MAX_SIGMA).contains(&sigma) {
-            Ok(Self { sigma })
-        } else {
-            Err(MechanismError::OutOfRange {
-                name: "sigma (in fixed-point units)",
-                value: sigma as f64,
-                allowed: "1 <= sigma <= 2^48",
-            })
+            return Ok(Self { sigma });
         }
+        out_of_range("sigma (in fixed-point units)", sigma as f64, "1 <= sigma <= 2^48")
     }
 
     /// σ in fixed-point units.

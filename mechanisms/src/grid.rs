@@ -1,6 +1,6 @@
 //! Grids of integers on which sums and their noise are exact.
 
-use crate::{MechanismError, RoundedGaussian};
+use crate::{MechanismError, RoundedGaussian, out_of_range};
 
 /// The multiples of a power of two, and Gaussian noise on them.
 ///
@@ -41,7 +41,7 @@ impl Grid {
     pub fn new(std: f64, sensitivity: f64) -> Result<Self, MechanismError> {
         for (name, value) in [("standard deviation of noise", std), ("sensitivity", sensitivity)] {
             if !RANGE.contains(&value) {
-                return Err(MechanismError::OutOfRange { name, value, allowed: "1e-200 <= value < 1e200" });
+                return out_of_range(name, value, "1e-200 <= value < 1e200");
             }
         }
         let exponent = (exponent(std) - FINENESS).max(exponent(sensitivity) - LONGEST);

@@ -42,6 +42,10 @@ pub use trials::draw_trials;
 pub use unit::{PrivacyUnit, UnknownUnit};
 pub use words::Words;
 
+fn out_of_range<T>(name: &'static str, value: f64, allowed: &'static str) -> Result<T, MechanismError> {
+    Err(MechanismError::OutOfRange { name, value, allowed })
+}
+
 /// Why a mechanism refuses to run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 
 use accountant::DpEvent;
 
-use crate::{Grid, MechanismError, Stream};
+use crate::{Grid, MechanismError, Stream, out_of_range};
 
 /// How far adding or removing one unit can move a value in L2 norm: finite and positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -17,7 +17,7 @@ impl L2Sensitivity {
         if value > 0.0 && value.is_finite() {
             Ok(Self(value))
         } else {
-            Err(MechanismError::OutOfRange { name: "L2 sensitivity", value, allowed: "finite and > 0" })
+            out_of_range("L2 sensitivity", value, "finite and > 0")
         }
     }
 
@@ -83,8 +83,7 @@ impl GaussianMechanism {
         if noise_multiplier > 0.0 && noise_multiplier.is_finite() {
             Ok(Self { noise_multiplier })
         } else {
-            let (name, value) = ("noise multiplier", noise_multiplier);
-            Err(MechanismError::OutOfRange { name, value, allowed: "finite and > 0" })
+            out_of_range("noise multiplier", noise_multiplier, "finite and > 0")
         }
     }
 
@@ -118,11 +117,7 @@ impl GaussianMechanism {
         if left > 0.0 {
             return Self::new(self.noise_multiplier / left.sqrt() * (1.0 + 1e-12));
         }
-        Err(MechanismError::OutOfRange {
-            name: "noise multiplier of a part",
-            value: part.noise_multiplier,
-            allowed: "above that of the whole",
-        })
+        out_of_range("noise multiplier of a part", part.noise_multiplier, "above that of the whole")
     }
 
     /// What one use costs.

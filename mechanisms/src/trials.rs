@@ -3,7 +3,7 @@
 use accountant::Trials;
 
 use crate::bernoulli::bernoulli;
-use crate::{MechanismError, Stream};
+use crate::{MechanismError, Stream, out_of_range};
 
 /// Draws the number of trials from their distribution, exactly: every coin is compared bit by bit.
 ///
@@ -27,22 +27,18 @@ use crate::{MechanismError, Stream};
 pub fn draw_trials(trials: Trials, stream: &mut Stream) -> Result<u64, MechanismError> {
     match trials {
         Trials::Poisson { mean } if (1.0..=1e4).contains(&mean) => Ok(poisson(mean, stream)),
-        Trials::Poisson { mean } => refused("mean", mean, "1 to 10000 trials"),
+        Trials::Poisson { mean } => out_of_range("mean", mean, "1 to 10000 trials"),
         Trials::TruncatedNegativeBinomial { shape, .. } if !(shape > -1.0 && shape <= 1.0) => {
-            refused("shape", shape, "−1 < shape ≤ 1")
+            out_of_range("shape", shape, "−1 < shape ≤ 1")
         }
         Trials::TruncatedNegativeBinomial { stop, .. } if !(1e-4..1.0).contains(&stop) => {
-            refused("stop", stop, "1e-4 ≤ stop < 1")
+            out_of_range("stop", stop, "1e-4 ≤ stop < 1")
         }
         Trials::TruncatedNegativeBinomial { shape, stop } => Ok(negative_binomial(shape, stop, stream)),
         Trials::Fixed { count } => Ok(count),
         // The accountant may learn further distributions; none is drawn before it is written here.
-        _ => refused("trials", f64::NAN, "a distribution of this version"),
+        _ => out_of_range("trials", f64::NAN, "a distribution of this version"),
     }
-}
-
-fn refused<T>(name: &'static str, value: f64, allowed: &'static str) -> Result<T, MechanismError> {
-    Err(MechanismError::OutOfRange { name, value, allowed })
 }
 
 /// A sum of Poisson draws of mean 1, and one more of which each event is kept with the rest of the mean.
@@ -166,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_out_of_range_are_refused() {
+    fn figures_out_of_range_are_out_of_range() {
         let mut stream = TestRng::from_seed(1).stream(Purpose::Trials, 0, 0);
         let negative = |shape, stop| Trials::TruncatedNegativeBinomial { shape, stop };
         for trials in [

@@ -7,21 +7,10 @@ use plan::{CertifiedSweep, Plan, PlanFile, SweepFile};
 use serde_json::{Value, json};
 
 fn base() -> Value {
-    json!({
-        "version": 1, "name": "tiny",
-        "data": { "source": { "embedded": { "records": 300, "seed": 7 } }, "units": 300 },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-4, "epsilon": 8.0,
-            "sampling": "poisson", "spare_steps": 5
-        },
-        "tokenizer": "bytes",
-        "model": { "family": "gpt2", "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 16 },
-        "training": {
-            "objective": "causal_lm", "expected_batch_size": 30, "steps": 60, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-2 }
-        },
-        "evaluation": { "source": { "embedded": { "records": 20, "seed": 8 } }, "every": 20 }
-    })
+    let mut plan: Value = serde_json::from_str(include_str!("fixtures/tiny.json")).unwrap();
+    plan["privacy"]["spare_steps"] = json!(5);
+    plan["training"]["expected_batch_size"] = json!(30);
+    plan
 }
 
 fn plan(value: &Value) -> Plan {

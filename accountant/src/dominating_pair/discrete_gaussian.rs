@@ -17,7 +17,6 @@ const REACH: f64 = 10.6;
 const MOST: f64 = 16_384.0;
 
 /// One mechanism.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct DiscreteGaussian {
     pub(super) standard_deviation: f64,
     pub(super) sensitivity: u64,

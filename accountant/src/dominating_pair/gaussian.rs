@@ -5,7 +5,6 @@ use super::{Builder, Mechanism, positive};
 use crate::Result;
 
 /// One mechanism.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Gaussian {
     pub(super) noise_multiplier: f64,
 }

@@ -10,7 +10,6 @@ use super::{Builder, Component, Direction, Law, Mechanism, MixturePair, View, po
 use crate::{AccountantError, Result};
 
 /// One step.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Poisson {
     pub(super) sampling_probability: f64,
     pub(super) noise_multiplier: f64,

@@ -21,7 +21,6 @@ use crate::numeric::normal;
 use crate::{NeighboringRelation, Result};
 
 /// One epoch.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Shuffled {
     pub(super) noise_multiplier: f64,
     pub(super) batches: u64,

@@ -27,7 +27,6 @@ const EVENT: &str = "truncated_poisson_sampled_gaussian";
 const MOST_FULL: f64 = 0.99;
 
 /// One step.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct TruncatedPoisson {
     pub(super) sampling_probability: f64,
     pub(super) noise_multiplier: f64,

@@ -7,7 +7,7 @@ mod tests;
 
 use self::quantile::Quantile;
 use self::tail::{Fixed, LARGEST, MOST_WORDS};
-use crate::{MechanismError, Stream};
+use crate::{MechanismError, Stream, out_of_range};
 
 /// The distribution of round(N(0, `std`²)) on the integers, `std` a positive integer.
 ///
@@ -57,14 +57,9 @@ impl RoundedGaussian {
     /// [`MechanismError::OutOfRange`] otherwise.
     pub fn new(std: u64) -> Result<Self, MechanismError> {
         if (1..=Self::MAX_STD).contains(&std) {
-            Ok(Self { std })
-        } else {
-            Err(MechanismError::OutOfRange {
-                name: "std (in units of the grid)",
-                value: std as f64,
-                allowed: "1 <= std <= 2^30",
-            })
+            return Ok(Self { std });
         }
+        out_of_range("std (in units of the grid)", std as f64, "1 <= std <= 2^30")
     }
 
     /// The standard deviation before rounding.

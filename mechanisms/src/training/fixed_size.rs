@@ -81,12 +81,8 @@ pub(crate) fn fixed_size_sample(size: u64, population: u64, stream: &mut Stream)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TestRng;
     use crate::training::poisson::poisson_sample;
-
-    fn stream(step: u64) -> Stream {
-        TestRng::from_seed(9).stream(Purpose::Sampling, step, 0)
-    }
+    use crate::training::tests::stream;
 
     /// χ² of the subsets drawn against all `subsets` of them being equally likely.
     fn chi2(subsets: f64, draws: u64, draw: impl Fn(u64) -> Vec<u64>) -> f64 {

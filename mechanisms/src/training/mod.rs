@@ -19,7 +19,7 @@ pub use poisson::PoissonSampledGaussian;
 pub use shuffled::ShuffledGaussian;
 pub use truncated_poisson::TruncatedPoissonSampledGaussian;
 
-use crate::{GaussianMechanism, MechanismError, PrivacyRng};
+use crate::{GaussianMechanism, MechanismError, PrivacyRng, out_of_range};
 
 /// The batches of a pass, or why its mechanism draws none.
 pub type DrawnPass = Result<Box<dyn Pass>, MechanismError>;
@@ -76,16 +76,12 @@ fn probability(value: f64) -> Result<f64, MechanismError> {
     if value > 0.0 && value <= 1.0 {
         Ok(value)
     } else {
-        Err(MechanismError::OutOfRange { name: "sampling probability", value, allowed: "0 < q <= 1" })
+        out_of_range("sampling probability", value, "0 < q <= 1")
     }
 }
 
 fn at_least_one(name: &'static str, value: u64) -> Result<u64, MechanismError> {
-    if value >= 1 {
-        Ok(value)
-    } else {
-        Err(MechanismError::OutOfRange { name, value: value as f64, allowed: "at least 1" })
-    }
+    if value >= 1 { Ok(value) } else { out_of_range(name, value as f64, "at least 1") }
 }
 
 #[cfg(test)]

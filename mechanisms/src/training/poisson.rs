@@ -135,11 +135,7 @@ fn to_threshold(probability: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PrivacyRng, TestRng};
-
-    fn stream(step: u64) -> Stream {
-        TestRng::from_seed(3).stream(Purpose::Sampling, step, 0)
-    }
+    use crate::training::tests::stream;
 
     #[test]
     fn sample_size_has_binomial_mean_and_variance_and_a_wrong_rate_is_rejected() {

@@ -1,7 +1,12 @@
 //! Properties that every scheme has, and those that tell the schemes apart.
 
 use super::*;
-use crate::TestRng;
+use crate::{Purpose, Stream, TestRng};
+
+/// The stream of a step's sample.
+pub(super) fn stream(step: u64) -> Stream {
+    TestRng::from_seed(9).stream(Purpose::Sampling, step, 0)
+}
 
 fn rng() -> TestRng {
     TestRng::from_seed(5)

@@ -82,11 +82,7 @@ fn truncated_poisson_sample(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TestRng;
-
-    fn stream(step: u64) -> Stream {
-        TestRng::from_seed(9).stream(Purpose::Sampling, step, 0)
-    }
+    use crate::training::tests::stream;
 
     /// Oracle: sizes are min(Binomial(6, ½), 3), and all sets of a size are equally likely: 1, 6, 15 sets at 1/64 each and
     /// 20 sets at (20 + 15 + 6 + 1)/(64·20) each.

@@ -1,9 +1,8 @@
 //! Logits of tokens: products with the token table or a table of its own.
 
 use crate::nn::{
-    Activation, Kernels, LayerNorm, Linear, ParamId, Pass, TableLogits, Var, gather_some, row, scale,
+    Activation, Kernels, LayerNorm, Linear, ParamId, Pass, Places, TableLogits, Var, gather_some, row, scale,
 };
-use crate::tensor::{Int, Tensor};
 
 /// Predicts tokens.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +36,7 @@ impl LmHead {
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, positions: `[batch, targets]`
     /// - output: `[batch, targets, vocabulary]`
-    pub fn forward<B: Kernels>(
-        self,
-        pass: &mut Pass<'_, B>,
-        hidden: Var<B>,
-        positions: Option<Tensor<B, 2, Int>>,
-    ) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, hidden: Var<B>, positions: Places<B>) -> Var<B> {
         let seq = hidden.dims()[1];
         let mut hidden = match positions {
             None if pass.cache().is_some() && seq > 1 => row(pass, hidden, seq - 1),

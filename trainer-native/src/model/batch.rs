@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::data::Example;
+use crate::nn::Places;
 use crate::tensor::{Backend, FloatDType, Int, Tensor, TensorData, from_host};
 
 /// The fixed physical shape of a batch's rows.
@@ -92,7 +93,7 @@ pub struct Batch<B: Backend> {
     /// `[rows, decoder]`
     pub decoder_tokens: Option<Tensor<B, 2, Int>>,
     /// Places of the targets. `[rows, targets]`
-    pub positions: Option<Tensor<B, 2, Int>>,
+    pub positions: Places<B>,
     /// The token to be predicted at each place. `[rows, targets]`
     pub targets: Tensor<B, 2, Int>,
     /// 1 / (number of targets) at each target of an example, 0 at padding. `[rows, targets]`

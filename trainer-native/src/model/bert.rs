@@ -21,14 +21,7 @@ const INITIAL_STD: f64 = 0.02;
 const SEGMENTS: usize = 2;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    model_type: "bert",
-    class: "Bert",
-    defaults: &[
-        ("hidden_act", "\"gelu\""),
-        ("layer_norm_eps", "1e-12"),
-        ("tie_word_embeddings", "true"),
-        ("type_vocab_size", "2"),
-    ],
+    defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
     fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
     irrelevant: &["attention_probs_dropout_prob", "classifier_dropout", "hidden_dropout_prob"],
     prefix: "bert.",
@@ -39,7 +32,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     token_heads: &["cls."],
     label_heads: &["classifier.", "bert.pooler."],
     position_table: Some("bert.embeddings.position_embeddings.weight"),
-    ..HuggingFace::PLAIN
+    ..HuggingFace::plain("bert", "Bert")
 };
 
 /// The sizes of a BERT.
@@ -104,14 +97,6 @@ impl BertConfig {
             d_ff: size("intermediate_size")?,
             next_sentence: false,
         })
-    }
-
-    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        let vocab_size = plan.vocab_size;
-        let predictions = objective::predictions(context);
-        let next_sentence = plan.training.objective == plan::Objective::MaskedLmNextSentence;
-        Self { vocab_size, context, predictions, d_model, layers, heads, d_ff, next_sentence }
     }
 }
 
@@ -183,7 +168,12 @@ fn masked_head(list: &mut ParamList, table: ParamId, vocabulary: usize, d: usize
 
 impl Model for Bert {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        Ok(Self::new(BertConfig::from_plan(plan)))
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        let (vocab_size, predictions) = (plan.vocab_size, objective::predictions(context));
+        let next_sentence = plan.training.objective == plan::Objective::MaskedLmNextSentence;
+        let config =
+            BertConfig { vocab_size, context, predictions, d_model, layers, heads, d_ff, next_sentence };
+        Ok(Self::new(config))
     }
 
     fn description(&self) -> &Description {

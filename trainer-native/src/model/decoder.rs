@@ -38,14 +38,11 @@ pub(super) struct Style {
 }
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    model_type: "gemma",
-    class: "Gemma",
     defaults: &[
         ("attention_bias", "false"),
         ("head_dim", "256"),
         ("rms_norm_eps", "1e-6"),
         ("rope_theta", "10000.0"),
-        ("tie_word_embeddings", "true"),
     ],
     fixed: &[("rope_scaling", "null"), ("use_bidirectional_attention", "null")],
     read: |config, field| match field {
@@ -55,7 +52,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     },
     irrelevant: &["attention_dropout", "hidden_activation"],
     buffers: &["rotary_emb.inv_freq", "embed_scale"],
-    ..HuggingFace::PLAIN
+    ..HuggingFace::plain("gemma", "Gemma")
 };
 
 /// The rotary base. Newer files put it among other parameters. Where these ask for scaled or partial positions, or for

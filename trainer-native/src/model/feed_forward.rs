@@ -15,7 +15,6 @@ use crate::nn::{
 };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    model_type: "feed_forward_lm",
     plan_fields: &[
         ("hidden_size", "model.d_model"),
         ("hidden_sizes", "model.hidden"),
@@ -23,7 +22,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("max_position_embeddings", "model.context"),
     ],
     copies: &[],
-    ..HuggingFace::PLAIN
+    ..HuggingFace::plain("feed_forward_lm", "")
 };
 
 /// The sizes of a feed-forward language model.

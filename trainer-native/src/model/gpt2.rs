@@ -17,13 +17,7 @@ const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    model_type: "gpt2",
-    class: "GPT2",
-    defaults: &[
-        ("activation_function", "\"gelu_new\""),
-        ("layer_norm_epsilon", "1e-5"),
-        ("tie_word_embeddings", "true"),
-    ],
+    defaults: &[("activation_function", "\"gelu_new\""), ("layer_norm_epsilon", "1e-5")],
     fixed: &[("scale_attn_by_inverse_layer_idx", "false"), ("scale_attn_weights", "true")],
     read: |config, field| {
         (field == "n_inner" && config[field].is_null())
@@ -42,7 +36,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     buffers: &["attn.bias", "attn.masked_bias"],
     tagger: "classifier",
     position_table: Some("transformer.wpe.weight"),
-    ..HuggingFace::PLAIN
+    ..HuggingFace::plain("gpt2", "GPT2")
 };
 
 /// The sizes of a GPT-2.
@@ -82,11 +76,6 @@ impl Gpt2Config {
             "tie_word_embeddings": true,
             "torch_dtype": "float32"
         })
-    }
-
-    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
     }
 }
 
@@ -134,7 +123,8 @@ impl Gpt2 {
 
 impl Model for Gpt2 {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        Ok(Self::new(Gpt2Config::from_plan(plan)))
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Ok(Self::new(Gpt2Config { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }))
     }
 
     fn description(&self) -> &Description {

@@ -9,7 +9,7 @@ pub(crate) struct HuggingFace {
     pub model_type: &'static str,
     /// Beginning of the names of its classes.
     pub class: &'static str,
-    /// What `transformers` takes for a field that a file leaves out, as JSON.
+    /// What `transformers` takes for a field that a file leaves out, as JSON, before [`Self::COMMON_DEFAULTS`].
     pub defaults: &'static [(&'static str, &'static str)],
     /// Fields of which this program has one value, as JSON; a file may leave them out.
     pub fixed: &'static [(&'static str, &'static str)],
@@ -40,31 +40,36 @@ pub(crate) struct HuggingFace {
 }
 
 impl HuggingFace {
-    /// A family without special cases.
-    pub const PLAIN: Self = Self {
-        model_type: "",
-        class: "",
-        defaults: &[],
-        fixed: &[],
-        read: |_, _| None,
-        positions: Some("max_position_embeddings"),
-        irrelevant: &[],
-        plan_fields: &[
-            ("hidden_size", "model.d_model"),
-            ("num_hidden_layers", "model.layers"),
-            ("num_attention_heads", "model.heads"),
-            ("num_key_value_heads", "model.kv_heads"),
-            ("head_dim", "model.d_head"),
-            ("intermediate_size", "model.d_ff"),
-            ("max_position_embeddings", "model.context"),
-        ],
-        prefix: "model.",
-        buffers: &[],
-        copies: &["lm_head.weight"],
-        unused: &[],
-        tagger: "score",
-        token_heads: &["lm_head."],
-        label_heads: &["score.", "classifier."],
-        position_table: None,
-    };
+    /// Defaults of every family that has no other.
+    pub const COMMON_DEFAULTS: &[(&'static str, &'static str)] = &[("tie_word_embeddings", "true")];
+
+    /// A family without special cases, of this `model_type` and with these classes.
+    pub const fn plain(model_type: &'static str, class: &'static str) -> Self {
+        Self {
+            model_type,
+            class,
+            defaults: &[],
+            fixed: &[],
+            read: |_, _| None,
+            positions: Some("max_position_embeddings"),
+            irrelevant: &[],
+            plan_fields: &[
+                ("hidden_size", "model.d_model"),
+                ("num_hidden_layers", "model.layers"),
+                ("num_attention_heads", "model.heads"),
+                ("num_key_value_heads", "model.kv_heads"),
+                ("head_dim", "model.d_head"),
+                ("intermediate_size", "model.d_ff"),
+                ("max_position_embeddings", "model.context"),
+            ],
+            prefix: "model.",
+            buffers: &[],
+            copies: &["lm_head.weight"],
+            unused: &[],
+            tagger: "score",
+            token_heads: &["lm_head."],
+            label_heads: &["score.", "classifier."],
+            position_table: None,
+        }
+    }
 }

@@ -18,8 +18,6 @@ const STYLE: Style = Style {
 };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    model_type: "llama",
-    class: "Llama",
     defaults: &[
         ("attention_bias", "false"),
         ("hidden_act", "\"silu\""),
@@ -40,7 +38,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     },
     irrelevant: &["attention_dropout"],
     buffers: &["rotary_emb.inv_freq"],
-    ..HuggingFace::PLAIN
+    ..HuggingFace::plain("llama", "Llama")
 };
 
 /// A Llama.

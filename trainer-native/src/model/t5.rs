@@ -26,14 +26,11 @@ const MAX_DISTANCE: usize = 128;
 const NORM_EPSILON: f64 = 1e-6;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    model_type: "t5",
-    class: "T5",
     defaults: &[
         ("feed_forward_proj", "\"relu\""),
         ("layer_norm_epsilon", "1e-6"),
         ("relative_attention_max_distance", "128"),
         ("relative_attention_num_buckets", "32"),
-        ("tie_word_embeddings", "true"),
     ],
     read: |config, field| match field {
         // mT5 is T5 version 1.1 with another vocabulary.
@@ -59,7 +56,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("d_kv", "model.d_head"),
     ],
     copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
-    ..HuggingFace::PLAIN
+    ..HuggingFace::plain("t5", "T5")
 };
 
 /// The sizes of a T5.
@@ -107,15 +104,6 @@ impl T5Config {
             "tie_word_embeddings": !self.v1_1,
             "torch_dtype": "float32"
         })
-    }
-
-    pub(crate) fn from_plan(plan: PlannedNetwork<'_>) -> Self {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        let decoder_context = objective::decoder_context(plan.training.objective, plan.model);
-        let v1_1 = plan.model.family == plan::Family::T5V1_1;
-        let d_head = plan.model.d_head.map_or(d_model / heads, |width| width as usize);
-        let vocab_size = plan.vocab_size;
-        Self { vocab_size, context, decoder_context, d_model, layers, heads, d_head, d_ff, v1_1 }
     }
 }
 
@@ -209,7 +197,18 @@ impl T5 {
 
 impl Model for T5 {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        Ok(Self::new(T5Config::from_plan(plan)))
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Ok(Self::new(T5Config {
+            vocab_size: plan.vocab_size,
+            context,
+            decoder_context: objective::decoder_context(plan.training.objective, plan.model),
+            d_model,
+            layers,
+            heads,
+            d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
+            d_ff,
+            v1_1: plan.model.family == plan::Family::T5V1_1,
+        }))
     }
 
     fn description(&self) -> &Description {
@@ -276,7 +275,14 @@ impl Stack {
                     let inputs = [stream, bias.clone(), memory];
                     pass.block(inputs, move |pass, [input, bias, memory]| {
                         let middle = block.attend(pass, input, &mask, bias);
-                        let middle = block.attend_across(pass, middle, memory, &padding);
+                        let middle = match block.cross {
+                            Some(Cross { attention, norm }) => {
+                                let from = norm.forward(pass, middle.clone());
+                                let attended = attention.across(pass, from, memory, &padding);
+                                residual(pass, attended, middle)
+                            }
+                            None => middle,
+                        };
                         block.transform(pass, middle)
                     })
                 }
@@ -331,19 +337,6 @@ impl Block {
         let from = self.attention_norm.forward(pass, input.clone());
         let to = branch(pass, from.clone());
         let attended = self.attention.forward(pass, from, to, mask, Some(bias));
-        residual(pass, attended, input)
-    }
-
-    fn attend_across<B: Kernels>(
-        self,
-        pass: &mut Pass<'_, B>,
-        input: Var<B>,
-        memory: Var<B>,
-        mask: &AttentionMask<B>,
-    ) -> Var<B> {
-        let Some(Cross { attention, norm }) = self.cross else { return input };
-        let from = norm.forward(pass, input.clone());
-        let attended = attention.across(pass, from, memory, mask);
         residual(pass, attended, input)
     }
 

@@ -34,20 +34,22 @@ fn logits(network: &Network, weights: &Weights<Flex>, example: &Example) -> Vec<
     all.chunks_exact(network.outputs()).map(<[f64]>::to_vec).collect()
 }
 
-const CASES: [(&str, Objective); 7] = [
-    ("gpt2_classifier_tiny", Objective::SequenceClassification),
-    ("bert_classifier_tiny", Objective::SequenceClassification),
-    ("bert_multi_label_tiny", Objective::MultiLabelClassification),
-    ("bert_tagger_tiny", Objective::TokenClassification),
-    ("gpt2_tagger_tiny", Objective::TokenClassification),
-    ("gpt2_text_to_text_tiny", Objective::TextToText),
-    ("t5_text_to_text_tiny", Objective::TextToText),
+/// Each objective and the models that it was recorded with.
+const CASES: [(Objective, &[&str]); 4] = [
+    (Objective::SequenceClassification, &["gpt2_classifier_tiny", "bert_classifier_tiny"]),
+    (Objective::MultiLabelClassification, &["bert_multi_label_tiny"]),
+    (Objective::TokenClassification, &["bert_tagger_tiny", "gpt2_tagger_tiny"]),
+    (Objective::TextToText, &["gpt2_text_to_text_tiny", "t5_text_to_text_tiny"]),
 ];
+
+fn cases() -> impl Iterator<Item = (&'static str, Objective)> {
+    CASES.into_iter().flat_map(|(objective, names)| names.iter().map(move |&name| (name, objective)))
+}
 
 /// Oracle: `transformers` and torch in double precision, one example at a time (tests/vectors/make_tasks.py).
 #[test]
 fn logits_losses_norms_and_clipped_sums_equal_those_of_torch() {
-    for (name, objective) in CASES {
+    for (name, objective) in cases() {
         let (folder, network) = testing::vectors(name);
         let read =
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();

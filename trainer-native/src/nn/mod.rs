@@ -18,7 +18,7 @@ mod weights;
 
 pub use cache::Cache;
 pub(crate) use kernels::piece_length;
-pub use kernels::{AdamStep, AdamTensors, Kernels};
+pub use kernels::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask};
 pub(crate) use layout::{Layout, LinearSpec, ParamList, Part};
 pub(crate) use lora::Adapter;
 pub(crate) use op::*;

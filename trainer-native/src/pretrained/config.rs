@@ -67,7 +67,8 @@ fn field(family: &HuggingFace, config: &Value, name: &str) -> Value {
     if !config[name].is_null() {
         return config[name].clone();
     }
-    let default = family.defaults.iter().find(|(field, _)| *field == name);
+    let default =
+        family.defaults.iter().chain(HuggingFace::COMMON_DEFAULTS).find(|(field, _)| *field == name);
     default.map(|(_, value)| parsed(value)).unwrap_or_default()
 }
 

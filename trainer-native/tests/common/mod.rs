@@ -100,23 +100,7 @@ pub fn stderr(output: &Output) -> String {
 
 /// Takes well under a second; every stage of the path is in it but the private vocabulary.
 pub fn tiny() -> Value {
-    json!({
-        "version": 1, "name": "tiny",
-        "data": { "source": { "embedded": { "records": 300, "seed": 7 } }, "units": 300 },
-        "privacy": {
-            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-4, "epsilon": 8.0,
-            "sampling": "poisson", "spare_steps": 500
-        },
-        "tokenizer": "bytes",
-        "model": { "family": "gpt2", "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 16 },
-        "training": {
-            "objective": "causal_lm", "expected_batch_size": 20, "steps": 60, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": {} },
-            "learning_rate": { "peak": 1e-2, "warmup_steps": 5, "decay": "cosine" }
-        },
-        "evaluation": { "source": { "embedded": { "records": 20, "seed": 8 } }, "every": 20 },
-        "performance": { "device": "cpu", "physical_batch": 8, "precision": "f32", "checkpoint_every": 5 }
-    })
+    serde_json::from_str(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap()
 }
 
 /// The plan on text that it declares public.

@@ -6,7 +6,6 @@ use crate::dominating_pair::{DiscretePair, MixturePair, Outcome};
 use super::LossLaw;
 
 /// A pair's losses: a body at `origin`, which is a grid point, and cells above and below it.
-#[derive(Debug)]
 pub(super) struct Cells {
     /// Loss of the body taken as one outcome; grid points are `origin` + k·`step`.
     pub(super) origin: f64,

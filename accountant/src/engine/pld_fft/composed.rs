@@ -8,7 +8,7 @@ use crate::dominating_pair::quadrature::ULP;
 use super::grid::Grid;
 
 /// One composed curve.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Curve {
     /// Tilted masses at grid points modulo the length; they sum to one.
     pub(super) masses: Vec<f64>,

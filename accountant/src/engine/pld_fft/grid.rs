@@ -71,7 +71,6 @@ struct Span {
 }
 
 /// Where the answer is expected, and how fine the grid should be.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Near {
     /// e^{order·loss} is centred near the answer.
     pub(super) order: f64,
@@ -82,7 +81,6 @@ pub(super) struct Near {
 }
 
 /// An even grid of losses.
-#[derive(Clone, Debug)]
 pub(super) struct Grid {
     /// Tilt c: masses are weighted by e^{c·loss}.
     pub(super) tilt: f64,

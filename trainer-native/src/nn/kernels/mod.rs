@@ -28,6 +28,27 @@ macro_rules! fused_in_f32 {
 }
 use fused_in_f32;
 
+/// Which keys an attention sees, and what is added to its scores.
+#[derive(Clone)]
+pub struct Mask<B: Backend> {
+    /// Added to the scores of every example: `[heads, queries, keys]`.
+    pub bias: Option<Tensor<B, 3>>,
+    /// Number of keys of each example that are no padding, at least 1; all where absent: `[batch]`.
+    pub lengths: Option<Tensor<B, 1, Int>>,
+    /// Whether a query attends to no later key. The last query belongs to the last key.
+    pub causal: bool,
+}
+
+/// Keys and values that earlier passes of generation computed.
+pub struct CachedKeys<'a, B: Backend> {
+    /// Keys and values: `[rows, kv_heads, capacity, d_head]` each.
+    pub kept: [Tensor<B, 4>; 2],
+    /// How many of each row's keys are in use, at least 1.
+    pub used: &'a [usize],
+    /// Added to the scores: `[heads, rows, keys]`, with keys ≥ the largest of `used`.
+    pub bias: Option<Tensor<B, 3>>,
+}
+
 /// A Burn backend with the kernels of the layers.
 pub trait Kernels: Backend {
     /// How many micro-batches are processed at a time. Affects speed only.
@@ -185,36 +206,22 @@ pub trait Kernels: Backend {
         portable::gelu_erf_backward(input, grad)
     }
 
-    /// Softmax of scores times `scale` plus `bias`, over the first `lengths` keys of each example. If `causal`, a query attends
-    /// to no later key, as in [`Kernels::causal_softmax`].
+    /// Softmax of scores times `scale`, plus a bias, over the keys that the mask leaves.
     ///
     /// # Shapes
-    /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`, lengths: `[batch]`, at least 1
-    fn masked_softmax(
-        scores: Tensor<Self, 4>,
-        bias: Option<Tensor<Self, 3>>,
-        lengths: Option<Tensor<Self, 1, Int>>,
-        causal: bool,
-        scale: f64,
-    ) -> Tensor<Self, 4> {
-        portable::masked_softmax(scores, bias, lengths, causal, scale)
+    /// - scores, output: `[batch, heads, queries, keys]`
+    fn masked_softmax(scores: Tensor<Self, 4>, mask: Mask<Self>, scale: f64) -> Tensor<Self, 4> {
+        portable::masked_softmax(scores, mask, scale)
     }
 
-    /// Attention of one query of each row to the first `used` keys of that row: softmax of the products times `scale`, plus
-    /// `bias`, and the sum of the values. Query head h uses the h·kv_heads/heads-th key head.
+    /// Attention of one query of each row to the keys in use: softmax of the products times `scale`, plus the bias, and the sum
+    /// of the values. Query head h uses the h·kv_heads/heads-th key head.
     ///
     /// # Shapes
-    /// - queries: `[rows, heads, 1, d_head]`, kept keys and values: `[rows, kv_heads, capacity, d_head]`,
-    ///   used: one number a row, at least 1, bias: `[heads, rows, keys]` with keys ≥ the largest of `used`
+    /// - queries: `[rows, heads, 1, d_head]`
     /// - output: `[rows, 1, heads·d_head]`
-    fn cached_attention(
-        queries: Tensor<Self, 4>,
-        kept: [Tensor<Self, 4>; 2],
-        used: &[usize],
-        bias: Option<Tensor<Self, 3>>,
-        scale: f64,
-    ) -> Tensor<Self, 3> {
-        portable::cached_attention(queries, kept, used, bias, scale)
+    fn cached_attention(queries: Tensor<Self, 4>, keys: CachedKeys<'_, Self>, scale: f64) -> Tensor<Self, 3> {
+        portable::cached_attention(queries, keys, scale)
     }
 
     /// `kept` with each row's new position written to place `at` of the row's third axis.

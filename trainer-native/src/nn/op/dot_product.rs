@@ -3,7 +3,7 @@
 use super::Rotary;
 use super::rotary::Angles;
 use crate::nn::cache::Kept;
-use crate::nn::{Cache, Kernels, Pass, Var, Weights};
+use crate::nn::{Cache, CachedKeys, Kernels, Mask, Pass, Var, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// `softmax(scale·Q·Kᵀ + bias)·V`, head by head.
@@ -71,7 +71,10 @@ impl<B: Kernels> AttentionMask<B> {
     fn softmax(&self, scores: Tensor<B, 4>, bias: Option<Tensor<B, 3>>, scale: f64) -> Tensor<B, 4> {
         match (&bias, &self.lengths) {
             (None, None) if self.causal => B::causal_softmax(scores, scale),
-            _ => B::masked_softmax(scores, bias, self.lengths.clone(), self.causal, scale),
+            _ => {
+                let mask = Mask { bias, lengths: self.lengths.clone(), causal: self.causal };
+                B::masked_softmax(scores, mask, scale)
+            }
         }
     }
 }
@@ -189,7 +192,8 @@ impl DotProductAttention {
         bias: Option<Tensor<B, 3>>,
     ) -> Var<B> {
         let Kept { keys, values, used } = kept;
-        Var::constant(B::cached_attention(queries, [keys, values], &used, bias, self.scale))
+        let keys = CachedKeys { kept: [keys, values], used: &used, bias };
+        Var::constant(B::cached_attention(queries, keys, self.scale))
     }
 
     /// # Shapes

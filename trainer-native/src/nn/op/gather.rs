@@ -3,6 +3,9 @@
 use crate::nn::{Kernels, Pass, Var};
 use crate::tensor::{IndexingUpdateOp, Int, Tensor};
 
+/// Positions of each example, `[batch, n]`, or all where none are given.
+pub type Places<B> = Option<Tensor<B, 2, Int>>;
+
 /// The given positions of each example, in the order given; a position may be given twice.
 ///
 /// # Shapes
@@ -23,11 +26,7 @@ pub fn gather<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Tens
 }
 
 /// [`gather`] of the positions, or every position where none are given.
-pub fn gather_some<B: Kernels>(
-    pass: &mut Pass<'_, B>,
-    input: Var<B>,
-    positions: Option<Tensor<B, 2, Int>>,
-) -> Var<B> {
+pub fn gather_some<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Places<B>) -> Var<B> {
     match positions {
         Some(positions) => gather(pass, input, positions),
         None => input,

@@ -27,7 +27,7 @@ pub(crate) use dropout::{Dropout, dropout, residual};
 pub use embedding::{PositionEmbedding, SegmentEmbedding, TokenEmbedding};
 pub use feed_forward::{FeedForward, GatedFeedForward, MaybeGated};
 pub use gate::Gate;
-pub(crate) use gather::{gather, gather_some, row};
+pub(crate) use gather::{Places, gather, gather_some, row};
 pub use layer_norm::LayerNorm;
 pub use linear::{Linear, Stored};
 pub use relative_bias::RelativeBias;

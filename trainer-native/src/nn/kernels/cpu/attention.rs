@@ -2,7 +2,8 @@
 
 use super::math::{dot, exp_row, vectorized};
 use super::{close, ints, open, open_int, values, values_mut, zeros};
-use crate::tensor::{Flex, Int, Tensor};
+use crate::nn::{CachedKeys, Mask};
+use crate::tensor::{Flex, Tensor};
 
 pub(crate) fn rotate(rows: Tensor<Flex, 4>, cos: Tensor<Flex, 2>, sin: Tensor<Flex, 2>) -> Tensor<Flex, 4> {
     let [seq, pairs] = cos.dims();
@@ -25,17 +26,12 @@ pub(crate) fn rotate(rows: Tensor<Flex, 4>, cos: Tensor<Flex, 2>, sin: Tensor<Fl
 }
 
 pub(crate) fn causal_softmax(scores: Tensor<Flex, 4>, scale: f64) -> Tensor<Flex, 4> {
-    masked_softmax(scores, None, None, true, scale)
+    masked_softmax(scores, Mask { bias: None, lengths: None, causal: true }, scale)
 }
 
-pub(crate) fn masked_softmax(
-    scores: Tensor<Flex, 4>,
-    bias: Option<Tensor<Flex, 3>>,
-    lengths: Option<Tensor<Flex, 1, Int>>,
-    causal: bool,
-    scale: f64,
-) -> Tensor<Flex, 4> {
+pub(crate) fn masked_softmax(scores: Tensor<Flex, 4>, mask: Mask<Flex>, scale: f64) -> Tensor<Flex, 4> {
     let [_, heads, queries, keys] = scores.dims();
+    let Mask { bias, lengths, causal } = mask;
     let (mut scores, bias, lengths) = (open(scores), bias.map(open), lengths.map(open_int));
     let (bias, lengths, scale) = (bias.as_ref().map(values), lengths.as_ref().map(ints), scale as f32);
     let rows = values_mut(&mut scores).chunks_exact_mut(keys).enumerate();
@@ -116,9 +112,7 @@ pub(crate) fn merge_heads(parts: Vec<Tensor<Flex, 4>>) -> Tensor<Flex, 3> {
 
 pub(crate) fn cached_attention(
     queries: Tensor<Flex, 4>,
-    kept: [Tensor<Flex, 4>; 2],
-    used: &[usize],
-    bias: Option<Tensor<Flex, 3>>,
+    CachedKeys { kept, used, bias }: CachedKeys<'_, Flex>,
     scale: f64,
 ) -> Tensor<Flex, 3> {
     let [rows, heads, _, d_head] = queries.dims();

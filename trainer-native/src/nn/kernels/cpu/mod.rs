@@ -13,7 +13,7 @@ mod norm;
 mod tests;
 mod update;
 
-use super::{AdamStep, AdamTensors, Kernels, fused_in_f32};
+use super::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask, fused_in_f32};
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
@@ -61,12 +61,10 @@ impl Kernels for Flex {
         fn context_concat_backward(grad: Tensor<Self, 3>, length: usize) -> Tensor<Self, 3>
             = context::context_concat_backward, if grad;
         fn causal_softmax(scores: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4> = attention::causal_softmax, if scores;
-        fn masked_softmax(
-            scores: Tensor<Self, 4>, bias: Option<Tensor<Self, 3>>, lengths: Option<Tensor<Self, 1, Int>>, causal: bool, scale: f64,
-        ) -> Tensor<Self, 4> = attention::masked_softmax, if scores;
-        fn cached_attention(
-            queries: Tensor<Self, 4>, kept: [Tensor<Self, 4>; 2], used: &[usize], bias: Option<Tensor<Self, 3>>, scale: f64,
-        ) -> Tensor<Self, 3> = attention::cached_attention, if queries;
+        fn masked_softmax(scores: Tensor<Self, 4>, mask: Mask<Self>, scale: f64) -> Tensor<Self, 4>
+            = attention::masked_softmax, if scores;
+        fn cached_attention(queries: Tensor<Self, 4>, keys: CachedKeys<'_, Self>, scale: f64) -> Tensor<Self, 3>
+            = attention::cached_attention, if queries;
         fn write_position(kept: Tensor<Self, 4>, new: Tensor<Self, 4>, at: &[usize]) -> Tensor<Self, 4>
             = attention::write_position, if kept;
         fn softmax_backward(probabilities: Tensor<Self, 4>, grad: Tensor<Self, 4>, scale: f64) -> Tensor<Self, 4>

@@ -1,5 +1,6 @@
 //! Softmax with masks, rotary positions and the layout of heads.
 
+use crate::nn::{CachedKeys, Mask};
 use crate::tensor::{Backend, Bool, Int, Tensor, TensorData, activation};
 
 pub(crate) fn rotate<B: Backend>(values: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
@@ -22,13 +23,8 @@ fn future<B: Backend>(queries: usize, keys: usize, device: &B::Device) -> Tensor
     Tensor::<B, 2, Int>::ones([queries, keys], device).triu(first).equal_elem(1).unsqueeze()
 }
 
-pub(crate) fn masked_softmax<B: Backend>(
-    scores: Tensor<B, 4>,
-    bias: Option<Tensor<B, 3>>,
-    lengths: Option<Tensor<B, 1, Int>>,
-    causal: bool,
-    scale: f64,
-) -> Tensor<B, 4> {
+pub(crate) fn masked_softmax<B: Backend>(scores: Tensor<B, 4>, mask: Mask<B>, scale: f64) -> Tensor<B, 4> {
+    let Mask { bias, lengths, causal } = mask;
     let shape @ [batch, _, queries, keys] = scores.dims();
     let device = scores.device();
     let mut scores = scores * scale;
@@ -77,9 +73,7 @@ pub(crate) fn merge_heads<B: Backend>(parts: Vec<Tensor<B, 4>>) -> Tensor<B, 3> 
 
 pub(crate) fn cached_attention<B: Backend>(
     queries: Tensor<B, 4>,
-    kept: [Tensor<B, 4>; 2],
-    used: &[usize],
-    bias: Option<Tensor<B, 3>>,
+    CachedKeys { kept, used, bias }: CachedKeys<'_, B>,
     scale: f64,
 ) -> Tensor<B, 3> {
     let [rows, heads, _, d_head] = queries.dims();
@@ -93,7 +87,8 @@ pub(crate) fn cached_attention<B: Backend>(
     if let Some(bias) = bias {
         scores = scores + bias.narrow(2, 0, longest).swap_dims(0, 1).unsqueeze_dim(2);
     }
-    let probabilities = masked_softmax(scores, None, Some(lengths), false, 1.0);
+    let probabilities =
+        masked_softmax(scores, Mask { bias: None, lengths: Some(lengths), causal: false }, 1.0);
     let context = probabilities.reshape([rows, kv_heads, heads / kv_heads, longest]).matmul(values);
     context.reshape([rows, 1, heads * d_head])
 }

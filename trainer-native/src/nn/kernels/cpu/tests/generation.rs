@@ -23,9 +23,11 @@ fn attention_to_kept_keys_and_values() {
         let (keys, keys64) = source.pair([3, kv_heads, SEQ + 2, D]);
         let (values, values64) = source.pair([3, kv_heads, SEQ + 2, D]);
         let (bias, bias64) = source.pair([4, 3, SEQ]);
-        let fused = Flex::cached_attention(queries, [keys, values], &used, with_bias.then_some(bias), 0.2);
-        let bias64 = with_bias.then_some(bias64);
-        agree(fused, portable::cached_attention(queries64, [keys64, values64], &used, bias64, 0.2));
+        let (bias, bias64) = (with_bias.then_some(bias), with_bias.then_some(bias64));
+        let fused =
+            Flex::cached_attention(queries, CachedKeys { kept: [keys, values], used: &used, bias }, 0.2);
+        let cached = CachedKeys { kept: [keys64, values64], used: &used, bias: bias64 };
+        agree(fused, portable::cached_attention(queries64, cached, 0.2));
     }
 }
 
