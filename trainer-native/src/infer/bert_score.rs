@@ -21,6 +21,9 @@ const VERSION: &str = "0.3.12";
 /// Texts that are computed at a time on each worker.
 const TEXTS_AT_ONCE: usize = 16;
 
+/// Pairs of texts whose hidden states are held at a time.
+const PAIRS_AT_ONCE: usize = 128;
+
 /// The BERT of a BERTScore.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BertScore<'a> {
@@ -53,8 +56,10 @@ impl BertScore<'_> {
             let what = format!("it has {layers} layers, and --layer is {layer}; allowed: 1 to {layers}");
             return Err(self.refused(&what));
         }
-        let texts = self.tokens(hypotheses.iter().chain(references), longest)?;
-        let context = texts.iter().map(|text| text.input.len()).max().unwrap_or(2);
+        let hypotheses = self.tokens(hypotheses, longest)?;
+        let references = self.tokens(references, longest)?;
+        let texts = hypotheses.iter().chain(&references);
+        let context = texts.map(|text| text.input.len()).max().unwrap_or(2);
         let body = |layers| Network::bert_body(config, layers, context);
         let (Some(whole), Some(network)) = (body(layers), body(layer)) else {
             return Err(
@@ -65,11 +70,16 @@ impl BertScore<'_> {
         weights.retain(|tensor| network.specs().iter().any(|spec| spec.name == tensor.name));
         let model = InferenceModel::<Flex>::new(network, weights, TEXTS_AT_ONCE, FlexDevice)
             .map_err(|error| self.refused(&error))?;
-        let states = model.hidden_each(&texts).map_err(|error| self.refused(&error))?;
-        let (of_hypotheses, of_references) = states.split_at(hypotheses.len());
-        let pairs = of_hypotheses.iter().zip(of_references);
-        let matches = pairs.map(|(hypothesis, reference)| Matches::of(hypothesis, reference));
-        let [precision, recall, f1] = means(matches, hypotheses.len());
+        let mut matches = Vec::with_capacity(hypotheses.len());
+        for (hypotheses, references) in hypotheses.chunks(PAIRS_AT_ONCE).zip(references.chunks(PAIRS_AT_ONCE))
+        {
+            let texts = [hypotheses, references].concat();
+            let states = model.hidden_each(&texts).map_err(|error| self.refused(&error))?;
+            let (of_hypotheses, of_references) = states.split_at(hypotheses.len());
+            let pairs = of_hypotheses.iter().zip(of_references);
+            matches.extend(pairs.map(|(hypothesis, reference)| Matches::of(hypothesis, reference)));
+        }
+        let [precision, recall, f1] = means(&matches);
         Ok(Score {
             name: "BERTScore".to_owned(),
             score: 100.0 * f1,
@@ -79,11 +89,7 @@ impl BertScore<'_> {
     }
 
     /// Each text between `[CLS]` and `[SEP]`, cut to the model's context.
-    fn tokens<'a>(
-        &self,
-        texts: impl Iterator<Item = &'a String>,
-        longest: usize,
-    ) -> Result<Vec<Example>, RunError> {
+    fn tokens(&self, texts: &[String], longest: usize) -> Result<Vec<Example>, RunError> {
         let tokenizer = vocabulary::read_file(&self.folder.join(files::TOKENIZER))?;
         let [Some(begin), Some(end)] = ["[CLS]", "[SEP]"].map(|name| tokenizer.id(name)) else {
             return Err(self.refused(&"its tokenizer.json has no [CLS] and [SEP]; give a BERT's own"));
@@ -94,7 +100,7 @@ impl BertScore<'_> {
             input.push(end);
             Example { input, ..Example::default() }
         };
-        Ok(texts.map(example).collect())
+        Ok(texts.iter().map(example).collect())
     }
 
     fn refused(&self, what: &dyn std::fmt::Display) -> RunError {
@@ -129,10 +135,10 @@ impl Matches {
     }
 }
 
-fn means(all: impl Iterator<Item = Matches>, count: usize) -> [f64; 3] {
+fn means(all: &[Matches]) -> [f64; 3] {
     let add =
-        |sums: [f64; 3], one: Matches| [sums[0] + one.precision, sums[1] + one.recall, sums[2] + one.f1];
-    all.fold([0.0; 3], add).map(|sum| sum / count as f64)
+        |sums: [f64; 3], one: &Matches| [sums[0] + one.precision, sums[1] + one.recall, sums[2] + one.f1];
+    all.iter().fold([0.0; 3], add).map(|sum| sum / all.len() as f64)
 }
 
 /// The vectors over their lengths.
@@ -188,7 +194,9 @@ mod tests {
                 assert!((one.score - 100.0 * want).abs() < 1e-4, "{hypothesis:?}: {one} for {want}");
             }
             let mean = 100.0 * want.iter().sum::<f64>() / want.len() as f64;
-            let all = bert.score(&texts(0), &texts(1)).unwrap();
+            // More than are held at a time.
+            let many = |side| vec![texts(side); PAIRS_AT_ONCE / 4].concat();
+            let all = bert.score(&many(0), &many(1)).unwrap();
             assert!((all.score - mean).abs() < 1e-4, "{all} for {mean}");
             assert!(all.to_string().starts_with(&format!("BERTScore|layer:{layer}|idf:no")), "{all}");
         }
