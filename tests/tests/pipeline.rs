@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
-use tests::{Workplace, altered, certified, tiny_plan};
+use tests::{Workplace, altered, certified, program_path, tiny_plan};
 
 /// A small version of the quickstart: the vocabulary is released privately, and the model is evaluated on public text.
 fn small_plan() -> Value {
@@ -156,4 +157,55 @@ fn floats(file: &[u8]) -> Vec<f32> {
     let header = u64::from_le_bytes(file[..8].try_into().expect("eight bytes"));
     let data = &file[8 + usize::try_from(header).expect("a length")..];
     data.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
+}
+
+/// Papers' releases as published: a plan takes the vocabulary as its tokenizer, and ε includes what the printed noise and
+/// threshold really cost. Under the δ that the paper states, it is refused.
+#[test]
+fn a_vocabulary_by_a_papers_printed_formulas_is_a_plans_tokenizer_at_its_true_cost() {
+    let place = Workplace::new();
+    let records: Vec<String> =
+        (0..800).map(|at| format!("the patient of room {at} has fever and pain")).collect();
+    place.write("notes.txt", records.join("\n"));
+    let dp_tokenizer = Command::new(program_path("dp-tokenizer"))
+        .args([
+            "train",
+            "--input",
+            "notes.txt",
+            "--unit",
+            "words:8",
+            "--method",
+            "hoory-2021",
+            "--as-published",
+        ])
+        .args(["--epsilon", "4", "--delta", "1e-9", "--vocab-size", "400", "--out", "vocabulary"])
+        .current_dir(place.path(""))
+        .output();
+    assert!(dp_tokenizer.is_ok_and(|output| output.status.success()));
+    let alone = json_file(&place.path("vocabulary/privacy.json"));
+    let really = alone["delta"].as_f64().expect("a figure");
+    assert!(really > 100.0 * 1e-9, "{really}");
+    let plan = |delta: f64| {
+        let tokenizer =
+            json!({ "public": { "path": "vocabulary/tokenizer.json", "made_from": "same_units" } });
+        altered(
+            tiny_plan(),
+            &[
+                ("/data", json!({ "source": { "path": "notes.txt" }, "units": 800 })),
+                ("/privacy/unit", json!({ "words": 8 })),
+                ("/privacy/delta", json!(delta)),
+                ("/tokenizer", tokenizer),
+            ],
+        )
+    };
+    let refused = place.train(&plan(1e-9), &[]);
+    assert!(refused.code == 2 && refused.stderr.contains("failure probability"), "{}", refused.stderr);
+    assert!(!place.path("run").exists());
+    let outcome = place.train(&plan(1e-3), &[]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let certificate = json_file(&place.path("run/certificate.json"));
+    let spent = certificate["guarantee"]["epsilon"]["upper"].as_f64().expect("a figure");
+    let training = certified(&altered(plan(1e-3), &[("/tokenizer", json!("bytes"))])).epsilon().upper;
+    assert!(spent > training, "{spent} for the vocabulary and training, {training} for training alone");
+    assert_eq!(place.trainer(["verify", "run"]).code, 0);
 }
