@@ -23,9 +23,10 @@ const SEGMENTS: usize = 2;
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
     fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
-    irrelevant: &["attention_probs_dropout_prob", "classifier_dropout", "hidden_dropout_prob"],
+    irrelevant: &["attention_probs_dropout_prob", "hidden_dropout_prob"],
     prefix: "bert.",
     buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
+    renamed: &[("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")],
     copies: &["cls.predictions.decoder.weight", "cls.predictions.decoder.bias"],
     tagger: "classifier",
     unused: &["bert.pooler.", "cls.seq_relationship."],

@@ -24,7 +24,21 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
             .then(|| json!(config["n_embd"].as_u64().map(|d| 4 * d)))
     },
     positions: Some("n_positions"),
-    irrelevant: &["attn_pdrop", "embd_pdrop", "n_ctx", "resid_pdrop", "summary_first_dropout"],
+    irrelevant: &[
+        "attn_pdrop",
+        "embd_pdrop",
+        "n_ctx",
+        "n_special",
+        "predict_special_tokens",
+        // A matter of rounding.
+        "reorder_and_upcast_attn",
+        "resid_pdrop",
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+    ],
     plan_fields: &[
         ("n_embd", "model.d_model"),
         ("n_layer", "model.layers"),

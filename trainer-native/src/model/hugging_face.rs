@@ -25,6 +25,8 @@ pub(crate) struct HuggingFace {
     pub prefix: &'static str,
     /// Ends of names that hold no weight: masks, positions and frequencies that follow from the configuration.
     pub buffers: &'static [&'static str],
+    /// Ends of names in old files, and what they are now.
+    pub renamed: &'static [(&'static str, &'static str)],
     /// Names under which a tied table is written a second time.
     pub copies: &'static [&'static str],
     /// Starts of names of parts that a model of this program may do without.
@@ -64,6 +66,7 @@ impl HuggingFace {
             ],
             prefix: "model.",
             buffers: &[],
+            renamed: &[],
             copies: &["lm_head.weight"],
             unused: &[],
             tagger: "score",

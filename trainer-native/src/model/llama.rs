@@ -36,7 +36,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         _ => None,
     },
-    irrelevant: &["attention_dropout"],
+    // Slices of a product.
+    irrelevant: &["attention_dropout", "pretraining_tp"],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::plain("llama", "Llama")
 };

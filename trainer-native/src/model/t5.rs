@@ -35,6 +35,10 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     read: |config, field| match field {
         // mT5 is T5 version 1.1 with another vocabulary.
         "model_type" if config[field] == "mt5" => Some(json!("t5")),
+        // transformers 5 always ties, and says here what tying meant before: version 1.1 has a head of its own.
+        "tie_word_embeddings" if config["scale_decoder_outputs"].is_boolean() => {
+            Some(config["scale_decoder_outputs"].clone())
+        }
         "num_decoder_layers" if config[field].is_null() => Some(config["num_layers"].clone()),
         _ => None,
     },
@@ -42,8 +46,12 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     // Relative positions have no end.
     irrelevant: &[
         "n_positions",
-        "decoder_start_token_id",
+        // These two follow from feed_forward_proj.
+        "dense_act_fn",
+        "is_gated_act",
         "dropout_rate",
+        "output_past",
+        "scale_decoder_outputs",
         "initializer_factor",
         "is_encoder_decoder",
     ],
@@ -55,6 +63,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("d_ff", "model.d_ff"),
         ("d_kv", "model.d_head"),
     ],
+    // The first files hold it, and no version of the model has used it.
+    unused: &["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
     copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
     ..HuggingFace::plain("t5", "T5")
 };

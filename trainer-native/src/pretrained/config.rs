@@ -5,25 +5,84 @@ use serde_json::Value;
 use crate::model::HuggingFace;
 
 /// Fields of any family that say nothing about what the model computes without dropout.
-const IRRELEVANT: [&str; 13] = [
+const IRRELEVANT: [&str; 60] = [
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_name_or_path",
     "architectures",
+    "bad_words_ids",
+    "begin_suppress_tokens",
     "bos_token_id",
+    "chunk_size_feed_forward",
+    "classifier_dropout",
+    "cls_token_id",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
     "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
     "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
     "id2label",
     "initializer_range",
     "label2id",
+    "length_penalty",
+    "mask_token_id",
+    "max_length",
+    "min_length",
+    "name_or_path",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
     "pad_token_id",
+    "prefix",
     "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
     "torch_dtype",
+    "torchscript",
     "transformers_version",
+    "typical_p",
+    "use_bfloat16",
     "use_cache",
     "vocab_size",
+];
+
+/// Fields of which every family has one value, as JSON, unless its own configuration states another.
+const FIXED: [(&str, &str); 4] = [
+    ("add_cross_attention", "false"),
+    ("is_decoder", "false"),
+    ("is_encoder_decoder", "false"),
+    ("tie_encoder_decoder", "false"),
 ];
 
 /// Accepts a checkpoint's configuration that describes the model of ours; else says what differs, with both values.
 pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Result<(), String> {
     let Some(fields) = ours.as_object() else { return Err("the model has no configuration".to_owned()) };
+    let their = field(family, theirs, "model_type");
+    if their != ours["model_type"] {
+        return Err(differs(family, "model_type", &ours["model_type"], &their));
+    }
     let relevant = |name: &str| !IRRELEVANT.contains(&name) && !family.irrelevant.contains(&name);
     for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
         let their = field(family, theirs, name);
@@ -36,13 +95,36 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
             return Err(differs(family, name, our, &their));
         }
     }
-    for (name, only) in family.fixed {
+    let fixed = || family.fixed.iter().chain(&FIXED).filter(|(name, _)| !fields.contains_key(*name));
+    for (name, only) in fixed() {
         let only = parsed(only);
         if theirs.get(*name).is_some_and(|their| !their.is_null() && *their != only) {
             return Err(format!("config.json has {name} = {}; allowed: {only}", theirs[*name]));
         }
     }
-    Ok(())
+    let is_known = |name: &str| {
+        let is_read = name == "rope_parameters" || fixed().any(|(fixed, _)| *fixed == name);
+        is_read || fields.contains_key(name) || !relevant(name)
+    };
+    match theirs
+        .as_object()
+        .and_then(|theirs| theirs.iter().find(|(name, value)| !is_known(name) && says_something(value)))
+    {
+        None => Ok(()),
+        Some((name, value)) => Err(format!(
+            "config.json has {name} = {value}, which is not known here and may change what the model computes; remove the field \
+             if it does not"
+        )),
+    }
+}
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(values) => !values.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    }
 }
 
 /// Accepts labels of a checkpoint's own head that are those of ours in the same order, or have no names.

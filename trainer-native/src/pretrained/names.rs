@@ -1,5 +1,6 @@
 //! Which tensor of a checkpoint is which parameter.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::model::HuggingFace;
@@ -25,8 +26,10 @@ pub(super) fn assign(
     specs: &[ParamSpec],
     predicts_labels: bool,
 ) -> Result<Assigned, String> {
-    let is_named =
-        |ours: &str, theirs: &str| ours == theirs || ours.strip_prefix(family.prefix) == Some(theirs);
+    let is_named = |ours: &str, theirs: &str| {
+        let theirs = &*current(family, theirs);
+        ours == theirs || ours.strip_prefix(family.prefix) == Some(theirs)
+    };
     let begins = |name: &str, starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     let mut found: BTreeMap<&str, &NamedTensor> = BTreeMap::new();
     let (mut left, mut ignored) = (Vec::new(), Vec::new());
@@ -63,6 +66,12 @@ pub(super) fn assign(
         }
     }
     Ok(Assigned { weights, drawn, ignored })
+}
+
+/// The name that a tensor of an old file has now.
+fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
+    let renamed = |(old, new): &(&str, &str)| name.strip_suffix(old).map(|start| format!("{start}{new}"));
+    family.renamed.iter().find_map(renamed).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
 /// The tensor under the parameter's name; of a table of positions, as many as the model has.

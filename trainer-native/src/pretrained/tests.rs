@@ -241,3 +241,98 @@ fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
         }
     }
 }
+
+/// A recorded checkpoint of `transformers` with another configuration and other tensors, read for its own model.
+fn altered(
+    name: &str,
+    config: impl Fn(&mut Value),
+    tensor: impl Fn(&str) -> Vec<String>,
+) -> Result<Vec<NamedTensor>, RunError> {
+    let (folder, network) = crate::model::testing::vectors(name);
+    let mut theirs: Value =
+        serde_json::from_slice(&std::fs::read(folder.join(CONFIG_FILE_NAME)).unwrap()).unwrap();
+    config(&mut theirs);
+    let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let renamed = file.tensors().into_iter().flat_map(|(name, view)| {
+        let stored = move |name| (name, view.dtype(), view.shape().to_vec(), view.data().to_vec());
+        tensor(&name).into_iter().map(stored)
+    });
+    let tensors: Vec<_> = renamed.collect();
+    let tensors: Vec<Stored<'_>> = tensors
+        .iter()
+        .map(|(name, format, shape, data)| (name.as_str(), *format, shape.clone(), data.clone()))
+        .collect();
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::write(copy.path().join(CONFIG_FILE_NAME), theirs.to_string()).unwrap();
+    write(copy.path(), "model.safetensors", &tensors);
+    Ok(Checkpoint::read(copy.path())?.weights(&network.specs(), &network.hf_config())?.weights)
+}
+
+fn as_it_is(name: &str) -> Vec<String> {
+    vec![name.to_owned()]
+}
+
+fn data(weights: Vec<NamedTensor>) -> Vec<(String, Vec<f32>)> {
+    weights.into_iter().map(|tensor| (tensor.name, tensor.data)).collect()
+}
+
+/// bert-base-uncased names its norms as TensorFlow does.
+#[test]
+fn norms_of_old_berts_are_read_under_their_old_names() {
+    let old = |name: &str| {
+        vec![name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")]
+    };
+    let new = data(altered("bert_tiny", |_| (), as_it_is).unwrap());
+    assert_eq!(data(altered("bert_tiny", |_| (), old).unwrap()), new);
+}
+
+/// t5-small and t5-base hold a table that no version of the model has used.
+#[test]
+fn a_leftover_table_of_the_first_t5_is_not_read() {
+    let bias = "relative_attention_bias.weight";
+    let with_leftover = |name: &str| {
+        let leftover = name == format!("decoder.block.0.layer.0.SelfAttention.{bias}");
+        let leftover = leftover.then(|| format!("decoder.block.0.layer.1.EncDecAttention.{bias}"));
+        std::iter::once(name.to_owned()).chain(leftover).collect()
+    };
+    let plain = data(altered("t5_tiny", |_| (), as_it_is).unwrap());
+    assert_eq!(data(altered("t5_tiny", |_| (), with_leftover).unwrap()), plain);
+}
+
+#[test]
+fn a_t5_of_version_1_1_that_transformers_5_wrote_keeps_its_head() {
+    let rewritten = |config: &mut Value| {
+        config["tie_word_embeddings"] = json!(true);
+        config["scale_decoder_outputs"] = json!(false);
+    };
+    let plain = data(altered("t5_v1_1_tiny", |_| (), as_it_is).unwrap());
+    assert_eq!(data(altered("t5_v1_1_tiny", rewritten, as_it_is).unwrap()), plain);
+    let tied = |config: &mut Value| config["scale_decoder_outputs"] = json!(true);
+    let refusal = altered("t5_v1_1_tiny", tied, as_it_is).unwrap_err().to_string();
+    assert!(refusal.contains("tie_word_embeddings"), "{refusal}");
+}
+
+/// What a configuration says of another family, or in a field that is not known here, is never passed over.
+#[test]
+fn another_family_and_unknown_fields_are_refused_by_name() {
+    let refusal =
+        |change: &dyn Fn(&mut Value)| altered("llama_tiny", change, as_it_is).unwrap_err().to_string();
+    let qwen = refusal(&|config| {
+        config["model_type"] = json!("qwen2");
+        config["head_dim"] = Value::Null;
+    });
+    assert!(qwen.contains("model_type = \"qwen2\"") && !qwen.contains("head_dim"), "{qwen}");
+    for (field, value) in [
+        ("sliding_window", json!(4096)),
+        ("quantization_config", json!({ "bits": 4 })),
+        ("use_qk_norm", json!(true)),
+    ] {
+        let unknown = refusal(&|config| config[field] = value.clone());
+        assert!(unknown.contains(field) && unknown.contains("not known here"), "{unknown}");
+    }
+    assert!(refusal(&|config| config["is_decoder"] = json!(true)).contains("allowed: false"));
+    for value in [Value::Null, json!([]), json!({})] {
+        altered("llama_tiny", |config| config["sliding_window"] = value.clone(), as_it_is).unwrap();
+    }
+}
