@@ -62,6 +62,7 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> 
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;
+    let released = !arguments.public;
     let special_tokens = || [BpeConfig::default().special_tokens, options.symbols.clone()].concat();
     let trained = match arguments.model {
         Model::Unigram => unigram(
@@ -73,13 +74,14 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> 
                 sentinels: options.sentinels,
                 character_coverage: options.character_coverage.unwrap_or(1.0),
                 normalizer: super::vocabulary_options::normalizer(options)?,
+                released,
                 ..Default::default()
             },
         ),
-        Model::Bpe => bpe(words, &BpeConfig { vocab_size, special_tokens: special_tokens() }),
+        Model::Bpe => bpe(words, &BpeConfig { vocab_size, special_tokens: special_tokens(), released }),
         Model::Wordpiece => {
             let normalizer = if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
-            wordpiece(words, &WordPieceTraining { vocab_size, normalizer, ..Default::default() })
+            wordpiece(words, &WordPieceTraining { vocab_size, normalizer, released, ..Default::default() })
         }
         Model::Char => {
             let coverage = options.character_coverage.unwrap_or(CharacterConfig::default().coverage);

@@ -8,6 +8,7 @@ mod model;
 mod pairs;
 mod seeds;
 mod unigram;
+mod unseen;
 mod wordpiece;
 
 pub use bpe::{BpeConfig, bpe};
