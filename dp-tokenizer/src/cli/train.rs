@@ -8,15 +8,18 @@ use dp_tokenizer::corpus::{Source, expand, read_counts};
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{
-    BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram,
-    wordpiece,
+    BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, extend,
+    unigram, wordpiece,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::arguments::{Model, Train};
+use super::arguments::{Model, TokenizerFile, Train};
 use super::failure::refuse;
 use super::progress::Progress;
+
+/// Tokens that `--extend` adds at most unless told.
+const ADDED_TOKENS: usize = 4000;
 
 /// The corpus if no file is given.
 const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
@@ -24,6 +27,9 @@ const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
 pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     // Check before hours of work.
     super::vocabulary_options::check(arguments)?;
+    if arguments.extend.is_some() {
+        train(arguments, &[("\u{2581}a".to_owned(), 1.0)])?;
+    }
     arguments.output.check_folder(&arguments.out, &FILES, &inputs(arguments)?)?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
@@ -45,6 +51,13 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
         progress(&format!("warning: {warning}"));
     }
     let trained = train(arguments, &words)?;
+    if !arguments.public && arguments.extend.is_none() && words.len() < arguments.vocab_size {
+        progress(&format!(
+            "{} released words are fewer than the vocabulary's tokens; a public vocabulary to which they are added \
+             (--extend PUBLIC) often needs fewer tokens",
+            words.len()
+        ));
+    }
     if let Some(warning) = trained.warning() {
         progress(&format!("warning: {warning}"));
     }
@@ -59,6 +72,11 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
 }
 
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
+    if let Some(path) = &arguments.extend {
+        let public =
+            super::convert::load(&TokenizerFile { path: path.clone(), cased: false, uncased: false })?;
+        return extend(&public, words, arguments.added_tokens.unwrap_or(ADDED_TOKENS)).map_err(refuse);
+    }
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;
@@ -151,8 +169,8 @@ impl Drop for Space {
 
 fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
     let named = [arguments.corpus.input.as_slice(), arguments.counts.as_slice()].concat();
-    let rules = arguments.options.normalizer_of.clone();
-    Ok(expand(&named).map_err(refuse)?.into_iter().chain(rules).collect())
+    let read = arguments.options.normalizer_of.iter().chain(&arguments.extend).cloned();
+    Ok(expand(&named).map_err(refuse)?.into_iter().chain(read).collect())
 }
 
 fn write(out: &Path, trained: &Trained, tokenizer: String, privacy: &Value) -> anyhow::Result<()> {
