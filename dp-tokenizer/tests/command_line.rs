@@ -28,7 +28,19 @@ fn private_training_stays_within_epsilon_and_states_it() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("new/folder");
     let done = run(
-        &["train", "--epsilon", "2", "--delta", "1e-6", "--vocab-size", "500", "--out", path(&out), "--json"],
+        &[
+            "train",
+            "--embedded",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-6",
+            "--vocab-size",
+            "500",
+            "--out",
+            path(&out),
+            "--json",
+        ],
         "",
     );
     assert!(done.status.success(), "{}", text(&done.stderr));
@@ -50,7 +62,7 @@ fn private_training_stays_within_epsilon_and_states_it() {
     let tokenizer = out.join("tokenizer.json");
     let told = text(&run(&["inspect", "--tokenizer", path(&tokenizer)], "").stdout);
     assert!(
-        told.contains("privacy: ε ≤ 2.0000 at δ = 1e-6 for one record (add_or_remove_one), by pooled"),
+        told.contains("privacy: ε ≤ 2 at δ = 1e-6 for one record (add_or_remove_one), by pooled"),
         "{told}"
     );
     std::fs::write(out.join("privacy.json"), "{\"private\": ").unwrap();
@@ -86,7 +98,8 @@ fn every_method_stays_within_epsilon_and_names_itself() {
     let dir = tempfile::tempdir().unwrap();
     for (method, rounds) in [("pooled", 5), ("sips", 3), ("policy", 1), ("mad2r", 2), ("weighted", 1)] {
         let out = dir.path().join(method);
-        let mut arguments = vec!["train", "--epsilon", "2", "--delta", "1e-6", "--method", method];
+        let mut arguments =
+            vec!["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--method", method];
         arguments.extend(["--vocab-size", "450", "--out", path(&out)]);
         let done = run(&arguments, "");
         assert!(done.status.success(), "{}", text(&done.stderr));
@@ -107,8 +120,20 @@ fn the_shape_of_a_vocabulary_is_as_asked() {
     let out = dir.path().join("u");
     let train = |more: &[&str]| {
         let done = run(
-            &[&["train", "--public", "--overwrite", "--vocab-size", "500", "--out", path(&out)], more]
-                .concat(),
+            &[
+                &[
+                    "train",
+                    "--embedded",
+                    "--public",
+                    "--overwrite",
+                    "--vocab-size",
+                    "500",
+                    "--out",
+                    path(&out),
+                ],
+                more,
+            ]
+            .concat(),
             "",
         );
         assert!(done.status.success(), "{}", text(&done.stderr));
@@ -133,8 +158,19 @@ fn a_test_key_repeats_the_run_and_marks_it_not_private() {
     let dir = tempfile::tempdir().unwrap();
     let train = |name: &str, key: &str| {
         let out = dir.path().join(name);
-        let arguments =
-            ["train", "--epsilon", "1", "--delta", "1e-6", "--test-key", key, "--vocab-size", "400", "--out"];
+        let arguments = [
+            "train",
+            "--embedded",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-6",
+            "--test-key",
+            key,
+            "--vocab-size",
+            "400",
+            "--out",
+        ];
         assert!(run(&[&arguments[..], &[path(&out)]].concat(), "").status.success());
         (
             std::fs::read(out.join("tokenizer.json")).unwrap(),
@@ -183,7 +219,17 @@ fn a_vocabulary_beyond_what_the_words_hold_shrinks_with_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     for model in ["unigram", "bpe", "wordpiece", "char"] {
         let out = dir.path().join(model);
-        let arguments = ["train", "--public", "--model", model, "--vocab-size", "1000000", "--json", "--out"];
+        let arguments = [
+            "train",
+            "--embedded",
+            "--public",
+            "--model",
+            model,
+            "--vocab-size",
+            "1000000",
+            "--json",
+            "--out",
+        ];
         let done = run(&[&arguments[..], &[path(&out)]].concat(), "");
         assert!(done.status.success(), "{}", text(&done.stderr));
         let size = serde_json::from_slice::<Value>(&done.stdout).unwrap()["vocab_size"].as_u64().unwrap();
@@ -205,33 +251,56 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     std::fs::write(&bad, "{").unwrap();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
     let cases: [(&[&str], &str); 19] = [
-        (&["train", "--out", out], "--epsilon"),
-        (&["train", "--epsilon", "nan", "--delta", "1e-6", "--out", out], "target epsilon = NaN"),
-        (&["train", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
-        (&["train", "--epsilon", "1", "--delta", "0.5", "--out", out], "one over the number of units"),
+        (&["train", "--embedded", "--out", out], "--epsilon"),
+        (
+            &["train", "--embedded", "--epsilon", "nan", "--delta", "1e-6", "--out", out],
+            "target epsilon = NaN",
+        ),
+        (&["train", "--embedded", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
+        (
+            &["train", "--embedded", "--epsilon", "1", "--delta", "0.5", "--out", out],
+            "one over the number of units",
+        ),
         (&["train", "--public", "--input", "nowhere.txt", "--out", out], "nowhere.txt: No such file"),
         (&["train", "--public", "--input", path(&empty), "--out", out], "no record found"),
-        (&["train", "--public", "--vocab-size", "10", "--out", out], "vocab_size = 10 is too small"),
-        (&["train", "--public", "--unit", "words:0", "--out", out], "words:N"),
-        (&["train", "--public", "--out", "/proc/nothing"], "/proc/nothing"),
         (
-            &["train", "--epsilon", "1", "--delta", "1e-6", "--method", "hoory-2021", "--out", out],
+            &["train", "--embedded", "--public", "--vocab-size", "10", "--out", out],
+            "vocab_size = 10 is too small",
+        ),
+        (&["train", "--embedded", "--public", "--unit", "words:0", "--out", out], "words:N"),
+        (&["train", "--embedded", "--public", "--out", "/proc/nothing"], "/proc/nothing"),
+        (
+            &[
+                "train",
+                "--embedded",
+                "--epsilon",
+                "1",
+                "--delta",
+                "1e-6",
+                "--method",
+                "hoory-2021",
+                "--out",
+                out,
+            ],
             "--unit words:N",
         ),
         (
-            &["train", "--epsilon", "1", "--delta", "1e-6", "--as-published", "--out", out],
+            &["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--as-published", "--out", out],
             "--method hoory-2021",
         ),
         (
-            &["train", "--public", "--model", "char", "--symbol", "<x>", "--out", out],
+            &["train", "--embedded", "--public", "--model", "char", "--symbol", "<x>", "--out", out],
             "--model unigram, bpe and byte",
         ),
-        (&["train", "--public", "--cased", "--out", out], "--cased goes with --model wordpiece"),
-        (&["train", "--public", "--character-coverage", "1.5", "--out", out], "at most 1"),
+        (
+            &["train", "--embedded", "--public", "--cased", "--out", out],
+            "--cased goes with --model wordpiece",
+        ),
+        (&["train", "--embedded", "--public", "--character-coverage", "1.5", "--out", out], "at most 1"),
         (&["encode", "--tokenizer", path(&bad)], "tokenizer.json, line"),
-        (&["train", "--epsilon", "-1", "--delta", "1e-6", "--out", out], "epsilon = -1"),
+        (&["train", "--embedded", "--epsilon", "-1", "--delta", "1e-6", "--out", out], "epsilon = -1"),
         (&["train", "--public"], "--out <DIR>"),
-        (&["encode", "--tokenizer", model, "--input", path(dir.path())], "Is a directory"),
+        (&["encode", "--tokenizer", model, "--input", path(dir.path())], "is a folder"),
         (&["trian", "--public"], "'train'"),
     ];
     for (arguments, expected) in cases {
@@ -242,7 +311,11 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
         assert!(message.lines().last().unwrap().contains(expected), "{arguments:?}: {message}");
     }
     let bad_ids = dir.path().join("t");
-    assert!(run(&["train", "--public", "--vocab-size", "500", "--out", path(&bad_ids)], "").status.success());
+    assert!(
+        run(&["train", "--embedded", "--public", "--vocab-size", "500", "--out", path(&bad_ids)], "")
+            .status
+            .success()
+    );
     let done = run(&["decode", "--tokenizer", path(&bad_ids.join("tokenizer.json"))], "1 2\n3 500\n");
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("line 2: ids must be whole numbers below"), "{}", text(&done.stderr));
@@ -271,8 +344,18 @@ fn a_published_formula_comes_with_its_true_delta() {
     let dir = tempfile::tempdir().unwrap();
     for method in ["hoory-2021", "ponomareva-2022"] {
         let out = dir.path().join(method);
-        let mut arguments =
-            vec!["train", "--epsilon", "8", "--delta", "1e-6", "--unit", "words:32", "--method", method];
+        let mut arguments = vec![
+            "train",
+            "--embedded",
+            "--epsilon",
+            "8",
+            "--delta",
+            "1e-6",
+            "--unit",
+            "words:32",
+            "--method",
+            method,
+        ];
         arguments.extend(["--vocab-size", "500", "--out", path(&out)]);
         assert!(run(&arguments, "").status.success());
         arguments.extend(["--as-published", "--overwrite"]);
@@ -358,7 +441,10 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
     );
     std::fs::create_dir(at("run")).unwrap();
     std::fs::write(at("run/ledger.jsonl"), "").unwrap();
-    refused(&["train", "--public", "--overwrite", "--out", path(&at("run"))], "folder of a training run");
+    refused(
+        &["train", "--embedded", "--public", "--overwrite", "--out", path(&at("run"))],
+        "folder of a training run",
+    );
     assert!(std::fs::read_to_string(&corpus).unwrap().starts_with("some words of mine"));
 }
 
@@ -367,12 +453,13 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
 #[test]
 fn a_full_disk_is_noticed_before_words_are_released() {
     let dir = tempfile::tempdir().unwrap();
-    let script = "ulimit -f 64; exec \"$0\" train --epsilon 1 --delta 1e-6 --vocab-size 5000 --out out";
+    let script =
+        "ulimit -f 64; exec \"$0\" train --embedded --epsilon 1 --delta 1e-6 --vocab-size 5000 --out out";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_dp-tokenizer")]).current_dir(dir.path());
     let output = shell.output().unwrap();
     let message = text(&output.stderr);
     assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
     assert!(message.contains("nothing was spent"), "{message}");
-    assert_eq!(std::fs::read_dir(dir.path().join("out")).unwrap().count(), 0);
+    assert!(!dir.path().join("out").exists());
 }

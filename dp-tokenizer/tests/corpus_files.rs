@@ -34,16 +34,19 @@ fn each_form_gives_the_same_records() {
     let json =
         b"{\"text\":\"first line\"}\n{\"a\":[1,{}],\"text\":\"second \\u00e9 line\"}\n\n{\"text\":\"last\"}"
             .as_slice();
+    let array = "[\"first line\", {\"text\":\"second é line\"},\n{\"text\":\"last\"}]".as_bytes();
     let two_frames = [zstd(&text[..11]), zstd(&text[11..])].concat();
     let two_members = [gzip(&text[..11]), gzip(&text[11..])].concat();
     let paths = [
         file(dir.path(), "a.txt", text),
-        file(dir.path(), "noextension", text),
+        file(dir.path(), "b.TEXT", text),
         file(dir.path(), "a.txt.gz", &gzip(text)),
         file(dir.path(), "b.txt.gz", &two_members),
         file(dir.path(), "a.txt.zst", &two_frames),
         file(dir.path(), "a.jsonl", json),
         file(dir.path(), "a.ndjson.gz", &gzip(json)),
+        file(dir.path(), "a.json", array),
+        file(dir.path(), "a.json.zst", &zstd(array)),
         file(dir.path(), "A.JSONL.ZST", &zstd(json)),
         file(dir.path(), "bom.txt", &[b"\xEF\xBB\xBF", text].concat()),
     ];
@@ -51,7 +54,7 @@ fn each_form_gives_the_same_records() {
         let got = texts(&Source::files([path.clone()])).unwrap();
         assert_eq!(got, ["first line", "second é line", "last"], "{}", path.display());
     }
-    assert_eq!(texts(&Source::files(paths)).unwrap().len(), 27);
+    assert_eq!(texts(&Source::files(paths)).unwrap().len(), 33);
 }
 
 #[test]
@@ -73,11 +76,11 @@ fn a_line_of_a_gigabyte_is_refused_by_file_and_line_without_being_held() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("long.txt");
     let out = std::fs::File::create(&path).unwrap();
-    (&out).write_all(b"short\n").unwrap();
+    (&out).write_all("short\n".repeat(20_000).as_bytes()).unwrap();
     out.set_len(1 << 30).unwrap(); // a sparse file: one line of a gigabyte of zero bytes
     let error = texts(&Source::files([path])).unwrap_err();
-    assert!(matches!(error, CorpusError::LineTooLong { line: 2, .. }), "{error}");
-    assert!(error.to_string().contains("long.txt, line 2: longer than 67108864 bytes"), "{error}");
+    assert!(matches!(error, CorpusError::LineTooLong { line: 20_001, .. }), "{error}");
+    assert!(error.to_string().contains("long.txt, line 20001: longer than 67108864 bytes"), "{error}");
 }
 
 #[test]
@@ -92,7 +95,11 @@ fn what_cannot_be_read_is_refused_with_a_fix() {
             b"PAR1",
             if cfg!(feature = "parquet") { "file too small" } else { ".parquet files are not read" },
         ),
-        ("list.json", b"[{\"text\": \"a\"}]", "jq -c '.[]'"),
+        ("object.json", b"{\"a\": [{\"text\": \"a\"}]}", "line 1: not a JSON array"),
+        ("noextension", b"a\n", "the name does not tell the format"),
+        ("notes.md", b"a\n", "the name does not tell the format"),
+        ("zeros.txt", b"a\nb\0", "binary data"),
+        ("table.csv.gz", &gzip(b"\x89PNG\r\n\0"), "binary data"),
         ("table.csv", b"body,n\na,1", "no column \"text\""),
         ("table.TSV.gz", &gzip(b"body\tn"), "no column \"text\""),
         (

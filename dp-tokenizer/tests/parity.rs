@@ -43,7 +43,10 @@ fn trained(words: &[(String, f64)]) -> [(&'static str, Tokenizer); 3] {
     let vocab_size = 500;
     let of = |trained: Trained| trained.tokenizer;
     [
-        ("unigram", of(unigram(words, &UnigramConfig { vocab_size, ..Default::default() }).unwrap())),
+        (
+            "unigram",
+            of(unigram(words, &UnigramConfig { vocab_size, released: true, ..Default::default() }).unwrap()),
+        ),
         ("bpe", of(bpe(words, &BpeConfig { vocab_size, ..Default::default() }).unwrap())),
         ("wordpiece", of(wordpiece(words, &WordPieceTraining { vocab_size, ..Default::default() }).unwrap())),
     ]

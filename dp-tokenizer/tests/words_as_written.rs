@@ -48,7 +48,8 @@ fn the_command_line_counts_words_as_written_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("vocabulary");
     let train = |more: &[&str]| {
-        let arguments = ["train", "--words", "as-written", "--overwrite", "--vocab-size", "1000", "--out"];
+        let arguments =
+            ["train", "--embedded", "--words", "as-written", "--overwrite", "--vocab-size", "1000", "--out"];
         let arguments = [&arguments[..], &[out.to_str().unwrap()], more].concat();
         program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), &arguments, "")
     };
@@ -58,7 +59,7 @@ fn the_command_line_counts_words_as_written_and_says_so() {
         assert!(read(&out.join("tokenizer.json")).contains("▁daily.\""), "{budget:?}");
         assert_eq!(budget.len() == 4, read(&out.join("privacy.json")).contains("\"words\": \"as_written\""));
     }
-    for model in ["bpe", "wordpiece", "byte"] {
+    for model in ["bpe", "wordpiece"] {
         let refused = train(&["--public", "--model", model]);
         let message = String::from_utf8(refused.stderr).unwrap();
         assert_eq!((refused.status.code(), message.lines().count()), (Some(2), 1), "{message}");

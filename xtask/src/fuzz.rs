@@ -8,13 +8,14 @@ use crate::process::{Job, note};
 use crate::toolchain::tools;
 
 /// The targets of `tests/fuzz`, with the folders of their seed inputs.
-pub const TARGETS: [(&str, &[&str]); 9] = [
+pub const TARGETS: [(&str, &[&str]); 10] = [
     ("events", &["tests/fuzz/seeds/events"]),
     ("plan", &["plan/presets"]),
     ("tokenizer_json", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/tokenizer_json"]),
     ("sentencepiece", &["dp-tokenizer/tests/fixtures"]),
     ("vocabulary", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/vocabulary"]),
     ("corpus", &["tests/fuzz/seeds/corpus"]),
+    ("tables", &["tests/fuzz/seeds/tables"]),
     ("tokens", &["tests/fuzz/seeds/tokens"]),
     ("parquet", &["tests/fuzz/seeds/parquet"]),
     ("statement", &["tests/fuzz/seeds/statement"]),

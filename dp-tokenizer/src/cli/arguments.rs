@@ -33,11 +33,14 @@ pub(super) enum Command {
     Convert(Convert),
 }
 
-/// Train a vocabulary. Without files or counts, it uses invented clinical notes.
+/// Train a vocabulary.
 #[derive(Args)]
 pub(super) struct Train {
     #[command(flatten)]
     pub(super) corpus: Corpus,
+    /// Train on 6000 invented clinical notes.
+    #[arg(long, conflicts_with_all = ["input", "counts"])]
+    pub(super) embedded: bool,
     /// Public word counts instead of text: on each line a word, a tab and its count.
     #[arg(long, num_args = 1.., value_name = "FILE", requires = "public", conflicts_with = "input")]
     pub(super) counts: Vec<PathBuf>,
@@ -51,11 +54,14 @@ pub(super) struct Train {
     #[arg(long, value_enum, default_value = "pooled")]
     pub(super) method: Method,
     /// Largest ε.
-    #[arg(long, required_unless_present = "public", value_name = "E")]
+    #[arg(long, value_name = "E")]
     pub(super) epsilon: Option<f64>,
     /// Largest δ; must be below 1 / number of units.
-    #[arg(long, required_unless_present = "public", value_name = "D")]
+    #[arg(long, value_name = "D")]
     pub(super) delta: Option<f64>,
+    /// Number of units, declared public: δ at or above one over it is refused.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) units: Option<u64>,
     /// Use noise and threshold of the papers' methods as printed. privacy.json states the true δ, which is larger.
     #[arg(long)]
     pub(super) as_published: bool,
@@ -63,7 +69,7 @@ pub(super) struct Train {
     #[arg(long, value_enum, default_value = "add-or-remove-one")]
     pub(super) relation: Relation,
     /// Declare the text public: count it without noise.
-    #[arg(long, conflicts_with_all = ["epsilon", "delta"])]
+    #[arg(long)]
     pub(super) public: bool,
     /// Model to train.
     #[arg(long, value_enum, default_value = "unigram")]
@@ -71,6 +77,12 @@ pub(super) struct Train {
     /// Number of tokens, special tokens and bytes included.
     #[arg(long, default_value_t = 8000, value_name = "V")]
     pub(super) vocab_size: usize,
+    /// Add the released words to this PUBLIC tokenizer instead of training a model. Its tokens keep their ids.
+    #[arg(long, value_name = "PUBLIC", conflicts_with_all = ["model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer", "normalizer_of"])]
+    pub(super) extend: Option<PathBuf>,
+    /// Most tokens that --extend adds [default: 4000].
+    #[arg(long, value_name = "N", requires = "extend")]
+    pub(super) added_tokens: Option<usize>,
     /// Encode characters outside the vocabulary as <unk> instead of as bytes.
     #[arg(long)]
     pub(super) no_byte_fallback: bool,
@@ -82,13 +94,34 @@ pub(super) struct Train {
     #[command(flatten)]
     pub(super) output: Output,
     /// Draw repeatable noise from this key. The result is NOT private, and privacy.json says so.
-    #[arg(long, value_name = "N", conflicts_with = "public")]
+    #[arg(long, value_name = "N")]
     pub(super) test_key: Option<u64>,
     #[command(flatten)]
     pub(super) machine: Machine,
     /// Print the summary as JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// What a vocabulary is made from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Text {
+    /// Nothing: the model learns nothing.
+    None,
+    /// Text or counts that are declared public.
+    Public,
+    /// Text that is released with noise.
+    Private,
+}
+
+impl Train {
+    pub(super) fn text(&self) -> Text {
+        match (self.model, self.public) {
+            (Model::Byte, _) => Text::None,
+            (_, true) => Text::Public,
+            (_, false) => Text::Private,
+        }
+    }
 }
 
 /// A tokenizer to use.

@@ -7,14 +7,16 @@ use dp_tokenizer::corpus::{self, BadUtf8, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 
 use super::failure::refuse;
+use super::given::Given;
 
 /// Files, and how to read them.
 #[derive(Args)]
 pub(super) struct Corpus {
-    /// Text, JSON Lines, CSV, TSV or IOB files, also as .gz or .zst. `*`, `?` and `**` are wildcards; `-` is standard input.
+    /// Text, JSON, JSON Lines, CSV, TSV or IOB files, also as .gz or .zst, or Parquet. `*`, `?` and `**` are wildcards; `-` is
+    /// standard input.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub(super) input: Vec<PathBuf>,
-    /// How the files are divided into records.
+    /// How the files are divided into records. Needed where the name of a file does not tell.
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) format: Format,
     /// JSON field or column with the text; `a.b` is a field inside a field.
@@ -51,25 +53,47 @@ pub(super) struct Machine {
 }
 
 impl Corpus {
-    /// Whether any option is given that only matters to records.
-    pub(super) fn has_rules(&self) -> bool {
-        self.format != Format::Auto || self.text_field != "text" || self.user_field.is_some()
+    /// The files, with wildcards expanded and no text twice.
+    pub(super) fn source(&self, given: &Given) -> anyhow::Result<Source> {
+        let paths = corpus::expand(&self.input).map_err(refuse)?;
+        let source = Source::Files(self.files(given, paths, self.format)?);
+        corpus::check_distinct(&source).map_err(refuse)?;
+        Ok(source)
     }
 
-    /// The files, with wildcards expanded and no text twice.
-    pub(super) fn source(&self) -> anyhow::Result<Source> {
-        let source = Source::Files(Files {
-            format: self.format,
+    /// Texts to be answered one by one: each line of a text file, blank ones too, or each record of another file. Without a
+    /// file, each line of standard input.
+    pub(super) fn texts(&self, given: &Given) -> anyhow::Result<Source> {
+        let path = match self.input.as_slice() {
+            [] => PathBuf::from("-"),
+            [one] => one.clone(),
+            _ => {
+                return Err(refuse(
+                    "the texts of several files would run into one another; allowed: one --input, or --out",
+                ));
+            }
+        };
+        let is_stdin = path.as_os_str() == "-" && self.format == Format::Auto;
+        let format = if is_stdin { Format::Text } else { self.format };
+        Ok(Source::Files(Files { blank_lines: true, ..self.files(given, vec![path], format)? }))
+    }
+
+    fn files(&self, given: &Given, paths: Vec<PathBuf>, format: Format) -> anyhow::Result<Files> {
+        let files = Files {
+            format,
             text_field: self.text_field.clone(),
             user_field: self.user_field.clone(),
             bad_utf8: match self.invalid_utf8 {
                 InvalidUtf8::Replace => BadUtf8::Replace,
                 InvalidUtf8::Refuse => BadUtf8::Refuse,
             },
-            ..Files::of(corpus::expand(&self.input).map_err(refuse)?)
-        });
-        corpus::check_distinct(&source).map_err(refuse)?;
-        Ok(source)
+            ..Files::of(paths)
+        };
+        // A name that does not tell the format is refused where the file is opened.
+        if given.has("text_field") && matches!(files.have_fields(), Ok(false)) {
+            return Err(refuse("--text-field has no effect on text, which has no fields; leave it out"));
+        }
+        Ok(files)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `inspect`: what a tokenizer contains, and measurements on public text.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
@@ -21,7 +20,7 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
         "pad": name(tokenizer.pad_id()),
         "eos": name(tokenizer.eos_id()),
         "unk": name(tokenizer.unk_id()),
-        "privacy": privacy_of(&arguments.tokenizer.path),
+        "privacy": statement::beside(&arguments.tokenizer.path),
     });
     if !arguments.public_text.is_empty() {
         summary["public_text"] = measure(&tokenizer, arguments)?;
@@ -39,12 +38,6 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The privacy.json beside the tokenizer, if there is one.
-fn privacy_of(tokenizer: &Path) -> Value {
-    std::fs::read(tokenizer.with_file_name("privacy.json"))
-        .map_or(Value::Null, |bytes| statement::parse(&bytes))
 }
 
 fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> {

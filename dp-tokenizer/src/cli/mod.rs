@@ -4,6 +4,7 @@ mod arguments;
 mod convert;
 mod corpus;
 mod failure;
+mod given;
 mod inspect;
 mod output;
 mod private;
@@ -11,20 +12,23 @@ mod progress;
 mod statement;
 mod tokens;
 mod train;
-mod vocabulary_options;
+mod train_options;
+mod vocabulary_files;
 
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use arguments::{Arguments, Command};
+use arguments::Command;
+use given::Parsed;
 
 /// Runs the command. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
 pub(crate) fn run() -> ExitCode {
     // `--epsilon -1` is a number out of range, not an unknown argument.
-    let command = Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true));
-    let arguments: Arguments = match ::cli::arguments(command) {
-        Ok(arguments) => arguments,
+    let command =
+        arguments::Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let Parsed { arguments, given } = match ::cli::arguments(command) {
+        Ok(parsed) => parsed,
         Err(error) => return failure::report(&failure::refuse(::cli::in_one_line(&error))),
     };
     // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
@@ -33,8 +37,8 @@ pub(crate) fn run() -> ExitCode {
         return failure::report(&error.into());
     }
     let done = match arguments.command {
-        Command::Train(arguments) => train::run(&arguments),
-        Command::Encode(arguments) => tokens::encode(&arguments),
+        Command::Train(arguments) => train::run(&arguments, &given),
+        Command::Encode(arguments) => tokens::encode(&arguments, &given),
         Command::Decode(arguments) => tokens::decode(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::arguments::{Method, Train};
 use super::failure::refuse;
 use super::progress::Progress;
+use super::train::{EMBEDDED_RECORDS, progress};
 
 /// The rounds of method `weighted`.
 const WEIGHTED_SHARES: [f64; 1] = [0.75];
@@ -27,8 +28,14 @@ struct Promise {
     relation: NeighboringRelation,
 }
 
-/// Releases words, and returns the content of privacy.json.
-pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
+/// A release that nothing but its text can stop.
+pub(super) struct Planned {
+    promise: Promise,
+    config: ReleaseConfig,
+}
+
+/// Checks the options of a release and chooses its noise.
+pub(super) fn plan(arguments: &Train) -> anyhow::Result<Planned> {
     let (Some(epsilon), Some(delta)) = (arguments.epsilon, arguments.delta) else {
         return Err(refuse("private text needs --epsilon and --delta (or --public if it is not private)"));
     };
@@ -41,23 +48,55 @@ pub(super) fn run(arguments: &Train, source: &Source) -> anyhow::Result<(Vec<(St
             delta.get()
         )));
     }
+    check_units(arguments, delta)?;
     let promise = Promise { epsilon, delta, relation: arguments.relation.into() };
     let config = if arguments.as_published {
         as_published(arguments, &promise)?
     } else {
         calibrated(arguments, &promise)?
     };
+    Ok(Planned { promise, config })
+}
+
+/// Releases words, and returns the content of privacy.json.
+pub(super) fn run(
+    arguments: &Train,
+    planned: &Planned,
+    source: &Source,
+) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
+    let Planned { promise, config } = planned;
     let shown = Progress::of("counting", source);
     let items = UnitItems::read(source, arguments.unit, arguments.words.into(), &arguments.machine.options())
         .map_err(refuse)?;
     drop(shown);
+    if arguments.units.is_none() && !arguments.embedded {
+        progress(&format!(
+            "warning: δ = {:e} must be below one over the number of units, which is private and not looked at; --units N states one",
+            promise.delta.get()
+        ));
+    }
     let released = match arguments.test_key {
-        Some(key) => release_items(&items, &config, &TestRng::from_seed(key)),
-        None => release_items(&items, &config, &OsRng::new()?),
+        Some(key) => release_items(&items, config, &TestRng::from_seed(key)),
+        None => release_items(&items, config, &OsRng::new()?),
     }
     .map_err(refuse)?;
-    let statement = statement(arguments, &promise, &config, &released)?;
+    let statement = statement(arguments, promise, config, &released)?;
     Ok((released.words, statement))
+}
+
+/// The number of units is private: δ is compared with the number that the user states, and never with that of the text.
+fn check_units(arguments: &Train, delta: Delta) -> anyhow::Result<()> {
+    let units = match (arguments.units, arguments.embedded, arguments.unit) {
+        (None, true, PrivacyUnit::Record) => Some(EMBEDDED_RECORDS),
+        (stated, ..) => stated,
+    };
+    match units.filter(|units| delta.get() * *units as f64 >= 1.0) {
+        Some(units) => Err(refuse(format!(
+            "--delta {:e} for {units} units: publishing one unit at random would keep the promise; allowed: below 1/{units}",
+            delta.get()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The smallest noise whose certified ε is within the guarantee.
@@ -126,7 +165,10 @@ fn statement(
         "first_threshold": first_threshold(config).map_err(refuse)?,
         "released_words": released.words.len(),
         "accountant": {"version": accountant::VERSION, "method": accountant::METHOD},
-        "assumptions": ["delta lies below one over the number of units"],
+        "assumptions": [match arguments.units {
+            Some(units) => format!("there are at most {units} units"),
+            None => "delta lies below one over the number of units".to_owned(),
+        }],
         "not_protected": ["facts that many units share", "the settings named in this file"],
     });
     if arguments.as_published {

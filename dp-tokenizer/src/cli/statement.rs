@@ -1,27 +1,123 @@
 //! `privacy.json` in one line.
 
+use std::path::Path;
+
+use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// The statement of a file, or a text if the file is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from("not valid JSON"))
 }
 
-/// A statement in one line, with ε rounded up. Null means that there is no file.
-pub(super) fn in_words(privacy: &Value) -> String {
+/// The `privacy.json` beside a tokenizer: null if there is none, and a text if it belongs to another tokenizer.
+pub(super) fn beside(tokenizer: &Path) -> Value {
+    let Ok(bytes) = std::fs::read(tokenizer.with_file_name("privacy.json")) else { return Value::Null };
+    let statement = parse(&bytes);
+    let Some(stated) = statement["tokenizer_sha256"].as_str() else { return statement };
+    // Other formats are made from the tokenizer.json beside them.
+    let named = [tokenizer.to_owned(), tokenizer.with_file_name("tokenizer.json")];
+    let is_of = |path: &Path| std::fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == stated);
+    match named.iter().any(|path| is_of(path)) {
+        true => statement,
+        false => Value::from(OF_ANOTHER),
+    }
+}
+
+const OF_ANOTHER: &str = "the privacy.json beside it is of another tokenizer";
+
+/// The promise of a statement in a few words, with ε rounded up.
+pub(super) fn guarantee(privacy: &Value) -> String {
     let text = |field: &str| privacy[field].as_str().unwrap_or("unstated").to_owned();
     match (&privacy["private"], privacy["epsilon"]["upper"].as_f64(), &privacy["delta"]) {
         (Value::Bool(true), Some(epsilon), Value::Number(delta)) => format!(
-            "ε ≤ {:.4} at δ = {delta} for one {} ({}), by {}, {} words released; --json shows all",
-            (epsilon * 1e4).ceil() / 1e4,
-            text("unit"),
+            "ε ≤ {} at δ = {delta} for one {} ({})",
+            rounded_up(epsilon),
+            unit_in_words(&text("unit")),
             text("relation"),
-            text("method"),
-            privacy["released_words"],
         ),
         (Value::Bool(false), ..) => format!("NOT PRIVATE: {}", text("reason")),
         _ if privacy.is_null() => "no privacy.json beside it".to_owned(),
+        _ if privacy == OF_ANOTHER => format!("NOT KNOWN: {OF_ANOTHER}; take its own from where it is from"),
         _ => "NOT KNOWN: the privacy.json beside it is damaged; train again, or take it from where the tokenizer is from"
             .to_owned(),
+    }
+}
+
+/// A statement in one line. Null means that there is no file.
+pub(super) fn in_words(privacy: &Value) -> String {
+    let guarantee = guarantee(privacy);
+    match (&privacy["private"], privacy["method"].as_str()) {
+        (Value::Bool(true), Some(method)) if guarantee.starts_with('ε') => {
+            format!(
+                "{guarantee}, by {method}, {} words released; --json shows all",
+                privacy["released_words"]
+            )
+        }
+        _ => guarantee,
+    }
+}
+
+fn unit_in_words(unit: &str) -> String {
+    match unit.parse() {
+        Ok(PrivacyUnit::Words(n)) => format!("run of {n} words"),
+        _ => unit.to_owned(),
+    }
+}
+
+/// Four significant digits, never below the value, without zeros at the end.
+fn rounded_up(value: f64) -> String {
+    if !(value.is_finite() && value > 0.0) {
+        return value.to_string();
+    }
+    let mut decimals = 3 - value.log10().floor() as i32;
+    let mut shown;
+    loop {
+        let unit = 10_f64.powi(-decimals);
+        let digits = decimals.max(0) as usize;
+        shown = format!("{value:.digits$}");
+        if let Some(below) = shown.parse().ok().filter(|near: &f64| *near < value) {
+            shown = format!("{:.digits$}", below + unit);
+        }
+        // Where adding the last digit's unit was not enough, a digit more tells.
+        if shown.parse().is_ok_and(|near: f64| near >= value) {
+            break;
+        }
+        decimals += 1;
+    }
+    if shown.contains('.') {
+        shown.truncate(shown.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    shown
+}
+
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded_up;
+
+    #[test]
+    fn a_bound_has_four_digits_and_is_never_below_the_value() {
+        for (value, want) in [
+            (0.999_999_784_575, "1"),
+            (1.0, "1"),
+            (1.1, "1.1"),
+            (2.000_000_1, "2.001"),
+            (99.999_981, "100"),
+            (0.012_341, "0.01235"),
+            (12_345.6, "12346"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(rounded_up(value), want);
+        }
+        for n in 1..20_000_u32 {
+            let value = f64::from(n) * 0.000_731;
+            let shown: f64 = rounded_up(value).parse().unwrap();
+            assert!(shown >= value && shown <= value * 1.001 + 1e-9, "{value}: {shown}");
+        }
     }
 }

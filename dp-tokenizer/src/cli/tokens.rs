@@ -1,50 +1,40 @@
 //! `encode` and `decode`, line by line.
 
-use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use dp_tokenizer::corpus::Source;
+use dp_tokenizer::corpus::{self, BadUtf8, CorpusError, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
 use dp_tokenizer::{OffsetUnit, Tokenizer};
+use mechanisms::PrivacyUnit;
 use sha2::{Digest, Sha256};
 
 use super::arguments::{Encode, Offsets, Tokens};
 use super::convert::load;
-use super::corpus::InvalidUtf8;
 use super::failure::refuse;
+use super::given::Given;
 use super::progress::Progress;
 
 /// Encodes lines of text as lines of ids, or a corpus as a token file.
-pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
+pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
+    if arguments.unit != PrivacyUnit::User {
+        given.refuse_any(&["user_field"], "without --unit user")?;
+    }
     if let Some(out) = &arguments.out {
-        return encode_to_file(arguments, &tokenizer, out);
+        return encode_to_file(arguments, given, &tokenizer, out);
     }
-    if arguments.corpus.has_rules() {
-        return Err(refuse(
-            "--format, --text-field and --user-field go with --out: without it, a line is a text",
-        ));
-    }
+    given.refuse_any(&["overwrite"], "without --out")?;
+    let source = arguments.corpus.texts(given)?;
     let mut encoder = tokenizer.encoder();
     let mut out = BufWriter::new(io::stdout().lock());
-    let input = match arguments.corpus.input.as_slice() {
-        [] => None,
-        [one] => Some(one.as_path()),
-        _ => {
-            return Err(refuse(
-                "lines of several files would run into one another; allowed: one --input, or --out",
-            ));
-        }
-    };
     let unit = arguments.offsets.map(|offsets| match offsets {
         Offsets::Bytes => OffsetUnit::Bytes,
         Offsets::Characters => OffsetUnit::Characters,
     });
-    for_lines(input, arguments.corpus.invalid_utf8, |_, line| {
+    for_texts(&source, |_, line| {
         let (ids, places) = match unit {
             Some(unit) => {
                 let found = encoder.encode_with_offsets(line, unit);
@@ -64,8 +54,13 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn encode_to_file(arguments: &Encode, tokenizer: &Tokenizer, out: &Path) -> anyhow::Result<()> {
-    let source = arguments.corpus.source()?;
+fn encode_to_file(
+    arguments: &Encode,
+    given: &Given,
+    tokenizer: &Tokenizer,
+    out: &Path,
+) -> anyhow::Result<()> {
+    let source = arguments.corpus.source(given)?;
     if let Source::Files(files) = &source {
         let inputs = [files.paths.as_slice(), std::slice::from_ref(&arguments.tokenizer.path)].concat();
         arguments.output.check(out, &inputs)?;
@@ -87,7 +82,10 @@ pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let size = tokenizer.vocab_size();
     let mut out = BufWriter::new(io::stdout().lock());
-    for_lines(arguments.input.as_deref(), InvalidUtf8::Refuse, |number, line| {
+    let input = arguments.input.clone().unwrap_or_else(|| "-".into());
+    let lines =
+        Files { format: Format::Text, blank_lines: true, bad_utf8: BadUtf8::Refuse, ..Files::of([input]) };
+    for_texts(&Source::Files(lines), |number, line| {
         let ids: Option<Vec<u32>> =
             line.split_whitespace().map(|id| id.parse().ok().filter(|&id| (id as usize) < size)).collect();
         let ids = ids.ok_or_else(|| {
@@ -98,37 +96,12 @@ pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn for_lines(
-    input: Option<&Path>,
-    invalid_utf8: InvalidUtf8,
-    mut each: impl FnMut(u64, &str) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let (name, mut reader): (String, Box<dyn BufRead>) = match input {
-        Some(path) if path.as_os_str() != "-" => {
-            let file = File::open(path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
-            (path.display().to_string(), Box::new(BufReader::with_capacity(1 << 20, file)))
-        }
-        _ => ("stdin".to_owned(), Box::new(io::stdin().lock())),
+/// Calls `each` with the number and the text of each record.
+fn for_texts(source: &Source, mut each: impl FnMut(u64, &str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let records = match corpus::open(source) {
+        // Nothing to answer.
+        Err(CorpusError::Empty { .. }) => return Ok(()),
+        opened => opened.map_err(refuse)?,
     };
-    let mut bytes = Vec::new();
-    let mut number = 0;
-    loop {
-        bytes.clear();
-        let read =
-            reader.read_until(b'\n', &mut bytes).with_context(|| format!("{name}, after line {number}"))?;
-        if read == 0 {
-            return Ok(());
-        }
-        number += 1;
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-        }
-        let line = String::from_utf8_lossy(&bytes);
-        if matches!((&line, invalid_utf8), (Cow::Owned(_), InvalidUtf8::Refuse)) {
-            return Err(refuse(format!(
-                "{name}, line {number}: not valid UTF-8; convert the text first, for example with iconv -f WINDOWS-1252 -t UTF-8"
-            )));
-        }
-        each(number, &line)?;
-    }
+    (1..).zip(records).try_for_each(|(number, record)| each(number, &record.map_err(refuse)?.text))
 }

@@ -56,7 +56,7 @@ impl Block {
                     let bytes = &rest[..end.unwrap_or(rest.len())];
                     let bytes = bytes.strip_suffix(b"\r").filter(|_| end.is_some()).unwrap_or(bytes);
                     let parsed = parse_line(bytes, line == 1, *format, files);
-                    let (record, replaced) = parsed.map_err(|fault| fault.at(path, line))?;
+                    let (record, replaced) = parsed.map_err(|fault| fault.at(path, *format, line))?;
                     taken.replaced_lines += u64::from(replaced);
                     if let Some(record) = record {
                         taken.records += 1;

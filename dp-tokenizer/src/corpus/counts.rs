@@ -64,7 +64,7 @@ fn read_file(
             Line::Read => {}
         }
         let parsed = parse_line(&buffer, file.line == 1, Format::Text, files);
-        let (record, _) = parsed.map_err(|fault| fault.at(path, file.line))?;
+        let (record, _) = parsed.map_err(|fault| fault.at(path, Format::Text, file.line))?;
         let Some(record) = record else { continue };
         let (word, count) = parse(&record.text)
             .ok_or_else(|| CorpusError::BadCount { path: path.to_owned(), line: file.line })?;

@@ -7,9 +7,9 @@ use super::rows::RowFault;
 
 /// The formats that are read.
 const READ: &str = if cfg!(feature = "parquet") {
-    ".txt, .jsonl, .ndjson, .csv, .tsv, .iob and other text, plain or as .gz or .zst, and .parquet"
+    ".txt, .jsonl, .json, .csv, .tsv and .iob, plain or as .gz or .zst, and .parquet"
 } else {
-    ".txt, .jsonl, .ndjson, .csv, .tsv, .iob and other text, plain or as .gz or .zst"
+    ".txt, .jsonl, .json, .csv, .tsv and .iob, plain or as .gz or .zst"
 };
 
 /// Why a corpus cannot be read. Messages name file and line, never a line's content.
@@ -49,6 +49,15 @@ pub enum CorpusError {
         declared_text: bool,
         /// What to do.
         fix: &'static str,
+    },
+    /// A name that does not tell the format.
+    #[error(
+        "{}: the name does not tell the format; allowed: {READ}; rename the file, or name the format (--format; in a plan data.format)",
+        path.display()
+    )]
+    UnnamedFormat {
+        /// The file.
+        path: PathBuf,
     },
     /// A file that is not what its name says.
     #[error("{}: it holds {found}; {fix}", path.display())]
@@ -101,6 +110,16 @@ pub enum CorpusError {
         path: PathBuf,
         /// Its line.
         line: u64,
+        /// What is wrong and how to fix it.
+        reason: String,
+    },
+    /// An element of a JSON array that is not as announced.
+    #[error("{}, element {element}: {reason}", path.display())]
+    BadElement {
+        /// The file.
+        path: PathBuf,
+        /// The element, from 1.
+        element: u64,
         /// What is wrong and how to fix it.
         reason: String,
     },

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::iob::Sentences;
+use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::rows::JsonLines;
 use super::separated::{Separated, Separator};
@@ -101,7 +102,7 @@ impl FileRecords {
                 self.replaced_lines += u64::from(replaced);
                 Ok(record)
             }
-            Err(fault) => Err(fault.at(&file.path, file.line)),
+            Err(fault) => Err(fault.at(&file.path, file.format, file.line)),
         }
     }
 }
@@ -113,10 +114,17 @@ pub(super) enum LineFault {
 }
 
 impl LineFault {
-    pub(super) fn at(self, path: &Path, line: u64) -> CorpusError {
-        match self {
-            Self::NotUtf8 => CorpusError::NotUtf8 { path: path.to_owned(), line },
-            Self::BadJson(reason) => CorpusError::BadJson { path: path.to_owned(), line, reason },
+    /// The error of a line, or of an element of an array, which is handed on as a line of its own.
+    pub(super) fn at(self, path: &Path, format: Format, line: u64) -> CorpusError {
+        let path = path.to_owned();
+        match (self, format) {
+            (Self::NotUtf8, Format::Json) => {
+                let reason = "not valid UTF-8; convert the file from its encoding".to_owned();
+                CorpusError::BadElement { path, element: line, reason }
+            }
+            (Self::BadJson(reason), Format::Json) => CorpusError::BadElement { path, element: line, reason },
+            (Self::NotUtf8, _) => CorpusError::NotUtf8 { path, line },
+            (Self::BadJson(reason), _) => CorpusError::BadJson { path, line, reason },
         }
     }
 }
@@ -135,7 +143,8 @@ pub(super) fn parse_line(
         (Err(_), BadUtf8::Replace) => (String::from_utf8_lossy(bytes), true),
         (Err(_), BadUtf8::Refuse) => return Err(LineFault::NotUtf8),
     };
-    if text.trim_start().is_empty() {
+    let keep_blank = files.blank_lines && format == Format::Text;
+    if text.trim_start().is_empty() && !keep_blank {
         return Ok((None, replaced));
     }
     if format == Format::Text {
@@ -176,18 +185,11 @@ pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
 /// The path of standard input.
 const STDIN: &str = "-";
 
-pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusError> {
-    let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
+/// The format of a file by its name, and how it is compressed.
+pub(super) fn named_format(path: &Path, wanted: Format) -> Result<(Format, Compression), CorpusError> {
     if path.as_os_str() == STDIN {
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(std::io::stdin()));
-        let compression = match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
-            [0x1F, 0x8B, ..] => Compression::Gzip,
-            [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
-            _ => Compression::None,
-        };
-        let reader = decompress(input, compression).map_err(unreadable)?;
-        let format = if files.format == Format::Auto { Format::Text } else { files.format };
-        return opened(path, format, reader, files);
+        let format = recognize::format_of(path, "", wanted)?;
+        return Ok((format, Compression::None));
     }
     let lower = path.to_string_lossy().to_lowercase();
     let (stem, compression) = match (lower.strip_suffix(".gz"), lower.strip_suffix(".zst")) {
@@ -196,17 +198,33 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         _ => (lower.as_str(), Compression::None),
     };
     let extension = Path::new(stem).extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
-    let format = recognize::format_of(path, &extension, files.format)?;
-    if let Some(reason) = recognize::unreadable_kind(path) {
+    Ok((recognize::format_of(path, &extension, wanted)?, compression))
+}
+
+pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusError> {
+    let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
+    let is_stdin = path.as_os_str() == STDIN;
+    if let Some(reason) = recognize::unreadable_kind(path).filter(|_| !is_stdin) {
         return Err(unreadable(reason));
     }
-    #[cfg(feature = "parquet")]
-    if files.format == Format::Auto && extension == "parquet" {
-        let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
-        return opened(path, Format::JsonLines, Box::new(lines), files);
-    }
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(file));
+    let (format, by_name) = named_format(path, files.format)?;
+    let (input, compression) = if is_stdin {
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(std::io::stdin()));
+        let compression = match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
+            [0x1F, 0x8B, ..] => Compression::Gzip,
+            [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
+            _ => Compression::None,
+        };
+        (input, compression)
+    } else {
+        #[cfg(feature = "parquet")]
+        if format == Format::Parquet {
+            let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
+            return opened(path, Format::JsonLines, Box::new(lines), files);
+        }
+        let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+        (BufReader::with_capacity(BUFFER_BYTES, files.tracked(file)), by_name)
+    };
     let mut input = BufReader::new(decompress(input, compression).map_err(unreadable)?);
     let first = input.fill_buf().map_err(|error| CorpusError::of_reading(path, 0, &error))?;
     recognize::check_contents(path, first)?;
@@ -234,6 +252,15 @@ fn opened(
             let sentences: Box<dyn Read + Send> = Box::new(JsonLines::new(Sentences::open(reader, files)));
             (Format::JsonLines, sentences)
         }
+        Format::Json => {
+            let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+            let elements: Box<dyn Read + Send> = Box::new(JsonLines::new(JsonArray::open(reader, files)));
+            (Format::Json, elements)
+        }
+        Format::Parquet => {
+            let reason = "a table in parquet cannot be read from a stream; name its file".to_owned();
+            return Err(CorpusError::Unreadable { path: path.to_owned(), reason });
+        }
         Format::Auto | Format::Text | Format::JsonLines => (format, reader),
     };
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
@@ -243,7 +270,8 @@ fn opened(
 /// The bytes of the file on disk.
 type Input = BufReader<Box<dyn Read + Send>>;
 
-enum Compression {
+#[derive(Clone, Copy)]
+pub(super) enum Compression {
     None,
     Gzip,
     Zstd,

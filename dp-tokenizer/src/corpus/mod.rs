@@ -9,6 +9,7 @@ mod error;
 mod expand;
 mod files;
 mod iob;
+mod json_array;
 pub(crate) mod json_line;
 pub(crate) mod lines;
 #[cfg(feature = "parquet")]
@@ -54,9 +55,8 @@ impl Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
-    /// By file name: `.jsonl` and `.ndjson` are JSON Lines, `.csv`, `.tsv`, `.iob` and `.conll` as below, `.json` and binary
-    /// formats are refused, anything else is text; each may be compressed as `.gz` or `.zst`. With the feature `parquet`,
-    /// `.parquet` is read too: a row is a record, and a column a field.
+    /// By file name: `.txt` and `.text`, `.jsonl` and `.ndjson`, `.json`, `.csv`, `.tsv`, `.iob` and `.conll`, `.parquet`; each
+    /// but the last may be compressed as `.gz` or `.zst`. Other names do not tell the format and are refused.
     #[default]
     Auto,
     /// Each line that is not blank is a record.
@@ -64,6 +64,8 @@ pub enum Format {
     /// Each line that is not blank is a JSON object.
     #[cfg_attr(feature = "cli", value(name = "jsonl"))]
     JsonLines,
+    /// A JSON array. Each element is a record: an object, or a string, which is the text.
+    Json,
     /// A table with commas (RFC 4180). Each row is a record, and each column a field.
     Csv,
     /// A table with tabs, without quotation marks.
@@ -71,6 +73,8 @@ pub enum Format {
     /// A word and its tag a line, and a blank line after each sentence, which is a record: the text field is the list of
     /// its words, every other field the list of its tags.
     Iob,
+    /// A table in Apache Parquet, with the feature `parquet`. Each row is a record, and each column a field.
+    Parquet,
 }
 
 /// How to treat bytes that are not UTF-8.
@@ -101,6 +105,8 @@ pub struct Files {
     pub further: Vec<String>,
     /// Names of the columns of a table without header line.
     pub columns: Option<Vec<String>>,
+    /// Whether the blank lines of text files are records too, so that records and lines correspond.
+    pub blank_lines: bool,
     /// How to treat bytes that are not UTF-8.
     pub bad_utf8: BadUtf8,
     /// Updated while the files are read.
@@ -141,9 +147,21 @@ impl Files {
             appended: Vec::new(),
             further: Vec::new(),
             columns: None,
+            blank_lines: false,
             bad_utf8: BadUtf8::Replace,
             progress: ReadProgress::default(),
         }
+    }
+
+    /// Whether any file has fields: all but text have.
+    ///
+    /// # Errors
+    /// [`CorpusError`] if the name of a file does not tell its format, and [`Self::format`] does not either.
+    pub fn have_fields(&self) -> Result<bool, CorpusError> {
+        let formats = self.paths.iter().map(|path| files::named_format(path, self.format));
+        formats
+            .collect::<Result<Vec<_>, _>>()
+            .map(|all| all.iter().any(|(format, _)| *format != Format::Text))
     }
 
     /// The names of all fields that are read, each once.

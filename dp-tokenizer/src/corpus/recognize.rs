@@ -4,10 +4,8 @@ use std::path::Path;
 
 use super::{CorpusError, Format};
 
-/// Extensions of binary formats, which must not be read as text.
+/// Extensions of formats that are not read, whatever the user says of them.
 const NOT_TEXT: &[&str] = &[
-    #[cfg(not(feature = "parquet"))]
-    "parquet",
     "arrow",
     "feather",
     "zip",
@@ -26,26 +24,36 @@ const NOT_TEXT: &[&str] = &[
     "safetensors",
 ];
 
-/// The format of a file by the extension of its name, without `.gz` or `.zst`.
+/// The format of a file: as wanted, else by the extension of its name, without `.gz` or `.zst`.
 pub(super) fn format_of(path: &Path, extension: &str, wanted: Format) -> Result<Format, CorpusError> {
-    let json_lines = "write one JSON object a line, for example with jq -c '.[]', and name the file .jsonl";
-    let refused = |fix| {
-        let declared_text = wanted == Format::Text;
-        let (path, extension) = (path.to_owned(), extension.to_owned());
-        Err(CorpusError::UnknownFormat { path, extension, declared_text, fix })
+    let named = match extension {
+        "txt" | "text" => Some(Format::Text),
+        "jsonl" | "ndjson" => Some(Format::JsonLines),
+        "json" => Some(Format::Json),
+        "csv" => Some(Format::Csv),
+        "tsv" => Some(Format::Tsv),
+        "iob" | "conll" => Some(Format::Iob),
+        "parquet" => Some(Format::Parquet),
+        _ => None,
     };
-    match (wanted, extension) {
-        (Format::Auto | Format::Text, "json") => refused(json_lines),
-        (Format::Text, "jsonl" | "ndjson") => {
-            refused("leave the format to the name, or declare it to be jsonl")
+    let refused = |fix| {
+        let (path, extension) = (path.to_owned(), extension.to_owned());
+        Err(CorpusError::UnknownFormat { path, extension, declared_text: wanted == Format::Text, fix })
+    };
+    let format = match (wanted, named) {
+        (Format::Auto, Some(named)) => named,
+        (Format::Auto, None) if NOT_TEXT.contains(&extension) => return refused("convert it first"),
+        (Format::Auto, None) => return Err(CorpusError::UnnamedFormat { path: path.to_owned() }),
+        (Format::Text, Some(Format::JsonLines | Format::Json | Format::Parquet)) => {
+            return refused("leave the format to the name, or declare what it is");
         }
-        (Format::Auto, other) if NOT_TEXT.contains(&other) => refused("convert it first"),
-        (Format::Auto, "jsonl" | "ndjson") => Ok(Format::JsonLines),
-        (Format::Auto, "csv") => Ok(Format::Csv),
-        (Format::Auto, "tsv") => Ok(Format::Tsv),
-        (Format::Auto, "iob" | "conll") => Ok(Format::Iob),
-        (Format::Auto, _) => Ok(Format::Text),
-        (chosen, _) => Ok(chosen),
+        (wanted, _) => wanted,
+    };
+    match format {
+        Format::Parquet if !cfg!(feature = "parquet") => {
+            refused("convert it first, or build with --features parquet")
+        }
+        format => Ok(format),
     }
 }
 
@@ -81,9 +89,14 @@ pub(super) fn check_contents(path: &Path, first: &[u8]) -> Result<(), CorpusErro
         [0x28, 0xB5, 0x2F, 0xFD, ..] => ("zstd data", "end its name with .zst"),
         [b'P', b'K', 3, 4, ..] => ("a zip archive", "extract it first"),
         [b'%', b'P', b'D', b'F', b'-', ..] => ("a PDF", "convert it to text first"),
-        [b'P', b'A', b'R', b'1', ..] => ("Parquet data", "convert it to .jsonl first"),
+        [b'P', b'A', b'R', b'1', ..] => ("Parquet data", "end its name with .parquet"),
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz data", "decompress it first"),
+        [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', ..] => ("bzip2 data", "decompress it first"),
         _ if is_utf16(first) => {
             ("UTF-16 text", "convert it, for example with iconv -f UTF-16LE -t UTF-8 (or UTF-16BE)")
+        }
+        _ if first.contains(&0) => {
+            ("binary data, with a zero byte near its beginning", "give text, or remove the zero bytes")
         }
         _ => return Ok(()),
     };

@@ -1,6 +1,7 @@
 //! The byte-level BPE trainer.
 
 use super::pairs::{count_pieces, learn};
+use super::unseen::complete;
 use super::{TrainError, Trained};
 use crate::decode::Decoder;
 use crate::encode::{Alphabet, Bpe, Model};
@@ -15,11 +16,18 @@ pub struct BpeConfig {
     pub vocab_size: usize,
     /// Tokens that are never cut, with the first ids.
     pub special_tokens: Vec<String>,
+    /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
+    /// learnt from too, so that pieces of rare words fill the vocabulary.
+    pub released: bool,
 }
 
 impl Default for BpeConfig {
     fn default() -> Self {
-        Self { vocab_size: 8000, special_tokens: [PAD, EOS, UNK].map(str::to_owned).to_vec() }
+        Self {
+            vocab_size: 8000,
+            special_tokens: [PAD, EOS, UNK].map(str::to_owned).to_vec(),
+            released: false,
+        }
     }
 }
 
@@ -42,7 +50,8 @@ impl Default for BpeConfig {
 /// # References
 /// Sennrich, Haddow, Birch 2016, <https://arxiv.org/abs/1508.07909>, algorithm 1.
 pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, TrainError> {
-    let pieces = count_pieces(words, |word, take| {
+    let completed = config.released.then(|| complete(words).words);
+    let pieces = count_pieces(completed.as_deref().unwrap_or(words), |word, take| {
         byte_level_words(&word.replace(BLANK, " ")).for_each(take);
     })?;
     let mut alphabet: Vec<char> = (0..=255).map(byte_to_char).collect();
@@ -121,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_special_token_that_is_a_byte_s_name_is_refused() {
-        let twice = BpeConfig { vocab_size: 300, special_tokens: vec!["a".to_owned()] };
+        let twice =
+            BpeConfig { vocab_size: 300, special_tokens: vec!["a".to_owned()], ..BpeConfig::default() };
         assert!(matches!(bpe(&[("b".to_owned(), 1.0)], &twice), Err(TrainError::SpecialToken { .. })));
     }
 

@@ -3,16 +3,19 @@
 mod bpe;
 mod bytes;
 mod characters;
+mod extend;
 mod lattice;
 mod model;
 mod pairs;
 mod seeds;
 mod unigram;
+mod unseen;
 mod wordpiece;
 
 pub use bpe::{BpeConfig, bpe};
 pub use bytes::bytes;
 pub use characters::{CharacterConfig, characters};
+pub use extend::extend;
 pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
 
@@ -38,6 +41,12 @@ pub enum TrainError {
         given: usize,
         /// The least possible.
         needed: usize,
+    },
+    /// A tokenizer to which no words can be added.
+    #[error("the public tokenizer cannot be extended: {reason}")]
+    NotExtensible {
+        /// Why.
+        reason: String,
     },
     /// A special token that the vocabulary has already.
     #[error("special token {token:?} is listed twice or is a byte's or character's own name; choose another")]

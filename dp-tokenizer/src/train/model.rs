@@ -1,10 +1,14 @@
 //! The unigram model under training: expectation–maximisation, and pruning.
 
 use super::lattice::{Lattices, MAX_PIECES, Scratch, Span};
-use super::seeds::{Seed, Seeds};
+use super::seeds::{Place, Seed, Seeds};
 
 /// Least count of a candidate of several characters. A candidate that occurs once would replace parts that many words share.
 const LEAST_SEED: f64 = 2.0;
+
+/// Most characters of a candidate that occurs in invented words alone. A longer one is more often a chance of the draw than
+/// part of a real word.
+const MAX_INVENTED_CHARS: u8 = 3;
 
 /// The pieces in training. The first `characters` pieces are single characters and are never dropped.
 pub(super) struct Model<'a> {
@@ -20,10 +24,16 @@ pub(super) struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// Starts from characters and at most `seed_size` longer pieces, those that cover most. No piece without a word.
-    pub(super) fn new(words: &'a [(String, f64)], seed_size: usize) -> Self {
+    ///
+    /// `invented` says which words a release did not find; it may be empty.
+    pub(super) fn new(words: &'a [(String, f64)], invented: &[bool], seed_size: usize) -> Self {
         let mut seeds = Seeds::of(words);
         let mut longer = std::mem::take(&mut seeds.longer);
-        longer.retain(|seed| seed.count >= LEAST_SEED);
+        let is_real = |place: &Place| invented.get(place.word as usize) != Some(&true);
+        longer.retain(|seed| {
+            let is_likely = seed.chars <= MAX_INVENTED_CHARS || seeds.places(seed).iter().any(is_real);
+            seed.count >= LEAST_SEED && is_likely
+        });
         let value = |seed: &Seed| seed.count * f64::from(seed.chars);
         let seed_size = seed_size.min(MAX_PIECES - seeds.characters.len());
         if longer.len() > seed_size {

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TrainError;
 use super::model::Model;
 use super::seeds::MAX_WORD_CHARS;
+use super::unseen::{Completed, complete};
 use crate::encode::{Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::Metaspace;
@@ -37,6 +38,9 @@ pub struct UnigramConfig {
     pub seed_size: usize,
     /// Share of pieces that survive a round.
     pub shrinking_factor: f64,
+    /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
+    /// learnt from too, so that pieces of rare words fill the vocabulary.
+    pub released: bool,
 }
 
 impl Default for UnigramConfig {
@@ -50,6 +54,7 @@ impl Default for UnigramConfig {
             normalizer: None,
             seed_size: 1_000_000,
             shrinking_factor: 0.85,
+            released: false,
         }
     }
 }
@@ -84,7 +89,12 @@ impl Trained {
 /// [`TrainError`] without words, with a count that is not finite and positive, with a symbol that is empty, listed twice
 /// or some other token's name, or with too small a `vocab_size`.
 pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Trained, TrainError> {
-    let words = merge(words, config)?;
+    let mut words = merge(words, config)?;
+    let mut invented = Vec::new();
+    if config.released {
+        Completed { words, invented } = complete(&words);
+    }
+    scale(&mut words);
     let sentinels: Vec<String> = (0..config.sentinels).rev().map(|n| format!("<extra_id_{n}>")).collect();
     let symbols = checked_symbols(config, &sentinels)?;
     let mut required = required_characters(&words);
@@ -95,7 +105,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
         return Err(TrainError::TooSmall { given: config.vocab_size, needed });
     }
     let room = config.vocab_size - needed;
-    let mut model = Model::new(&words, config.seed_size.max(room));
+    let mut model = Model::new(&words, &invented, config.seed_size.max(room));
     let wanted = room + model.characters();
     // At first, all pieces that words hardly use may be dropped.
     model.em_step(0);
@@ -133,8 +143,7 @@ fn checked_symbols<'a>(
     Ok(known)
 }
 
-/// Checks, normalizes and sorts the words, adds up equal ones, and splits them at symbols and rare characters. Scales so that the
-/// least count is at least 1, because the trainer drops pieces with an expected count below one half.
+/// Checks, normalizes and sorts the words, adds up equal ones, and splits them at symbols and rare characters.
 fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String, f64)>, TrainError> {
     let mut merged: BTreeMap<Cow<'_, str>, f64> = BTreeMap::new();
     for (index, (word, count)) in words.iter().enumerate() {
@@ -160,12 +169,18 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
         merged = cut_all(merged, |word| word.split(symbol.as_str()).collect());
     }
     merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS);
-    let least = merged.values().copied().fold(f64::INFINITY, f64::min);
-    let scale = if least < 1.0 { 1.0 / least } else { 1.0 };
     if merged.is_empty() {
         return Err(TrainError::NoWords);
     }
-    Ok(merged.into_iter().map(|(word, count)| (word.into_owned(), count * scale)).collect())
+    Ok(merged.into_iter().map(|(word, count)| (word.into_owned(), count)).collect())
+}
+
+/// Scales so that the least count is at least 1, because the trainer drops pieces with an expected count below one half.
+fn scale(words: &mut [(String, f64)]) {
+    let least = words.iter().map(|word| word.1).fold(f64::INFINITY, f64::min);
+    if least < 1.0 {
+        words.iter_mut().for_each(|word| word.1 *= 1.0 / least);
+    }
 }
 
 /// The parts of the words, each with the sum of the counts of its words.

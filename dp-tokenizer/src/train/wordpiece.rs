@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::bpe::room;
 use super::pairs::{count_pieces, learn};
+use super::unseen::complete;
 use super::{TrainError, Trained};
 use crate::character_class::{is_bert_punctuation, is_cjk_ideograph};
 use crate::normalize::BertNormalizer;
@@ -23,11 +24,19 @@ pub struct WordPieceTraining {
     pub normalizer: BertNormalizer,
     /// Different characters kept at most, the most frequent first; words with others are not learnt from.
     pub alphabet_limit: usize,
+    /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
+    /// learnt from too, so that pieces of rare words fill the vocabulary.
+    pub released: bool,
 }
 
 impl Default for WordPieceTraining {
     fn default() -> Self {
-        Self { vocab_size: 8000, normalizer: BertNormalizer::uncased(), alphabet_limit: 1000 }
+        Self {
+            vocab_size: 8000,
+            normalizer: BertNormalizer::uncased(),
+            alphabet_limit: 1000,
+            released: false,
+        }
     }
 }
 
@@ -47,7 +56,8 @@ impl Default for WordPieceTraining {
 /// # Errors
 /// [`TrainError`] without words, with a count that is not finite and positive, or with too small a `vocab_size`.
 pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<Trained, TrainError> {
-    let pieces = count_pieces(words, |word, take| {
+    let completed = config.released.then(|| complete(words).words);
+    let pieces = count_pieces(completed.as_deref().unwrap_or(words), |word, take| {
         bert_words(&config.normalizer.normalize(&word.replace(BLANK, " "))).for_each(take);
     })?;
     let alphabet = alphabet(&pieces, config.alphabet_limit);

@@ -73,7 +73,7 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
             .collect())
     };
     // Not all of it is UTF-8.
-    let films = opened(Files::of([data.join("sentcls/subj.all.zst")]))?;
+    let films = opened(Files { format: Format::Text, ..Files::of([data.join("sentcls/subj.all.zst")]) })?;
     let mut entities = tagged("devel")?;
     entities.truncate(1000);
     let texts = Texts {

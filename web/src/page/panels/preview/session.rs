@@ -19,7 +19,7 @@ use crate::worker::READY;
 
 /// Starts the worker's WASM.
 const SCRIPT: &str = "./vocabulary_loader.js";
-const COMPRESSED: [&str; 5] = [".gz", ".zst", ".zip", ".xz", ".bz2"];
+const LINES: [&str; 2] = [".txt", ".text"];
 const JSON_LINES: [&str; 2] = [".jsonl", ".ndjson"];
 
 thread_local! {
@@ -72,12 +72,13 @@ impl Session {
         // Lets the person choose the same file again.
         input.set_value("");
         let (name, size) = (file.name().to_lowercase(), file.size());
+        let ends_with = |extensions: [&str; 2]| extensions.iter().any(|extension| name.ends_with(extension));
+        let json = ends_with(JSON_LINES);
         if size > MAX_FILE_BYTES {
             self.fail("The file is larger than 200 MB. Choose a smaller part of it.");
-        } else if COMPRESSED.iter().any(|extension| name.ends_with(extension)) {
-            self.fail("The file is compressed. Unpack it, then choose the .txt or .jsonl file inside.");
+        } else if !json && !ends_with(LINES) {
+            self.fail("Choose a .txt or .jsonl file. Unpack or convert others first.");
         } else {
-            let json = JSON_LINES.iter().any(|extension| name.ends_with(extension));
             self.start(file.into(), size, json);
         }
     }

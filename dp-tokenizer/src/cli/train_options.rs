@@ -1,13 +1,65 @@
-//! Which options of a vocabulary go with which model.
+//! Which options of `train` go together. One that would have no effect is refused.
 
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::normalize::{Charsmap, Normalizer};
+use mechanisms::PrivacyUnit;
 
-use super::arguments::{Model, NormalizerName, Train, VocabularyOptions, WordsName};
+use super::arguments::{Model, NormalizerName, Text, Train, VocabularyOptions, WordsName};
 use super::failure::refuse;
+use super::given::Given;
+
+/// Options that only a release has a use for.
+const OF_RELEASE: [&str; 8] =
+    ["epsilon", "delta", "unit", "units", "method", "as_published", "relation", "test_key"];
+/// Options that only records have a use for.
+const OF_RECORDS: [&str; 4] = ["format", "text_field", "user_field", "invalid_utf8"];
+const OF_COUNTING: [&str; 3] = ["threads", "memory", "spill_folder"];
+const OF_TEXT: [&str; 4] = ["input", "counts", "embedded", "public"];
+/// Options that only training has a use for.
+const OF_TRAINING: [&str; 3] = ["words", "vocab_size", "no_byte_fallback"];
+
+/// Refuses options without effect, and settings that no text could make right.
+pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
+    if arguments.text() == Text::None {
+        let why = "with --model byte, which learns nothing";
+        for options in [&OF_TEXT[..], &OF_RELEASE, &OF_RECORDS, &OF_COUNTING, &OF_TRAINING] {
+            given.refuse_any(options, why)?;
+        }
+        return check_model(arguments);
+    }
+    if arguments.corpus.input.is_empty() && arguments.counts.is_empty() && !arguments.embedded {
+        return Err(refuse(
+            "no text: give --input FILE (- for standard input), --counts FILE with --public, or --embedded for invented notes",
+        ));
+    }
+    if arguments.embedded {
+        given.refuse_any(&OF_RECORDS, "with --embedded")?;
+    }
+    if !arguments.counts.is_empty() {
+        given.refuse_any(&OF_RECORDS, "with --counts")?;
+        given.refuse_any(&OF_COUNTING, "with --counts")?;
+    }
+    if arguments.public {
+        given.refuse_any(&OF_RELEASE, "with --public")?;
+    } else if arguments.epsilon.is_none() || arguments.delta.is_none() {
+        return Err(refuse("private text needs --epsilon and --delta (or --public if it is not private)"));
+    }
+    match (arguments.unit, given.has("user_field")) {
+        (PrivacyUnit::User, _) | (_, false) => {}
+        (unit, true) => {
+            return Err(refuse(format!(
+                "--user-field has no effect with unit {unit}; add --unit user, or leave it out"
+            )));
+        }
+    }
+    if matches!(arguments.model, Model::Bpe | Model::Wordpiece) {
+        given.refuse_any(&["no_byte_fallback"], "with --model bpe and wordpiece")?;
+    }
+    check_model(arguments)
+}
 
 /// Refuses options that the model would ignore.
-pub(super) fn check(arguments: &Train) -> anyhow::Result<()> {
+fn check_model(arguments: &Train) -> anyhow::Result<()> {
     let VocabularyOptions { symbols, sentinels, character_coverage, normalizer, normalizer_of, cased } =
         &arguments.options;
     let model = arguments.model;

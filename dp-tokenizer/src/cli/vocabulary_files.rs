@@ -1,0 +1,158 @@
+//! The files of a vocabulary, in an order that no crash turns into a false record: the statement is on the disk before
+//! anything of a release, and never beside the tokenizer of another one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::failure::refuse;
+use super::output::Output;
+
+/// The statement comes first: without it, a private tokenizer would pass for a public one.
+const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.json"];
+
+/// The folder of a vocabulary. When it is dropped, incomplete files are removed, and a new folder in which nothing is.
+pub(super) struct VocabularyFiles {
+    folder: PathBuf,
+    is_new: bool,
+}
+
+impl VocabularyFiles {
+    /// Creates the folder, unless it holds what must not be replaced.
+    pub(super) fn prepare(folder: &Path, output: &Output, inputs: &[PathBuf]) -> anyhow::Result<Self> {
+        output.check_folder(folder, &FILES, inputs)?;
+        let is_new = !folder.exists();
+        std::fs::create_dir_all(folder).map_err(|error| {
+            refuse(format!("{}: {error}; give a folder that can be written", folder.display()))
+        })?;
+        Ok(Self { folder: folder.to_owned(), is_new })
+    }
+
+    /// Takes the space of all files: a release cannot be repeated, so its result must find space.
+    pub(super) fn reserve(&self, vocab_size: usize) -> anyhow::Result<()> {
+        // A piece with its score and its merge takes less.
+        let tokenizer = (vocab_size as u64).saturating_mul(128).min(1 << 30) + (64 << 10);
+        for (name, bytes) in FILES.into_iter().zip([64 << 10, 64 << 10, tokenizer]) {
+            let path = self.partial(name);
+            let written = File::create(&path).and_then(|mut file| {
+                io::copy(&mut io::repeat(0).take(bytes), &mut file).and_then(|_| file.sync_all())
+            });
+            written.with_context(|| {
+                format!("{}: there is no space for the vocabulary, and nothing was spent", path.display())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes what a release spent, before anything that it released is written or shown. An earlier vocabulary goes first.
+    pub(super) fn record(&self, privacy: &Value) -> anyhow::Result<()> {
+        self.complete(FILES[0], &text_of(privacy))?;
+        for name in &FILES[1..] {
+            match std::fs::remove_file(self.folder.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("{name}: cannot be replaced"));
+                }
+                _ => {}
+            }
+        }
+        self.sync()?;
+        self.name(FILES[0])?;
+        self.sync()
+    }
+
+    /// Writes the vocabulary beside its statement.
+    pub(super) fn finish(self, privacy: &Value, config: &str, tokenizer: &str) -> anyhow::Result<()> {
+        for (name, text) in FILES[1..].iter().zip([config, tokenizer]) {
+            self.complete(name, text)?;
+        }
+        self.record(privacy)?;
+        FILES[1..].iter().try_for_each(|name| self.name(name))?;
+        self.sync()
+    }
+
+    /// The path of a file that is not complete on the disk.
+    fn partial(&self, name: &str) -> PathBuf {
+        self.folder.join(format!(".{name}.partial"))
+    }
+
+    fn complete(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        // Not truncated first, which would give back the space that was taken.
+        let opened = File::options().write(true).create(true).truncate(false).open(self.partial(name));
+        let written = opened.and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.set_len(text.len() as u64)?;
+            file.sync_all()
+        });
+        written.with_context(|| format!("{}: cannot be written", self.folder.join(name).display()))
+    }
+
+    /// Gives a complete file its name.
+    fn name(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.folder.join(name);
+        std::fs::rename(self.partial(name), &path)
+            .with_context(|| format!("{}: cannot be written", path.display()))
+    }
+
+    /// Makes names durable, where a folder can be opened like a file.
+    fn sync(&self) -> anyhow::Result<()> {
+        if cfg!(not(unix)) {
+            return Ok(());
+        }
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        synced.with_context(|| format!("{}: cannot be written", self.folder.display()))
+    }
+}
+
+impl Drop for VocabularyFiles {
+    fn drop(&mut self) {
+        for name in FILES {
+            let _ = std::fs::remove_file(self.partial(name));
+        }
+        if self.is_new {
+            // Fails unless it is empty.
+            let _ = std::fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+fn text_of(privacy: &Value) -> String {
+    format!("{privacy:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_statement_never_stands_beside_the_tokenizer_of_another_release() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let output = Output { overwrite: true };
+            VocabularyFiles::prepare(folder.path(), &output, &[]).unwrap()
+        };
+        open().finish(&json!({"epsilon": 100}), "config", "of 100").unwrap();
+        assert_eq!(names(folder.path()), ["privacy.json", "tokenizer.json", "tokenizer_config.json"]);
+        let second = open();
+        second.reserve(10).unwrap();
+        second.record(&json!({"epsilon": 1})).unwrap();
+        // What a crash at this point leaves.
+        let stated = std::fs::read_to_string(folder.path().join("privacy.json")).unwrap();
+        assert!(stated.contains("\"epsilon\": 1\n"), "{stated}");
+        assert!(!folder.path().join("tokenizer.json").exists());
+        drop(second);
+        assert_eq!(names(folder.path()), ["privacy.json"], "the record of what was spent stays");
+    }
+}
