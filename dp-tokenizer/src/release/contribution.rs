@@ -3,8 +3,8 @@
 use mechanisms::Stream;
 
 use super::fixed_point::{ONE, even_weight};
-use super::selection::{Selection, sample_items, shuffle};
-use crate::count::UnitItems;
+use super::method::Hidden;
+use super::selection::{sample_items, shuffle};
 use crate::unit::UnitError;
 
 /// How a unit's items are weighed.
@@ -64,8 +64,7 @@ impl Contribution {
 
 /// The histogram of one round over the items that are still hidden. A unit adds an L2 norm of at most ONE.
 pub(super) fn histogram(
-    items: &UnitItems,
-    selection: &Selection,
+    Hidden { items, selection }: Hidden<'_>,
     contribution: Contribution,
     cap: u32,
     stream: impl Fn(u64) -> Stream,

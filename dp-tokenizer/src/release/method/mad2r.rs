@@ -53,7 +53,6 @@
 use mechanisms::Stream;
 
 use super::{Hidden, Round, RoundMethod};
-use crate::count::UnitItems;
 use crate::release::config::ReleaseConfig;
 use crate::release::error::ReleaseError;
 use crate::release::fixed_point::{MAX_UNITS, ONE, even_weight};
@@ -122,8 +121,7 @@ impl Mad2r {
     /// The histogram of one round.
     pub(super) fn weigh(
         &self,
-        items: &UnitItems,
-        selection: &Selection,
+        Hidden { items, selection }: Hidden<'_>,
         stream: impl Fn(u64) -> Stream,
     ) -> Result<Vec<u64>, ReleaseError> {
         let mut open: Vec<(u32, u64)> = Vec::new();
@@ -198,10 +196,9 @@ fn threshold(config: &ReleaseConfig, round: usize) -> Threshold {
 
 impl RoundMethod for Mad2r {
     fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
-        let Hidden { items, selection } = hidden;
         self.threshold = threshold(round.config, round.index).fixed_point()?;
         self.limit = self.threshold.max(0) as u64 + (EXCESS_SIGMAS * round.sigma as f64) as u64;
-        let histogram = self.weigh(items, selection, |unit| round.same_choice(unit))?;
+        let histogram = self.weigh(hidden, |unit| round.same_choice(unit))?;
         self.next = None;
         if !round.is_last() {
             let next = threshold(round.config, round.index + 1).fixed_point()?;

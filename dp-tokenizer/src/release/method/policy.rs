@@ -17,7 +17,6 @@
 use mechanisms::Stream;
 
 use super::{Hidden, Round, RoundMethod};
-use crate::count::UnitItems;
 use crate::release::error::ReleaseError;
 use crate::release::fixed_point::{MAX_UNITS, ONE};
 use crate::release::selection::{Selection, sample_items};
@@ -43,8 +42,7 @@ impl Policy {
     /// The histogram after every unit's turn.
     pub(super) fn weigh(
         &self,
-        items: &UnitItems,
-        selection: &Selection,
+        Hidden { items, selection }: Hidden<'_>,
         stream: impl Fn(u64) -> Stream,
     ) -> Result<Vec<u64>, ReleaseError> {
         // 2^40 times a target beyond 2^23 would overflow; noise that large releases nothing anyway.
@@ -76,10 +74,9 @@ impl Policy {
 
 impl RoundMethod for Policy {
     fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
-        let Hidden { items, selection } = hidden;
         self.threshold = round.config.round_threshold(round.index).fixed_point()?;
         self.target = self.threshold.max(0) as u64 + (TARGET_SIGMAS * round.sigma as f64) as u64;
-        self.weigh(items, selection, |unit| round.choice_stream(unit))
+        self.weigh(hidden, |unit| round.choice_stream(unit))
     }
 
     fn update(&mut self, item: usize, noisy: i64, round: &Round<'_>, selection: &mut Selection) {

@@ -16,7 +16,6 @@
 use mechanisms::Stream;
 
 use super::{Hidden, Round, RoundMethod};
-use crate::count::UnitItems;
 use crate::release::config::ReleaseConfig;
 use crate::release::error::ReleaseError;
 use crate::release::fixed_point::{ONE, even_weight, noise};
@@ -91,8 +90,7 @@ pub(super) struct Pooled {
 
 impl RoundMethod for Pooled {
     fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
-        let Hidden { items, selection } = hidden;
-        let histogram = weigh(items, selection, round.config.cap(), |unit| round.same_choice(unit))?;
+        let histogram = weigh(hidden, round.config.cap(), |unit| round.same_choice(unit))?;
         if round.index == 0 {
             self.taking_part = histogram.iter().map(|&weight| weight > 0).collect();
             self.sums = vec![0.0; histogram.len()];
@@ -126,8 +124,7 @@ impl RoundMethod for Pooled {
 
 /// The histogram of one round: even weights over a unit's open items, of norm at most 1.
 pub(super) fn weigh(
-    items: &UnitItems,
-    selection: &Selection,
+    Hidden { items, selection }: Hidden<'_>,
     cap: u32,
     stream: impl Fn(u64) -> Stream,
 ) -> Result<Vec<u64>, ReleaseError> {

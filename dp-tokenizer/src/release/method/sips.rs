@@ -19,11 +19,10 @@ pub(super) struct Sips {
 
 impl RoundMethod for Sips {
     fn histogram(&mut self, hidden: Hidden<'_>, round: &Round<'_>) -> Result<Vec<u64>, ReleaseError> {
-        let Hidden { items, selection } = hidden;
         let config = round.config;
         self.threshold = config.round_threshold(round.index).fixed_point()?;
         let choice = |unit| round.choice_stream(unit);
-        Ok(contribution::histogram(items, selection, config.contribution(), config.cap(), choice)?)
+        Ok(contribution::histogram(hidden, config.contribution(), config.cap(), choice)?)
     }
 
     fn update(&mut self, item: usize, noisy: i64, round: &Round<'_>, selection: &mut Selection) {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng, Words};
 
+use super::Hidden;
 use super::mad2r::{Mad2r, NextRound};
 use super::policy::Policy;
 use super::pooled;
@@ -26,6 +27,12 @@ struct State {
     bias: Vec<f64>,
 }
 
+impl State {
+    fn hidden<'a>(&'a self, items: &'a UnitItems) -> Hidden<'a> {
+        Hidden { items, selection: &self.selection }
+    }
+}
+
 type Weigh = fn(&UnitItems, &State) -> Result<Vec<u64>, ReleaseError>;
 
 fn never(_: u64) -> Stream {
@@ -42,7 +49,7 @@ fn weigh_by(
     items: &UnitItems,
     state: &State,
 ) -> Result<Vec<u64>, ReleaseError> {
-    Ok(contribution::histogram(items, &state.selection, contribution, cap, never)?)
+    Ok(contribution::histogram(state.hidden(items), contribution, cap, never)?)
 }
 
 /// A method with its histogram, and the longest units it is tried on.
@@ -60,24 +67,24 @@ const CASES: [Case; 7] = [
     Case {
         name: "pooled",
         lengths: ANY,
-        weigh: |items, state| pooled::weigh(items, &state.selection, 100, never),
+        weigh: |items, state| pooled::weigh(state.hidden(items), 100, never),
     },
     Case {
         name: "policy",
         lengths: ANY,
         weigh: |items, state| {
-            Policy { cap: 100, target: 2 * LOW, ..Policy::default() }.weigh(items, &state.selection, never)
+            Policy { cap: 100, target: 2 * LOW, ..Policy::default() }.weigh(state.hidden(items), never)
         },
     },
     Case {
         name: "mad2r's first round",
         lengths: ANY,
-        weigh: |items, state| mad2r(Vec::new(), LOW, 100).weigh(items, &state.selection, never),
+        weigh: |items, state| mad2r(Vec::new(), LOW, 100).weigh(state.hidden(items), never),
     },
     Case {
         name: "mad2r's second round",
         lengths: ANY,
-        weigh: |items, state| mad2r(state.bias.clone(), LOW, 100).weigh(items, &state.selection, never),
+        weigh: |items, state| mad2r(state.bias.clone(), LOW, 100).weigh(state.hidden(items), never),
     },
     Case {
         name: "even",
@@ -196,7 +203,8 @@ fn histogram_of_texts(
     // The choice depends on the unit alone, as it must: here on its text length, so that it survives renumbering.
     let lengths: Vec<u64> = texts.iter().map(|t| t.len() as u64).collect();
     let choice = |unit| rng.stream(Purpose::Contribution, lengths[unit as usize], 0);
-    let weighed = contribution::histogram(&items, &selection, contribution, cap, choice);
+    let weighed =
+        contribution::histogram(Hidden { items: &items, selection: &selection }, contribution, cap, choice);
     names.into_iter().zip(weighed.unwrap()).filter(|w| w.1 > 0).collect()
 }
 
@@ -248,8 +256,11 @@ fn what_a_round_passes_over_changes_no_units_choice_of_items() {
         passed_over: passed_over.to_vec(),
     };
     let stream = |unit| TestRng::from_seed(3).stream(Purpose::Contribution, unit, 0);
-    let pooled = |selection: &Selection| pooled::weigh(&items, selection, 10, stream).unwrap();
-    let mad2r = |selection: &Selection| mad2r(Vec::new(), ONE, 10).weigh(&items, selection, stream).unwrap();
+    let pooled =
+        |selection: &Selection| pooled::weigh(Hidden { items: &items, selection }, 10, stream).unwrap();
+    let mad2r = |selection: &Selection| {
+        mad2r(Vec::new(), ONE, 10).weigh(Hidden { items: &items, selection }, stream).unwrap()
+    };
     for weigh in [&pooled as &dyn Fn(&Selection) -> Vec<u64>, &mad2r] {
         let chosen: Vec<bool> = weigh(&selection(&nothing)).iter().map(|&weight| weight > 0).collect();
         assert_eq!(chosen.iter().filter(|&&is| is).count(), 10);
