@@ -91,7 +91,7 @@ fn train(
         }
         plan::TokenizerModel::Char => {
             let coverage = CharacterConfig::default().coverage;
-            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback })
+            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback, ..CharacterConfig::default() })
         }
     }
 }

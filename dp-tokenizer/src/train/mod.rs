@@ -9,12 +9,14 @@ mod pairs;
 mod seeds;
 mod unigram;
 mod wordpiece;
+mod words;
 
 pub use bpe::{BpeConfig, bpe};
 pub use bytes::bytes;
 pub use characters::{CharacterConfig, characters};
 pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
+pub use words::words;
 
 /// Why training is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -19,11 +19,12 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Starts from characters and at most `seed_size` longer pieces, those that cover most. No piece without a word.
-    pub(super) fn new(words: &'a [(String, f64)], seed_size: usize) -> Self {
+    /// Starts from characters and at most `seed_size` longer pieces, those that cover most. No piece without a word, and none of
+    /// more characters than `most_chars`.
+    pub(super) fn new(words: &'a [(String, f64)], seed_size: usize, most_chars: Option<u8>) -> Self {
         let mut seeds = Seeds::of(words);
         let mut longer = std::mem::take(&mut seeds.longer);
-        longer.retain(|seed| seed.count >= LEAST_SEED);
+        longer.retain(|seed| seed.count >= LEAST_SEED && seed.chars <= most_chars.unwrap_or(u8::MAX));
         let value = |seed: &Seed| seed.count * f64::from(seed.chars);
         let seed_size = seed_size.min(MAX_PIECES - seeds.characters.len());
         if longer.len() > seed_size {
