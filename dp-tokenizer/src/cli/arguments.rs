@@ -9,32 +9,9 @@ use dp_tokenizer::release::Paper;
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 
 use super::corpus::{Corpus, Machine};
+use super::examples;
+use super::line::Line;
 use super::output::Output;
-
-const TRAIN_EXAMPLES: &str = "\
-Examples:
-  Train on private notes, a unit each, with ε = 2:
-    dp-tokenizer train --input notes.jsonl --epsilon 2 --delta 1e-7 --units 100000 --out vocabulary
-  The same for users, who may have many notes each:
-    dp-tokenizer train --input notes.jsonl --unit user --user-field author --epsilon 2 --delta 1e-7 --out vocabulary
-  Train BERT's kind of vocabulary on a column of public tables:
-    dp-tokenizer train --public --input 'tables/*.csv' --text-field body --model wordpiece --out vocabulary
-  Try it without a text:
-    dp-tokenizer train --embedded --epsilon 2 --delta 1e-6 --vocab-size 1000 --out vocabulary";
-
-const ENCODE_EXAMPLES: &str = "\
-Examples:
-  Show the tokens of a line:
-    echo 'the fever rises' | dp-tokenizer encode --tokenizer vocabulary --as tokens
-  Ids of all texts of a file, 128 each:
-    dp-tokenizer encode --tokenizer vocabulary --input notes.jsonl --max-length 128 --pad
-  A token file for training:
-    dp-tokenizer encode --tokenizer vocabulary --input notes.jsonl --out notes.tokens";
-
-const DECODE_EXAMPLES: &str = "\
-Examples:
-  dp-tokenizer decode --tokenizer vocabulary --input ids.txt --skip-special-tokens
-  a-model-that-writes-ids | dp-tokenizer decode --tokenizer vocabulary --stream";
 
 /// Train a tokenizer on private text with differential privacy, and use it.
 #[derive(Parser)]
@@ -47,13 +24,13 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
-    #[command(after_help = TRAIN_EXAMPLES)]
-    Train(Train),
+    #[command(after_help = examples::TRAIN)]
+    Train(Box<Train>),
     /// Encode texts as lines of ids or tokens, or a corpus as a token file.
-    #[command(after_help = ENCODE_EXAMPLES)]
+    #[command(after_help = examples::ENCODE)]
     Encode(Encode),
     /// Decode lines of ids as lines of text.
-    #[command(after_help = DECODE_EXAMPLES)]
+    #[command(after_help = examples::DECODE)]
     Decode(Decode),
     /// List the vocabulary of a tokenizer: the id, the token and its score, one token a line.
     Vocab(Vocab),
@@ -187,45 +164,6 @@ pub(super) struct Encode {
     /// Threads for a token file [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
     pub(super) threads: Option<u16>,
-}
-
-/// How the tokens of a text are written.
-#[derive(Args)]
-#[command(next_help_heading = "Tokens of a line")]
-pub(super) struct Line {
-    /// What to write for each text.
-    #[arg(long = "as", value_enum, default_value = "ids", conflicts_with = "out")]
-    pub(super) form: Form,
-    /// Largest number of tokens of a text. Further ones are cut off.
-    #[arg(long, value_name = "N", conflicts_with = "out", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) max_length: Option<u32>,
-    /// The side at which tokens are cut off [default: right].
-    #[arg(long, value_enum, requires = "max_length")]
-    pub(super) truncation_side: Option<Side>,
-    /// Fill up shorter texts with the padding token to --max-length.
-    #[arg(long, requires = "max_length")]
-    pub(super) pad: bool,
-    /// The side at which padding tokens stand [default: right].
-    #[arg(long, value_enum, requires = "pad")]
-    pub(super) padding_side: Option<Side>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
-    /// Ids, separated by blanks.
-    Ids,
-    /// Tokens, separated by blanks. A token with white space in it is written as a JSON string.
-    Tokens,
-    /// A JSON object with ids, tokens, attention mask and, with --offsets, offsets.
-    Json,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Side {
-    /// The beginning of the text.
-    Left,
-    /// The end of the text.
-    Right,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -3,11 +3,50 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use clap::{Args, ValueEnum};
 use dp_tokenizer::{Encoding, Tokenizer};
 use serde_json::json;
 
-use super::arguments::{Form, Line, Side};
 use super::failure::refuse;
+
+/// How the tokens of a text are written.
+#[derive(Args)]
+#[command(next_help_heading = "Tokens of a line")]
+pub(super) struct Line {
+    /// What to write for each text.
+    #[arg(long = "as", value_enum, default_value = "ids", conflicts_with = "out")]
+    pub(super) form: Form,
+    /// Largest number of tokens of a text. Further ones are cut off.
+    #[arg(long, value_name = "N", conflicts_with = "out", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_length: Option<u32>,
+    /// The side at which tokens are cut off [default: right].
+    #[arg(long, value_enum, requires = "max_length")]
+    pub(super) truncation_side: Option<Side>,
+    /// Fill up shorter texts with the padding token to --max-length.
+    #[arg(long, requires = "max_length")]
+    pub(super) pad: bool,
+    /// The side at which padding tokens stand [default: right].
+    #[arg(long, value_enum, requires = "pad")]
+    pub(super) padding_side: Option<Side>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Ids, separated by blanks.
+    Ids,
+    /// Tokens, separated by blanks. A token with white space in it is written as a JSON string.
+    Tokens,
+    /// A JSON object with ids, tokens, attention mask and, with --offsets, offsets.
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Side {
+    /// The beginning of the text.
+    Left,
+    /// The end of the text.
+    Right,
+}
 
 /// Writes the tokens of each text as the options say.
 pub(super) struct LineWriter<'a> {

@@ -3,6 +3,7 @@
 mod arguments;
 mod convert;
 mod corpus;
+mod examples;
 mod failure;
 mod given;
 mod inspect;

@@ -106,13 +106,20 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
     if let Some((_, what, models, _)) = asked.into_iter().find(|(asked, _, _, fits)| *asked && !fits) {
         return Err(refuse(format!("{what} goes with --model {models}")));
     }
+    check_ranges(arguments)
+}
+
+/// Refuses settings out of range.
+fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
+    let VocabularyOptions { sentinels, character_coverage, min_frequency, max_piece_length, .. } =
+        &arguments.options;
     if character_coverage.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
         return Err(refuse("--character-coverage is a share: above 0, at most 1"));
     }
     if min_frequency.is_some_and(|least| !(least.is_finite() && least > 0.0)) {
         return Err(refuse("--min-frequency is a count: above 0"));
     }
-    if is_unigram && max_piece_length.is_some_and(|most| most > 16) {
+    if arguments.model == Model::Unigram && max_piece_length.is_some_and(|most| most > 16) {
         return Err(refuse(
             "--max-piece-length: pieces of unigram have at most 16 characters; allowed: 1 to 16",
         ));
