@@ -90,8 +90,7 @@ fn train(
             wordpiece(words, &WordPieceTraining { alphabet_limit, ..config })
         }
         plan::TokenizerModel::Char => {
-            let coverage = CharacterConfig::default().coverage;
-            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback, ..CharacterConfig::default() })
+            characters(words, &CharacterConfig { vocab_size, byte_fallback, ..CharacterConfig::default() })
         }
     }
 }
