@@ -36,6 +36,15 @@ pub(crate) enum Cleanup {
 }
 
 impl Decoder {
+    /// The number of last tokens whose text may become another one when further tokens come.
+    pub(crate) fn tokens_that_may_change(&self) -> usize {
+        match self {
+            // A contraction has up to four tokens, as in "do n ' t".
+            Self::WordPiece { cleanup: Cleanup::Text, .. } => 4,
+            _ => 0,
+        }
+    }
+
     /// The text of `ids`. `name` gives the tokens outside the model.
     pub(crate) fn decode<'a>(
         &self,

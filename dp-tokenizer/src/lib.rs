@@ -26,5 +26,5 @@ mod vocabulary;
 
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};
-pub use tokenizer::{EOS, Encoder, PAD, Tokenizer, UNK};
+pub use tokenizer::{DecodeStream, EOS, Encoder, PAD, Tokenizer, UNK};
 pub use vocabulary::{DuplicateToken, Vocabulary};

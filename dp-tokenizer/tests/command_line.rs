@@ -75,24 +75,6 @@ fn private_training_stays_within_epsilon_and_states_it() {
     assert_eq!(text(&decoded.stdout), "Ms Novak\n\n a  b é\n");
 }
 
-/// TRUST 4: a text that is named twice would double every unit.
-#[test]
-fn an_input_named_twice_is_refused_in_one_line() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, copy, out) = (dir.path().join("a.txt"), dir.path().join("b.txt"), dir.path().join("out"));
-    std::fs::write(&file, "one secret line\nanother\n").unwrap();
-    std::fs::copy(&file, &copy).unwrap();
-    let around = dir.path().join("out/../a.txt");
-    for second in [&file, &copy, &around] {
-        let inputs = ["--input", path(&file), path(second), "--out", path(&out)];
-        let done = run(&[&["train", "--epsilon", "2", "--delta", "1e-6"], &inputs[..]].concat(), "");
-        let message = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(2), "{message}");
-        assert!(message.contains("are the same text") && !message.contains("secret"), "{message}");
-        assert!(!out.join("tokenizer.json").exists());
-    }
-}
-
 #[test]
 fn every_method_stays_within_epsilon_and_names_itself() {
     let dir = tempfile::tempdir().unwrap();
@@ -243,73 +225,44 @@ fn a_vocabulary_beyond_what_the_words_hold_shrinks_with_a_warning() {
 #[test]
 fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("out");
-    let out = path(&out);
-    let empty = dir.path().join("empty.txt");
-    std::fs::write(&empty, "\n").unwrap();
-    let bad = dir.path().join("tokenizer.json");
-    std::fs::write(&bad, "{").unwrap();
+    std::fs::write(dir.path().join("empty.txt"), "\n").unwrap();
+    std::fs::write(dir.path().join("tokenizer.json"), "{").unwrap();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
-    let cases: [(&[&str], &str); 19] = [
-        (&["train", "--embedded", "--out", out], "--epsilon"),
-        (
-            &["train", "--embedded", "--epsilon", "nan", "--delta", "1e-6", "--out", out],
-            "target epsilon = NaN",
-        ),
-        (&["train", "--embedded", "--epsilon", "1", "--delta", "1", "--out", out], "0 < delta < 1"),
-        (
-            &["train", "--embedded", "--epsilon", "1", "--delta", "0.5", "--out", out],
-            "one over the number of units",
-        ),
-        (&["train", "--public", "--input", "nowhere.txt", "--out", out], "nowhere.txt: No such file"),
-        (&["train", "--public", "--input", path(&empty), "--out", out], "no record found"),
-        (
-            &["train", "--embedded", "--public", "--vocab-size", "10", "--out", out],
-            "vocab_size = 10 is too small",
-        ),
-        (&["train", "--embedded", "--public", "--unit", "words:0", "--out", out], "words:N"),
-        (&["train", "--embedded", "--public", "--out", "/proc/nothing"], "/proc/nothing"),
-        (
-            &[
-                "train",
-                "--embedded",
-                "--epsilon",
-                "1",
-                "--delta",
-                "1e-6",
-                "--method",
-                "hoory-2021",
-                "--out",
-                out,
-            ],
-            "--unit words:N",
-        ),
-        (
-            &["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--as-published", "--out", out],
-            "--method hoory-2021",
-        ),
-        (
-            &["train", "--embedded", "--public", "--model", "char", "--symbol", "<x>", "--out", out],
-            "--model unigram, bpe and byte",
-        ),
-        (
-            &["train", "--embedded", "--public", "--cased", "--out", out],
-            "--cased goes with --model wordpiece",
-        ),
-        (&["train", "--embedded", "--public", "--character-coverage", "1.5", "--out", out], "at most 1"),
-        (&["encode", "--tokenizer", path(&bad)], "tokenizer.json, line"),
-        (&["train", "--embedded", "--epsilon", "-1", "--delta", "1e-6", "--out", out], "epsilon = -1"),
-        (&["train", "--public"], "--out <DIR>"),
-        (&["encode", "--tokenizer", model, "--input", path(dir.path())], "is a folder"),
-        (&["trian", "--public"], "'train'"),
+    let private = "train --embedded --delta 1e-6 --epsilon";
+    let cases = [
+        ("train --embedded --out v".to_owned(), "--epsilon"),
+        (format!("{private} nan --out v"), "target epsilon = NaN"),
+        (format!("{private} -1 --out v"), "epsilon = -1"),
+        ("train --embedded --epsilon 1 --delta 1 --out v".to_owned(), "0 < delta < 1"),
+        ("train --embedded --epsilon 1 --delta 0.5 --out v".to_owned(), "one over the number of units"),
+        (format!("{private} 1 --method hoory-2021 --out v"), "--unit words:N"),
+        (format!("{private} 1 --as-published --out v"), "--method hoory-2021"),
+        ("train --public --input nowhere.txt --out v".to_owned(), "nowhere.txt: No such file"),
+        ("train --public --input empty.txt --out v".to_owned(), "no record found"),
+        ("train --embedded --public --vocab-size 10 --out v".to_owned(), "vocab_size = 10 is too small"),
+        ("train --embedded --public --unit words:0 --out v".to_owned(), "words:N"),
+        ("train --embedded --public --out /proc/nothing".to_owned(), "/proc/nothing"),
+        ("train --embedded --public --model char --symbol <x> --out v".to_owned(), "unigram, bpe and byte"),
+        ("train --embedded --public --cased --out v".to_owned(), "--cased goes with --model wordpiece"),
+        ("train --embedded --public --character-coverage 1.5 --out v".to_owned(), "at most 1"),
+        ("train --public".to_owned(), "--out <DIR>"),
+        ("encode --tokenizer tokenizer.json".to_owned(), "tokenizer.json, line"),
+        (format!("encode --tokenizer {model} --input ."), "is a folder"),
+        ("trian --public".to_owned(), "'train'"),
     ];
-    for (arguments, expected) in cases {
-        let done = run(arguments, "");
+    for (line, expected) in cases {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_dp-tokenizer"));
+        let done = program.args(line.split_whitespace()).current_dir(dir.path()).output().unwrap();
         let message = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {message}");
+        assert_eq!(done.status.code(), Some(2), "{line}: {message}");
         // Progress may come first.
-        assert!(message.lines().last().unwrap().contains(expected), "{arguments:?}: {message}");
+        assert!(message.lines().last().unwrap().contains(expected), "{line}: {message}");
     }
+}
+
+#[test]
+fn ids_outside_the_vocabulary_are_refused_by_line() {
+    let dir = tempfile::tempdir().unwrap();
     let bad_ids = dir.path().join("t");
     assert!(
         run(&["train", "--embedded", "--public", "--vocab-size", "500", "--out", path(&bad_ids)], "")
@@ -319,24 +272,6 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     let done = run(&["decode", "--tokenizer", path(&bad_ids.join("tokenizer.json"))], "1 2\n3 500\n");
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("line 2: ids must be whole numbers below"), "{}", text(&done.stderr));
-}
-
-#[test]
-fn users_are_needed_for_user_level_privacy() {
-    let dir = tempfile::tempdir().unwrap();
-    let corpus = dir.path().join("c.jsonl");
-    std::fs::write(&corpus, "{\"text\":\"a b\",\"who\":\"x\"}\n".repeat(50)).unwrap();
-    let out = dir.path().join("out");
-    let mut arguments =
-        vec!["train", "--epsilon", "1", "--delta", "1e-6", "--unit", "user", "--vocab-size", "400"];
-    arguments.extend(["--input", path(&corpus), "--out", path(&out)]);
-    let refused = run(&arguments, "");
-    assert!(text(&refused.stderr).contains("record 1 has no user"), "{}", text(&refused.stderr));
-    arguments.extend(["--user-field", "who"]);
-    let done = run(&arguments, "");
-    // One user alone: nothing may be released, so nothing can be learnt.
-    assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
-    assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
 }
 
 #[test]
@@ -446,20 +381,4 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
         "folder of a training run",
     );
     assert!(std::fs::read_to_string(&corpus).unwrap().starts_with("some words of mine"));
-}
-
-/// The space of a vocabulary is taken before its release: a full disk costs no privacy.
-#[cfg(unix)]
-#[test]
-fn a_full_disk_is_noticed_before_words_are_released() {
-    let dir = tempfile::tempdir().unwrap();
-    let script =
-        "ulimit -f 64; exec \"$0\" train --embedded --epsilon 1 --delta 1e-6 --vocab-size 5000 --out out";
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", script, env!("CARGO_BIN_EXE_dp-tokenizer")]).current_dir(dir.path());
-    let output = shell.output().unwrap();
-    let message = text(&output.stderr);
-    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
-    assert!(message.contains("nothing was spent"), "{message}");
-    assert!(!dir.path().join("out").exists());
 }

@@ -289,3 +289,55 @@ fn a_statement_is_told_of_its_own_tokenizer_alone() {
     train("hundred", "3");
     assert!(told("hundred/tokenizer.json").contains("ε ≤ 3 at"));
 }
+
+/// TRUST 4: a text that is named twice would double every unit.
+#[test]
+fn an_input_named_twice_is_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, copy, out) = (dir.path().join("a.txt"), dir.path().join("b.txt"), dir.path().join("out"));
+    std::fs::write(&file, "one secret line\nanother\n").unwrap();
+    std::fs::copy(&file, &copy).unwrap();
+    let around = dir.path().join("out/../a.txt");
+    for second in [&file, &copy, &around] {
+        let inputs = ["--input", path(&file), path(second), "--out", path(&out)];
+        let done = run(&[&["train", "--epsilon", "2", "--delta", "1e-6"], &inputs[..]].concat(), "");
+        let message = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{message}");
+        assert!(message.contains("are the same text") && !message.contains("secret"), "{message}");
+        assert!(!out.join("tokenizer.json").exists());
+    }
+}
+
+/// The space of a vocabulary is taken before its release: a full disk costs no privacy.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_noticed_before_words_are_released() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        "ulimit -f 64; exec \"$0\" train --embedded --epsilon 1 --delta 1e-6 --vocab-size 5000 --out out";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_dp-tokenizer")]).current_dir(dir.path());
+    let output = shell.output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains("nothing was spent"), "{message}");
+    assert!(!dir.path().join("out").exists());
+}
+
+#[test]
+fn users_are_needed_for_user_level_privacy() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = dir.path().join("c.jsonl");
+    std::fs::write(&corpus, "{\"text\":\"a b\",\"who\":\"x\"}\n".repeat(50)).unwrap();
+    let out = dir.path().join("out");
+    let mut arguments =
+        vec!["train", "--epsilon", "1", "--delta", "1e-6", "--unit", "user", "--vocab-size", "400"];
+    arguments.extend(["--input", path(&corpus), "--out", path(&out)]);
+    let refused = run(&arguments, "");
+    assert!(text(&refused.stderr).contains("record 1 has no user"), "{}", text(&refused.stderr));
+    arguments.extend(["--user-field", "who"]);
+    let done = run(&arguments, "");
+    // One user alone: nothing may be released, so nothing can be learnt.
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
+}

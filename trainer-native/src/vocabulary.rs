@@ -92,8 +92,7 @@ fn train(
             wordpiece(words, &WordPieceTraining { alphabet_limit, ..config })
         }
         plan::TokenizerModel::Char => {
-            let coverage = CharacterConfig::default().coverage;
-            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback })
+            characters(words, &CharacterConfig { vocab_size, byte_fallback, ..CharacterConfig::default() })
         }
     }
 }

@@ -9,6 +9,8 @@ use dp_tokenizer::release::Paper;
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 
 use super::corpus::{Corpus, Machine};
+use super::examples;
+use super::line::Line;
 use super::output::Output;
 
 /// Train a tokenizer on private text with differential privacy, and use it.
@@ -22,11 +24,16 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
-    Train(Train),
-    /// Encode lines of text as lines of ids, or a corpus as a token file.
+    #[command(after_help = examples::TRAIN)]
+    Train(Box<Train>),
+    /// Encode texts as lines of ids or tokens, or a corpus as a token file.
+    #[command(after_help = examples::ENCODE)]
     Encode(Encode),
     /// Decode lines of ids as lines of text.
-    Decode(Tokens),
+    #[command(after_help = examples::DECODE)]
+    Decode(Decode),
+    /// List the vocabulary of a tokenizer: the id, the token and its score, one token a line.
+    Vocab(Vocab),
     /// Show what a tokenizer contains.
     Inspect(Inspect),
     /// Write a tokenizer in another format.
@@ -39,43 +46,43 @@ pub(super) struct Train {
     #[command(flatten)]
     pub(super) corpus: Corpus,
     /// Train on 6000 invented clinical notes.
-    #[arg(long, conflicts_with_all = ["input", "counts"])]
+    #[arg(long, help_heading = "Text", conflicts_with_all = ["input", "counts"])]
     pub(super) embedded: bool,
     /// Public word counts instead of text: on each line a word, a tab and its count.
-    #[arg(long, num_args = 1.., value_name = "FILE", requires = "public", conflicts_with = "input")]
+    #[arg(long, help_heading = "Text", num_args = 1.., value_name = "FILE", requires = "public", conflicts_with = "input")]
     pub(super) counts: Vec<PathBuf>,
     /// Privacy unit, whose presence is hidden: record, user, or words:N.
-    #[arg(long, default_value = "record", value_name = "UNIT")]
+    #[arg(long, help_heading = "Privacy", default_value = "record", value_name = "UNIT")]
     pub(super) unit: PrivacyUnit,
     /// What is counted as a word.
-    #[arg(long, value_enum, default_value = "by-class")]
+    #[arg(long, help_heading = "Vocabulary", value_enum, default_value = "by-class")]
     pub(super) words: WordsName,
     /// Method that releases words.
-    #[arg(long, value_enum, default_value = "pooled")]
+    #[arg(long, help_heading = "Privacy", value_enum, default_value = "pooled")]
     pub(super) method: Method,
     /// Largest ε.
-    #[arg(long, value_name = "E")]
+    #[arg(long, help_heading = "Privacy", value_name = "E")]
     pub(super) epsilon: Option<f64>,
     /// Largest δ; must be below 1 / number of units.
-    #[arg(long, value_name = "D")]
+    #[arg(long, help_heading = "Privacy", value_name = "D")]
     pub(super) delta: Option<f64>,
     /// Number of units, declared public: δ at or above one over it is refused.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, help_heading = "Privacy", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) units: Option<u64>,
     /// Use noise and threshold of the papers' methods as printed. privacy.json states the true δ, which is larger.
-    #[arg(long)]
+    #[arg(long, help_heading = "Privacy")]
     pub(super) as_published: bool,
     /// Neighboring relation: the pairs of data sets that the guarantee compares.
-    #[arg(long, value_enum, default_value = "add-or-remove-one")]
+    #[arg(long, help_heading = "Privacy", value_enum, default_value = "add-or-remove-one")]
     pub(super) relation: Relation,
     /// Declare the text public: count it without noise.
-    #[arg(long)]
+    #[arg(long, help_heading = "Privacy")]
     pub(super) public: bool,
     /// Model to train.
-    #[arg(long, value_enum, default_value = "unigram")]
+    #[arg(long, help_heading = "Vocabulary", value_enum, default_value = "unigram")]
     pub(super) model: Model,
     /// Number of tokens, special tokens and bytes included.
-    #[arg(long, default_value_t = 8000, value_name = "V")]
+    #[arg(long, help_heading = "Vocabulary", default_value_t = 8000, value_name = "V")]
     pub(super) vocab_size: usize,
     /// Add the released words to this PUBLIC tokenizer instead of training a model. Its tokens keep their ids.
     #[arg(long, value_name = "PUBLIC", conflicts_with_all = ["model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer", "normalizer_of"])]
@@ -84,7 +91,7 @@ pub(super) struct Train {
     #[arg(long, value_name = "N", requires = "extend")]
     pub(super) added_tokens: Option<usize>,
     /// Encode characters outside the vocabulary as <unk> instead of as bytes.
-    #[arg(long)]
+    #[arg(long, help_heading = "Vocabulary")]
     pub(super) no_byte_fallback: bool,
     #[command(flatten)]
     pub(super) options: VocabularyOptions,
@@ -94,7 +101,7 @@ pub(super) struct Train {
     #[command(flatten)]
     pub(super) output: Output,
     /// Draw repeatable noise from this key. The result is NOT private, and privacy.json says so.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Privacy", value_name = "N")]
     pub(super) test_key: Option<u64>,
     #[command(flatten)]
     pub(super) machine: Machine,
@@ -127,8 +134,9 @@ impl Train {
 /// A tokenizer to use.
 #[derive(Args)]
 pub(super) struct TokenizerFile {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
-    #[arg(long = "tokenizer", value_name = "PATH")]
+    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt; or a folder,
+    /// which stands for the first of these in it.
+    #[arg(long = "tokenizer", value_name = "PATH", value_parser = super::convert::tokenizer_file)]
     pub(super) path: PathBuf,
     /// Keep the case of the text. For a vocab.txt [default: what the tokenizer_config.json beside it says; without one,
     /// whether a token has a capital from A to Z].
@@ -156,6 +164,8 @@ pub(super) struct Encode {
     #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
     pub(super) offsets: Option<Offsets>,
     #[command(flatten)]
+    pub(super) line: Line,
+    #[command(flatten)]
     pub(super) corpus: Corpus,
     /// Threads for a token file [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
@@ -172,6 +182,7 @@ pub(super) enum Offsets {
 
 /// The public parts of a vocabulary, beside learnt pieces.
 #[derive(Args)]
+#[command(next_help_heading = "Vocabulary")]
 pub(super) struct VocabularyOptions {
     /// Symbol that is always one token (unigram, bpe, byte). May be repeated.
     #[arg(long = "symbol", value_name = "TEXT")]
@@ -188,9 +199,18 @@ pub(super) struct VocabularyOptions {
     /// Normalize with the character map of this SentencePiece .model, such as T5's nmt_nfkc (unigram).
     #[arg(long, value_name = "PATH", conflicts_with = "normalizer")]
     pub(super) normalizer_of: Option<PathBuf>,
-    /// Keep case and accents, as BERT cased does (wordpiece).
+    /// Keep case and accents, as BERT cased does (wordpiece, word).
     #[arg(long)]
     pub(super) cased: bool,
+    /// Leave out words whose released noisy count is below this. For public text: whose count is.
+    #[arg(long, value_name = "COUNT")]
+    pub(super) min_frequency: Option<f64>,
+    /// Public characters that are tokens whatever the text holds (unigram, wordpiece, char).
+    #[arg(long, value_name = "TEXT")]
+    pub(super) required_characters: Option<String>,
+    /// Most characters of a learnt token; bytes for bpe [default: 16 for unigram].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub(super) max_piece_length: Option<u8>,
 }
 
 /// Normalizers that need no file.
@@ -206,14 +226,30 @@ pub(super) enum NormalizerName {
     NfkcLowercase,
 }
 
-/// Use a tokenizer.
+/// Decode lines of ids.
 #[derive(Args)]
-pub(super) struct Tokens {
+pub(super) struct Decode {
     #[command(flatten)]
     pub(super) tokenizer: TokenizerFile,
-    /// File to read [default: standard input].
+    /// File to read, also as .gz or .zst [default: standard input].
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
+    /// Leave out tokens that are no text, such as <pad> and [CLS].
+    #[arg(long)]
+    pub(super) skip_special_tokens: bool,
+    /// Write text as soon as its tokens are read, as one text: line ends separate ids like blanks.
+    #[arg(long)]
+    pub(super) stream: bool,
+}
+
+/// List the vocabulary of a tokenizer.
+#[derive(Args)]
+pub(super) struct Vocab {
+    #[command(flatten)]
+    pub(super) tokenizer: TokenizerFile,
+    /// Write a JSON object a line, with id, token, score and special.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Show what a tokenizer contains.
@@ -295,7 +331,7 @@ impl ValueEnum for Method {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Model {
     /// Pieces with probabilities (Kudo 2018).
     Unigram,
@@ -303,6 +339,8 @@ pub(super) enum Model {
     Bpe,
     /// Longest match in lower case, as in BERT.
     Wordpiece,
+    /// Whole words in lower case; others are unknown.
+    Word,
     /// Single characters.
     Char,
     /// Single bytes; nothing is learnt.

@@ -32,6 +32,35 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     }
 }
 
+/// The file of a tokenizer: the path itself, or a file in that folder.
+pub(super) fn tokenizer_file(path: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    if !path.is_dir() {
+        return Ok(path);
+    }
+    let named = |name: &str| Some(path.join(name)).filter(|file| file.is_file());
+    let mut models: Vec<PathBuf> = std::fs::read_dir(&path)
+        .map_err(|error| error.to_string())?
+        .filter_map(|entry| {
+            Some(entry.ok()?.path()).filter(|file| matches!(kind(file), Ok(Kind::SentencePiece)))
+        })
+        .collect();
+    models.sort();
+    let model = || match models.as_slice() {
+        [_, _, ..] => Some(Err("holds several .model files; name one".to_owned())),
+        one => one.first().cloned().map(Ok),
+    };
+    let vocab_json = || named("vocab.json").filter(|_| path.join("merges.txt").is_file());
+    named("tokenizer.json")
+        .map(Ok)
+        .or_else(model)
+        .or_else(|| named("vocab.txt").or_else(vocab_json).map(Ok))
+        .unwrap_or_else(|| {
+            Err("holds no tokenizer.json, .model, vocab.txt, or vocab.json with merges.txt; name a file or another folder"
+                .to_owned())
+        })
+}
+
 /// Reads a tokenizer from a file.
 pub(super) fn load(file: &TokenizerFile) -> anyhow::Result<Tokenizer> {
     let path = &file.path;

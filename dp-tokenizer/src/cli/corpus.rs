@@ -11,6 +11,7 @@ use super::given::Given;
 
 /// Files, and how to read them.
 #[derive(Args)]
+#[command(next_help_heading = "Text")]
 pub(super) struct Corpus {
     /// Text, JSON, JSON Lines, CSV, TSV or IOB files, also as .gz or .zst, or Parquet. `*`, `?` and `**` are wildcards; `-` is
     /// standard input.
@@ -40,6 +41,7 @@ pub(super) enum InvalidUtf8 {
 
 /// Use of the machine. It never changes a result.
 #[derive(Args)]
+#[command(next_help_heading = "Machine")]
 pub(super) struct Machine {
     /// Threads [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]

@@ -1,15 +1,18 @@
 //! `inspect`: what a tokenizer contains, and measurements on public text.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
 use mechanisms::Words;
 use serde_json::{Value, json};
 
-use super::arguments::Inspect;
+use super::arguments::{Inspect, Vocab};
 use super::convert::load;
 use super::failure::refuse;
+use super::line::in_one_word;
+use super::output::sha256_hex;
 use super::statement;
 
 pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
@@ -20,7 +23,7 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
         "pad": name(tokenizer.pad_id()),
         "eos": name(tokenizer.eos_id()),
         "unk": name(tokenizer.unk_id()),
-        "privacy": statement::beside(&arguments.tokenizer.path),
+        "privacy": statement_beside(&arguments.tokenizer.path),
     });
     if !arguments.public_text.is_empty() {
         summary["public_text"] = measure(&tokenizer, arguments)?;
@@ -38,6 +41,39 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The `privacy.json` beside a tokenizer: null if there is none, and a text if it belongs to another tokenizer.
+fn statement_beside(tokenizer: &Path) -> Value {
+    let Ok(bytes) = std::fs::read(tokenizer.with_file_name("privacy.json")) else { return Value::Null };
+    let statement = statement::parse(&bytes);
+    let Some(stated) = statement["tokenizer_sha256"].as_str() else { return statement };
+    // Other formats are made from the tokenizer.json beside them.
+    let named = [tokenizer.to_owned(), tokenizer.with_file_name("tokenizer.json")];
+    let is_of = |path: &Path| std::fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == stated);
+    match named.iter().any(|path| is_of(path)) {
+        true => statement,
+        false => Value::from(statement::OF_ANOTHER),
+    }
+}
+
+/// Lists the vocabulary.
+pub(super) fn list(arguments: &Vocab) -> anyhow::Result<()> {
+    let tokenizer = load(&arguments.tokenizer)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for id in 0..tokenizer.vocab_size() as u32 {
+        // Some files leave ids without a token.
+        let Some(token) = tokenizer.token(id) else { continue };
+        let score = tokenizer.score(id);
+        if arguments.json {
+            let special = tokenizer.is_special(id);
+            writeln!(out, "{}", json!({"id": id, "token": token, "score": score, "special": special}))?;
+        } else {
+            let score = score.map_or_else(String::new, |score| format!("\t{score}"));
+            writeln!(out, "{id}\t{}{score}", in_one_word(token))?;
+        }
+    }
+    Ok(out.flush()?)
 }
 
 fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> {

@@ -3,9 +3,11 @@
 mod arguments;
 mod convert;
 mod corpus;
+mod examples;
 mod failure;
 mod given;
 mod inspect;
+mod line;
 mod output;
 mod private;
 mod progress;
@@ -40,6 +42,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments, &given),
         Command::Encode(arguments) => tokens::encode(&arguments, &given),
         Command::Decode(arguments) => tokens::decode(&arguments),
+        Command::Vocab(arguments) => inspect::list(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
     };

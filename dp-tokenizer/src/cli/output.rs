@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use sha2::{Digest, Sha256};
 
 use super::failure::refuse;
 
@@ -48,6 +49,11 @@ impl Output {
         }
         names.iter().try_for_each(|name| self.check(&folder.join(name), inputs))
     }
+}
+
+/// The digest that binds a statement to a file.
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether both names lead to one file, through links of either kind too.

@@ -1,31 +1,15 @@
 //! `privacy.json` in one line.
 
-use std::path::Path;
-
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 /// The statement of a file, or a text if the file is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from("not valid JSON"))
 }
 
-/// The `privacy.json` beside a tokenizer: null if there is none, and a text if it belongs to another tokenizer.
-pub(super) fn beside(tokenizer: &Path) -> Value {
-    let Ok(bytes) = std::fs::read(tokenizer.with_file_name("privacy.json")) else { return Value::Null };
-    let statement = parse(&bytes);
-    let Some(stated) = statement["tokenizer_sha256"].as_str() else { return statement };
-    // Other formats are made from the tokenizer.json beside them.
-    let named = [tokenizer.to_owned(), tokenizer.with_file_name("tokenizer.json")];
-    let is_of = |path: &Path| std::fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == stated);
-    match named.iter().any(|path| is_of(path)) {
-        true => statement,
-        false => Value::from(OF_ANOTHER),
-    }
-}
-
-const OF_ANOTHER: &str = "the privacy.json beside it is of another tokenizer";
+/// In place of a statement that belongs to another tokenizer.
+pub(super) const OF_ANOTHER: &str = "the privacy.json beside it is of another tokenizer";
 
 /// The promise of a statement in a few words, with ε rounded up.
 pub(super) fn guarantee(privacy: &Value) -> String {
@@ -90,10 +74,6 @@ fn rounded_up(value: f64) -> String {
         shown.truncate(shown.trim_end_matches('0').trim_end_matches('.').len());
     }
     shown
-}
-
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

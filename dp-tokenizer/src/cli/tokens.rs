@@ -7,14 +7,15 @@ use anyhow::Context;
 use dp_tokenizer::corpus::{self, BadUtf8, CorpusError, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::{OffsetUnit, Tokenizer};
+use dp_tokenizer::{Encoding, OffsetUnit, Tokenizer};
 use mechanisms::PrivacyUnit;
 use sha2::{Digest, Sha256};
 
-use super::arguments::{Encode, Offsets, Tokens};
+use super::arguments::{Decode, Encode, Offsets};
 use super::convert::load;
 use super::failure::refuse;
 use super::given::Given;
+use super::line::LineWriter;
 use super::progress::Progress;
 
 /// Encodes lines of text as lines of ids, or a corpus as a token file.
@@ -34,22 +35,13 @@ pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
         Offsets::Bytes => OffsetUnit::Bytes,
         Offsets::Characters => OffsetUnit::Characters,
     });
-    for_texts(&source, |_, line| {
-        let (ids, places) = match unit {
-            Some(unit) => {
-                let found = encoder.encode_with_offsets(line, unit);
-                (found.ids, Some(found.offsets))
-            }
-            None => (encoder.encode(line), None),
+    let line = LineWriter::new(&arguments.line, &tokenizer)?;
+    for_texts(&source, |_, text| {
+        let encoding = match unit {
+            Some(unit) => encoder.encode_with_offsets(text, unit),
+            None => Encoding { ids: encoder.encode(text), offsets: Vec::new() },
         };
-        for (number, id) in ids.iter().enumerate() {
-            let blank = if number == 0 { "" } else { " " };
-            write!(out, "{blank}{id}")?;
-            if let Some((from, to)) = places.as_ref().and_then(|places| places.get(number)) {
-                write!(out, ":{from}:{to}")?;
-            }
-        }
-        Ok(writeln!(out)?)
+        line.write(&mut out, encoding)
     })?;
     Ok(out.flush()?)
 }
@@ -78,21 +70,32 @@ fn encode_to_file(
 }
 
 /// Decodes lines of ids as lines of text.
-pub(super) fn decode(arguments: &Tokens) -> anyhow::Result<()> {
+pub(super) fn decode(arguments: &Decode) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let size = tokenizer.vocab_size();
+    let is_shown: Vec<bool> =
+        (0..size as u32).map(|id| !arguments.skip_special_tokens || !tokenizer.is_special(id)).collect();
     let mut out = BufWriter::new(io::stdout().lock());
     let input = arguments.input.clone().unwrap_or_else(|| "-".into());
-    let lines =
-        Files { format: Format::Text, blank_lines: true, bad_utf8: BadUtf8::Refuse, ..Files::of([input]) };
+    let format = Format::Text;
+    let lines = Files { format, blank_lines: true, bad_utf8: BadUtf8::Refuse, ..Files::of([input]) };
+    let mut stream = tokenizer.decode_stream();
     for_texts(&Source::Files(lines), |number, line| {
         let ids: Option<Vec<u32>> =
             line.split_whitespace().map(|id| id.parse().ok().filter(|&id| (id as usize) < size)).collect();
-        let ids = ids.ok_or_else(|| {
+        let mut ids = ids.ok_or_else(|| {
             refuse(format!("line {number}: ids must be whole numbers below {size}, separated by blanks"))
         })?;
-        Ok(writeln!(out, "{}", tokenizer.decode(&ids))?)
+        ids.retain(|id| is_shown[*id as usize]);
+        if !arguments.stream {
+            return Ok(writeln!(out, "{}", tokenizer.decode(&ids))?);
+        }
+        ids.iter().try_for_each(|id| out.write_all(stream.push(*id).as_bytes()))?;
+        Ok(out.flush()?)
     })?;
+    if arguments.stream {
+        writeln!(out, "{}", stream.finish())?;
+    }
     Ok(out.flush()?)
 }
 

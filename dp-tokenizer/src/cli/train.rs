@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use dp_tokenizer::corpus::{Source, expand, read_counts};
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
+use dp_tokenizer::train::words as whole_words;
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, bytes,
     characters, extend, unigram, wordpiece,
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use super::arguments::{Model, Text, TokenizerFile, Train};
 use super::failure::refuse;
 use super::given::Given;
+use super::output::sha256_hex;
 use super::progress::Progress;
 use super::statement;
 use super::vocabulary_files::VocabularyFiles;
@@ -58,6 +60,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     if let Some(warning) = privacy["warning"].as_str() {
         progress(&format!("warning: {warning}"));
     }
+    let words = frequent(arguments, words)?;
     let trained = train_to_fit(arguments, &words)?;
     if arguments.text() == Text::Private && arguments.extend.is_none() && words.len() < arguments.vocab_size {
         progress(&format!(
@@ -71,7 +74,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     }
     let json = trained.tokenizer.to_json();
     // Binds the statement to the tokenizer, for whoever builds on it.
-    privacy["tokenizer_sha256"] = statement::sha256_hex(json.as_bytes()).into();
+    privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
     files.finish(&privacy, &trained.tokenizer.to_config_json(), &json)?;
     summarize(arguments, &trained, words.len(), &privacy)
 }
@@ -82,6 +85,23 @@ fn rehearse(arguments: &Train) -> anyhow::Result<()> {
     match train(arguments, &[("\u{2581}a".to_owned(), 1.0)])? {
         Ok(_) | Err(TrainError::NoWords) => Ok(()),
         Err(error) => Err(refuse(error)),
+    }
+}
+
+/// The words with a count of --min-frequency: a noisy one, which is released, or that of public text. Words that are paid for
+/// are kept where none has it.
+fn frequent(arguments: &Train, words: Vec<(String, f64)>) -> anyhow::Result<Vec<(String, f64)>> {
+    let Some(least) = arguments.options.min_frequency else { return Ok(words) };
+    let kept: Vec<(String, f64)> = words.iter().filter(|word| word.1 >= least).cloned().collect();
+    match (kept.is_empty(), arguments.text()) {
+        (false, _) => Ok(kept),
+        (true, Text::Private) => {
+            progress(&format!("warning: no released word has a count of {least}; all of them are kept"));
+            Ok(words)
+        }
+        (true, _) => {
+            Err(refuse(format!("--min-frequency {least}: no word is as frequent; give a smaller count")))
+        }
     }
 }
 
@@ -135,6 +155,7 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;
     let released = !arguments.public;
+    let max_piece_length = options.max_piece_length.map(usize::from);
     let special_tokens = || [BpeConfig::default().special_tokens, options.symbols.clone()].concat();
     Ok(match arguments.model {
         Model::Unigram => unigram(
@@ -146,18 +167,34 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
                 sentinels: options.sentinels,
                 character_coverage: options.character_coverage.unwrap_or(1.0),
                 normalizer: super::train_options::normalizer(options)?,
+                required_characters: options.required_characters.clone().unwrap_or_default(),
+                max_piece_length: options.max_piece_length,
                 released,
                 ..Default::default()
             },
         ),
-        Model::Bpe => bpe(words, &BpeConfig { vocab_size, special_tokens: special_tokens(), released }),
-        Model::Wordpiece => {
+        Model::Bpe => bpe(
+            words,
+            &BpeConfig { vocab_size, max_piece_length, special_tokens: special_tokens(), released },
+        ),
+        Model::Wordpiece | Model::Word => {
             let normalizer = if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
-            wordpiece(words, &WordPieceTraining { vocab_size, normalizer, released, ..Default::default() })
+            let required_characters = options.required_characters.clone().unwrap_or_default();
+            let config = WordPieceTraining {
+                vocab_size,
+                max_piece_length,
+                required_characters,
+                normalizer,
+                released,
+                ..Default::default()
+            };
+            let train = if arguments.model == Model::Word { whole_words } else { wordpiece };
+            train(words, &config)
         }
         Model::Char => {
+            let required = options.required_characters.clone().unwrap_or_default();
             let coverage = options.character_coverage.unwrap_or(CharacterConfig::default().coverage);
-            characters(words, &CharacterConfig { vocab_size, coverage, byte_fallback })
+            characters(words, &CharacterConfig { vocab_size, required, coverage, byte_fallback })
         }
         Model::Byte => {
             let special = special_tokens();

@@ -52,16 +52,18 @@ pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
             )));
         }
     }
-    if matches!(arguments.model, Model::Bpe | Model::Wordpiece) {
-        given.refuse_any(&["no_byte_fallback"], "with --model bpe and wordpiece")?;
+    if matches!(arguments.model, Model::Bpe | Model::Wordpiece | Model::Word) {
+        given.refuse_any(&["no_byte_fallback"], "with --model bpe, wordpiece and word")?;
     }
     check_model(arguments)
 }
 
 /// Refuses options that the model would ignore.
 fn check_model(arguments: &Train) -> anyhow::Result<()> {
-    let VocabularyOptions { symbols, sentinels, character_coverage, normalizer, normalizer_of, cased } =
-        &arguments.options;
+    let VocabularyOptions {
+        symbols, sentinels, character_coverage, normalizer, normalizer_of, cased, ..
+    } = &arguments.options;
+    let VocabularyOptions { min_frequency, required_characters, max_piece_length, .. } = &arguments.options;
     let model = arguments.model;
     let is_unigram = matches!(model, Model::Unigram);
     let normalized = *normalizer != NormalizerName::None || normalizer_of.is_some();
@@ -76,7 +78,7 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             !symbols.is_empty(),
             "--symbol",
             "unigram, bpe and byte",
-            !matches!(model, Model::Wordpiece | Model::Char),
+            !matches!(model, Model::Wordpiece | Model::Word | Model::Char),
         ),
         (*sentinels > 0, "--sentinels", "unigram", is_unigram),
         (
@@ -86,13 +88,41 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             is_unigram || matches!(model, Model::Char),
         ),
         (normalized, "a normalizer", "unigram (wordpiece has --cased)", is_unigram),
-        (*cased, "--cased", "wordpiece", matches!(model, Model::Wordpiece)),
+        (*cased, "--cased", "wordpiece and word", matches!(model, Model::Wordpiece | Model::Word)),
+        (
+            required_characters.is_some(),
+            "--required-characters",
+            "unigram, wordpiece and char (bpe and byte spell every character by its bytes)",
+            matches!(model, Model::Unigram | Model::Wordpiece | Model::Char),
+        ),
+        (
+            max_piece_length.is_some(),
+            "--max-piece-length",
+            "unigram, bpe, wordpiece and word",
+            !matches!(model, Model::Char | Model::Byte),
+        ),
+        (min_frequency.is_some(), "--min-frequency", "any but byte", !matches!(model, Model::Byte)),
     ];
     if let Some((_, what, models, _)) = asked.into_iter().find(|(asked, _, _, fits)| *asked && !fits) {
         return Err(refuse(format!("{what} goes with --model {models}")));
     }
+    check_ranges(arguments)
+}
+
+/// Refuses settings out of range.
+fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
+    let VocabularyOptions { sentinels, character_coverage, min_frequency, max_piece_length, .. } =
+        &arguments.options;
     if character_coverage.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
         return Err(refuse("--character-coverage is a share: above 0, at most 1"));
+    }
+    if min_frequency.is_some_and(|least| !(least.is_finite() && least > 0.0)) {
+        return Err(refuse("--min-frequency is a count: above 0"));
+    }
+    if arguments.model == Model::Unigram && max_piece_length.is_some_and(|most| most > 16) {
+        return Err(refuse(
+            "--max-piece-length: pieces of unigram have at most 16 characters; allowed: 1 to 16",
+        ));
     }
     if *sentinels > arguments.vocab_size {
         return Err(refuse("--sentinels is more than --vocab-size"));

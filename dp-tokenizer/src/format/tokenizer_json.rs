@@ -11,7 +11,7 @@ use crate::encode::{Model, Unigram};
 use crate::format::sentencepiece::PieceKind;
 use crate::normalize::Normalizer;
 use crate::pretokenize::{Metaspace, PreTokenizer};
-use crate::tokenizer::{EOS, PAD, SpecialTokens, Stage, Tokenizer, UNK};
+use crate::tokenizer::{SpecialTokens, Stage, Tokenizer, UNK};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
@@ -35,11 +35,12 @@ impl Tokenizer {
     #[must_use]
     pub fn to_config_json(&self) -> String {
         let name = |wanted: &'static str| self.special.id(wanted).map(|_| wanted);
+        let token = |id: Option<u32>| id.and_then(|id| self.token(id));
         let mut file = json!({
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "pad_token": name(PAD),
-            "eos_token": name(EOS),
-            "unk_token": name(UNK),
+            "pad_token": token(self.pad_id()),
+            "eos_token": token(self.eos_id()),
+            "unk_token": token(self.unk_id()).or(name(UNK)),
             "clean_up_tokenization_spaces": false,
         });
         // Tokens of BERT's and T5's objectives, where the vocabulary has them.

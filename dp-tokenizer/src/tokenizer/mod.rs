@@ -1,15 +1,17 @@
 //! The tokenizer: text to ids and back.
 
+mod decode_stream;
 mod encoder;
 mod special_tokens;
 
 use crate::decode::Decoder;
 use crate::encode::{Model, SentencePiece, Unigram, byte_token};
 use crate::format::FormatError;
-use crate::format::sentencepiece::SentencePieceModel;
+use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
 
+pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
 pub(crate) use special_tokens::SpecialTokens;
 
@@ -169,6 +171,21 @@ impl Tokenizer {
         self.decoder.decode(ids, &self.model, &self.byte_of, |id| self.special.name(id))
     }
 
+    /// The text of ids that come one at a time.
+    ///
+    /// ```
+    /// let tokenizer = dp_tokenizer::train::bytes(&[])?;
+    /// let mut stream = tokenizer.decode_stream();
+    /// let texts: Vec<String> = "né".bytes().map(|byte| stream.push(byte.into())).collect();
+    /// assert_eq!(texts, ["n", "", "é"]);
+    /// assert_eq!(stream.finish(), "");
+    /// # Ok::<(), dp_tokenizer::train::TrainError>(())
+    /// ```
+    #[must_use]
+    pub fn decode_stream(&self) -> DecodeStream<'_> {
+        DecodeStream::new(self)
+    }
+
     /// Number of tokens; all ids are below it.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
@@ -186,6 +203,31 @@ impl Tokenizer {
     #[must_use]
     pub fn id(&self, token: &str) -> Option<u32> {
         self.model.id(token).or_else(|| self.special.id(token))
+    }
+
+    /// Whether a token is for the model and no text, such as `<pad>` and `[CLS]`.
+    #[must_use]
+    pub fn is_special(&self, id: u32) -> bool {
+        match &self.model {
+            Model::SentencePiece(model) => model
+                .model()
+                .pieces
+                .get(id as usize)
+                .is_some_and(|piece| matches!(piece.kind, PieceKind::Control | PieceKind::Unknown)),
+            _ => self.special.name(id).is_some(),
+        }
+    }
+
+    /// The score of a token: its log-probability in a unigram model, its rank in a `.model` of another kind.
+    #[must_use]
+    pub fn score(&self, id: u32) -> Option<f64> {
+        match &self.model {
+            Model::Unigram(model) => model.pieces().get(id as usize).map(|piece| piece.1),
+            Model::SentencePiece(model) => {
+                model.model().pieces.get(id as usize).map(|piece| piece.score.into())
+            }
+            _ => None,
+        }
     }
 
     /// The id of `<pad>`, or of `[PAD]` in BERT.

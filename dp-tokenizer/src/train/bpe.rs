@@ -14,6 +14,8 @@ use crate::vocabulary::Vocabulary;
 pub struct BpeConfig {
     /// Tokens wanted, special tokens and bytes included.
     pub vocab_size: usize,
+    /// Most bytes of a learnt token; none for any number.
+    pub max_piece_length: Option<usize>,
     /// Tokens that are never cut, with the first ids.
     pub special_tokens: Vec<String>,
     /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
@@ -23,11 +25,8 @@ pub struct BpeConfig {
 
 impl Default for BpeConfig {
     fn default() -> Self {
-        Self {
-            vocab_size: 8000,
-            special_tokens: [PAD, EOS, UNK].map(str::to_owned).to_vec(),
-            released: false,
-        }
+        let special_tokens = [PAD, EOS, UNK].map(str::to_owned).to_vec();
+        Self { vocab_size: 8000, max_piece_length: None, special_tokens, released: false }
     }
 }
 
@@ -62,7 +61,11 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
         pieces.iter().map(|(piece, count)| (piece.bytes().map(|b| ids[usize::from(b)]).collect(), *count));
     let room = room(config.vocab_size, config.special_tokens.len() + 256)? + 256;
     let letters = alphabet.iter().map(char::to_string).collect();
-    let learnt = learn(spelt.collect(), letters, room, |left, right| format!("{left}{right}"))?;
+    let learnt = learn(spelt.collect(), letters, room, |left, right| {
+        // A character of GPT-2's alphabet is a byte.
+        let length = left.chars().count() + right.chars().count();
+        (length <= config.max_piece_length.unwrap_or(usize::MAX)).then(|| format!("{left}{right}"))
+    })?;
     let pair = |(left, right): &(u32, u32)| {
         (learnt.symbols[*left as usize].clone(), learnt.symbols[*right as usize].clone())
     };
@@ -130,8 +133,7 @@ mod tests {
 
     #[test]
     fn a_special_token_that_is_a_byte_s_name_is_refused() {
-        let twice =
-            BpeConfig { vocab_size: 300, special_tokens: vec!["a".to_owned()], ..BpeConfig::default() };
+        let twice = BpeConfig { vocab_size: 300, special_tokens: vec!["a".to_owned()], ..Default::default() };
         assert!(matches!(bpe(&[("b".to_owned(), 1.0)], &twice), Err(TrainError::SpecialToken { .. })));
     }
 

@@ -1,6 +1,6 @@
 //! The character vocabulary: the most frequent characters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bpe::room;
 use super::pairs::count_pieces;
@@ -13,6 +13,8 @@ use crate::tokenizer::{EOS, PAD, SpecialTokens, Tokenizer, UNK};
 pub struct CharacterConfig {
     /// Tokens wanted at most, special tokens and bytes included.
     pub vocab_size: usize,
+    /// Characters that are tokens whatever the words hold.
+    pub required: String,
     /// Share of all characters that the vocabulary is to cover; the rarest beyond it are left out.
     pub coverage: f64,
     /// Whether characters outside the vocabulary are written as bytes; without it they are `<unk>`.
@@ -21,7 +23,7 @@ pub struct CharacterConfig {
 
 impl Default for CharacterConfig {
     fn default() -> Self {
-        Self { vocab_size: 1000, coverage: 0.9995, byte_fallback: true }
+        Self { vocab_size: 1000, required: String::new(), coverage: 0.9995, byte_fallback: true }
     }
 }
 
@@ -42,17 +44,23 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
         word.chars().for_each(|c| *counts.entry(c).or_default() += count);
     }
     let total: f64 = counts.values().sum();
-    let mut ranked: Vec<(char, f64)> = counts.into_iter().collect();
-    // A stable sort: equally frequent ones stay in order of their code points.
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     let fixed = 3 + if config.byte_fallback { 256 } else { 0 };
-    let room = room(config.vocab_size, fixed + 1)? + 1;
+    let required: BTreeSet<char> = config.required.chars().filter(|c| !c.is_whitespace()).collect();
+    let room = room(config.vocab_size, fixed + required.len().max(1))? + required.len().max(1);
     let special = [PAD, EOS, UNK].map(str::to_owned);
     let mut pieces: Vec<(String, f64)> = special.iter().map(|name| (name.clone(), 0.0)).collect();
     if config.byte_fallback {
         pieces.extend((0..=255).map(|byte| (byte_token(byte), 0.0)));
     }
-    let mut covered = 0.0;
+    let (mut covered, mut room) = (0.0, room);
+    for c in required {
+        pieces.push((c.to_string(), -1.0));
+        covered += counts.remove(&c).unwrap_or(0.0);
+        room -= 1;
+    }
+    let mut ranked: Vec<(char, f64)> = counts.into_iter().collect();
+    // A stable sort: equally frequent ones stay in order of their code points.
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     for (c, count) in ranked.into_iter().take(room) {
         if covered >= config.coverage * total {
             break;

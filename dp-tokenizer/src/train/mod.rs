@@ -11,6 +11,7 @@ mod seeds;
 mod unigram;
 mod unseen;
 mod wordpiece;
+mod words;
 
 pub use bpe::{BpeConfig, bpe};
 pub use bytes::bytes;
@@ -18,6 +19,7 @@ pub use characters::{CharacterConfig, characters};
 pub use extend::extend;
 pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
+pub use words::words;
 
 /// Why training is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

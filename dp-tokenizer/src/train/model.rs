@@ -23,16 +23,22 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Starts from characters and at most `seed_size` longer pieces, those that cover most. No piece without a word.
+    /// Starts from characters and at most `seed_size` longer pieces, those that cover most. No piece without a word, and none of
+    /// more characters than `most_chars`.
     ///
     /// `invented` says which words a release did not find; it may be empty.
-    pub(super) fn new(words: &'a [(String, f64)], invented: &[bool], seed_size: usize) -> Self {
+    pub(super) fn new(
+        words: &'a [(String, f64)],
+        invented: &[bool],
+        seed_size: usize,
+        most_chars: Option<u8>,
+    ) -> Self {
         let mut seeds = Seeds::of(words);
         let mut longer = std::mem::take(&mut seeds.longer);
         let is_real = |place: &Place| invented.get(place.word as usize) != Some(&true);
         longer.retain(|seed| {
             let is_likely = seed.chars <= MAX_INVENTED_CHARS || seeds.places(seed).iter().any(is_real);
-            seed.count >= LEAST_SEED && is_likely
+            seed.count >= LEAST_SEED && seed.chars <= most_chars.unwrap_or(u8::MAX) && is_likely
         });
         let value = |seed: &Seed| seed.count * f64::from(seed.chars);
         let seed_size = seed_size.min(MAX_PIECES - seeds.characters.len());

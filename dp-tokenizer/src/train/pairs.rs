@@ -40,13 +40,13 @@ fn to_integers(words: &[(Vec<u32>, f64)]) -> Result<Vec<i128>, TrainError> {
 
 /// Learns merges until there are `limit` symbols or no neighbors are left.
 ///
-/// `words` are indices into `symbols`; `join` makes the text of a merged symbol. Of equally frequent pairs, the one with the
+/// `words` are indices into `symbols`; `join` makes the text of a merged symbol, or none if there must be no such symbol. Of equally frequent pairs, the one with the
 /// smaller indices comes first, so the result depends on the arguments alone.
 pub(super) fn learn(
     words: Vec<(Vec<u32>, f64)>,
     symbols: Vec<String>,
     limit: usize,
-    join: impl Fn(&str, &str) -> String,
+    join: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<Merges, TrainError> {
     let counts = to_integers(&words)?;
     let words = words.into_iter().map(|w| w.0).zip(counts).collect();
@@ -56,7 +56,9 @@ pub(super) fn learn(
     let mut ids: HashMap<String, u32> = ids;
     while learnt.symbols.len() < limit {
         let Some(pair) = state.most_frequent() else { break };
-        let text = join(&learnt.symbols[pair.0 as usize], &learnt.symbols[pair.1 as usize]);
+        let Some(text) = join(&learnt.symbols[pair.0 as usize], &learnt.symbols[pair.1 as usize]) else {
+            continue;
+        };
         // Two ways to the same text give one symbol, but each way is a merge of its own.
         let merged = *ids.entry(text).or_insert_with_key(|text| {
             learnt.symbols.push(text.clone());
@@ -226,7 +228,7 @@ mod tests {
         ) {
             // Quarters add up exactly in f64, so the oracle's own sums have no rounding.
             let words: Vec<_> = words.into_iter().map(|(word, n)| (word, f64::from(n) / 4.0)).collect();
-            let learnt = learn(words.clone(), letters(), limit, |l, r| format!("{l}{r}")).unwrap();
+            let learnt = learn(words.clone(), letters(), limit, |l, r| Some(format!("{l}{r}"))).unwrap();
             prop_assert_eq!(learnt.merges, by_definition(words, letters(), limit));
         }
     }
@@ -235,11 +237,11 @@ mod tests {
     fn counts_beyond_32_bits_and_below_one_keep_their_order() {
         // Oracle: arithmetic. 3e9 overflows the i32 that other trainers count in.
         let words = vec![(vec![0, 1], 3e9), (vec![1, 2], 2e-9), (vec![2, 0], 3e-9)];
-        let learnt = learn(words, letters(), 9, |l, r| format!("{l}{r}")).unwrap();
+        let learnt = learn(words, letters(), 9, |l, r| Some(format!("{l}{r}"))).unwrap();
         assert_eq!(learnt.merges, [(0, 1), (2, 0), (1, 2)]);
         let huge = vec![(vec![0, 1], f64::MAX), (vec![1, 2], f64::MAX)];
         assert!(matches!(
-            learn(huge, letters(), 9, |l, r| format!("{l}{r}")),
+            learn(huge, letters(), 9, |l, r| Some(format!("{l}{r}"))),
             Err(TrainError::BadCount { .. })
         ));
     }

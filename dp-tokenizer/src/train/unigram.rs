@@ -34,6 +34,10 @@ pub struct UnigramConfig {
     pub character_coverage: f64,
     /// Normalization of texts before encoding, and of words before training.
     pub normalizer: Option<Normalizer>,
+    /// Characters that are tokens whatever the words hold and however rare they are.
+    pub required_characters: String,
+    /// Most characters of a token, `▁` included, at most 16; none for 16.
+    pub max_piece_length: Option<u8>,
     /// Number of candidates at the start.
     pub seed_size: usize,
     /// Share of pieces that survive a round.
@@ -52,6 +56,8 @@ impl Default for UnigramConfig {
             sentinels: 0,
             character_coverage: 1.0,
             normalizer: None,
+            required_characters: String::new(),
+            max_piece_length: None,
             seed_size: 1_000_000,
             shrinking_factor: 0.85,
             released: false,
@@ -97,7 +103,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     scale(&mut words);
     let sentinels: Vec<String> = (0..config.sentinels).rev().map(|n| format!("<extra_id_{n}>")).collect();
     let symbols = checked_symbols(config, &sentinels)?;
-    let mut required = required_characters(&words);
+    let mut required = required_characters(&words, config);
     required.retain(|c| !symbols.contains(c.to_string().as_str()));
     let fixed = 3 + symbols.len() + if config.byte_fallback { 256 } else { 0 };
     let needed = fixed + required.len();
@@ -105,7 +111,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
         return Err(TrainError::TooSmall { given: config.vocab_size, needed });
     }
     let room = config.vocab_size - needed;
-    let mut model = Model::new(&words, &invented, config.seed_size.max(room));
+    let mut model = Model::new(&words, &invented, config.seed_size.max(room), config.max_piece_length);
     let wanted = room + model.characters();
     // At first, all pieces that words hardly use may be dropped.
     model.em_step(0);
@@ -160,7 +166,8 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
             }
         }
     }
-    let rare = rare_characters(&merged, config.character_coverage);
+    let mut rare = rare_characters(&merged, config.character_coverage);
+    rare.retain(|c| !config.required_characters.contains(*c));
     if !rare.is_empty() {
         merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
     }
@@ -223,9 +230,10 @@ fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeS
 }
 
 /// Characters that must be tokens: printable ASCII and `▁`, which are public, and the characters of the words.
-fn required_characters(words: &[(String, f64)]) -> Vec<char> {
+fn required_characters(words: &[(String, f64)], config: &UnigramConfig) -> Vec<char> {
     let mut all: std::collections::BTreeSet<char> = ('!'..='~').collect();
     all.insert(BLANK);
+    all.extend(config.required_characters.chars().filter(|c| !c.is_whitespace()));
     all.extend(words.iter().flat_map(|w| w.0.chars()));
     all.into_iter().collect()
 }

@@ -13,13 +13,17 @@ use crate::tokenizer::{BLANK, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
 const PREFIX: &str = "##";
-const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+pub(super) const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
 /// Settings of the WordPiece trainer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordPieceTraining {
     /// Tokens wanted, special tokens and characters included.
     pub vocab_size: usize,
+    /// Most characters of a learnt token without its prefix; none for any number.
+    pub max_piece_length: Option<usize>,
+    /// Characters that are kept whatever the words hold.
+    pub required_characters: String,
     /// How text is normalized, now and when encoding.
     pub normalizer: BertNormalizer,
     /// Different characters kept at most, the most frequent first; words with others are not learnt from.
@@ -33,6 +37,8 @@ impl Default for WordPieceTraining {
     fn default() -> Self {
         Self {
             vocab_size: 8000,
+            max_piece_length: None,
+            required_characters: String::new(),
             normalizer: BertNormalizer::uncased(),
             alphabet_limit: 1000,
             released: false,
@@ -60,7 +66,11 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
     let pieces = count_pieces(completed.as_deref().unwrap_or(words), |word, take| {
         bert_words(&config.normalizer.normalize(&word.replace(BLANK, " "))).for_each(take);
     })?;
-    let alphabet = alphabet(&pieces, config.alphabet_limit);
+    let mut alphabet = alphabet(&pieces, config.alphabet_limit);
+    bert_words(&config.normalizer.normalize(&config.required_characters))
+        .for_each(|word| alphabet.extend(word.chars()));
+    alphabet.sort_unstable();
+    alphabet.dedup();
     // Each character that can stand inside a word also continues words, so that no word of known characters is
     // unknown.
     let alone = |c: &char| {
@@ -77,7 +87,11 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
     };
     let spelt = pieces.iter().filter_map(|(word, count)| Some((spell(word)?, *count))).collect();
     let limit = room(config.vocab_size, SPECIAL.len() + letters.len())? + letters.len();
-    let join = |left: &str, right: &str| format!("{left}{}", right.strip_prefix(PREFIX).unwrap_or(right));
+    let most = config.max_piece_length.unwrap_or(usize::MAX);
+    let join = |left: &str, right: &str| {
+        let joined = format!("{left}{}", right.strip_prefix(PREFIX).unwrap_or(right));
+        (joined.strip_prefix(PREFIX).unwrap_or(&joined).chars().count() <= most).then_some(joined)
+    };
     let learnt = learn(spelt, letters, limit, join)?;
     let tokens = SPECIAL.iter().map(|name| (*name).to_owned()).chain(learnt.symbols).collect();
     let duplicate = |token| TrainError::SpecialToken { token };

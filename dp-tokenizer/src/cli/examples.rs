@@ -1,0 +1,26 @@
+//! The examples that `--help` ends with.
+
+pub(super) const TRAIN: &str = "\
+Examples:
+  Train on private notes, a unit each, with ε = 2:
+    dp-tokenizer train --input notes.jsonl --epsilon 2 --delta 1e-7 --units 100000 --out vocabulary
+  The same for users, who may have many notes each:
+    dp-tokenizer train --input notes.jsonl --unit user --user-field author --epsilon 2 --delta 1e-7 --out vocabulary
+  Train BERT's kind of vocabulary on a column of public tables:
+    dp-tokenizer train --public --input 'tables/*.csv' --text-field body --model wordpiece --out vocabulary
+  Try it without a text:
+    dp-tokenizer train --embedded --epsilon 2 --delta 1e-6 --vocab-size 1000 --out vocabulary";
+
+pub(super) const ENCODE: &str = "\
+Examples:
+  Show the tokens of a line:
+    echo 'the fever rises' | dp-tokenizer encode --tokenizer vocabulary --as tokens
+  Ids of all texts of a file, 128 each:
+    dp-tokenizer encode --tokenizer vocabulary --input notes.jsonl --max-length 128 --pad
+  A token file for training:
+    dp-tokenizer encode --tokenizer vocabulary --input notes.jsonl --out notes.tokens";
+
+pub(super) const DECODE: &str = "\
+Examples:
+  dp-tokenizer decode --tokenizer vocabulary --input ids.txt --skip-special-tokens
+  a-model-that-writes-ids | dp-tokenizer decode --tokenizer vocabulary --stream";

@@ -1,0 +1,137 @@
+//! The line that `encode` writes for a text.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use dp_tokenizer::{Encoding, Tokenizer};
+use serde_json::json;
+
+use super::failure::refuse;
+
+/// How the tokens of a text are written.
+#[derive(Args)]
+#[command(next_help_heading = "Tokens of a line")]
+pub(super) struct Line {
+    /// What to write for each text.
+    #[arg(long = "as", value_enum, default_value = "ids", conflicts_with = "out")]
+    pub(super) form: Form,
+    /// Largest number of tokens of a text. Further ones are cut off.
+    #[arg(long, value_name = "N", conflicts_with = "out", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_length: Option<u32>,
+    /// The side at which tokens are cut off [default: right].
+    #[arg(long, value_enum, requires = "max_length")]
+    pub(super) truncation_side: Option<Side>,
+    /// Fill up shorter texts with the padding token to --max-length.
+    #[arg(long, requires = "max_length")]
+    pub(super) pad: bool,
+    /// The side at which padding tokens stand [default: right].
+    #[arg(long, value_enum, requires = "pad")]
+    pub(super) padding_side: Option<Side>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Ids, separated by blanks.
+    Ids,
+    /// Tokens, separated by blanks. A token with white space in it is written as a JSON string.
+    Tokens,
+    /// A JSON object with ids, tokens, attention mask and, with --offsets, offsets.
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Side {
+    /// The beginning of the text.
+    Left,
+    /// The end of the text.
+    Right,
+}
+
+/// Writes the tokens of each text as the options say.
+pub(super) struct LineWriter<'a> {
+    tokenizer: &'a Tokenizer,
+    options: &'a Line,
+    /// The padding token, where texts are padded.
+    pad: Option<u32>,
+}
+
+impl<'a> LineWriter<'a> {
+    /// Refuses padding by a tokenizer without a padding token.
+    pub(super) fn new(options: &'a Line, tokenizer: &'a Tokenizer) -> anyhow::Result<Self> {
+        let pad = options.pad.then(|| {
+            let missing = "--pad: this tokenizer has no padding token (<pad> or [PAD]); leave it out";
+            tokenizer.pad_id().ok_or_else(|| refuse(missing))
+        });
+        Ok(Self { tokenizer, options, pad: pad.transpose()? })
+    }
+
+    pub(super) fn write(&self, out: &mut impl Write, mut encoding: Encoding) -> anyhow::Result<()> {
+        let length = self.options.max_length.map_or(usize::MAX, |length| length as usize);
+        let has_offsets = !encoding.offsets.is_empty();
+        truncate(&mut encoding.ids, length, self.options.truncation_side);
+        truncate(&mut encoding.offsets, length, self.options.truncation_side);
+        let mut mask = vec![1; encoding.ids.len()];
+        if let Some(pad) = self.pad {
+            fill(&mut encoding.ids, pad, length, self.options.padding_side);
+            fill(&mut mask, 0, length, self.options.padding_side);
+            if has_offsets {
+                fill(&mut encoding.offsets, (0, 0), length, self.options.padding_side);
+            }
+        }
+        let Encoding { ids, offsets } = encoding;
+        if self.options.form == Form::Json {
+            let tokens: Vec<&str> = ids.iter().map(|id| self.token(*id)).collect();
+            let mut line = json!({ "ids": ids, "tokens": tokens, "attention_mask": mask });
+            if has_offsets {
+                line["offsets"] = json!(offsets);
+            }
+            return Ok(writeln!(out, "{line}")?);
+        }
+        for (number, id) in ids.iter().enumerate() {
+            let blank = if number == 0 { "" } else { " " };
+            match self.options.form {
+                Form::Tokens => write!(out, "{blank}{}", in_one_word(self.token(*id)))?,
+                _ => write!(out, "{blank}{id}")?,
+            }
+            if let Some((from, to)) = offsets.get(number) {
+                write!(out, ":{from}:{to}")?;
+            }
+        }
+        Ok(writeln!(out)?)
+    }
+
+    fn token(&self, id: u32) -> &str {
+        self.tokenizer.token(id).unwrap_or_default()
+    }
+}
+
+/// A token without white space: as a JSON string, if it has some.
+pub(super) fn in_one_word(token: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    if !token.is_empty() && !token.contains(is_odd) {
+        return Cow::Borrowed(token);
+    }
+    let escape = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if is_odd(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    Cow::Owned(format!("\"{}\"", token.chars().map(escape).collect::<String>()))
+}
+
+fn truncate<T>(values: &mut Vec<T>, length: usize, side: Option<Side>) {
+    let excess = values.len().saturating_sub(length);
+    match side {
+        Some(Side::Left) => drop(values.drain(..excess)),
+        Some(Side::Right) | None => values.truncate(length),
+    }
+}
+
+fn fill<T: Clone>(values: &mut Vec<T>, value: T, length: usize, side: Option<Side>) {
+    let missing = std::iter::repeat_n(value, length.saturating_sub(values.len()));
+    match side {
+        Some(Side::Left) => drop(values.splice(0..0, missing)),
+        Some(Side::Right) | None => values.extend(missing),
+    }
+}

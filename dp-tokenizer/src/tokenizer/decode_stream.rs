@@ -1,0 +1,145 @@
+//! Text of tokens that come one at a time, as a model writes them.
+
+use super::Tokenizer;
+
+/// Decodes a text token by token; see [`Tokenizer::decode_stream`].
+pub struct DecodeStream<'a> {
+    tokenizer: &'a Tokenizer,
+    /// The last tokens.
+    ids: Vec<u32>,
+    /// The text of these tokens, as far as it has been handed out.
+    shown: String,
+}
+
+/// With more tokens, the first ones are dropped. Text depends on no token further back than [`CONTEXT`].
+const MANY: usize = 64;
+/// So many tokens that end in no whole character spell none.
+const MOST: usize = 1024;
+const CONTEXT: usize = 16;
+
+impl<'a> DecodeStream<'a> {
+    pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
+        Self { tokenizer, ids: Vec::new(), shown: String::new() }
+    }
+
+    /// The text that became certain with this token. It may be empty: a character may need several tokens.
+    pub fn push(&mut self, id: u32) -> String {
+        self.ids.push(id);
+        let text = self.tokenizer.decode(&self.ids);
+        let certain = self.certain(&text, &self.ids);
+        let mut fresh = self.show(certain);
+        if self.ids.len() > MOST {
+            fresh.push_str(&self.show(&text));
+            self.ids.clear();
+            self.shown.clear();
+        } else if self.ids.len() > MANY {
+            self.drop_first(&text);
+        }
+        fresh
+    }
+
+    /// The rest of the text.
+    pub fn finish(mut self) -> String {
+        let text = self.tokenizer.decode(&self.ids);
+        self.show(&text)
+    }
+
+    /// Hands out what `text` adds to the text that was shown.
+    fn show(&mut self, text: &str) -> String {
+        // Bytes at the end may make a shown character uncertain for a while.
+        if self.shown.starts_with(text) {
+            return String::new();
+        }
+        // Only bytes that form no character change text that was shown: it cannot be taken back.
+        let fresh = text[common_length(text, &self.shown)..].to_owned();
+        self.shown = text.to_owned();
+        fresh
+    }
+
+    /// The beginning of `text` that no token after `ids` changes.
+    fn certain<'t>(&self, text: &'t str, ids: &[u32]) -> &'t str {
+        let settled = match self.tokenizer.decoder.tokens_that_may_change() {
+            0 => text.len(),
+            lag => {
+                let before = self.tokenizer.decode(&ids[..ids.len().saturating_sub(lag)]);
+                common_length(text, &before)
+            }
+        };
+        // Bytes at the end may be the beginning of a character. They make all bytes before them uncertain in some formats.
+        text[..settled].trim_end_matches(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// Drops tokens whose text is certain, so that the time a token takes does not grow with the text.
+    fn drop_first(&mut self, text: &str) {
+        if text.ends_with(char::REPLACEMENT_CHARACTER) {
+            return;
+        }
+        for from in (self.ids.len() - CONTEXT - 4..=self.ids.len() - CONTEXT).rev() {
+            let rest = self.tokenizer.decode(&self.ids[from..]);
+            // A character that was cut would be shown as no character.
+            if !rest.starts_with(char::REPLACEMENT_CHARACTER) {
+                self.ids.drain(..from);
+                self.shown = self.certain(&rest, &self.ids).to_owned();
+                return;
+            }
+        }
+    }
+}
+
+/// Bytes of the longest common beginning.
+fn common_length(one: &str, other: &str) -> usize {
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
+    same.map(|(c, _)| c.len_utf8()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::{sentencepiece::SentencePieceModel, vocab_txt};
+    use crate::normalize::BertNormalizer;
+    use crate::train::{BpeConfig, UnigramConfig, bpe, unigram};
+
+    fn tokenizers() -> Vec<Tokenizer> {
+        let words = [("▁the".to_owned(), 50.0), ("▁naïve".to_owned(), 9.0), ("日本".to_owned(), 3.0)];
+        let unigram = unigram(&words, &UnigramConfig { vocab_size: 380, ..Default::default() });
+        let bpe = bpe(&words, &BpeConfig { vocab_size: 270, ..Default::default() });
+        let model =
+            SentencePieceModel::from_bytes(include_bytes!("../../tests/fixtures/small.model")).unwrap();
+        let bert =
+            vocab_txt::read(b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ndo\nn\n'\nt\n.\n##s\nit\ns\n,\n").unwrap();
+        vec![
+            unigram.unwrap().tokenizer,
+            bpe.unwrap().tokenizer,
+            Tokenizer::from_sentencepiece(&model).unwrap(),
+            Tokenizer::bert(bert, BertNormalizer::uncased()).unwrap(),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn what_comes_out_piece_by_piece_is_the_whole_text(
+            text in "(the|naïve|日本|don't|it's|</s>|\\[SEP\\]|[ .,'?]|\\PC|🤦){0,80}",
+        ) {
+            for tokenizer in tokenizers() {
+                let ids = tokenizer.encode(&text);
+                let mut stream = tokenizer.decode_stream();
+                let mut shown: String = ids.iter().map(|id| stream.push(*id)).collect();
+                shown.push_str(&stream.finish());
+                prop_assert_eq!(shown, tokenizer.decode(&ids));
+            }
+        }
+    }
+
+    #[test]
+    fn a_character_comes_when_its_last_byte_has_come() {
+        let tokenizer = crate::train::bytes(&[]).unwrap();
+        let mut stream = tokenizer.decode_stream();
+        let pushed: Vec<String> = "aé🤦".bytes().map(|byte| stream.push(u32::from(byte))).collect();
+        assert_eq!(pushed, ["a", "", "é", "", "", "", "🤦"]);
+        assert_eq!(stream.push(0xC3), "");
+        assert_eq!(stream.finish(), "\u{FFFD}");
+    }
+}

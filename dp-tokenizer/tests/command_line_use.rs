@@ -1,0 +1,231 @@
+//! What users of other tokenizers expect of the command line: tokens as text, lengths, listings, streams, folders.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+#[path = "../../tests/src/program.rs"]
+mod program;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), arguments, input)
+}
+
+fn succeed(arguments: &[&str], input: &str) -> String {
+    let done = run(arguments, input);
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn refusal(arguments: &[&str], input: &str) -> String {
+    let done = run(arguments, input);
+    let message = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
+    message
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn train(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
+    let out = folder.join(name);
+    let words = folder.join("words.tsv");
+    std::fs::write(&words, "the\t50\nfever\t20\nrises\t9\nthen\t5\nfeverish\t2\nnaïve\t1.5\n").unwrap();
+    let start = ["train", "--public", "--counts", path(&words), "--out", path(&out), "--overwrite"];
+    succeed(&[&start[..], more].concat(), "");
+    out
+}
+
+#[test]
+fn tokens_are_shown_cut_and_filled_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let bert = train(folder.path(), "bert", &["--model", "wordpiece", "--vocab-size", "36"]);
+    let encode = |more: &[&str]| {
+        let arguments = [&["encode", "--tokenizer", path(&bert)], more].concat();
+        succeed(&arguments, "The feverish rises\nthe\n")
+    };
+    assert_eq!(encode(&["--as", "tokens"]), "the fever ##is ##h rises\nthe\n");
+    assert_eq!(encode(&["--as", "tokens", "--offsets", "bytes"]).lines().last(), Some("the:0:3"));
+    let ids = encode(&[]);
+    let first: Vec<&str> = ids.lines().next().unwrap().split(' ').collect();
+    assert_eq!(encode(&["--max-length", "2"]).lines().next().unwrap(), first[..2].join(" "));
+    let left = encode(&["--max-length", "2", "--truncation-side", "left", "--as", "tokens"]);
+    assert_eq!(left, "##h rises\nthe\n");
+    assert_eq!(
+        encode(&["--max-length", "3", "--pad", "--as", "tokens"]),
+        "the fever ##is\nthe [PAD] [PAD]\n"
+    );
+    let padded = encode(&[
+        "--max-length",
+        "3",
+        "--pad",
+        "--padding-side",
+        "left",
+        "--as",
+        "json",
+        "--offsets",
+        "bytes",
+    ]);
+    let lines: Vec<Value> = padded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[1]["tokens"], json!(["[PAD]", "[PAD]", "the"]));
+    assert_eq!(lines[1]["attention_mask"], json!([0, 0, 1]));
+    assert_eq!(lines[1]["offsets"], json!([[0, 0], [0, 0], [0, 3]]));
+    let gpt2 = format!("{FIXTURES}/vocab.json");
+    let message = refusal(&["encode", "--tokenizer", &gpt2, "--max-length", "3", "--pad"], "");
+    assert!(message.contains("no padding token"), "{message}");
+    let message = refusal(&["encode", "--tokenizer", &gpt2, "--pad"], "");
+    assert!(message.contains("--max-length"), "{message}");
+}
+
+#[test]
+fn a_vocabulary_is_listed_with_scores_and_special_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let unigram = train(folder.path(), "unigram", &["--vocab-size", "362", "--symbol", "<a b>"]);
+    let listed = succeed(&["vocab", "--tokenizer", path(&unigram)], "");
+    assert_eq!(listed.lines().count(), 362);
+    assert_eq!(listed.lines().next(), Some("0\t<pad>\t0"));
+    assert!(listed.lines().any(|line| line.starts_with("3\t\"<a\\u0020b>\"\t-")), "{listed}");
+    let json = succeed(&["vocab", "--tokenizer", path(&unigram), "--json"], "");
+    let tokens: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let the = tokens.iter().find(|token| token["token"] == "▁the").unwrap();
+    assert!(the["score"].as_f64().unwrap() < 0.0 && the["special"] == false);
+    assert_eq!((&tokens[3]["token"], &tokens[3]["special"]), (&json!("<a b>"), &json!(true)));
+}
+
+#[test]
+fn decoding_leaves_special_tokens_out_and_streams() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = folder.path().join("bytes");
+    succeed(&["train", "--model", "byte", "--out", path(&bytes)], "");
+    let decode =
+        |more: &[&str], ids: &str| succeed(&[&["decode", "--tokenizer", path(&bytes)], more].concat(), ids);
+    let ids = succeed(&["encode", "--tokenizer", path(&bytes)], "né</s>!");
+    assert_eq!(decode(&[], &ids), "né</s>!\n");
+    assert_eq!(decode(&["--skip-special-tokens"], &ids), "né!\n");
+    // One text, though each id stands on a line of its own.
+    assert_eq!(decode(&["--stream", "--skip-special-tokens"], &ids.replace(' ', "\n")), "né!\n");
+    let packed = folder.path().join("ids.gz");
+    let mut encoder =
+        flate2::write::GzEncoder::new(std::fs::File::create(&packed).unwrap(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, ids.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    assert_eq!(decode(&["--input", path(&packed)], ""), "né</s>!\n");
+    let model = format!("{FIXTURES}/small.model");
+    assert_eq!(succeed(&["decode", "--tokenizer", &model, "--skip-special-tokens"], "0 1 2\n"), "\n");
+}
+
+#[test]
+fn a_folder_stands_for_the_tokenizer_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let unigram = train(folder.path(), "unigram", &["--vocab-size", "370"]);
+    let by_folder = succeed(&["encode", "--tokenizer", path(&unigram)], "the fever\n");
+    let file = unigram.join("tokenizer.json");
+    assert_eq!(by_folder, succeed(&["encode", "--tokenizer", path(&file)], "the fever\n"));
+    assert!(succeed(&["inspect", "--tokenizer", path(&unigram)], "").contains("NOT PRIVATE"));
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let message = refusal(&["encode", "--tokenizer", path(&empty)], "");
+    assert!(message.contains("holds no tokenizer.json"), "{message}");
+    std::fs::copy(format!("{FIXTURES}/vocab.json"), empty.join("vocab.json")).unwrap();
+    std::fs::copy(format!("{FIXTURES}/merges.txt"), empty.join("merges.txt")).unwrap();
+    assert!(!succeed(&["encode", "--tokenizer", path(&empty)], "the fever\n").is_empty());
+    for name in ["a.model", "b.model"] {
+        std::fs::copy(format!("{FIXTURES}/small.model"), empty.join(name)).unwrap();
+    }
+    assert!(refusal(&["encode", "--tokenizer", path(&empty)], "").contains("several .model files"));
+}
+
+#[test]
+fn vocabularies_keep_to_lengths_frequencies_and_required_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = |name: &str, more: &[&str]| {
+        let out = train(folder.path(), name, more);
+        let listed = succeed(&["vocab", "--tokenizer", path(&out)], "");
+        listed.lines().map(|line| line.split('\t').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let longest = |tokens: &[String]| {
+        let learnt = tokens.iter().filter(|token| !token.starts_with(['<', '[']));
+        learnt.map(|token| token.trim_start_matches("##").chars().count()).max().unwrap()
+    };
+    for (model, size) in [("unigram", "380"), ("bpe", "280"), ("wordpiece", "60"), ("word", "60")] {
+        let full = tokens(model, &["--model", model, "--vocab-size", size]);
+        let short = tokens(model, &["--model", model, "--vocab-size", size, "--max-piece-length", "3"]);
+        assert!(longest(&full) > 4 && longest(&short) == 3, "{model}: {full:?} {short:?}");
+    }
+    // Words below the frequency leave no trace.
+    let frequent = tokens("w", &["--model", "word", "--vocab-size", "60", "--min-frequency", "9"]);
+    assert_eq!(frequent[5..], ["the", "fever", "rises"]);
+    let words = folder.path().join("words.tsv");
+    let out = folder.path().join("none");
+    let none = ["train", "--public", "--counts", path(&words), "--out", path(&out), "--min-frequency", "99"];
+    assert!(refusal(&none, "").contains("no word is as frequent"));
+    for model in ["unigram", "wordpiece", "char"] {
+        let required =
+            tokens(model, &["--model", model, "--vocab-size", "400", "--required-characters", "ßж"]);
+        assert!(["ß", "ж"].iter().all(|c| required.iter().any(|token| token == c)), "{model}: {required:?}");
+    }
+    // Also where coverage leaves rare characters out.
+    let rare = ["--model", "char", "--vocab-size", "400", "--character-coverage", "0.5"];
+    assert!(!tokens("char", &rare).contains(&"ï".to_owned()));
+    assert!(tokens("char", &[&rare[..], &["--required-characters", "ï"]].concat()).contains(&"ï".to_owned()));
+    let wrong = ["train", "--public", "--counts", path(&words), "--out", path(&out)];
+    for (more, expected) in [
+        (&["--model", "bpe", "--required-characters", "ß"][..], "--required-characters goes with --model"),
+        (&["--model", "char", "--max-piece-length", "3"], "--max-piece-length goes with --model"),
+        (&["--max-piece-length", "17"], "allowed: 1 to 16"),
+        (&["--min-frequency", "0"], "above 0"),
+        (&["--model", "word", "--no-byte-fallback"], "--no-byte-fallback has no effect"),
+    ] {
+        let message = refusal(&[&wrong[..], more].concat(), "");
+        assert!(message.contains(expected), "{more:?}: {message}");
+    }
+}
+
+/// A minimum frequency acts on what a release gave: the noisy counts that privacy.json pays for.
+#[test]
+fn a_frequency_that_no_released_word_has_keeps_the_words_that_are_paid_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("v");
+    let budget = ["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--vocab-size", "400"];
+    let done = run(&[&budget[..], &["--min-frequency", "1e9", "--out", path(&out)]].concat(), "");
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success() && said.contains("no released word has a count of 1000000000"), "{said}");
+}
+
+#[test]
+fn help_is_grouped_and_gives_examples() {
+    for (command, groups) in [
+        ("train", &["Text:", "Privacy:", "Vocabulary:", "Machine:", "Examples:"][..]),
+        ("encode", &["Text:", "Tokens of a line:", "Examples:"]),
+        ("decode", &["Examples:"]),
+    ] {
+        let help = succeed(&[command, "--help"], "");
+        for group in groups {
+            assert!(help.lines().any(|line| line == *group), "{command}: {group} is not in {help}");
+        }
+    }
+}
+
+#[test]
+fn the_config_names_the_tokens_of_each_role() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = |name: &str, more: &[&str]| -> Value {
+        let out = train(folder.path(), name, more);
+        serde_json::from_slice(&std::fs::read(out.join("tokenizer_config.json")).unwrap()).unwrap()
+    };
+    let bert = config("bert", &["--model", "wordpiece", "--vocab-size", "60"]);
+    let roles =
+        ["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"].map(|role| bert[role].clone());
+    assert_eq!(roles, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"].map(Value::from));
+    for model in ["unigram", "bpe", "char"] {
+        let own = config(model, &["--model", model, "--vocab-size", "400"]);
+        let roles = ["pad_token", "eos_token", "unk_token"].map(|role| own[role].clone());
+        assert_eq!(roles, ["<pad>", "</s>", "<unk>"].map(Value::from), "{model}");
+    }
+}
