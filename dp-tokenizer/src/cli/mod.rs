@@ -3,6 +3,7 @@
 mod arguments;
 mod convert;
 mod corpus;
+mod extension;
 mod failure;
 mod inspect;
 mod output;

@@ -8,18 +8,16 @@ use dp_tokenizer::corpus::{Source, expand, read_counts};
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{
-    BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, extend,
-    unigram, wordpiece,
+    BpeConfig, CharacterConfig, Trained, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram,
+    wordpiece,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::arguments::{Model, TokenizerFile, Train};
+use super::arguments::{Model, Train};
+use super::extension::Extension;
 use super::failure::refuse;
 use super::progress::Progress;
-
-/// Tokens that `--extend` adds at most unless told.
-const ADDED_TOKENS: usize = 4000;
 
 /// The corpus if no file is given.
 const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
@@ -27,9 +25,8 @@ const EMBEDDED: Source = Source::Embedded { records: 6000, seed: 7 };
 pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     // Check before hours of work.
     super::vocabulary_options::check(arguments)?;
-    if arguments.extend.is_some() {
-        train(arguments, &[("\u{2581}a".to_owned(), 1.0)])?;
-    }
+    let extension = Extension::of(arguments)?;
+    let largest = extension.as_ref().map_or(arguments.vocab_size, Extension::largest);
     arguments.output.check_folder(&arguments.out, &FILES, &inputs(arguments)?)?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| {
         refuse(format!("{}: {error}; give a folder that can be written", arguments.out.display()))
@@ -40,7 +37,7 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     } else {
         let source = source(arguments)?;
         // A release cannot be repeated: its result must find space.
-        let space = Space::take(&arguments.out.join(partial(FILES[2])), arguments.vocab_size)?;
+        let space = Space::take(&arguments.out.join(partial(FILES[2])), largest)?;
         let (words, privacy) = super::private::run(arguments, &source)?;
         (words, privacy, Some(space))
     };
@@ -50,8 +47,14 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
     if let Some(warning) = privacy["warning"].as_str() {
         progress(&format!("warning: {warning}"));
     }
-    let trained = train(arguments, &words)?;
-    if !arguments.public && arguments.extend.is_none() && words.len() < arguments.vocab_size {
+    let trained = match &extension {
+        Some(extension) => {
+            privacy["extends"] = extension.statement();
+            extension.train(&words)?
+        }
+        None => train(arguments, &words)?,
+    };
+    if !arguments.public && extension.is_none() && words.len() < arguments.vocab_size {
         progress(&format!(
             "{} released words are fewer than the vocabulary's tokens; a public vocabulary to which they are added \
              (--extend PUBLIC) often needs fewer tokens",
@@ -72,11 +75,6 @@ pub(super) fn run(arguments: &Train) -> anyhow::Result<()> {
 }
 
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
-    if let Some(path) = &arguments.extend {
-        let public =
-            super::convert::load(&TokenizerFile { path: path.clone(), cased: false, uncased: false })?;
-        return extend(&public, words, arguments.added_tokens.unwrap_or(ADDED_TOKENS)).map_err(refuse);
-    }
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;
