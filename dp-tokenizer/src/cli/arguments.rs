@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
-    Train(Train),
+    Train(Box<Train>),
     /// Encode lines of text as lines of ids, or a corpus as a token file.
     Encode(Encode),
     /// Decode lines of ids as lines of text.
