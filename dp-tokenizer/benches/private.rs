@@ -37,6 +37,9 @@ struct Corpus {
     held: Vec<String>,
 }
 
+/// Released words with their counts.
+type Found = Vec<(String, f64)>;
+
 type Train = fn(&[(String, f64)]) -> Result<Tokenizer, TrainError>;
 
 /// Name, what is a word, and how a vocabulary is made of the released ones.
@@ -68,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let options = CountOptions { threads: 2, ..CountOptions::default() };
         let items = |words| UnitItems::read(&corpus.private, corpus.unit, words, &options);
         let (by_class, as_written) = (items(Words::ByClass)?, items(Words::AsWritten)?);
-        let release = |words| -> Result<Vec<Vec<(String, f64)>>, Box<dyn Error>> {
+        let release = |words| -> Result<Vec<Found>, Box<dyn Error>> {
             let items = if words == Words::ByClass { &by_class } else { &as_written };
             EPSILONS.iter().map(|&epsilon| released(items, epsilon)).collect()
         };
@@ -101,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The words that the default method finds.
-fn released(items: &UnitItems, epsilon: f64) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
+fn released(items: &UnitItems, epsilon: f64) -> Result<Found, Box<dyn Error>> {
     let (method, delta) = (ReleaseMethod::Pooled, Delta::new(DELTA)?);
     let threshold = budget::threshold_delta(delta);
     let target = EpsilonTarget { epsilon, delta, relation: AddOrRemoveOne };
@@ -148,7 +151,7 @@ fn corpora(folder: &Path) -> Result<Vec<Corpus>, Box<dyn Error>> {
         let part = |_: &Record, number: usize| match number {
             _ if number % 28 == 2 => Part::Test,
             _ if number % 28 == 9 => Part::Development,
-            _ if number % 4 == 0 => Part::Private,
+            _ if number.is_multiple_of(4) => Part::Private,
             _ => Part::Unused,
         };
         let name = "novels by words:50";

@@ -22,46 +22,35 @@ fn tokens(tokenizer: &Tokenizer, words: &[String]) -> f64 {
     words.iter().map(|word| tokenizer.encode(word).len() as f64).sum()
 }
 
+/// Trains with and without invented words; `most` is the largest share of tokens that rare words may keep.
+fn check(name: &str, train: impl Fn(&[(String, f64)], bool) -> Tokenizer, most: f64) {
+    let (frequent, rare) = corpus();
+    let (plain, completed) = (train(&frequent, false), train(&frequent, true));
+    assert!(plain.vocab_size() < VOCAB_SIZE, "{name}: {}", plain.vocab_size());
+    assert_eq!(completed.vocab_size(), VOCAB_SIZE, "{name}");
+    let ratio = tokens(&completed, &rare) / tokens(&plain, &rare);
+    assert!(ratio < most, "{name}: {ratio}");
+    // Frequent words stay whole.
+    let whole = |tokenizer: &Tokenizer| {
+        let is_whole = |word: &str| tokenizer.encode(&word.replace('▁', " ")).len() == 1;
+        frequent.iter().filter(|(word, _)| is_whole(word)).count()
+    };
+    assert!(whole(&completed) * 50 >= whole(&plain) * 49, "{name}: {}", whole(&completed));
+}
+
 #[test]
 fn vocabularies_of_released_words_are_full_and_cut_rare_words_into_fewer_pieces() {
-    let (frequent, rare) = corpus();
-    let train: [(&str, &dyn Fn(bool) -> Tokenizer, f64); 3] = [
-        (
-            "unigram",
-            &|released| {
-                let config = UnigramConfig { vocab_size: VOCAB_SIZE, released, ..Default::default() };
-                unigram(&frequent, &config).unwrap().tokenizer
-            },
-            0.6,
-        ),
-        (
-            "bpe",
-            &|released| {
-                let config = BpeConfig { vocab_size: VOCAB_SIZE, released, ..Default::default() };
-                bpe(&frequent, &config).unwrap().tokenizer
-            },
-            0.7,
-        ),
-        (
-            "wordpiece",
-            &|released| {
-                let config = WordPieceTraining { vocab_size: VOCAB_SIZE, released, ..Default::default() };
-                wordpiece(&frequent, &config).unwrap().tokenizer
-            },
-            0.75,
-        ),
-    ];
-    for (name, train, most) in train {
-        let (plain, completed) = (train(false), train(true));
-        assert!(plain.vocab_size() < VOCAB_SIZE, "{name}: {}", plain.vocab_size());
-        assert_eq!(completed.vocab_size(), VOCAB_SIZE, "{name}");
-        let ratio = tokens(&completed, &rare) / tokens(&plain, &rare);
-        assert!(ratio < most, "{name}: {ratio}");
-        // The frequent words stay what they were: whole.
-        let whole =
-            frequent.iter().filter(|(word, _)| completed.encode(&word.replace('▁', " ")).len() == 1).count();
-        let before =
-            frequent.iter().filter(|(word, _)| plain.encode(&word.replace('▁', " ")).len() == 1).count();
-        assert!(whole * 50 >= before * 49, "{name}: {whole} of {before}");
-    }
+    let vocab_size = VOCAB_SIZE;
+    let pieces = |words: &[(String, f64)], released| {
+        unigram(words, &UnigramConfig { vocab_size, released, ..Default::default() }).unwrap().tokenizer
+    };
+    let merges = |words: &[(String, f64)], released| {
+        bpe(words, &BpeConfig { vocab_size, released, ..Default::default() }).unwrap().tokenizer
+    };
+    let wordpieces = |words: &[(String, f64)], released| {
+        wordpiece(words, &WordPieceTraining { vocab_size, released, ..Default::default() }).unwrap().tokenizer
+    };
+    check("unigram", pieces, 0.6);
+    check("bpe", merges, 0.7);
+    check("wordpiece", wordpieces, 0.75);
 }

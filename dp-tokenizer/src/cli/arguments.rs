@@ -85,10 +85,18 @@ pub(super) struct Train {
     #[arg(long, help_heading = "Vocabulary", default_value_t = 8000, value_name = "V")]
     pub(super) vocab_size: usize,
     /// Add the released words to this PUBLIC tokenizer instead of training a model. Its tokens keep their ids.
-    #[arg(long, value_name = "PUBLIC", conflicts_with_all = ["model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer", "normalizer_of"])]
+    #[arg(
+        long,
+        value_name = "PUBLIC",
+        conflicts_with_all = [
+            "model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer",
+            "normalizer_of", "required_characters", "max_piece_length", "cased"
+        ],
+        help_heading = "Vocabulary"
+    )]
     pub(super) extend: Option<PathBuf>,
     /// Most tokens that --extend adds [default: 4000].
-    #[arg(long, value_name = "N", requires = "extend")]
+    #[arg(long, help_heading = "Vocabulary", value_name = "N", requires = "extend")]
     pub(super) added_tokens: Option<usize>,
     /// Encode characters outside the vocabulary as <unk> instead of as bytes.
     #[arg(long, help_heading = "Vocabulary")]

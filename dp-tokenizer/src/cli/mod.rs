@@ -4,6 +4,7 @@ mod arguments;
 mod convert;
 mod corpus;
 mod examples;
+mod extension;
 mod failure;
 mod given;
 mod inspect;

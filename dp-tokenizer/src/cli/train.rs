@@ -10,20 +10,18 @@ use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::words as whole_words;
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, bytes,
-    characters, extend, unigram, wordpiece,
+    characters, unigram, wordpiece,
 };
 use serde_json::{Value, json};
 
-use super::arguments::{Model, Text, TokenizerFile, Train};
+use super::arguments::{Model, Text, Train};
+use super::extension::Extension;
 use super::failure::refuse;
 use super::given::Given;
 use super::output::sha256_hex;
 use super::progress::Progress;
 use super::statement;
 use super::vocabulary_files::VocabularyFiles;
-
-/// Tokens that `--extend` adds at most unless told.
-const ADDED_TOKENS: usize = 4000;
 
 /// The invented notes of `--embedded`.
 const EMBEDDED: Source = Source::Embedded { records: EMBEDDED_RECORDS, seed: 7 };
@@ -32,7 +30,11 @@ pub(super) const EMBEDDED_RECORDS: u64 = 6000;
 pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     // All that can be refused is refused before hours of work, and before anything is spent.
     super::train_options::check(arguments, given)?;
-    rehearse(arguments)?;
+    let extension = Extension::of(arguments)?;
+    let largest = extension.as_ref().map_or(arguments.vocab_size, Extension::largest);
+    if extension.is_none() {
+        rehearse(arguments)?;
+    }
     let planned = (arguments.text() == Text::Private).then(|| super::private::plan(arguments)).transpose()?;
     let files = VocabularyFiles::prepare(&arguments.out, &arguments.output, &inputs(arguments)?)?;
     // Once the folder exists, so that a path through it is no second name of a file.
@@ -43,7 +45,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     };
     let (words, mut privacy) = match (&planned, &text) {
         (Some(planned), Some(text)) => {
-            files.reserve(arguments.vocab_size)?;
+            files.reserve(largest)?;
             let (words, privacy) = super::private::run(arguments, planned, text)?;
             files.record(&privacy)?;
             progress(&format!("training on {} released words", words.len()));
@@ -61,8 +63,14 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
         progress(&format!("warning: {warning}"));
     }
     let words = frequent(arguments, words)?;
-    let trained = train_to_fit(arguments, &words)?;
-    if arguments.text() == Text::Private && arguments.extend.is_none() && words.len() < arguments.vocab_size {
+    let trained = match &extension {
+        Some(extension) => {
+            privacy["extends"] = extension.statement();
+            extension.train(&words)?
+        }
+        None => train_to_fit(arguments, &words)?,
+    };
+    if arguments.text() == Text::Private && extension.is_none() && words.len() < arguments.vocab_size {
         progress(&format!(
             "{} released words are fewer than the vocabulary's tokens; a public vocabulary to which they are added \
              (--extend PUBLIC) often needs fewer tokens",
@@ -146,11 +154,6 @@ fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
 
 /// The outer error is of the options, the inner one of the words.
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Trained, TrainError>> {
-    if let Some(path) = &arguments.extend {
-        let public =
-            super::convert::load(&TokenizerFile { path: path.clone(), cased: false, uncased: false })?;
-        return Ok(extend(&public, words, arguments.added_tokens.unwrap_or(ADDED_TOKENS)));
-    }
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;

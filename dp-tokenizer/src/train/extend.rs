@@ -187,7 +187,7 @@ fn extend_bpe(model: &mut Value, public: &Tokenizer, cuts: &[Cut], most: usize) 
     let names = names(public);
     let size = names.len();
     let spelt = cuts.iter().map(|cut| (cut.ids.clone(), cut.count)).collect();
-    let learnt = learn(spelt, names, size + most, |left, right| format!("{left}{right}"))?;
+    let learnt = learn(spelt, names, size + most, |left, right| Some(format!("{left}{right}")))?;
     if let Some(vocab) = model["vocab"].as_object_mut() {
         for (id, token) in (0_u32..).zip(&learnt.symbols) {
             vocab.entry(token.clone()).or_insert(id.into());

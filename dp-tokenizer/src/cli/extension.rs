@@ -1,0 +1,63 @@
+//! `--extend`: released words become tokens of a public tokenizer.
+
+use std::path::PathBuf;
+
+use dp_tokenizer::Tokenizer;
+use dp_tokenizer::train::{Trained, extend};
+use serde_json::{Value, json};
+
+use super::arguments::{TokenizerFile, Train};
+use super::failure::refuse;
+use super::output::sha256_hex;
+
+/// Tokens added at most unless told.
+const ADDED_TOKENS: usize = 4000;
+
+/// The tokenizer to extend.
+pub(super) struct Extension {
+    path: PathBuf,
+    digest: String,
+    public: Tokenizer,
+    most: usize,
+}
+
+impl Extension {
+    /// What the arguments ask for. Everything about the file that can be refused is refused here, before anything is spent.
+    pub(super) fn of(arguments: &Train) -> anyhow::Result<Option<Self>> {
+        let Some(path) = arguments.extend.clone() else { return Ok(None) };
+        let statement = std::fs::read(path.with_file_name("privacy.json"));
+        // That of public text names no event. A damaged one is not known to be of public text.
+        let is_public = |statement: &Value| statement["private"] == false && statement["event"].is_null();
+        if statement.is_ok_and(|bytes| !is_public(&super::statement::parse(&bytes))) {
+            return Err(refuse(format!(
+                "{}: the privacy.json beside it does not say that it was made from public text, and the ε of private text would \
+                 add to that of this release; give a public tokenizer",
+                path.display()
+            )));
+        }
+        let public =
+            super::convert::load(&TokenizerFile { path: path.clone(), cased: false, uncased: false })?;
+        let bytes = std::fs::read(&path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+        let digest = sha256_hex(&bytes);
+        let most = arguments.added_tokens.unwrap_or(ADDED_TOKENS);
+        let extension = Self { path, digest, public, most };
+        extension.train(&[("\u{2581}a".to_owned(), 1.0)])?;
+        Ok(Some(extension))
+    }
+
+    pub(super) fn train(&self, words: &[(String, f64)]) -> anyhow::Result<Trained> {
+        extend(&self.public, words, self.most)
+            .map_err(|error| refuse(format!("{}: {error}", self.path.display())))
+    }
+
+    /// Most tokens that the result can have.
+    pub(super) fn largest(&self) -> usize {
+        self.public.vocab_size().saturating_add(self.most)
+    }
+
+    /// What privacy.json says about it.
+    pub(super) fn statement(&self) -> Value {
+        let file = self.path.file_name().map(|name| name.to_string_lossy());
+        json!({"file": file, "sha256": self.digest, "tokens": self.public.vocab_size()})
+    }
+}
