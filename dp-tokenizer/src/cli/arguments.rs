@@ -94,7 +94,7 @@ pub(super) struct Train {
 /// A tokenizer to use.
 #[derive(Args)]
 pub(super) struct TokenizerFile {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
+    /// A tokenizer.json, a SentencePiece .model or .spm, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt.
     #[arg(long = "tokenizer", value_name = "PATH")]
     pub(super) path: PathBuf,
     /// Keep the case of the text. For a vocab.txt [default: what the tokenizer_config.json beside it says; without one,
@@ -122,6 +122,9 @@ pub(super) struct Encode {
     /// Write each id with the offsets of its token in the line, as id:from:to.
     #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
     pub(super) offsets: Option<Offsets>,
+    /// Add the tokens that the tokenizer puts around a text, such as [CLS] and [SEP].
+    #[arg(long, conflicts_with = "out")]
+    pub(super) special_tokens: bool,
     #[command(flatten)]
     pub(super) corpus: Corpus,
     /// Threads for a token file [default: all cores].

@@ -9,7 +9,7 @@ use anyhow::Context;
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::{OffsetUnit, Tokenizer};
+use dp_tokenizer::{Encoding, OffsetUnit, Tokenizer};
 use sha2::{Digest, Sha256};
 
 use super::arguments::{Encode, Offsets, Tokens};
@@ -29,6 +29,12 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
             "--format, --text-field and --user-field go with --out: without it, a line is a text",
         ));
     }
+    if arguments.special_tokens && !tokenizer.adds_special_tokens() {
+        return Err(refuse(format!(
+            "{}: this tokenizer puts no tokens around a text; leave out --special-tokens",
+            arguments.tokenizer.path.display()
+        )));
+    }
     let mut encoder = tokenizer.encoder();
     let mut out = BufWriter::new(io::stdout().lock());
     let input = match arguments.corpus.input.as_slice() {
@@ -45,17 +51,17 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
         Offsets::Characters => OffsetUnit::Characters,
     });
     for_lines(input, arguments.corpus.invalid_utf8, |_, line| {
-        let (ids, places) = match unit {
-            Some(unit) => {
-                let found = encoder.encode_with_offsets(line, unit);
-                (found.ids, Some(found.offsets))
-            }
-            None => (encoder.encode(line), None),
+        let mut found = match unit {
+            Some(unit) => encoder.encode_with_offsets(line, unit),
+            None => Encoding { ids: encoder.encode(line), offsets: Vec::new() },
         };
-        for (number, id) in ids.iter().enumerate() {
+        if arguments.special_tokens {
+            found = tokenizer.post_process(found);
+        }
+        for (number, id) in found.ids.iter().enumerate() {
             let blank = if number == 0 { "" } else { " " };
             write!(out, "{blank}{id}")?;
-            if let Some((from, to)) = places.as_ref().and_then(|places| places.get(number)) {
+            if let Some((from, to)) = found.offsets.get(number) {
                 write!(out, ":{from}:{to}")?;
             }
         }
