@@ -92,7 +92,7 @@ impl Decoder {
                 clean_up(tokens.enumerate().map(|(place, token)| word_piece(place, token, prefix)).collect())
             }
             _ => {
-                let tokens = ids.iter().filter_map(|id| special.name(*id).or_else(|| model.token(*id)));
+                let tokens = ids.iter().filter_map(|id| special.shown(*id).or_else(|| model.token(*id)));
                 self.chain(tokens.map(str::to_owned).collect()).concat()
             }
         }

@@ -11,6 +11,8 @@ pub(crate) struct SpecialTokens {
     pub(crate) tokens: Vec<(u32, String)>,
     /// For each token.
     pub(crate) options: Vec<TokenOptions>,
+    /// What decoding shows for each, where some are sought in their normalized form.
+    forms: Vec<String>,
     /// Those that are sought in the text as it is.
     as_written: Finder,
     /// Those that are sought in the normalized text, if any are.
@@ -47,7 +49,7 @@ impl SpecialTokens {
     pub(crate) fn new(tokens: Vec<(u32, String)>) -> Self {
         let options = vec![TokenOptions::default(); tokens.len()];
         let as_written = Finder::new(tokens.iter().map(|(id, name)| (*id, name.as_str())).collect());
-        Self { tokens, options, as_written, normalized: None }
+        Self { tokens, options, forms: Vec::new(), as_written, normalized: None }
     }
 
     /// Tokens with options; `normalize` gives their normalized form.
@@ -72,7 +74,7 @@ impl SpecialTokens {
         };
         let (as_written, normalized) = (finder(false), Some(finder(true)));
         let normalized = normalized.filter(|finder| !finder.ids.is_empty());
-        Self { tokens, options, as_written, normalized }
+        Self { tokens, options, forms, as_written, normalized }
     }
 
     /// Hands the parts of a text to `take`, in order: each token with its id, and what lies between without one.
@@ -89,6 +91,12 @@ impl SpecialTokens {
 
     pub(crate) fn name(&self, id: u32) -> Option<&str> {
         self.tokens.iter().find(|t| t.0 == id).map(|t| t.1.as_str())
+    }
+
+    /// What decoding shows for a token: the form in which it is sought, as in tokenizers.
+    pub(crate) fn shown(&self, id: u32) -> Option<&str> {
+        let place = self.tokens.iter().position(|token| token.0 == id)?;
+        self.forms.get(place).or(self.tokens.get(place).map(|token| &token.1)).map(String::as_str)
     }
 
     pub(crate) fn id(&self, name: &str) -> Option<u32> {
