@@ -27,6 +27,10 @@ use serde_json::json;
 use unicode_properties::UnicodeGeneralCategory;
 
 const PEERS: &str = include_str!("peers.py");
+const MODELS: &str = include_str!("models.py");
+
+/// Texts of a corpus for each of the many structures, evenly spaced.
+const FOR_STRUCTURES: usize = 4000;
 
 /// The corpus of all code points, one a text.
 const SWEEP: &str = "sweep";
@@ -53,6 +57,14 @@ struct Case {
     path: PathBuf,
     /// Whether decoding promises the text again.
     is_lossless: bool,
+    /// Texts of a corpus at most.
+    most: usize,
+}
+
+impl Case {
+    fn texts<'a>(&self, lines: &'a [String]) -> impl Iterator<Item = &'a String> + use<'a> {
+        lines.iter().step_by(lines.len().div_ceil(self.most).max(1))
+    }
 }
 
 type Corpora = BTreeMap<&'static str, Vec<String>>;
@@ -67,6 +79,7 @@ fn main() -> Outcome<()> {
     std::fs::write(&script, PEERS)?;
     let (mut corpora, mut cases) = (read_corpora(&data, &python, &script)?, Vec::new());
     make_cases(&data, folder.path(), &corpora["novels"], &mut cases)?;
+    structures(&python, folder.path(), &corpora, &mut cases)?;
     select(&mut corpora, &mut cases)?;
     let job = write_job(folder.path(), &cases, &corpora)?;
     let mut peer = Command::new(&python).arg(&script).arg(&job).stdout(Stdio::piped()).spawn()?;
@@ -116,7 +129,7 @@ fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read)
     let unit = if case.kind == "sentencepiece" { OffsetUnit::Bytes } else { OffsetUnit::Characters };
     let (mut differing, mut count, mut altered, mut examples) = ([0; 3], 0, 0, Vec::new());
     let mut strange = Vec::new();
-    for (number, line) in lines.iter().enumerate() {
+    for (number, line) in case.texts(lines).enumerate() {
         let [length] = numbers(answers, 1)?[..] else { continue };
         let ids = numbers(answers, length as usize)?;
         let offsets: Vec<(usize, usize)> = numbers(answers, 2 * length as usize)?
@@ -160,7 +173,7 @@ fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read)
     println!(
         "{} | {corpus} | {} | {count} | {ids} | {offsets} | {texts} | {lossless}{note}",
         case.name,
-        lines.len()
+        case.texts(lines).count()
     );
     classes(&strange);
     if !is_explained {
@@ -231,8 +244,10 @@ fn write_job(folder: &Path, cases: &[Case], corpora: &Corpora) -> Outcome<PathBu
         files.push((name, path));
     }
     let names: Vec<&str> = corpora.keys().copied().collect();
-    let cases: Vec<_> =
-        cases.iter().map(|case| json!({"kind": case.kind, "path": case.path, "corpora": names})).collect();
+    let cases: Vec<_> = cases
+        .iter()
+        .map(|case| json!({"kind": case.kind, "path": case.path, "corpora": names, "most": case.most}))
+        .collect();
     let path = folder.join("job.json");
     std::fs::write(&path, json!({"corpora": files, "cases": cases}).to_string())?;
     Ok(path)
@@ -263,6 +278,8 @@ fn read_corpora(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora> {
         ("naughty", naughty),
         ("squad", questions.filter_map(|q| Some(q["original"].as_str()?.to_owned())).collect()),
         ("japanese", texts("tokenizers/sp/wagahaiwa_nekodearu.txt")?),
+        ("irc", texts("irc/irc_train.jsonl.zst")?.into_iter().step_by(20).collect()),
+        ("german", texts("multi30k/train.de.gz")?),
         (SWEEP, sweep.collect()),
     ]))
 }
@@ -271,7 +288,7 @@ fn read_corpora(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora> {
 fn make_cases(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) -> Outcome<()> {
     let file = |path: &str| data.join("tokenizers").join(path);
     let mut add = |name: &str, tokenizer, kind, path, is_lossless| {
-        cases.push(Case { name: name.to_owned(), tokenizer, kind, path, is_lossless });
+        cases.push(Case { name: name.to_owned(), tokenizer, kind, path, is_lossless, most: usize::MAX >> 1 });
     };
     let path = file("torchtext/bert_base_uncased_vocab.txt");
     let bert = Tokenizer::bert(vocab_txt::read(&std::fs::read(&path)?)?, BertNormalizer::uncased())?;
@@ -304,6 +321,26 @@ fn make_cases(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Cas
     let options = CountOptions { threads: 2, memory: usize::MAX, spill_folder: None };
     let words = public_corpus_counts(&Source::files([part]), Words::ByClass, &options)?;
     trained(folder, &words, &mut add)
+}
+
+/// Small vocabularies of the structure of well-known models, made by Hugging Face's library.
+fn structures(python: &Path, folder: &Path, corpora: &Corpora, cases: &mut Vec<Case>) -> Outcome<()> {
+    let [models, script, part] = ["models", "models.py", "models.txt"].map(|name| folder.join(name));
+    std::fs::write(&script, MODELS)?;
+    let some = ["novels", "japanese", "irc", "german"].map(|name| corpora[name].iter().take(1500));
+    let lines: Vec<String> = some.into_iter().flatten().map(|line| line.replace('\n', " ")).collect();
+    std::fs::write(&part, lines.join("\n"))?;
+    if !Command::new(python).arg(&script).arg(&models).arg(&part).status()?.success() {
+        return Err("models.py failed; its message stands above".into());
+    }
+    for entry in std::fs::read_dir(&models)? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(&path)?);
+        let tokenizer = tokenizer.map_err(|error| format!("{name}: {error}"))?;
+        cases.push(Case { name, tokenizer, kind: "json", path, is_lossless: false, most: FOR_STRUCTURES });
+    }
+    Ok(())
 }
 
 fn trained(

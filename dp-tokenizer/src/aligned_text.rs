@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::pretokenize::{byte_to_char, spell_bytes};
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
@@ -105,12 +106,43 @@ impl AlignedText {
         self.expand(|c, out| out.extend(c.to_lowercase().zip([0, 1, 1])));
     }
 
-    /// Inserts `mark` before the text, with the span of the first character.
-    pub(crate) fn prepend(&mut self, mark: char) {
+    /// Inserts `text` before this one, with the span of the first character.
+    pub(crate) fn prepend(&mut self, text: &str) {
         if let Some(first) = self.spans.first().copied() {
-            self.text.insert(0, mark);
-            self.spans.splice(0..0, std::iter::repeat_n(first, mark.len_utf8()));
+            self.text.insert_str(0, text);
+            self.spans.splice(0..0, std::iter::repeat_n(first, text.len()));
         }
+    }
+
+    /// Keeps only a part of the text.
+    pub(crate) fn keep(&mut self, range: Range<usize>) {
+        self.text = self.text[range.clone()].to_owned();
+        self.spans = self.spans[range].to_vec();
+    }
+
+    /// Puts `content` in place of each range, with the span of the last character before the end of the range.
+    pub(crate) fn replace(&mut self, ranges: &[Range<usize>], content: &str) {
+        let (mut text, mut spans) = (String::with_capacity(self.text.len()), Vec::new());
+        let mut last = 0;
+        for range in ranges {
+            text.push_str(&self.text[last..range.start]);
+            spans.extend_from_slice(&self.spans[last..range.start]);
+            let before = range.end.checked_sub(1).and_then(|at| self.spans.get(at)).copied();
+            text.push_str(content);
+            spans.extend(std::iter::repeat_n(before.unwrap_or((self.origin, self.origin)), content.len()));
+            last = range.end;
+        }
+        text.push_str(&self.text[last..]);
+        spans.extend_from_slice(&self.spans[last..]);
+        (self.text, self.spans) = (text, spans);
+    }
+
+    /// Spells each byte as GPT-2's printable character.
+    pub(crate) fn spell_bytes(&mut self) {
+        let spans = self.text.bytes().zip(&self.spans);
+        self.spans =
+            spans.flat_map(|(b, span)| std::iter::repeat_n(*span, byte_to_char(b).len_utf8())).collect();
+        self.text = spell_bytes(&self.text);
     }
 
     /// Unicode normalization, with or without compatibility forms, composed or decomposed.
@@ -209,7 +241,7 @@ mod tests {
         assert_eq!(text.text, "aéfi");
         // The accent is dropped after its letter, so the span is that of the letter alone, as in tokenizers.
         assert_eq!(text.spans, [(11, 12), (12, 13), (12, 13), (15, 18), (15, 18)]);
-        text.prepend('▁');
+        text.prepend("▁");
         assert_eq!((text.span(0..3), text.span(0..4), text.span(3..8)), ((11, 12), (11, 12), (11, 18)));
     }
 }

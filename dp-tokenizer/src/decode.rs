@@ -1,13 +1,15 @@
 //! Decoding: tokens to text.
 
 use crate::encode::Model;
-use crate::pretokenize::{METASPACE, char_to_byte};
+use crate::pattern::Pattern;
+use crate::pretokenize::{METASPACE, Metaspace, PrependScheme, char_to_byte};
+use crate::tokenizer::SpecialTokens;
 
 /// How tokens are joined to a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Decoder {
-    /// Marks become spaces, and byte tokens become characters.
-    Metaspace {
+    /// That of a `.model`, and of vocabularies trained here: marks become spaces, and byte tokens become characters.
+    SentencePiece {
         /// Whether the leading space of the first token was added by the pre-tokenizer.
         drop_first_space: bool,
     },
@@ -22,6 +24,35 @@ pub(crate) enum Decoder {
     },
     /// A space goes between all tokens.
     Spaces,
+    /// Marks become spaces; those of the first token go, unless no mark is put before a text.
+    Metaspace(Metaspace),
+    /// The mark at the end of a word becomes a space, but for the last.
+    Bpe {
+        /// The mark.
+        suffix: String,
+    },
+    /// Tokens `<0x00>` to `<0xFF>` that follow each other become characters.
+    ByteFallback,
+    /// All tokens become one.
+    Fuse,
+    /// Some characters at both ends of each token go.
+    Strip {
+        /// The character that goes.
+        content: char,
+        /// So many at the start, at most.
+        start: usize,
+        /// So many at the end.
+        stop: usize,
+    },
+    /// Other text takes the place of what is found in a token.
+    Replace {
+        /// What is sought.
+        pattern: Pattern,
+        /// What takes its place.
+        content: String,
+    },
+    /// One after the other.
+    Sequence(Vec<Decoder>),
 }
 
 /// How spaces that English spelling does not have are removed.
@@ -36,26 +67,34 @@ pub(crate) enum Cleanup {
 }
 
 impl Decoder {
-    /// The number of last tokens whose text may become another one when further tokens come.
-    pub(crate) fn tokens_that_may_change(&self) -> usize {
+    /// The number of last tokens whose text may become another one when further tokens come; `None` if any token's may.
+    pub(crate) fn tokens_that_may_change(&self) -> Option<usize> {
         match self {
             // A contraction has up to four tokens, as in "do n ' t".
-            Self::WordPiece { cleanup: Cleanup::Text, .. } => 4,
-            _ => 0,
+            Self::WordPiece { cleanup: Cleanup::Text, .. } => Some(4),
+            // The last word has no space after it.
+            Self::Bpe { .. } => Some(1),
+            // What goes or is sought may lie in a token that is still to come.
+            Self::Strip { stop: 1.., .. } => None,
+            Self::Replace { pattern, .. } if !pattern.is_character() => None,
+            Self::Sequence(stages) => {
+                stages.iter().map(Self::tokens_that_may_change).try_fold(0, |most, one| Some(most.max(one?)))
+            }
+            _ => Some(0),
         }
     }
 
-    /// The text of `ids`. `name` gives the tokens outside the model.
-    pub(crate) fn decode<'a>(
+    /// The text of `ids`.
+    pub(crate) fn decode(
         &self,
         ids: &[u32],
-        model: &'a Model,
+        model: &Model,
         byte_of: &[Option<u8>],
-        name: impl Fn(u32) -> Option<&'a str>,
+        special: &SpecialTokens,
     ) -> String {
-        let surface = |id: u32| model.surface(id).or_else(|| name(id));
         match self {
-            Self::Metaspace { drop_first_space } => {
+            Self::SentencePiece { drop_first_space } => {
+                let surface = |id: u32| model.surface(id).or_else(|| special.name(id));
                 let text = join_pieces(ids, byte_of, surface);
                 let first = ids.iter().find(|id| surface(**id).is_some()).copied();
                 // The text that a `.model` shows for unknown characters keeps its own space.
@@ -65,32 +104,125 @@ impl Decoder {
                     _ => text,
                 }
             }
-            Self::ByteLevel => {
-                let mut bytes = Vec::new();
-                for token in ids.iter().filter_map(|id| surface(*id)) {
-                    match token.chars().map(char_to_byte).collect::<Option<Vec<u8>>>() {
-                        Some(spelt) => bytes.extend(spelt),
-                        // A special token outside the alphabet appears as it is.
-                        None => bytes.extend(token.bytes()),
-                    }
-                }
-                String::from_utf8_lossy(&bytes).into_owned()
+            Self::WordPiece { prefix, cleanup: Cleanup::Text } => {
+                let tokens = ids.iter().filter_map(|id| model.token(*id).or_else(|| special.name(*id)));
+                clean_up(tokens.enumerate().map(|(place, token)| word_piece(place, token, prefix)).collect())
             }
-            Self::WordPiece { prefix, cleanup } => {
-                let mut text = String::new();
-                for (place, token) in ids.iter().filter_map(|id| surface(*id)).enumerate() {
-                    let word = match token.strip_prefix(prefix.as_str()).filter(|_| place > 0) {
-                        Some(inner) => inner.to_owned(),
-                        None if place > 0 => format!(" {token}"),
-                        None => token.to_owned(),
-                    };
-                    text.push_str(&if *cleanup == Cleanup::Tokens { clean_up(word) } else { word });
-                }
-                if *cleanup == Cleanup::Text { clean_up(text) } else { text }
+            _ => {
+                let tokens = ids.iter().filter_map(|id| special.shown(*id).or_else(|| model.token(*id)));
+                self.chain(tokens.map(str::to_owned).collect()).concat()
             }
-            Self::Spaces => ids.iter().filter_map(|id| surface(*id)).collect::<Vec<_>>().join(" "),
         }
     }
+
+    /// One stage of a `tokenizer.json`.
+    fn chain(&self, mut tokens: Vec<String>) -> Vec<String> {
+        match self {
+            Self::Spaces => vec![tokens.join(" ")],
+            Self::Sequence(all) => all.iter().fold(tokens, |tokens, stage| stage.chain(tokens)),
+            Self::Fuse => vec![tokens.concat()],
+            Self::ByteLevel => vec![String::from_utf8_lossy(&spelt_bytes(&tokens)).into_owned()],
+            Self::ByteFallback => byte_fallback(tokens),
+            Self::WordPiece { prefix, cleanup } => {
+                for (place, token) in tokens.iter_mut().enumerate() {
+                    let word = word_piece(place, token, prefix);
+                    *token = if *cleanup == Cleanup::Never { word } else { clean_up(word) };
+                }
+                tokens
+            }
+            Self::SentencePiece { drop_first_space } => {
+                let prepend_scheme =
+                    if *drop_first_space { PrependScheme::Always } else { PrependScheme::Never };
+                let space = Self::Metaspace(Metaspace { prepend_scheme, ..Metaspace::default() });
+                [space, Self::ByteFallback, Self::Fuse]
+                    .iter()
+                    .fold(tokens, |tokens, stage| stage.chain(tokens))
+            }
+            Self::Metaspace(Metaspace { replacement, prepend_scheme, .. }) => {
+                for (place, token) in tokens.iter_mut().enumerate() {
+                    let drops = place == 0 && *prepend_scheme != PrependScheme::Never;
+                    *token = token.replace(*replacement, if drops { "" } else { " " });
+                }
+                tokens
+            }
+            Self::Bpe { suffix } => {
+                let last = tokens.len().saturating_sub(1);
+                for (place, token) in tokens.iter_mut().enumerate() {
+                    *token = token.replace(suffix, if place == last { "" } else { " " });
+                }
+                tokens
+            }
+            Self::Strip { content, start, stop } => {
+                tokens.iter_mut().for_each(|token| *token = stripped(token, *content, *start, *stop));
+                tokens
+            }
+            Self::Replace { pattern, content } => {
+                for token in &mut tokens {
+                    if let Some(replaced) = pattern.replace(token, content) {
+                        *token = replaced;
+                    }
+                }
+                tokens
+            }
+        }
+    }
+}
+
+/// A token of WordPiece as it stands in the text.
+fn word_piece(place: usize, token: &str, prefix: &str) -> String {
+    match token.strip_prefix(prefix).filter(|_| place > 0) {
+        Some(inner) => inner.to_owned(),
+        None if place > 0 => format!(" {token}"),
+        None => token.to_owned(),
+    }
+}
+
+/// The bytes that tokens spell in GPT-2's alphabet.
+fn spelt_bytes(tokens: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for token in tokens {
+        match token.chars().map(char_to_byte).collect::<Option<Vec<u8>>>() {
+            Some(spelt) => bytes.extend(spelt),
+            // A special token outside the alphabet appears as it is.
+            None => bytes.extend(token.bytes()),
+        }
+    }
+    bytes
+}
+
+fn byte_fallback(tokens: Vec<String>) -> Vec<String> {
+    let (mut out, mut bytes, mut text) = (Vec::with_capacity(tokens.len()), Vec::new(), String::new());
+    let mut flush = |bytes: &mut Vec<u8>, out: &mut Vec<String>| {
+        flush_bytes(bytes, &mut text);
+        if !text.is_empty() {
+            out.push(std::mem::take(&mut text));
+        }
+    };
+    for token in tokens {
+        match byte_of(&token) {
+            Some(byte) => bytes.push(byte),
+            None => {
+                flush(&mut bytes, &mut out);
+                out.push(token);
+            }
+        }
+    }
+    flush(&mut bytes, &mut out);
+    out
+}
+
+/// The byte of `<0x00>` to `<0xFF>`.
+fn byte_of(token: &str) -> Option<u8> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>').filter(|digits| digits.len() == 2)?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+/// `token` without up to `start` and `stop` characters `content` at its ends.
+fn stripped(token: &str, content: char, start: usize, stop: usize) -> String {
+    let opening = token.chars().take(start).take_while(|c| *c == content).count();
+    let token = &token[opening * content.len_utf8()..];
+    let closing = token.chars().rev().take(stop).take_while(|c| *c == content).count();
+    token[..token.len() - closing * content.len_utf8()].to_owned()
 }
 
 fn join_pieces<'a>(ids: &[u32], byte_of: &[Option<u8>], surface: impl Fn(u32) -> Option<&'a str>) -> String {

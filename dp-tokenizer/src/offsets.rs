@@ -1,7 +1,5 @@
 //! Encoding with the offsets of tokens in the text.
 
-use serde_json::Value;
-
 use crate::aligned_text::AlignedText;
 use crate::encode::Token;
 use crate::tokenizer::{Encoder, Stage, Tokenizer};
@@ -21,7 +19,7 @@ pub struct Encoding {
     /// The ids.
     pub ids: Vec<u32>,
     /// For each id, start and end of its part of the text. Neighboring ids may have the same part, where one character became
-    /// several tokens. Text that a normalizer dropped belongs to no id.
+    /// several tokens. Text that a normalizer dropped belongs to no id. Empty where they are not wanted.
     pub offsets: Vec<(usize, usize)>,
 }
 
@@ -41,46 +39,106 @@ impl Tokenizer {
     pub fn encode_with_offsets(&self, text: &str, unit: OffsetUnit) -> Encoding {
         self.encoder().encode_with_offsets(text, unit)
     }
+
+    /// `encoding` with the tokens that the post-processor of a `tokenizer.json` puts around a text, as BERT's `[CLS]` and
+    /// `[SEP]`; Hugging Face's `add_special_tokens`. Their offsets are 0. Without a post-processor, it stays as it is.
+    ///
+    /// ```
+    /// use dp_tokenizer::{Encoding, Tokenizer, format::vocab_txt, normalize::BertNormalizer};
+    /// let vocabulary = vocab_txt::read("[UNK]\n[CLS]\n[SEP]\nhi\n".as_bytes())?;
+    /// let tokenizer = Tokenizer::bert(vocabulary, BertNormalizer::uncased())?;
+    /// let text = Encoding { ids: tokenizer.encode("Hi"), ..Encoding::default() };
+    /// assert_eq!(tokenizer.post_process(text).ids, [1, 3, 2]);
+    /// # Ok::<(), dp_tokenizer::FormatError>(())
+    /// ```
+    #[must_use]
+    pub fn post_process(&self, encoding: Encoding) -> Encoding {
+        self.post_processor.surround(encoding)
+    }
+
+    /// Whether [`Self::post_process`] adds tokens.
+    #[must_use]
+    pub fn adds_special_tokens(&self) -> bool {
+        self.post_processor.ids().next().is_some()
+    }
 }
 
 impl Encoder<'_> {
     /// The ids of `text` with offsets; see [`Tokenizer::encode_with_offsets`].
     pub fn encode_with_offsets(&mut self, text: &str, unit: OffsetUnit) -> Encoding {
-        let mut found = Encoding::default();
-        let mut from = 0;
-        while let Some((start, end, id)) = self.tokenizer.special.find(&text[from..]) {
-            plain(self.tokenizer, AlignedText::new(&text[from..from + start], from), &mut found);
-            found.ids.push(id);
-            found.offsets.push((from + start, from + end));
-            from += end;
-        }
-        plain(self.tokenizer, AlignedText::new(&text[from..], from), &mut found);
+        let mut found = Found::default();
+        self.tokenizer.special.each_part(text, |place, id| match id {
+            Some(id) => {
+                let matched = &text[place.clone()];
+                found.push_added(self.tokenizer, id, matched, (place.start, place.end));
+            }
+            None => {
+                let (from, part) = (place.start, &text[place]);
+                normalized(self.tokenizer, AlignedText::new(part, from), &mut found);
+            }
+        });
+        let Found { encoding: mut found, widened } = found;
         if unit == OffsetUnit::Characters && !text.is_ascii() {
             let before = characters_before(text);
             for (start, end) in &mut found.offsets {
                 (*start, *end) = (before[*start], before[*end]);
             }
         }
-        trim(self.tokenizer, &self.tokenizer.post_processor, &mut found);
+        self.tokenizer.post_processor.trim(self.tokenizer, &widened, &mut found);
         found
     }
 }
 
+/// An encoding in the making.
+#[derive(Default)]
+struct Found {
+    encoding: Encoding,
+    /// Places in the list of added tokens that took blanks around them, and what they took.
+    widened: Vec<(usize, String)>,
+}
+
+impl Found {
+    fn push_added(&mut self, tokenizer: &Tokenizer, id: u32, matched: &str, span: (usize, usize)) {
+        if tokenizer.special.name(id) != Some(matched) {
+            self.widened.push((self.encoding.ids.len(), matched.to_owned()));
+        }
+        self.encoding.ids.push(id);
+        self.encoding.offsets.push(span);
+    }
+}
+
 /// Text without special tokens, through all stages.
-fn plain(tokenizer: &Tokenizer, mut text: AlignedText, found: &mut Encoding) {
+fn normalized(tokenizer: &Tokenizer, mut text: AlignedText, found: &mut Found) {
     let is_first = text.span(0..text.text.len().min(1)).0 == 0;
     match &tokenizer.normalizer {
         Stage::Identity => {}
         Stage::Normalizer(normalizer) => normalizer.align(&mut text),
         Stage::SentencePiece(normalizer) => text = normalizer.align(&text),
     }
+    match tokenizer.special.normalized() {
+        None => words(tokenizer, text, is_first, found),
+        Some(tokens) => tokens.each_part(&text.text, |place, id| match id {
+            Some(id) => {
+                let span = text.span(place.clone());
+                found.push_added(tokenizer, id, &text.text[place], span);
+            }
+            None => {
+                let opens = is_first && place.start == 0;
+                words(tokenizer, text.part(place), opens, found);
+            }
+        }),
+    }
+}
+
+/// Normalized text without special tokens.
+fn words(tokenizer: &Tokenizer, text: AlignedText, is_first: bool, found: &mut Found) {
     let mut tokens = Vec::new();
     let mut encode = |word: &AlignedText| {
         tokens.clear();
         tokenizer.model.tokens(&word.text, &mut tokens);
         for &Token { id, start, end } in &tokens {
-            found.ids.push(id);
-            found.offsets.push(word.span(start..end));
+            found.encoding.ids.push(id);
+            found.encoding.offsets.push(word.span(start..end));
         }
     };
     match &tokenizer.pre_tokenizer {
@@ -99,32 +157,4 @@ fn characters_before(text: &str) -> Vec<usize> {
     }
     before.push(count);
     before
-}
-
-/// Excludes leading and trailing spaces of tokens from their offsets, where the post-processor says so.
-fn trim(tokenizer: &Tokenizer, post_processor: &Value, found: &mut Encoding) {
-    match post_processor["type"].as_str() {
-        Some("Sequence") => {
-            for each in post_processor["processors"].as_array().into_iter().flatten() {
-                trim(tokenizer, each, found);
-            }
-            return;
-        }
-        Some("ByteLevel" | "RobertaProcessing") if post_processor["trim_offsets"] != Value::Bool(false) => {}
-        _ => return,
-    }
-    let keeps_first = post_processor["add_prefix_space"] != Value::Bool(false);
-    let is_space = |c: &char| *c == 'Ġ' || c.is_whitespace();
-    for (at, (id, (start, end))) in found.ids.iter().zip(&mut found.offsets).enumerate() {
-        let token = tokenizer.token(*id).unwrap_or_default();
-        let opening = token.chars().take_while(is_space).count();
-        let closing = token.chars().rev().take_while(is_space).count();
-        // A single space at the beginning of the text was added by the pre-tokenizer.
-        if !((at == 0 || *start == 0) && keeps_first && opening == 1) {
-            *start = (*start + opening).min(*end);
-        }
-        if *end >= closing {
-            *end = (*end - closing).max(*start);
-        }
-    }
 }

@@ -4,6 +4,7 @@ use crate::decode::{Cleanup, Decoder};
 use crate::encode::{Alphabet, Bpe, Model, WordPiece, WordPieceConfig};
 use crate::format::FormatError;
 use crate::normalize::{BertNormalizer, Normalizer};
+use crate::postprocess::PostProcessor;
 use crate::pretokenize::PreTokenizer;
 use crate::tokenizer::{SpecialTokens, Stage, Tokenizer};
 use crate::vocabulary::Vocabulary;
@@ -25,6 +26,7 @@ impl Tokenizer {
     /// If the vocabulary lacks `[UNK]`.
     pub fn bert(vocabulary: Vocabulary, normalizer: BertNormalizer) -> Result<Self, FormatError> {
         let special = named(&vocabulary, &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]);
+        let ends = vocabulary.id("[CLS]").zip(vocabulary.id("[SEP]"));
         let config = WordPieceConfig::default();
         let prefix = config.continuing_prefix.clone();
         let model = WordPiece::new(vocabulary, config).ok_or_else(|| FormatError::Inconsistent {
@@ -35,6 +37,9 @@ impl Tokenizer {
         tokenizer.pre_tokenizer = Some(PreTokenizer::Bert);
         tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: Cleanup::Text };
         tokenizer.special = special;
+        if let Some((first, last)) = ends {
+            tokenizer.post_processor = PostProcessor::bert(("[CLS]", first), ("[SEP]", last));
+        }
         Ok(tokenizer)
     }
 
@@ -55,7 +60,7 @@ impl Tokenizer {
         let model = Bpe::new(vocabulary, merges, Alphabet::Bytes)
             .map_err(|e| FormatError::Inconsistent { reason: e.to_string() })?;
         let mut tokenizer = Self::of_model(Model::Bpe(model));
-        tokenizer.pre_tokenizer = Some(PreTokenizer::ByteLevel { add_prefix_space: false });
+        tokenizer.pre_tokenizer = Some(PreTokenizer::GPT2);
         tokenizer.decoder = Decoder::ByteLevel;
         tokenizer.special = special;
         Ok(tokenizer)

@@ -8,7 +8,7 @@ use crate::process::{Job, note};
 use crate::toolchain::tools;
 
 /// The targets of `tests/fuzz`, with the folders of their seed inputs.
-pub const TARGETS: [(&str, &[&str]); 10] = [
+pub const TARGETS: [(&str, &[&str]); 12] = [
     ("events", &["tests/fuzz/seeds/events"]),
     ("plan", &["plan/presets"]),
     ("tokenizer_json", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/tokenizer_json"]),
@@ -19,6 +19,8 @@ pub const TARGETS: [(&str, &[&str]); 10] = [
     ("tokens", &["tests/fuzz/seeds/tokens"]),
     ("parquet", &["tests/fuzz/seeds/parquet"]),
     ("statement", &["tests/fuzz/seeds/statement"]),
+    ("stages", &["tests/fuzz/seeds/stages"]),
+    ("postprocess", &["tests/fuzz/seeds/postprocess"]),
 ];
 
 /// Coverage for libFuzzer. The address sanitizer would need a nightly compiler; the fuzzed crates have no unsafe code.

@@ -142,7 +142,7 @@ impl Train {
 /// A tokenizer to use.
 #[derive(Args)]
 pub(super) struct TokenizerFile {
-    /// A tokenizer.json, a SentencePiece .model, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt; or a folder,
+    /// A tokenizer.json, a SentencePiece .model or .spm, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt; or a folder,
     /// which stands for the first of these in it.
     #[arg(long = "tokenizer", value_name = "PATH", value_parser = super::convert::tokenizer_file)]
     pub(super) path: PathBuf,
@@ -171,6 +171,9 @@ pub(super) struct Encode {
     /// Write each id with the offsets of its token in the line, as id:from:to.
     #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
     pub(super) offsets: Option<Offsets>,
+    /// Add the tokens that the tokenizer puts around a text, such as [CLS] and [SEP].
+    #[arg(long, conflicts_with = "out")]
+    pub(super) special_tokens: bool,
     #[command(flatten)]
     pub(super) line: Line,
     #[command(flatten)]

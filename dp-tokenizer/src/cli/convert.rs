@@ -19,14 +19,28 @@ enum Kind {
     Gpt2,
 }
 
+/// By the name of the file, or by its content where the name tells nothing.
+fn kind_of_file(path: &Path) -> anyhow::Result<Kind> {
+    let error = match kind(path) {
+        Ok(kind) => return Ok(kind),
+        Err(error) => error,
+    };
+    let bytes = std::fs::read(path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+    match () {
+        () if bytes.trim_ascii_start().starts_with(b"{") => Ok(Kind::TokenizerJson),
+        () if SentencePieceModel::from_bytes(&bytes).is_ok() => Ok(Kind::SentencePiece),
+        () => Err(error),
+    }
+}
+
 fn kind(path: &Path) -> anyhow::Result<Kind> {
     match (path.file_name().and_then(|n| n.to_str()), path.extension().and_then(|e| e.to_str())) {
-        (_, Some("model")) => Ok(Kind::SentencePiece),
+        (_, Some("model" | "spm")) => Ok(Kind::SentencePiece),
         (_, Some("txt")) => Ok(Kind::VocabTxt),
         (Some("vocab.json"), _) => Ok(Kind::Gpt2),
         (_, Some("json")) => Ok(Kind::TokenizerJson),
         _ => Err(refuse(format!(
-            "{}: the format is told by the name; allowed: tokenizer.json, *.model, vocab.txt, vocab.json with merges.txt",
+            "{}: the format is told by the name; allowed: tokenizer.json, *.model, *.spm, vocab.txt, vocab.json with merges.txt",
             path.display()
         ))),
     }
@@ -68,7 +82,7 @@ pub(super) fn load(file: &TokenizerFile) -> anyhow::Result<Tokenizer> {
         let give = "give a tokenizer.json, .model, vocab.txt, or vocab.json beside its merges.txt";
         std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
     };
-    let kind = kind(path)?;
+    let kind = kind_of_file(path)?;
     if (file.cased || file.uncased) && !matches!(kind, Kind::VocabTxt) {
         let flag = if file.cased { "--cased" } else { "--uncased" };
         return Err(refuse(format!(
@@ -78,23 +92,29 @@ pub(super) fn load(file: &TokenizerFile) -> anyhow::Result<Tokenizer> {
     }
     let bytes = read(path)?;
     let tokenizer = match kind {
-        Kind::TokenizerJson => {
-            let text = String::from_utf8(bytes).map_err(|e| refuse(format!("{}: {e}", path.display())))?;
-            Tokenizer::from_json(&text)
-        }
-        Kind::SentencePiece => {
-            SentencePieceModel::from_bytes(&bytes).and_then(|m| Tokenizer::from_sentencepiece(&m))
-        }
         Kind::VocabTxt => {
             let stated = if file.cased || file.uncased { Some(file.cased) } else { stated_case(path)? };
             vocab_txt::read(&bytes).and_then(|vocabulary| bert(vocabulary, stated))
         }
-        Kind::Gpt2 => {
-            let merges = read(&path.with_file_name("merges.txt"))?;
-            gpt2::read_vocab(&bytes).and_then(|vocab| Tokenizer::gpt2(vocab, gpt2::read_merges(&merges)?))
-        }
+        Kind::Gpt2 => parse(&kind, &bytes, &read(&path.with_file_name("merges.txt"))?),
+        _ => parse(&kind, &bytes, &[]),
     };
     tokenizer.map_err(|error| refuse(format!("{}: {error}", path.display())))
+}
+
+/// Reads the bytes of a file, and of the merges beside a vocab.json.
+fn parse(kind: &Kind, bytes: &[u8], merges: &[u8]) -> Result<Tokenizer, FormatError> {
+    match kind {
+        Kind::TokenizerJson => {
+            let text = std::str::from_utf8(bytes).map_err(|error| FormatError::Inconsistent {
+                reason: format!("it is not UTF-8 from byte {} on", error.valid_up_to()),
+            })?;
+            Tokenizer::from_json(text)
+        }
+        Kind::SentencePiece => Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(bytes)?),
+        Kind::VocabTxt => bert(vocab_txt::read(bytes)?, None),
+        Kind::Gpt2 => Tokenizer::gpt2(gpt2::read_vocab(bytes)?, gpt2::read_merges(merges)?),
+    }
 }
 
 /// Whether the `tokenizer_config.json` beside a vocab.txt says that the text keeps its case.
@@ -135,11 +155,12 @@ impl Convert {
     }
 }
 
-/// Reads one format and writes another.
+/// Reads one format and writes another, unless it would be read otherwise.
 pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
     let out = &arguments.out;
-    let files: Vec<(PathBuf, Vec<u8>)> = match kind(out)? {
+    let kind = kind(out)?;
+    let files: Vec<(PathBuf, Vec<u8>)> = match kind {
         Kind::TokenizerJson => vec![(out.clone(), tokenizer.to_json().into_bytes())],
         Kind::SentencePiece => vec![(out.clone(), tokenizer.to_sentencepiece().map_err(refuse)?.to_bytes())],
         Kind::VocabTxt => vec![(out.clone(), tokenizer.to_vocab_txt().map_err(refuse)?.into_bytes())],
@@ -150,6 +171,15 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
     };
     for (path, _) in &files {
         arguments.output.check(path, &arguments.inputs())?;
+    }
+    let merges = files.get(1).map_or([].as_slice(), |file| &file.1);
+    let read = files.first().map(|file| parse(&kind, &file.1, merges)).transpose().map_err(refuse)?;
+    if let Some(difference) = read.and_then(|read| tokenizer.difference(&read)) {
+        return Err(refuse(format!(
+            "{}: not written, because it would be read otherwise: {difference}; allowed: a format that has the stages of {}",
+            out.display(),
+            arguments.tokenizer.path.display()
+        )));
     }
     for (path, bytes) in files {
         std::fs::write(&path, bytes).with_context(|| format!("{}: cannot be written", path.display()))?;

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use dp_tokenizer::{Encoding, Tokenizer};
 use serde_json::json;
 
+use super::arguments::Encode;
 use super::failure::refuse;
 
 /// How the tokens of a text are written.
@@ -52,30 +53,57 @@ pub(super) enum Side {
 pub(super) struct LineWriter<'a> {
     tokenizer: &'a Tokenizer,
     options: &'a Line,
+    /// How many tokens are put around a text, if they are asked for.
+    around: Option<usize>,
+    has_offsets: bool,
     /// The padding token, where texts are padded.
     pad: Option<u32>,
 }
 
 impl<'a> LineWriter<'a> {
-    /// Refuses padding by a tokenizer without a padding token.
-    pub(super) fn new(options: &'a Line, tokenizer: &'a Tokenizer) -> anyhow::Result<Self> {
+    /// Refuses what the tokenizer does not have: a padding token, tokens around a text.
+    pub(super) fn new(arguments: &'a Encode, tokenizer: &'a Tokenizer) -> anyhow::Result<Self> {
+        let options = &arguments.line;
+        if arguments.special_tokens && !tokenizer.adds_special_tokens() {
+            return Err(refuse(format!(
+                "{}: this tokenizer puts no tokens around a text; leave out --special-tokens",
+                arguments.tokenizer.path.display()
+            )));
+        }
+        let around = || tokenizer.post_process(Encoding { ids: Vec::new(), offsets: Vec::new() }).ids.len();
+        let around = arguments.special_tokens.then(around);
+        if let Some(length) =
+            options.max_length.filter(|length| around.is_some_and(|n| *length as usize <= n))
+        {
+            return Err(refuse(format!(
+                "--max-length {length}: the tokens around a text leave no room for it; allowed: at least {}",
+                around.unwrap_or(0) + 1
+            )));
+        }
         let pad = options.pad.then(|| {
             let missing = "--pad: this tokenizer has no padding token (<pad> or [PAD]); leave it out";
             tokenizer.pad_id().ok_or_else(|| refuse(missing))
         });
-        Ok(Self { tokenizer, options, pad: pad.transpose()? })
+        let has_offsets = arguments.offsets.is_some();
+        Ok(Self { tokenizer, options, around, has_offsets, pad: pad.transpose()? })
     }
 
     pub(super) fn write(&self, out: &mut impl Write, mut encoding: Encoding) -> anyhow::Result<()> {
         let length = self.options.max_length.map_or(usize::MAX, |length| length as usize);
-        let has_offsets = !encoding.offsets.is_empty();
-        truncate(&mut encoding.ids, length, self.options.truncation_side);
-        truncate(&mut encoding.offsets, length, self.options.truncation_side);
+        let room = length - self.around.unwrap_or(0);
+        truncate(&mut encoding.ids, room, self.options.truncation_side);
+        truncate(&mut encoding.offsets, room, self.options.truncation_side);
+        if self.around.is_some() {
+            encoding = self.tokenizer.post_process(encoding);
+        }
+        if !self.has_offsets {
+            encoding.offsets.clear();
+        }
         let mut mask = vec![1; encoding.ids.len()];
         if let Some(pad) = self.pad {
             fill(&mut encoding.ids, pad, length, self.options.padding_side);
             fill(&mut mask, 0, length, self.options.padding_side);
-            if has_offsets {
+            if self.has_offsets {
                 fill(&mut encoding.offsets, (0, 0), length, self.options.padding_side);
             }
         }
@@ -83,7 +111,7 @@ impl<'a> LineWriter<'a> {
         if self.options.form == Form::Json {
             let tokens: Vec<&str> = ids.iter().map(|id| self.token(*id)).collect();
             let mut line = json!({ "ids": ids, "tokens": tokens, "attention_mask": mask });
-            if has_offsets {
+            if self.has_offsets {
                 line["offsets"] = json!(offsets);
             }
             return Ok(writeln!(out, "{line}")?);

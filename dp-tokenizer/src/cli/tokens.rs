@@ -35,7 +35,7 @@ pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
         Offsets::Bytes => OffsetUnit::Bytes,
         Offsets::Characters => OffsetUnit::Characters,
     });
-    let line = LineWriter::new(&arguments.line, &tokenizer)?;
+    let line = LineWriter::new(arguments, &tokenizer)?;
     for_texts(&source, |_, text| {
         let encoding = match unit {
             Some(unit) => encoder.encode_with_offsets(text, unit),

@@ -8,13 +8,15 @@ mod model;
 mod sentencepiece;
 mod sentencepiece_merge;
 mod unigram;
+mod word_level;
 mod wordpiece;
 
 pub(crate) use batch::batch;
-pub(crate) use bpe::{Alphabet, Bpe};
+pub(crate) use bpe::{Alphabet, Bpe, WordRules};
 pub(crate) use cache::{WordCache, WordHasher};
 pub(crate) use double_array::DoubleArray;
 pub(crate) use model::{Model, Token};
 pub(crate) use sentencepiece::SentencePiece;
 pub(crate) use unigram::{Unigram, byte_token};
+pub(crate) use word_level::WordLevel;
 pub(crate) use wordpiece::{WordPiece, WordPieceConfig};

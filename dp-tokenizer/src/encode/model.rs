@@ -1,6 +1,6 @@
 //! One interface for all models.
 
-use super::{Bpe, SentencePiece, Unigram, WordPiece};
+use super::{Alphabet, Bpe, SentencePiece, Unigram, WordLevel, WordPiece};
 use crate::format::sentencepiece::PieceKind;
 
 /// A token, and its bytes in the word.
@@ -19,6 +19,8 @@ pub(crate) enum Model {
     WordPiece(WordPiece),
     /// Merges by rank.
     Bpe(Bpe),
+    /// Whole words.
+    WordLevel(WordLevel),
     /// The best path of a whole text, as SentencePiece finds it.
     SentencePiece(Box<SentencePiece>),
 }
@@ -30,6 +32,7 @@ impl Model {
             Self::Unigram(model) => model.encode(word, out),
             Self::WordPiece(model) => model.encode(word, out),
             Self::Bpe(model) => model.encode(word, out),
+            Self::WordLevel(model) => model.encode(word, out),
             Self::SentencePiece(model) => model.encode(word, out),
         }
     }
@@ -40,6 +43,7 @@ impl Model {
             Self::Unigram(model) => model.tokens(word, out),
             Self::WordPiece(model) => model.tokens(word, out),
             Self::Bpe(model) => model.tokens(word, out),
+            Self::WordLevel(model) => model.tokens(word, out),
             Self::SentencePiece(model) => model.tokens(word, out),
         }
     }
@@ -49,6 +53,7 @@ impl Model {
             Self::Unigram(model) => model.pieces().len(),
             Self::WordPiece(model) => model.vocabulary().len(),
             Self::Bpe(model) => model.vocabulary().len(),
+            Self::WordLevel(model) => model.vocabulary().len(),
             Self::SentencePiece(model) => model.model().pieces.len(),
         }
     }
@@ -59,6 +64,7 @@ impl Model {
             Self::Unigram(model) => model.pieces().get(id as usize).map(|p| p.0.as_str()),
             Self::WordPiece(model) => model.vocabulary().token(id),
             Self::Bpe(model) => model.vocabulary().token(id),
+            Self::WordLevel(model) => model.vocabulary().token(id),
             Self::SentencePiece(model) => model.model().pieces.get(id as usize).map(|p| p.text.as_str()),
         }
     }
@@ -79,6 +85,7 @@ impl Model {
             Self::Unigram(model) => model.id(token),
             Self::WordPiece(model) => model.vocabulary().id(token),
             Self::Bpe(model) => model.vocabulary().id(token),
+            Self::WordLevel(model) => model.vocabulary().id(token),
             Self::SentencePiece(model) => model.id(token),
         }
     }
@@ -88,15 +95,21 @@ impl Model {
             Self::Unigram(model) => model.unknown_id(),
             Self::WordPiece(model) => Some(model.unk_id()),
             Self::Bpe(model) => model.unk_id(),
+            Self::WordLevel(model) => Some(model.unk_id()),
             Self::SentencePiece(model) => Some(model.unk_id()),
         }
+    }
+
+    /// Whether words reach it as they are and it spells their bytes in GPT-2's alphabet.
+    pub(crate) fn spells_bytes(&self) -> bool {
+        matches!(self, Self::Bpe(model) if *model.alphabet() == Alphabet::Bytes)
     }
 
     /// Whether `<0x00>` to `<0xFF>` stand for bytes.
     pub(crate) fn falls_back_to_bytes(&self) -> bool {
         match self {
             Self::Unigram(model) => model.falls_back_to_bytes(),
-            Self::WordPiece(_) => false,
+            Self::WordPiece(_) | Self::WordLevel(_) => false,
             Self::Bpe(model) => model.falls_back_to_bytes(),
             Self::SentencePiece(model) => model.model().byte_fallback,
         }

@@ -1,11 +1,14 @@
 //! File formats of other tools.
 
+mod added_tokens;
 mod base64;
+mod decoder_json;
 mod export;
 pub mod gpt2;
 mod model_json;
 mod protobuf;
 pub mod sentencepiece;
+mod sentencepiece_json;
 mod stages_json;
 mod tokenizer_json;
 pub mod vocab_txt;

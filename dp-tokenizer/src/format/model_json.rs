@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::FormatError;
 use super::gpt2::{from_entries, split_merge};
 use super::tokenizer_json::{read_unigram, unsupported};
-use crate::encode::{Alphabet, Bpe, Model, SentencePiece, WordPiece, WordPieceConfig};
+use crate::encode::{Alphabet, Bpe, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules};
 use crate::format::sentencepiece::{ModelType, PieceKind};
-use crate::pretokenize::PreTokenizer;
+use crate::pretokenize::{PreTokenizer, byte_to_char};
 use crate::vocabulary::Vocabulary;
 
 fn inconsistent(reason: impl Into<String>) -> FormatError {
@@ -29,18 +29,24 @@ pub(super) fn read_model(model: &Value, pre_tokenizer: Option<&PreTokenizer>) ->
     // Files of before 2020 do not name the type.
     let guessed = match model {
         _ if model["vocab"].is_array() => "Unigram",
-        _ if model["merges"].is_array() => "BPE",
+        _ if !model["merges"].is_null() => "BPE",
+        _ if model["max_input_chars_per_word"].is_null() => "WordLevel",
         _ => "WordPiece",
     };
-    let byte_level = is_byte_level(pre_tokenizer);
     match model["type"].as_str().unwrap_or(guessed) {
-        "Unigram" if !byte_level => Ok(Model::Unigram(read_unigram(model)?)),
-        "WordPiece" if !byte_level => Ok(Model::WordPiece(read_wordpiece(model)?)),
-        "BPE" => Ok(Model::Bpe(read_bpe(model, byte_level)?)),
+        "Unigram" => Ok(Model::Unigram(read_unigram(model)?)),
+        "WordPiece" => Ok(Model::WordPiece(read_wordpiece(model)?)),
+        "WordLevel" => {
+            let unk_token = model["unk_token"].as_str().unwrap_or("<unk>");
+            let lacking =
+                || inconsistent(format!("model.vocab lacks the unknown token {unk_token:?}; add it"));
+            Ok(Model::WordLevel(WordLevel::new(read_vocab(model)?, unk_token).ok_or_else(lacking)?))
+        }
+        "BPE" => Ok(Model::Bpe(read_bpe(model, is_byte_level(pre_tokenizer))?)),
         _ => Err(unsupported(
             "model.type",
             &model["type"],
-            "\"Unigram\", \"WordPiece\" or \"BPE\"; bytes for BPE only",
+            "\"Unigram\", \"WordPiece\", \"WordLevel\" or \"BPE\"",
         )),
     }
 }
@@ -65,31 +71,49 @@ fn read_wordpiece(model: &Value) -> Result<WordPiece, FormatError> {
 }
 
 fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
-    let absent = |part: &Value| part.is_null() || *part == "" || *part == false || part.as_f64() == Some(0.0);
-    for part in ["dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"] {
-        if !absent(&model[part]) {
-            return Err(unsupported(
-                "model (BPE)",
-                &json!({part: model[part]}),
-                "these parts null, empty or false",
-            ));
-        }
+    if !(model["dropout"].is_null() || model["dropout"].as_f64() == Some(0.0)) {
+        return Err(unsupported(
+            "model.dropout",
+            &model["dropout"],
+            "null or 0: with dropout, ids are drawn at random",
+        ));
     }
-    let pairs = model["merges"].as_array().ok_or_else(|| inconsistent("model.merges must be a list"))?;
-    let merges: Option<Vec<_>> = pairs.iter().map(read_merge).collect();
+    let pairs: Option<Vec<_>> = match &model["merges"] {
+        Value::Array(pairs) => pairs.iter().map(read_merge).collect(),
+        _ => return Err(inconsistent("model.merges must be a list")),
+    };
     let merges =
-        merges.ok_or_else(|| inconsistent("each of model.merges must be \"left right\" or [left, right]"))?;
+        pairs.ok_or_else(|| inconsistent("each of model.merges must be \"left right\" or [left, right]"))?;
     let flag = |name: &str| model[name].as_bool().unwrap_or(false);
-    let alphabet = if byte_level {
+    let text = |name: &str| model[name].as_str().unwrap_or_default().to_owned();
+    let rules = WordRules {
+        ignore_merges: flag("ignore_merges"),
+        continuing_prefix: text("continuing_subword_prefix"),
+        word_suffix: text("end_of_word_suffix"),
+    };
+    let has_affixes = !rules.continuing_prefix.is_empty() || !rules.word_suffix.is_empty();
+    if has_affixes && flag("byte_fallback") {
+        let found = json!({"continuing_subword_prefix": model["continuing_subword_prefix"], "end_of_word_suffix": model["end_of_word_suffix"]});
+        return Err(unsupported("model (BPE) with byte_fallback", &found, "null or empty"));
+    }
+    let vocabulary = read_vocab(model)?;
+    let unk_token = model["unk_token"].as_str().map(str::to_owned);
+    let alphabet = if byte_level && (unk_token.is_none() || knows_all_bytes(&vocabulary, &rules)) {
         Alphabet::Bytes
     } else {
-        Alphabet::Characters {
-            unk_token: model["unk_token"].as_str().map(str::to_owned),
-            fuse_unk: flag("fuse_unk"),
-            byte_fallback: flag("byte_fallback"),
-        }
+        Alphabet::Characters { unk_token, fuse_unk: flag("fuse_unk"), byte_fallback: flag("byte_fallback") }
     };
-    Bpe::new(read_vocab(model)?, merges, alphabet).map_err(|e| inconsistent(e.to_string()))
+    Bpe::with_rules(vocabulary, merges, alphabet, rules).map_err(|e| inconsistent(e.to_string()))
+}
+
+/// Whether each byte is a token wherever it stands in a word, so that nothing is unknown.
+fn knows_all_bytes(vocabulary: &Vocabulary, rules: &WordRules) -> bool {
+    let WordRules { continuing_prefix: prefix, word_suffix: suffix, .. } = rules;
+    (0..=255).map(byte_to_char).all(|c| {
+        let forms =
+            [format!("{c}"), format!("{c}{suffix}"), format!("{prefix}{c}"), format!("{prefix}{c}{suffix}")];
+        forms.iter().all(|form| vocabulary.id(form).is_some())
+    })
 }
 
 fn read_merge(merge: &Value) -> Option<(String, String)> {
@@ -122,6 +146,11 @@ pub(super) fn write_model(model: &Model) -> Value {
             "max_input_chars_per_word": model.config().max_word_chars,
             "vocab": write_vocab(model.vocabulary()),
         }),
+        Model::WordLevel(model) => json!({
+            "type": "WordLevel",
+            "vocab": write_vocab(model.vocabulary()),
+            "unk_token": model.vocabulary().token(model.unk_id()),
+        }),
         Model::Bpe(model) => write_bpe(model),
         Model::SentencePiece(model) => write_sentencepiece(model),
     }
@@ -134,15 +163,16 @@ fn write_bpe(model: &Bpe) -> Value {
             (unk_token.clone(), *fuse_unk, *byte_fallback)
         }
     };
+    let stated = |affix: &String| Some(affix.clone()).filter(|affix| !affix.is_empty());
     json!({
         "type": "BPE",
         "dropout": null,
         "unk_token": unk_token,
-        "continuing_subword_prefix": null,
-        "end_of_word_suffix": null,
+        "continuing_subword_prefix": stated(&model.rules().continuing_prefix),
+        "end_of_word_suffix": stated(&model.rules().word_suffix),
         "fuse_unk": fuse_unk,
         "byte_fallback": byte_fallback,
-        "ignore_merges": false,
+        "ignore_merges": model.rules().ignore_merges,
         "vocab": write_vocab(model.vocabulary()),
         "merges": model.merges(),
     })

@@ -74,6 +74,8 @@ pub struct SentencePieceModel {
     pub unk_surface: String,
     /// What happens to text first.
     pub normalizer: NormalizerSpec,
+    /// What happens to decoded text.
+    pub denormalizer: Option<NormalizerSpec>,
     other_trainer_fields: Vec<u8>,
     other_fields: Vec<u8>,
 }
@@ -131,6 +133,7 @@ impl SentencePieceModel {
             special_ids: SpecialIds { unk: 0, bos: 1, eos: 2, pad: -1 },
             unk_surface: " \u{2047} ".to_owned(),
             normalizer: NormalizerSpec::default(),
+            denormalizer: None,
             other_trainer_fields: Vec::new(),
             other_fields: Vec::new(),
         }
@@ -150,6 +153,9 @@ impl SentencePieceModel {
                 }
                 (2, Value::Bytes(trainer), _) => model.read_trainer(trainer)?,
                 (3, Value::Bytes(normalizer), _) => model.normalizer.read(normalizer)?,
+                (5, Value::Bytes(message), _) => {
+                    model.denormalizer.get_or_insert_default().read(message)?;
+                }
                 (_, _, raw) => model.other_fields.extend(raw),
             }
         }
@@ -202,6 +208,9 @@ impl SentencePieceModel {
         trainer.0.extend(&self.other_trainer_fields);
         file.bytes(2, &trainer.0);
         file.bytes(3, &self.normalizer.message().0);
+        if let Some(denormalizer) = &self.denormalizer {
+            file.bytes(5, &denormalizer.message().0);
+        }
         file.0.extend(&self.other_fields);
         file.0
     }

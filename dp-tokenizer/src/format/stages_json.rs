@@ -1,16 +1,33 @@
-//! The stages around the model in a `tokenizer.json`: normalizer, pre-tokenizer, decoder.
+//! The stages before the model in a `tokenizer.json`: normalizer and pre-tokenizer.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::tokenizer_json::unsupported;
+use super::tokenizer_json::{shortened, unsupported};
 use super::{FormatError, base64};
-use crate::decode::{Cleanup, Decoder};
-use crate::normalize::{BertNormalizer, Charsmap, Normalizer};
-use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
+use crate::normalize::{
+    self, BertNormalizer, ByteLevel, Charsmap, Nmt, Normalizer, Prepend, Replace, Rewrite, Strip,
+    StripAccents,
+};
+use crate::pattern::Pattern;
+use crate::pretokenize::{
+    self, Behavior, Cut, CutAt, Metaspace, PreTokenizer, PrependScheme, Split, UnicodeScripts, Whitespace,
+};
+
+/// Reads the pattern of a stage.
+pub(super) fn read_pattern(stage: &'static str, part: &Value) -> Result<Pattern, FormatError> {
+    Pattern::read(&part["pattern"]).map_err(|reason| {
+        let pattern = part["pattern"].to_string();
+        FormatError::Inconsistent { reason: format!("{stage}, pattern {}: {reason}", shortened(&pattern)) }
+    })
+}
 
 pub(super) fn read_normalizer(part: &Value) -> Result<Normalizer, FormatError> {
-    const ALLOWED: &str =
-        "null, BertNormalizer, Precompiled, Lowercase, NFC, NFD, NFKC, NFKD, or a Sequence of them";
+    const ALLOWED: &str = "null, BertNormalizer, Precompiled, Lowercase, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, \
+                           StripAccents, Nmt, ByteLevel, or a Sequence of them";
+    let refused = || unsupported("normalizer", part, ALLOWED);
+    let of_file = |stage: Arc<dyn Rewrite>| Ok(Normalizer::OfFile(normalize::OfFile(stage)));
     let flag = |name: &str, default| part[name].as_bool().unwrap_or(default);
     match part["type"].as_str().unwrap_or_default() {
         "BertNormalizer" => Ok(Normalizer::Bert(BertNormalizer {
@@ -32,12 +49,25 @@ pub(super) fn read_normalizer(part: &Value) -> Result<Normalizer, FormatError> {
         "NFD" => Ok(Normalizer::Nfd),
         "NFKC" => Ok(Normalizer::Nfkc),
         "NFKD" => Ok(Normalizer::Nfkd),
+        "Prepend" => {
+            let prepend = part["prepend"].as_str().ok_or_else(refused)?.to_owned();
+            of_file(Arc::new(Prepend { prepend }))
+        }
+        "Replace" => {
+            let content = part["content"].as_str().ok_or_else(refused)?.to_owned();
+            of_file(Arc::new(Replace { pattern: read_pattern("normalizer Replace", part)?, content }))
+        }
+        "Strip" => {
+            of_file(Arc::new(Strip { left: flag("strip_left", true), right: flag("strip_right", true) }))
+        }
+        "StripAccents" => of_file(Arc::new(StripAccents)),
+        "Nmt" => of_file(Arc::new(Nmt)),
+        "ByteLevel" => of_file(Arc::new(ByteLevel)),
         "Sequence" => {
-            let all =
-                part["normalizers"].as_array().ok_or_else(|| unsupported("normalizer", part, ALLOWED))?;
+            let all = part["normalizers"].as_array().ok_or_else(refused)?;
             Ok(Normalizer::Sequence(all.iter().map(read_normalizer).collect::<Result<_, _>>()?))
         }
-        _ => Err(unsupported("normalizer", part, ALLOWED)),
+        _ => Err(refused()),
     }
 }
 
@@ -58,15 +88,15 @@ pub(super) fn write_normalizer(normalizer: &Normalizer) -> Value {
         Normalizer::Nfd => json!({"type": "NFD"}),
         Normalizer::Nfkc => json!({"type": "NFKC"}),
         Normalizer::Nfkd => json!({"type": "NFKD"}),
+        Normalizer::OfFile(stage) => stage.0.json(),
         Normalizer::Sequence(all) => {
             json!({"type": "Sequence", "normalizers": all.iter().map(write_normalizer).collect::<Vec<_>>()})
         }
     }
 }
 
-fn read_metaspace(part: &Value) -> Option<Metaspace> {
-    let mut mark = part["replacement"].as_str()?.chars();
-    let (replacement, None) = (mark.next()?, mark.next()) else { return None };
+pub(super) fn read_metaspace(part: &Value) -> Option<Metaspace> {
+    let replacement = one_character(part["replacement"].as_str()?)?;
     // Files of before 2023 have a flag instead of the scheme.
     let prepend_scheme = match (part["prepend_scheme"].as_str(), part["add_prefix_space"].as_bool()) {
         (Some("always"), _) | (None, None | Some(true)) => PrependScheme::Always,
@@ -77,7 +107,7 @@ fn read_metaspace(part: &Value) -> Option<Metaspace> {
     Some(Metaspace { replacement, prepend_scheme, split: part["split"].as_bool().unwrap_or(true) })
 }
 
-fn write_metaspace(space: &Metaspace) -> Value {
+pub(super) fn write_metaspace(space: &Metaspace) -> Value {
     let scheme = match space.prepend_scheme {
         PrependScheme::Always => "always",
         PrependScheme::First => "first",
@@ -87,33 +117,61 @@ fn write_metaspace(space: &Metaspace) -> Value {
 }
 
 pub(super) fn read_pre_tokenizer(part: &Value) -> Result<PreTokenizer, FormatError> {
-    const ALLOWED: &str = "null, Metaspace, BertPreTokenizer, WhitespaceSplit, ByteLevel with use_regex, \
-                           or a Sequence of them with ByteLevel last";
+    const ALLOWED: &str = "null, Metaspace, BertPreTokenizer, WhitespaceSplit, Whitespace, ByteLevel, Split, Punctuation, \
+                           Digits, CharDelimiterSplit, UnicodeScripts, or a Sequence of them";
     let refused = || unsupported("pre_tokenizer", part, ALLOWED);
+    let of_file = |stage: Arc<dyn Cut>| Ok(PreTokenizer::OfFile(pretokenize::OfFile(stage)));
+    let inconsistent = |reason| FormatError::Inconsistent { reason };
     match part["type"].as_str().unwrap_or_default() {
         "BertPreTokenizer" => Ok(PreTokenizer::Bert),
         "WhitespaceSplit" => Ok(PreTokenizer::WhitespaceSplit),
         "Metaspace" => read_metaspace(part).map(PreTokenizer::Metaspace).ok_or_else(refused),
-        "ByteLevel" if part["use_regex"].as_bool().unwrap_or(true) => Ok(PreTokenizer::ByteLevel {
+        "ByteLevel" => Ok(PreTokenizer::ByteLevel {
             add_prefix_space: part["add_prefix_space"].as_bool().unwrap_or(true),
+            use_regex: part["use_regex"].as_bool().unwrap_or(true),
+            spells: false,
         }),
+        "Split" => of_file(Arc::new(Split {
+            pattern: read_pattern("pre_tokenizer Split", part)?,
+            behavior: Behavior::read(&part["behavior"]).ok_or_else(refused)?,
+            invert: part["invert"].as_bool().unwrap_or(false),
+        })),
+        "Punctuation" => match &part["behavior"] {
+            Value::Null => of_file(Arc::new(CutAt::Punctuation(Behavior::Isolated))),
+            name => of_file(Arc::new(CutAt::Punctuation(Behavior::read(name).ok_or_else(refused)?))),
+        },
+        "Digits" => {
+            let individual = part["individual_digits"].as_bool().unwrap_or(false);
+            of_file(Arc::new(CutAt::Digits { individual }))
+        }
+        "CharDelimiterSplit" => {
+            let delimiter = part["delimiter"].as_str().and_then(one_character).ok_or_else(refused)?;
+            of_file(Arc::new(CutAt::Delimiter(delimiter)))
+        }
+        "Whitespace" => of_file(Arc::new(Whitespace::new().map_err(inconsistent)?)),
+        "UnicodeScripts" => of_file(Arc::new(UnicodeScripts::new().map_err(inconsistent)?)),
         "Sequence" => {
-            let all = part["pretokenizers"].as_array().ok_or_else(refused)?;
-            let all: Vec<_> = all.iter().map(read_pre_tokenizer).collect::<Result<_, _>>()?;
-            // After it, words would be spelt in bytes, which the stages here do not do.
-            let early = all.iter().rev().skip(1).any(spells_bytes);
-            if early { Err(refused()) } else { Ok(PreTokenizer::Sequence(all)) }
+            let mut stages = Vec::new();
+            for each in part["pretokenizers"].as_array().ok_or_else(refused)? {
+                match read_pre_tokenizer(each)? {
+                    PreTokenizer::Sequence(inner) => stages.extend(inner),
+                    one => stages.push(one),
+                }
+            }
+            // The bytes are spelt before the next stage; those of the last one are the model's concern.
+            let last = stages.len().saturating_sub(1);
+            stages.iter_mut().take(last).for_each(PreTokenizer::spell);
+            Ok(PreTokenizer::Sequence(stages))
         }
         _ => Err(refused()),
     }
 }
 
-fn spells_bytes(pre_tokenizer: &PreTokenizer) -> bool {
-    match pre_tokenizer {
-        PreTokenizer::ByteLevel { .. } => true,
-        PreTokenizer::Sequence(all) => all.iter().any(spells_bytes),
-        _ => false,
-    }
+/// The character that a text is.
+pub(super) fn one_character(text: &str) -> Option<char> {
+    let mut chars = text.chars();
+    let (first, None) = (chars.next()?, chars.next()) else { return None };
+    Some(first)
 }
 
 pub(super) fn write_pre_tokenizer(pre_tokenizer: &PreTokenizer) -> Value {
@@ -121,58 +179,12 @@ pub(super) fn write_pre_tokenizer(pre_tokenizer: &PreTokenizer) -> Value {
         PreTokenizer::Bert => json!({"type": "BertPreTokenizer"}),
         PreTokenizer::WhitespaceSplit => json!({"type": "WhitespaceSplit"}),
         PreTokenizer::Metaspace(space) => write_metaspace(space),
-        PreTokenizer::ByteLevel { add_prefix_space } => json!({
-            "type": "ByteLevel", "add_prefix_space": add_prefix_space, "trim_offsets": true, "use_regex": true,
+        PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. } => json!({
+            "type": "ByteLevel", "add_prefix_space": add_prefix_space, "trim_offsets": true, "use_regex": use_regex,
         }),
+        PreTokenizer::OfFile(stage) => stage.0.json(),
         PreTokenizer::Sequence(all) => {
             json!({"type": "Sequence", "pretokenizers": all.iter().map(write_pre_tokenizer).collect::<Vec<_>>()})
-        }
-    }
-}
-
-pub(super) fn read_decoder(part: &Value) -> Result<Decoder, FormatError> {
-    const ALLOWED: &str =
-        "null, Metaspace, ByteLevel, WordPiece, or a Sequence of Metaspace, ByteFallback and Fuse";
-    let refused = || unsupported("decoder", part, ALLOWED);
-    match part["type"].as_str() {
-        None if part.is_null() => Ok(Decoder::Spaces),
-        Some("ByteLevel") => Ok(Decoder::ByteLevel),
-        Some("WordPiece") => Ok(Decoder::WordPiece {
-            prefix: part["prefix"].as_str().unwrap_or("##").to_owned(),
-            cleanup: if part["cleanup"].as_bool().unwrap_or(true) { Cleanup::Tokens } else { Cleanup::Never },
-        }),
-        Some("Metaspace") => {
-            let space = read_metaspace(part).ok_or_else(refused)?;
-            Ok(Decoder::Metaspace { drop_first_space: space.prepend_scheme != PrependScheme::Never })
-        }
-        Some("Sequence") => {
-            let mut found = None;
-            for stage in part["decoders"].as_array().into_iter().flatten() {
-                match stage["type"].as_str() {
-                    Some("Metaspace") if found.is_none() => found = Some(read_decoder(stage)?),
-                    Some("ByteFallback" | "Fuse") => {}
-                    _ => return Err(refused()),
-                }
-            }
-            found.ok_or_else(refused)
-        }
-        _ => Err(refused()),
-    }
-}
-
-pub(super) fn write_decoder(decoder: &Decoder) -> Value {
-    match decoder {
-        Decoder::Spaces => Value::Null,
-        Decoder::ByteLevel => {
-            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})
-        }
-        Decoder::WordPiece { prefix, cleanup } => {
-            json!({"type": "WordPiece", "prefix": prefix, "cleanup": *cleanup != Cleanup::Never})
-        }
-        Decoder::Metaspace { drop_first_space } => {
-            let prepend_scheme = if *drop_first_space { PrependScheme::Always } else { PrependScheme::Never };
-            let space = write_metaspace(&Metaspace { prepend_scheme, ..Metaspace::default() });
-            json!({"type": "Sequence", "decoders": [space, {"type": "ByteFallback"}, {"type": "Fuse"}]})
         }
     }
 }

@@ -3,29 +3,30 @@
 use serde_json::{Value, json};
 
 use super::FormatError;
+use super::added_tokens::{added_tokens_json, read_added_tokens};
+use super::decoder_json::{read_decoder, write_decoder};
 use super::model_json::{read_model, write_model};
-use super::stages_json::{
-    read_decoder, read_normalizer, read_pre_tokenizer, write_decoder, write_normalizer, write_pre_tokenizer,
-};
+use super::sentencepiece_json::Stages;
+use super::stages_json::{read_normalizer, read_pre_tokenizer, write_normalizer, write_pre_tokenizer};
 use crate::encode::{Model, Unigram};
-use crate::format::sentencepiece::PieceKind;
 use crate::normalize::Normalizer;
-use crate::pretokenize::{Metaspace, PreTokenizer};
-use crate::tokenizer::{SpecialTokens, Stage, Tokenizer, UNK};
+use crate::postprocess::PostProcessor;
+use crate::tokenizer::{Stage, Tokenizer, UNK};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
     #[must_use]
     pub fn to_json(&self) -> String {
+        let Stages { normalizer, pre_tokenizer, decoder } = self.stages_json();
         let file = json!({
             "version": "1.0",
             "truncation": null,
             "padding": null,
-            "added_tokens": self.added_tokens_json(),
-            "normalizer": self.normalizer_json(),
-            "pre_tokenizer": self.pre_tokenizer_json(),
-            "post_processor": self.post_processor,
-            "decoder": write_decoder(&self.decoder),
+            "added_tokens": added_tokens_json(self),
+            "normalizer": normalizer,
+            "pre_tokenizer": pre_tokenizer,
+            "post_processor": self.post_processor.json(),
+            "decoder": decoder,
             "model": write_model(&self.model),
         });
         format!("{file:#}\n")
@@ -78,71 +79,56 @@ impl Tokenizer {
         })?;
         let stage = |part: &'static str| Some(&file[part]).filter(|p| !p.is_null());
         let normalizer = stage("normalizer").map(read_normalizer).transpose()?;
-        let pre_tokenizer = stage("pre_tokenizer").map(read_pre_tokenizer).transpose()?;
+        let mut pre_tokenizer = stage("pre_tokenizer").map(read_pre_tokenizer).transpose()?;
         let model = read_model(&file["model"], pre_tokenizer.as_ref())?;
-        let mut special = Vec::new();
-        for token in file["added_tokens"].as_array().into_iter().flatten() {
-            special.push(read_added_token(token, &model, normalizer.is_some())?);
+        if let Some(pre_tokenizer) = pre_tokenizer.as_mut().filter(|_| !model.spells_bytes()) {
+            pre_tokenizer.spell();
         }
+        let post_processor = PostProcessor::read(&file["post_processor"])
+            .map_err(|allowed| unsupported("post_processor", &file["post_processor"], allowed))?;
         let mut tokenizer = Self::of_model(model);
         tokenizer.normalizer = normalizer.map_or(Stage::Identity, Stage::Normalizer);
         tokenizer.pre_tokenizer = pre_tokenizer;
         tokenizer.decoder = read_decoder(&file["decoder"])?;
-        tokenizer.special = SpecialTokens::new(special);
-        tokenizer.post_processor = file["post_processor"].clone();
+        tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;
+        let size = tokenizer.vocab_size();
+        if let Some(id) = post_processor.ids().find(|id| *id as usize >= size) {
+            let reason = format!("post_processor adds the token {id}; allowed: ids below {size}");
+            return Err(FormatError::Inconsistent { reason });
+        }
+        tokenizer.post_processor = post_processor;
         Ok(tokenizer)
     }
 
-    fn added_tokens_json(&self) -> Vec<Value> {
-        let mut added: Vec<Value> =
-            self.special.tokens.iter().map(|(id, name)| added_token(*id, name)).collect();
-        if let Model::SentencePiece(model) = &self.model {
-            // Hugging Face has no kinds of pieces: what is not learnt is an added token there.
-            let pieces = (0u32..).zip(&model.model().pieces);
-            let kinds = [PieceKind::Unknown, PieceKind::Control, PieceKind::UserDefined];
-            added.extend(
-                pieces.filter(|(_, p)| kinds.contains(&p.kind)).map(|(id, p)| added_token(id, &p.text)),
-            );
-        }
-        added
-    }
-
-    fn normalizer_json(&self) -> Value {
-        match &self.normalizer {
-            Stage::Identity => Value::Null,
-            Stage::Normalizer(normalizer) => write_normalizer(normalizer),
-            Stage::SentencePiece(normalizer) => {
+    fn stages_json(&self) -> Stages {
+        let normalizer = match (&self.normalizer, &self.model) {
+            (Stage::SentencePiece(normalizer), Model::SentencePiece(model)) => {
+                return Stages::of(model.model(), normalizer.map());
+            }
+            (Stage::SentencePiece(normalizer), _) => {
                 write_normalizer(&Normalizer::Precompiled(normalizer.map().clone()))
             }
+            (Stage::Normalizer(normalizer), _) => write_normalizer(normalizer),
+            (Stage::Identity, _) => Value::Null,
+        };
+        Stages {
+            normalizer,
+            pre_tokenizer: self.pre_tokenizer.as_ref().map_or(Value::Null, write_pre_tokenizer),
+            decoder: write_decoder(&self.decoder),
         }
     }
-
-    fn pre_tokenizer_json(&self) -> Value {
-        let of_sentencepiece = PreTokenizer::Sequence(vec![
-            PreTokenizer::WhitespaceSplit,
-            PreTokenizer::Metaspace(Metaspace::default()),
-        ]);
-        match (&self.pre_tokenizer, &self.normalizer) {
-            (Some(pre_tokenizer), _) => write_pre_tokenizer(pre_tokenizer),
-            (None, Stage::SentencePiece(_)) => write_pre_tokenizer(&of_sentencepiece),
-            (None, _) => Value::Null,
-        }
-    }
-}
-
-fn added_token(id: u32, name: &str) -> Value {
-    json!({
-        "id": id, "content": name, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-        "special": true,
-    })
 }
 
 pub(super) fn unsupported(part: &'static str, found: &Value, allowed: &'static str) -> FormatError {
-    let mut found = found.to_string();
-    if found.len() > 200 {
-        found = found.chars().take(200).chain("…".chars()).collect();
+    FormatError::Unsupported { part, found: shortened(&found.to_string()), allowed }
+}
+
+/// What fits a message.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    FormatError::Unsupported { part, found, allowed }
 }
 
 pub(super) fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
@@ -161,35 +147,4 @@ pub(super) fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
     Unigram::new(pieces, unknown, byte_fallback).ok_or_else(|| {
         inconsistent("model.unk_id must name a piece, and byte_fallback needs all of <0x00> to <0xFF>")
     })
-}
-
-fn read_added_token(
-    token: &Value,
-    model: &Model,
-    has_normalizer: bool,
-) -> Result<(u32, String), FormatError> {
-    for flag in ["single_word", "lstrip", "rstrip", "normalized"] {
-        // Without a normalizer it does not matter whether a token is sought before or after it.
-        if token[flag] == true && (flag != "normalized" || has_normalizer) {
-            return Err(unsupported(
-                "added_tokens",
-                token,
-                "tokens whose flags other than special are all false",
-            ));
-        }
-    }
-    let content = token["content"].as_str().unwrap_or_default();
-    let id = token["id"].as_u64().and_then(|id| u32::try_from(id).ok());
-    // The token is the model's own, or stands beyond its last one.
-    let fits = |id: u32| {
-        model.id(content) == Some(id) || (id as usize >= model.len() && model.id(content).is_none())
-    };
-    match id {
-        Some(id) if !content.is_empty() && fits(id) => Ok((id, content.to_owned())),
-        _ => Err(FormatError::Inconsistent {
-            reason: format!(
-                "added token {content:?} has another id in model.vocab, or another token has its id"
-            ),
-        }),
-    }
 }

@@ -1,17 +1,24 @@
 //! Normalizers, which transform a text before pre-tokenization.
 
 mod bert;
+mod characters;
 mod charsmap;
+mod replace;
 mod sentencepiece;
 
 use std::borrow::Cow;
+use std::fmt::Debug;
+use std::sync::Arc;
 
+use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::aligned_text::AlignedText;
 
 pub use bert::BertNormalizer;
+pub(crate) use characters::{ByteLevel, Nmt, Strip, StripAccents};
 pub use charsmap::Charsmap;
+pub(crate) use replace::{Prepend, Replace};
 pub(crate) use sentencepiece::SentencePieceNormalizer;
 
 /// A normalizer as in a `tokenizer.json`.
@@ -32,8 +39,35 @@ pub enum Normalizer {
     Nfkc,
     /// Unicode normalization form KD.
     Nfkd,
+    /// One of those that only a `tokenizer.json` asks for.
+    OfFile(OfFile),
     /// One after the other.
     Sequence(Vec<Normalizer>),
+}
+
+/// A normalizer that only a `tokenizer.json` asks for. It is behind a trait, so that a program that reads no such file, as a
+/// page, does not contain it.
+#[derive(Clone, Debug)]
+pub struct OfFile(pub(crate) Arc<dyn Rewrite>);
+
+impl PartialEq for OfFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.json() == other.0.json()
+    }
+}
+
+impl Eq for OfFile {}
+
+/// A normalizer with its form in a `tokenizer.json`.
+pub(crate) trait Rewrite: Debug + Send + Sync {
+    /// The normalized text.
+    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str>;
+
+    /// The same with the places of what it comes from.
+    fn align(&self, text: &mut AlignedText);
+
+    /// As a `tokenizer.json` writes it.
+    fn json(&self) -> Value;
 }
 
 impl Normalizer {
@@ -54,6 +88,7 @@ impl Normalizer {
             Self::Nfd => Cow::Owned(text.nfd().collect()),
             Self::Nfkc => Cow::Owned(text.nfkc().collect()),
             Self::Nfkd => Cow::Owned(text.nfkd().collect()),
+            Self::OfFile(OfFile(rewrite)) => rewrite.normalize(text),
             Self::Sequence(all) => all.iter().fold(Cow::Borrowed(text), |text, one| match text {
                 Cow::Borrowed(text) => one.normalize(text),
                 Cow::Owned(text) => Cow::Owned(one.normalize(&text).into_owned()),
@@ -71,6 +106,7 @@ impl Normalizer {
             Self::Nfd => text.unicode(false, false),
             Self::Nfkc => text.unicode(true, true),
             Self::Nfkd => text.unicode(true, false),
+            Self::OfFile(OfFile(rewrite)) => rewrite.align(text),
             Self::Sequence(all) => all.iter().for_each(|one| one.align(text)),
         }
     }

@@ -1,10 +1,12 @@
 //! SentencePiece's normalizer: the character map, then its rules for spaces.
 
+use std::collections::BTreeSet;
+
 use super::Charsmap;
 use crate::aligned_text::AlignedText;
 use crate::encode::DoubleArray;
 use crate::format::FormatError;
-use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
+use crate::format::sentencepiece::{NormalizerSpec, PieceKind, SentencePieceModel};
 use crate::pretokenize::METASPACE;
 
 /// Transforms a text into the form in which a `.model` finds pieces.
@@ -24,9 +26,22 @@ pub(crate) struct SentencePieceNormalizer {
 
 impl SentencePieceNormalizer {
     pub(crate) fn new(model: &SentencePieceModel) -> Result<Self, FormatError> {
-        let spec = &model.normalizer;
         let of_user = model.pieces.iter().filter(|p| p.kind == PieceKind::UserDefined);
-        let protected: std::collections::BTreeSet<&str> = of_user.map(|p| p.text.as_str()).collect();
+        let protected = of_user.map(|p| p.text.as_str()).collect();
+        Self::with_spec(&model.normalizer, protected, model.treat_whitespace_as_suffix)
+    }
+
+    /// What a `.model` does to decoded text, if it does anything.
+    pub(crate) fn of_decoded(model: &SentencePieceModel) -> Result<Option<Self>, FormatError> {
+        let spec = model.denormalizer.as_ref().filter(|spec| !spec.precompiled_charsmap.is_empty());
+        spec.map(|spec| Self::with_spec(spec, BTreeSet::new(), false)).transpose()
+    }
+
+    fn with_spec(
+        spec: &NormalizerSpec,
+        protected: BTreeSet<&str>,
+        space_as_suffix: bool,
+    ) -> Result<Self, FormatError> {
         let map = Charsmap::from_bytes(&spec.precompiled_charsmap)?;
         let mut plain = [false; 128];
         for (byte, plain) in (0..).zip(&mut plain) {
@@ -42,7 +57,7 @@ impl SentencePieceNormalizer {
             add_dummy_prefix: spec.add_dummy_prefix,
             remove_extra_whitespaces: spec.remove_extra_whitespaces,
             space: if spec.escape_whitespaces { METASPACE } else { ' ' },
-            space_as_suffix: model.treat_whitespace_as_suffix,
+            space_as_suffix,
         })
     }
 

@@ -90,6 +90,11 @@ pub(crate) fn byte_to_char(byte: u8) -> char {
     }
 }
 
+/// `text` with each byte as its printable character.
+pub(crate) fn spell_bytes(text: &str) -> String {
+    text.bytes().map(byte_to_char).collect()
+}
+
 /// The byte for `c` in GPT-2's vocabulary files, if there is one.
 pub(crate) fn char_to_byte(c: char) -> Option<u8> {
     match c as u32 {

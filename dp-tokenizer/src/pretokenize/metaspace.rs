@@ -55,7 +55,7 @@ impl Metaspace {
     pub(crate) fn align(&self, text: &mut AlignedText, is_first: bool) {
         text.map(|c| if c == ' ' { self.replacement } else { c });
         if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
-            text.prepend(self.replacement);
+            text.prepend(self.replacement.encode_utf8(&mut [0; 4]));
         }
     }
 

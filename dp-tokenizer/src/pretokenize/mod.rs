@@ -3,29 +3,68 @@
 mod bert;
 mod byte_level;
 mod metaspace;
+mod split;
+mod words;
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::aligned_text::AlignedText;
 
 pub(crate) use bert::bert_words;
-pub(crate) use byte_level::{byte_level_words, byte_to_char, char_to_byte};
+pub(crate) use byte_level::{byte_level_words, byte_to_char, char_to_byte, spell_bytes};
 pub(crate) use metaspace::{METASPACE, Metaspace, PrependScheme};
+pub(crate) use split::{Behavior, CutAt, Split};
+pub(crate) use words::{UnicodeScripts, Whitespace};
 
 /// A pre-tokenizer as in a `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PreTokenizer {
     /// BERT's: blanks go, punctuation stands alone.
     Bert,
-    /// GPT-2's; the bytes are spelt out by the model, not here.
+    /// GPT-2's.
     ByteLevel {
         /// Whether a text that does not start with a space gets one.
         add_prefix_space: bool,
+        /// Whether words are cut by GPT-2's rule.
+        use_regex: bool,
+        /// Whether the bytes are spelt out here, because stages follow; otherwise the model does so.
+        spells: bool,
     },
     /// SentencePiece's: spaces become marks.
     Metaspace(Metaspace),
     /// Blanks go.
     WhitespaceSplit,
-    /// The words of one are cut further by the next.
+    /// One of those that only a `tokenizer.json` asks for.
+    OfFile(OfFile),
+    /// The words of one are cut further by the next. No sequence is in another.
     Sequence(Vec<PreTokenizer>),
+}
+
+/// A pre-tokenizer that only a `tokenizer.json` asks for. It is behind a trait, so that a program that reads no such file, as
+/// a page, does not contain it.
+#[derive(Clone, Debug)]
+pub(crate) struct OfFile(pub(crate) Arc<dyn Cut>);
+
+impl PartialEq for OfFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.json() == other.0.json()
+    }
+}
+
+impl Eq for OfFile {}
+
+/// A pre-tokenizer that cuts a text without changing it, with its form in a `tokenizer.json`.
+pub(crate) trait Cut: Debug + Send + Sync {
+    /// Hands the places of the words of `text` to `take`, in order. No word is empty.
+    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>));
+
+    /// As a `tokenizer.json` writes it.
+    fn json(&self) -> Value;
 }
 
 /// The pre-tokenizers of T5 and of most files made from a SentencePiece `.model`.
@@ -39,85 +78,111 @@ pub(crate) const OF_T5: [PreTokenizer; 2] = [
 ];
 
 impl PreTokenizer {
+    /// GPT-2's.
+    pub(crate) const GPT2: Self = Self::ByteLevel { add_prefix_space: false, use_regex: true, spells: false };
+
     /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
     pub(crate) fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
-        match self {
-            Self::Bert => bert_words(text).for_each(take),
-            Self::ByteLevel { add_prefix_space } => {
-                if *add_prefix_space && !text.is_empty() && !text.starts_with(' ') {
-                    byte_level_words(&format!(" {text}")).for_each(take);
-                } else {
-                    byte_level_words(text).for_each(take);
-                }
-            }
-            Self::Metaspace(space) => space.words(&space.mark(text, is_first)).for_each(take),
-            Self::WhitespaceSplit => text.split_whitespace().for_each(take),
-            Self::Sequence(all) => sequence(all, text, is_first, take),
-        }
+        each_word(self.stages(), text, is_first, take);
     }
-}
 
-impl PreTokenizer {
     /// The same with the places of what the words come from.
-    pub(crate) fn each_aligned(
-        &self,
-        mut text: AlignedText,
-        is_first: bool,
-        take: &mut dyn FnMut(&AlignedText),
-    ) {
+    pub(crate) fn each_aligned(&self, text: AlignedText, is_first: bool, take: &mut dyn FnMut(&AlignedText)) {
+        each_aligned(self.stages(), text, is_first, take);
+    }
+
+    /// Makes the bytes be spelt out before what follows.
+    pub(crate) fn spell(&mut self) {
         match self {
-            Self::Bert => bert_words(&text.text).for_each(|word| take(&part(&text, word))),
-            Self::ByteLevel { add_prefix_space } => {
-                if *add_prefix_space && !text.text.starts_with(' ') {
-                    text.prepend(' ');
-                }
-                byte_level_words(&text.text).for_each(|word| take(&part(&text, word)));
+            Self::ByteLevel { spells, .. } => *spells = true,
+            Self::Sequence(all) => all.iter_mut().for_each(Self::spell),
+            _ => {}
+        }
+    }
+
+    /// All of a sequence, or itself.
+    pub(crate) fn stages(&self) -> &[Self] {
+        match self {
+            Self::Sequence(all) => all,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// The text with what is put in before it is cut.
+    fn marked<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
+        match self {
+            Self::ByteLevel { add_prefix_space: true, .. } if !text.starts_with(' ') => {
+                Cow::Owned([" ", text].concat())
             }
-            Self::Metaspace(space) => {
-                space.align(&mut text, is_first);
-                space.words(&text.text).for_each(|word| take(&part(&text, word)));
+            Self::Metaspace(space) => space.mark(text, is_first),
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// The same with the places of what it comes from.
+    fn align(&self, text: &mut AlignedText, is_first: bool) {
+        match self {
+            Self::ByteLevel { add_prefix_space: true, .. } if !text.text.starts_with(' ') => {
+                text.prepend(" ")
             }
-            Self::WhitespaceSplit => {
-                text.text.split_whitespace().for_each(|word| take(&part(&text, word)));
+            Self::Metaspace(space) => space.align(text, is_first),
+            _ => {}
+        }
+    }
+
+    /// Hands the places of the words of a marked text to `take`.
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+        let place = |word: &str| {
+            let start = word.as_ptr() as usize - text.as_ptr() as usize;
+            start..start + word.len()
+        };
+        match self {
+            Self::Bert => bert_words(text).for_each(|word| take(place(word))),
+            Self::ByteLevel { use_regex: true, .. } => {
+                byte_level_words(text).for_each(|word| take(place(word)));
             }
-            Self::Sequence(all) => aligned_sequence(all, text, is_first, take),
+            // A sequence has been taken apart before.
+            Self::ByteLevel { .. } | Self::Sequence(_) => take(0..text.len()),
+            Self::Metaspace(space) => space.words(text).for_each(|word| take(place(word))),
+            Self::WhitespaceSplit => text.split_whitespace().for_each(|word| take(place(word))),
+            Self::OfFile(OfFile(cut)) => cut.words(text, take),
         }
     }
 }
 
-/// The range of `word` in `text`.
-fn part(text: &AlignedText, word: &str) -> AlignedText {
-    let start = word.as_ptr() as usize - text.text.as_ptr() as usize;
-    text.part(start..start + word.len())
+fn each_word(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
+    let Some((stage, others)) = all.split_first().filter(|_| !text.is_empty()) else { return take(text) };
+    let marked = stage.marked(text, is_first);
+    let spells = matches!(stage, PreTokenizer::ByteLevel { spells: true, .. });
+    stage.cut(&marked, &mut |place| {
+        let opens = is_first && place.start == 0;
+        let word = &marked[place];
+        match others {
+            _ if spells => each_word(others, &spell_bytes(word), opens, take),
+            [] => take(word),
+            _ => each_word(others, word, opens, take),
+        }
+    });
 }
 
-fn aligned_sequence(
+fn each_aligned(
     all: &[PreTokenizer],
-    text: AlignedText,
+    mut text: AlignedText,
     is_first: bool,
     take: &mut dyn FnMut(&AlignedText),
 ) {
-    match all.split_first() {
-        None => take(&text),
-        Some((first, others)) => {
-            let mut begins = is_first;
-            first.each_aligned(text, is_first, &mut |word| {
-                aligned_sequence(others, word.clone(), std::mem::take(&mut begins), take);
-            });
+    let Some((stage, others)) = all.split_first().filter(|_| !text.text.is_empty()) else {
+        return take(&text);
+    };
+    stage.align(&mut text, is_first);
+    stage.cut(&text.text, &mut |place| {
+        let opens = is_first && place.start == 0;
+        let mut word = text.part(place);
+        if matches!(stage, PreTokenizer::ByteLevel { spells: true, .. }) {
+            word.spell_bytes();
         }
-    }
-}
-
-fn sequence(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
-    match all.split_first() {
-        None => take(text),
-        Some((first, others)) => {
-            let mut begins = is_first;
-            first.each_word(text, is_first, &mut |word| {
-                sequence(others, word, std::mem::take(&mut begins), take);
-            });
-        }
-    }
+        each_aligned(others, word, opens, take);
+    });
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ pub struct DecodeStream<'a> {
     ids: Vec<u32>,
     /// The text of these tokens, as far as it has been handed out.
     shown: String,
+    /// The number of last tokens whose text may still change; `None` if any token's may, so that all text waits for the last.
+    uncertain: Option<usize>,
 }
 
 /// With more tokens, the first ones are dropped. Text depends on no token further back than [`CONTEXT`].
@@ -19,21 +21,24 @@ const CONTEXT: usize = 16;
 
 impl<'a> DecodeStream<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
-        Self { tokenizer, ids: Vec::new(), shown: String::new() }
+        let whole_text = tokenizer.denormalizer.is_some();
+        let uncertain = tokenizer.decoder.tokens_that_may_change().filter(|_| !whole_text);
+        Self { tokenizer, ids: Vec::new(), shown: String::new(), uncertain }
     }
 
     /// The text that became certain with this token. It may be empty: a character may need several tokens.
     pub fn push(&mut self, id: u32) -> String {
         self.ids.push(id);
+        let Some(uncertain) = self.uncertain else { return String::new() };
         let text = self.tokenizer.decode(&self.ids);
-        let certain = self.certain(&text, &self.ids);
+        let certain = self.certain(&text, &self.ids, uncertain);
         let mut fresh = self.show(certain);
         if self.ids.len() > MOST {
             fresh.push_str(&self.show(&text));
             self.ids.clear();
             self.shown.clear();
         } else if self.ids.len() > MANY {
-            self.drop_first(&text);
+            self.drop_first(&text, uncertain);
         }
         fresh
     }
@@ -57,11 +62,11 @@ impl<'a> DecodeStream<'a> {
     }
 
     /// The beginning of `text` that no token after `ids` changes.
-    fn certain<'t>(&self, text: &'t str, ids: &[u32]) -> &'t str {
-        let settled = match self.tokenizer.decoder.tokens_that_may_change() {
+    fn certain<'t>(&self, text: &'t str, ids: &[u32], uncertain: usize) -> &'t str {
+        let settled = match uncertain {
             0 => text.len(),
-            lag => {
-                let before = self.tokenizer.decode(&ids[..ids.len().saturating_sub(lag)]);
+            last => {
+                let before = self.tokenizer.decode(&ids[..ids.len().saturating_sub(last)]);
                 common_length(text, &before)
             }
         };
@@ -70,7 +75,7 @@ impl<'a> DecodeStream<'a> {
     }
 
     /// Drops tokens whose text is certain, so that the time a token takes does not grow with the text.
-    fn drop_first(&mut self, text: &str) {
+    fn drop_first(&mut self, text: &str, uncertain: usize) {
         if text.ends_with(char::REPLACEMENT_CHARACTER) {
             return;
         }
@@ -79,7 +84,7 @@ impl<'a> DecodeStream<'a> {
             // A character that was cut would be shown as no character.
             if !rest.starts_with(char::REPLACEMENT_CHARACTER) {
                 self.ids.drain(..from);
-                self.shown = self.certain(&rest, &self.ids).to_owned();
+                self.shown = self.certain(&rest, &self.ids, uncertain).to_owned();
                 return;
             }
         }

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 
 use super::{BLANK, Stage, Tokenizer};
 use crate::encode::{Model, SentencePiece, WordCache};
-use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, PrependScheme};
+use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, PrependScheme, byte_level_words};
 use crate::short_key::{MARK, SHORT_BYTES, short_key, short_word};
+
+/// Longer words, in bytes, are not sought in the cache.
+const LONGEST_WORD: usize = 64;
 
 /// A tokenizer with a cache of words; see [`Tokenizer::encoder`].
 pub struct Encoder<'a> {
@@ -24,40 +27,69 @@ impl Encoder<'_> {
     /// The ids of `text`.
     pub fn encode(&mut self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3);
-        let mut rest = text;
-        while let Some((start, end, id)) = self.tokenizer.special.find(rest) {
-            self.encode_plain(&rest[..start], rest.len() == text.len(), &mut ids);
-            ids.push(id);
-            rest = &rest[end..];
-        }
-        self.encode_plain(rest, rest.len() == text.len(), &mut ids);
+        self.tokenizer.special.each_part(text, |place, id| match id {
+            Some(id) => ids.push(id),
+            None => self.encode_plain(&text[place.clone()], place.start == 0, &mut ids),
+        });
         ids
     }
 
     /// Text without special tokens, through all stages.
     fn encode_plain(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
-        let Tokenizer { normalizer, pre_tokenizer, model, .. } = self.tokenizer;
-        let normal = match normalizer {
+        let normal = match &self.tokenizer.normalizer {
             Stage::Identity => Cow::Borrowed(text),
             Stage::Normalizer(normalizer) => normalizer.normalize(text),
             Stage::SentencePiece(normalizer) => Cow::Owned(normalizer.normalize(text)),
         };
+        match self.tokenizer.special.normalized() {
+            None => self.encode_normal(&normal, is_first, ids),
+            Some(tokens) => tokens.each_part(&normal, |place, id| match id {
+                Some(id) => ids.push(id),
+                None => self.encode_normal(&normal[place.clone()], is_first && place.start == 0, ids),
+            }),
+        }
+    }
+
+    /// Normalized text without special tokens.
+    fn encode_normal(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        let Tokenizer { pre_tokenizer, model, .. } = self.tokenizer;
         match pre_tokenizer {
             Some(PreTokenizer::Metaspace(Metaspace {
                 replacement: BLANK,
                 prepend_scheme: PrependScheme::Never,
                 split: true,
-            })) => self.encode_blanks(&normal, ids),
-            Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => self.encode_split(&normal, is_first, ids),
-            Some(words) => words.each_word(&normal, is_first, &mut |word| {
-                self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
-            }),
-            None => match model {
-                Model::SentencePiece(model) if model.cuts_at_blanks() => {
-                    self.encode_summed(model, &normal, ids)
+            })) => self.encode_blanks(text, ids),
+            Some(PreTokenizer::ByteLevel { add_prefix_space: false, use_regex: true, spells: false }) => {
+                for word in byte_level_words(text) {
+                    self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
                 }
-                _ => model.encode(&normal, ids),
+            }
+            Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => self.encode_split(text, is_first, ids),
+            Some(words) => words.each_word(text, is_first, &mut |word| self.encode_any(word, ids)),
+            None => match model {
+                Model::SentencePiece(model) if model.cuts_at_blanks() => self.encode_summed(model, text, ids),
+                _ => self.encode_any(text, ids),
             },
+        }
+    }
+
+    /// A word, which may be a whole text.
+    fn encode_any(&mut self, word: &str, ids: &mut Vec<u32>) {
+        let model = &self.tokenizer.model;
+        match model {
+            Model::Bpe(bpe) if bpe.cuts_before_marks() && word.len() > SHORT_BYTES => {
+                let mut rest = word;
+                while !rest.is_empty() {
+                    // A mark after a mark may be merged with it.
+                    let opening = rest.len() - rest.trim_start_matches(BLANK).len();
+                    let (part, others) = rest.split_at(next_mark(rest, opening));
+                    self.cache.extend(part.as_bytes(), ids, |out| model.encode(part, out));
+                    rest = others;
+                }
+            }
+            // A longer word does not recur.
+            _ if word.len() > LONGEST_WORD => model.encode(word, ids),
+            _ => self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The tokenizer: text to ids and back.
 
+mod compare;
 mod decode_stream;
 mod encoder;
 mod special_tokens;
@@ -9,11 +10,12 @@ use crate::encode::{Model, SentencePiece, Unigram, byte_token};
 use crate::format::FormatError;
 use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
+use crate::postprocess::PostProcessor;
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
-pub(crate) use special_tokens::SpecialTokens;
+pub(crate) use special_tokens::{SpecialTokens, TokenOptions};
 
 /// Stands for a blank inside tokens, as in SentencePiece.
 pub(crate) const BLANK: char = '\u{2581}';
@@ -47,8 +49,10 @@ pub struct Tokenizer {
     pub(crate) model: Model,
     pub(crate) decoder: Decoder,
     pub(crate) special: SpecialTokens,
-    /// What a `tokenizer.json` adds at both ends of a text. It is kept for writing only: `encode` adds nothing.
-    pub(crate) post_processor: serde_json::Value,
+    /// What a `tokenizer.json` adds at both ends of a text, on request.
+    pub(crate) post_processor: PostProcessor,
+    /// What a `.model` does to decoded text.
+    pub(crate) denormalizer: Option<Box<SentencePieceNormalizer>>,
     byte_of: Vec<Option<u8>>,
 }
 
@@ -60,6 +64,17 @@ pub(crate) enum Stage {
     Normalizer(Normalizer),
     /// That of a `.model`.
     SentencePiece(Box<SentencePieceNormalizer>),
+}
+
+impl Stage {
+    /// The normalized text.
+    pub(crate) fn normalize(&self, text: &str) -> String {
+        match self {
+            Self::Identity => text.to_owned(),
+            Self::Normalizer(normalizer) => normalizer.normalize(text).into_owned(),
+            Self::SentencePiece(normalizer) => normalizer.normalize(text),
+        }
+    }
 }
 
 impl Tokenizer {
@@ -86,9 +101,10 @@ impl Tokenizer {
             normalizer: Stage::Identity,
             pre_tokenizer: None,
             model,
-            decoder: Decoder::Metaspace { drop_first_space: false },
+            decoder: Decoder::SentencePiece { drop_first_space: false },
             special: SpecialTokens::new(Vec::new()),
-            post_processor: serde_json::Value::Null,
+            post_processor: PostProcessor::default(),
+            denormalizer: None,
             byte_of,
         }
     }
@@ -110,14 +126,19 @@ impl Tokenizer {
     #[must_use]
     pub fn with_special_tokens(mut self, names: &[impl AsRef<str>]) -> Self {
         let mut tokens = std::mem::take(&mut self.special.tokens);
+        let mut options = std::mem::take(&mut self.special.options);
         for name in names.iter().map(AsRef::as_ref) {
             if !tokens.iter().any(|token| token.1 == name) {
                 let after = tokens.iter().map(|token| token.0 as usize + 1).max().unwrap_or(0);
                 let next = self.model.len().max(after) as u32;
                 tokens.push((self.model.id(name).unwrap_or(next), name.to_owned()));
+                options.push(TokenOptions::default());
             }
         }
-        self.special = SpecialTokens::new(tokens);
+        self.special = match options.iter().all(|options| *options == TokenOptions::default()) {
+            true => SpecialTokens::new(tokens),
+            false => SpecialTokens::with_options(tokens, options, |text| self.normalizer.normalize(text)),
+        };
         self
     }
 
@@ -130,7 +151,8 @@ impl Tokenizer {
         let drop_first_space = file.normalizer.add_dummy_prefix && !file.treat_whitespace_as_suffix;
         let mut tokenizer = Self::of_model(Model::SentencePiece(Box::new(SentencePiece::new(file.clone())?)));
         tokenizer.normalizer = Stage::SentencePiece(Box::new(normalizer));
-        tokenizer.decoder = Decoder::Metaspace { drop_first_space };
+        tokenizer.decoder = Decoder::SentencePiece { drop_first_space };
+        tokenizer.denormalizer = SentencePieceNormalizer::of_decoded(file)?.map(Box::new);
         Ok(tokenizer)
     }
 
@@ -168,7 +190,11 @@ impl Tokenizer {
     /// character appear as U+FFFD.
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
-        self.decoder.decode(ids, &self.model, &self.byte_of, |id| self.special.name(id))
+        let text = self.decoder.decode(ids, &self.model, &self.byte_of, &self.special);
+        match &self.denormalizer {
+            None => text,
+            Some(denormalizer) => denormalizer.normalize(&text),
+        }
     }
 
     /// The text of ids that come one at a time.
@@ -214,7 +240,7 @@ impl Tokenizer {
                 .pieces
                 .get(id as usize)
                 .is_some_and(|piece| matches!(piece.kind, PieceKind::Control | PieceKind::Unknown)),
-            _ => self.special.name(id).is_some(),
+            _ => self.special.is_for_the_model(id),
         }
     }
 

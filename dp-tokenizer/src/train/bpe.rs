@@ -91,7 +91,7 @@ pub(super) fn byte_level(
     let model = Bpe::new(vocabulary, merges, Alphabet::Bytes)
         .map_err(|e| TrainError::SpecialToken { token: e.to_string() })?;
     let mut tokenizer = Tokenizer::of_model(Model::Bpe(model));
-    tokenizer.pre_tokenizer = Some(PreTokenizer::ByteLevel { add_prefix_space: false });
+    tokenizer.pre_tokenizer = Some(PreTokenizer::GPT2);
     tokenizer.decoder = Decoder::ByteLevel;
     tokenizer.special = SpecialTokens::new((0..).zip(special.iter().cloned()).collect());
     Ok(tokenizer)

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use super::{Token, WordHasher};
-use crate::pretokenize::byte_to_char;
+use crate::pretokenize::{METASPACE, byte_to_char, char_to_byte};
 use crate::vocabulary::Vocabulary;
 
 /// The symbols of a word before the first merge.
@@ -22,6 +22,17 @@ pub(crate) enum Alphabet {
         /// Whether an unknown character becomes its bytes, `<0x00>` to `<0xFF>`, if the vocabulary has them.
         byte_fallback: bool,
     },
+}
+
+/// Rules of BPE that few vocabularies have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WordRules {
+    /// A word that is a token is that token, whatever the merges.
+    pub(crate) ignore_merges: bool,
+    /// What symbols inside a word start with.
+    pub(crate) continuing_prefix: String,
+    /// What the last symbol of a word ends with.
+    pub(crate) word_suffix: String,
 }
 
 /// Why a vocabulary and merges are inconsistent.
@@ -61,6 +72,10 @@ pub(crate) struct Bpe {
     /// Ids of single bytes: the alphabet's own, or the ones fallen back to.
     bytes: Box<[Option<u32>; 256]>,
     unk_id: Option<u32>,
+    rules: WordRules,
+    /// The tokens that are whole words, where such a word is not merged.
+    whole: HashMap<Box<[u8]>, u32, BuildHasherDefault<WordHasher>>,
+    cuts_before_marks: bool,
 }
 
 /// Up to this many symbols, the best merge is found by linear search; above, by a queue.
@@ -80,6 +95,19 @@ impl Bpe {
         merges: Vec<(String, String)>,
         alphabet: Alphabet,
     ) -> Result<Self, BpeError> {
+        Self::with_rules(vocabulary, merges, alphabet, WordRules::default())
+    }
+
+    /// The same with further rules.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with_rules(
+        vocabulary: Vocabulary,
+        merges: Vec<(String, String)>,
+        alphabet: Alphabet,
+        rules: WordRules,
+    ) -> Result<Self, BpeError> {
         let mut ranks = HashMap::with_capacity_and_hasher(merges.len(), BuildHasherDefault::default());
         for (index, (left, right)) in merges.iter().enumerate() {
             let id = |token: &str| {
@@ -90,7 +118,8 @@ impl Bpe {
                     missing: token.to_owned(),
                 })
             };
-            let merged = id(&format!("{left}{right}"))?;
+            let inner = right.strip_prefix(&rules.continuing_prefix).unwrap_or(right);
+            let merged = id(&format!("{left}{inner}"))?;
             // A pair listed twice keeps its last rank, as in Hugging Face's table.
             ranks.insert(pair(id(left)?, id(right)?), (index as u32, merged));
         }
@@ -107,13 +136,58 @@ impl Bpe {
             let id = vocabulary.id(token).ok_or_else(|| BpeError::MissingUnknown { token: token.clone() })?;
             unk_id = Some(id);
         }
-        Ok(Self { vocabulary, merges, alphabet, ranks, bytes, unk_id })
+        let mut bpe = Self {
+            vocabulary,
+            merges,
+            alphabet,
+            ranks,
+            bytes,
+            unk_id,
+            rules,
+            whole: HashMap::default(),
+            cuts_before_marks: false,
+        };
+        bpe.cuts_before_marks = bpe.never_merges_before_marks();
+        if bpe.rules.ignore_merges {
+            let tokens = (0..).zip(bpe.vocabulary.tokens());
+            bpe.whole = tokens.filter_map(|(id, token)| Some((bpe.spelt(token)?.into(), id))).collect();
+        }
+        Ok(bpe)
+    }
+
+    /// The bytes of a word that `token` is as a whole.
+    fn spelt(&self, token: &str) -> Option<Vec<u8>> {
+        match self.alphabet {
+            Alphabet::Bytes => token.chars().map(char_to_byte).collect(),
+            Alphabet::Characters { .. } => Some(token.as_bytes().to_vec()),
+        }
+    }
+
+    /// Whether no merge joins a mark to what is before it, but for other marks: then each part of a text that opens with
+    /// marks is a word of its own.
+    fn never_merges_before_marks(&self) -> bool {
+        let is_joined = |token: &str| token.trim_start_matches(METASPACE).contains(METASPACE);
+        matches!(self.alphabet, Alphabet::Characters { .. })
+            && self.rules == WordRules::default()
+            && self.vocabulary.id(METASPACE.encode_utf8(&mut [0; 4])).is_some()
+            && !self
+                .merges
+                .iter()
+                .any(|(left, right)| is_joined(left) || is_joined(&format!("{left}{right}")))
+    }
+
+    /// Whether a text may be cut before each mark (U+2581) that follows another character, without a change of its tokens.
+    pub(crate) fn cuts_before_marks(&self) -> bool {
+        self.cuts_before_marks
     }
 
     /// Appends the ids of a word to `out`.
     pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        if let Some(id) = self.whole.get(word.as_bytes()) {
+            return out.push(*id);
+        }
         let start = out.len();
-        self.each_symbol(word, |id, _| out.extend(id));
+        self.each_symbol(word, |id, _| out.push(id));
         if out.len() - start > SHORT {
             self.merge_by_queue(start, out)
         } else {
@@ -121,52 +195,94 @@ impl Bpe {
         }
     }
 
-    /// What `word` is before the first merge: ids with the bytes they stand for; no id for more of the unknown before.
+    /// What `word` is before the first merge: ids with the number of bytes they stand for.
     #[inline]
-    fn each_symbol(&self, word: &str, mut take: impl FnMut(Option<u32>, usize)) {
-        let Alphabet::Characters { fuse_unk, .. } = self.alphabet else {
-            let ids = word.bytes().filter_map(|byte| self.bytes[usize::from(byte)]);
-            return ids.for_each(|id| take(Some(id), 1));
-        };
-        let mut follows_unknown = false;
-        for c in word.chars() {
-            let mut buffer = [0; 4];
-            let text: &str = c.encode_utf8(&mut buffer);
-            let known = self.vocabulary.id(text);
-            let fallen_back = known.is_none() && text.bytes().all(|b| self.bytes[usize::from(b)].is_some());
-            match (known, self.unk_id) {
-                (Some(id), _) => take(Some(id), text.len()),
-                (None, _) if fallen_back => {
-                    text.bytes().for_each(|b| take(self.bytes[usize::from(b)], 1));
+    fn each_symbol(&self, word: &str, mut take: impl FnMut(u32, usize)) {
+        let has_affixes = !self.rules.continuing_prefix.is_empty() || !self.rules.word_suffix.is_empty();
+        match self.alphabet {
+            Alphabet::Bytes if has_affixes => {
+                for (at, byte) in word.bytes().enumerate() {
+                    let symbol = self.affixed(byte_to_char(byte), at == 0, at + 1 == word.len());
+                    if let Some(id) = self.vocabulary.id(&symbol) {
+                        take(id, 1);
+                    }
                 }
-                (None, Some(_)) if fuse_unk && follows_unknown => take(None, text.len()),
-                (None, Some(unk)) => take(Some(unk), text.len()),
-                (None, None) => {}
             }
-            follows_unknown = known.is_none() && !fallen_back;
+            Alphabet::Bytes => {
+                let ids = word.bytes().filter_map(|byte| self.bytes[usize::from(byte)]);
+                ids.for_each(|id| take(id, 1));
+            }
+            Alphabet::Characters { fuse_unk, .. } => self.each_character(word, fuse_unk, has_affixes, take),
         }
     }
 
-    /// The same with the places of the tokens. Characters that are left out take no place, as in tokenizers.
+    /// The same for words of characters. What is unknown is held back until a known character or the end.
+    fn each_character(
+        &self,
+        word: &str,
+        fuse_unk: bool,
+        has_affixes: bool,
+        mut take: impl FnMut(u32, usize),
+    ) {
+        let mut unknown = None;
+        for (at, c) in word.char_indices() {
+            let (mut buffer, length) = ([0; 4], c.len_utf8());
+            let text: &str = c.encode_utf8(&mut buffer);
+            let known = match has_affixes {
+                true => self.vocabulary.id(&self.affixed(c, at == 0, at + length == word.len())),
+                false => self.vocabulary.id(text),
+            };
+            if let Some(id) = known {
+                unknown.take().into_iter().for_each(|(unk, length)| take(unk, length));
+                take(id, length);
+            } else if text.bytes().all(|b| self.bytes[usize::from(b)].is_some()) {
+                text.bytes().filter_map(|b| self.bytes[usize::from(b)]).for_each(|id| take(id, 1));
+            } else if let Some(unk) = self.unk_id {
+                unknown = match unknown {
+                    Some((unk, before)) if fuse_unk => Some((unk, before + length)),
+                    before => {
+                        before.into_iter().for_each(|(unk, length)| take(unk, length));
+                        Some((unk, length))
+                    }
+                };
+            }
+        }
+        unknown.into_iter().for_each(|(unk, length)| take(unk, length));
+    }
+
+    /// A character with what its place in the word adds.
+    fn affixed(&self, c: char, is_first: bool, is_last: bool) -> String {
+        let prefix = if is_first { "" } else { &self.rules.continuing_prefix };
+        let suffix = if is_last { &self.rules.word_suffix } else { "" };
+        format!("{prefix}{c}{suffix}")
+    }
+
+    /// The ids with the places of the tokens. Characters that are left out take no place, as in tokenizers.
     pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
         let mut ids = Vec::new();
         self.encode(word, &mut ids);
+        if let (Some(_), &[id]) = (self.whole.get(word.as_bytes()), ids.as_slice()) {
+            return out.push(Token { id, start: 0, end: word.len() });
+        }
         let mut symbols: Vec<(u32, usize)> = Vec::new();
-        self.each_symbol(word, |id, length| match (id, symbols.last_mut()) {
-            (Some(id), _) => symbols.push((id, length)),
-            (None, Some(last)) => last.1 += length,
-            (None, None) => {}
-        });
+        self.each_symbol(word, |id, length| symbols.push((id, length)));
         let (mut at, mut start) = (0, 0);
         for id in ids {
             let is_merged = symbols.get(at).is_some_and(|symbol| symbol.0 != id);
             // Only characters that have tokens merge.
             let count =
-                if is_merged { self.vocabulary.token(id).map_or(1, |t| t.chars().count()) } else { 1 };
+                if is_merged { self.vocabulary.token(id).map_or(1, |t| self.symbols_of(t, at)) } else { 1 };
             let end = start + symbols.iter().skip(at).take(count).map(|symbol| symbol.1).sum::<usize>();
             out.push(Token { id, start, end });
             (at, start) = (at + count, end);
         }
+    }
+
+    /// How many symbols were merged into `token`, which stands at symbol `at`.
+    fn symbols_of(&self, token: &str, at: usize) -> usize {
+        let token =
+            if at > 0 { token.strip_prefix(&self.rules.continuing_prefix).unwrap_or(token) } else { token };
+        token.strip_suffix(&self.rules.word_suffix).unwrap_or(token).chars().count()
     }
 
     /// Merges the symbols from `start` on by looking for the lowest rank each time, leftmost first.
@@ -251,6 +367,11 @@ impl Bpe {
         &self.merges
     }
 
+    /// Its further rules.
+    pub(crate) fn rules(&self) -> &WordRules {
+        &self.rules
+    }
+
     /// What words are made of.
     pub(crate) fn alphabet(&self) -> &Alphabet {
         &self.alphabet
@@ -258,96 +379,4 @@ impl Bpe {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn merges_are_applied_by_rank() {
-        let vocabulary = Vocabulary::new(["h", "e", "y", "he"].map(str::to_owned).to_vec()).unwrap();
-        let bpe = Bpe::new(vocabulary, vec![("h".into(), "e".into())], Alphabet::Bytes).unwrap();
-        let mut ids = Vec::new();
-        bpe.encode("hey", &mut ids);
-        assert_eq!(ids, [3, 2]);
-    }
-
-    /// The definition: while any two neighbors can merge, merge the pair of lowest rank, leftmost first.
-    fn by_definition(bpe: &Bpe, word: &str) -> Vec<String> {
-        let mut symbols: Vec<String> = word.chars().map(String::from).collect();
-        loop {
-            let rank =
-                |i: usize| bpe.merges.iter().position(|(l, r)| *l == symbols[i] && *r == symbols[i + 1]);
-            let best = (0..symbols.len().saturating_sub(1)).filter_map(|i| Some((rank(i)?, i))).min();
-            let Some((_, at)) = best else { return symbols };
-            let right = symbols.remove(at + 1);
-            symbols[at].push_str(&right);
-        }
-    }
-
-    /// A random but well-formed table of merges over a, b, c.
-    fn table(picks: &[(usize, usize)]) -> Bpe {
-        let mut tokens: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
-        let mut merges: Vec<(String, String)> = Vec::new();
-        for (left, right) in picks {
-            let two = (tokens[left % tokens.len()].clone(), tokens[right % tokens.len()].clone());
-            let merged = format!("{}{}", two.0, two.1);
-            if !merges.contains(&two) && merged.len() < 9 {
-                if !tokens.contains(&merged) {
-                    tokens.push(merged);
-                }
-                merges.push(two);
-            }
-        }
-        Bpe::new(Vocabulary::new(tokens).unwrap(), merges, Alphabet::Bytes).unwrap()
-    }
-
-    proptest! {
-        #[test]
-        fn both_ways_of_merging_equal_the_definition(picks: Vec<(usize, usize)>, word in "[abc]{0,48}") {
-            let bpe = table(&picks);
-            let want: Vec<u32> = by_definition(&bpe, &word).iter().map(|t| bpe.vocabulary.id(t).unwrap()).collect();
-            let symbols: Vec<u32> = word.bytes().filter_map(|b| bpe.bytes[usize::from(b)]).collect();
-            let mut scanned = [&[7], symbols.as_slice()].concat();
-            let mut queued = scanned.clone();
-            bpe.merge_by_scan(1, &mut scanned);
-            bpe.merge_by_queue(1, &mut queued);
-            prop_assert_eq!(&scanned[1..], &want);
-            prop_assert_eq!(&queued[1..], &want);
-        }
-    }
-
-    #[test]
-    fn a_megabyte_without_a_blank_is_encoded() {
-        let bpe = table(&[(0, 0), (3, 3), (4, 4)]);
-        let mut ids = Vec::new();
-        bpe.encode(&"a".repeat(1 << 20), &mut ids);
-        assert_eq!(ids, vec![bpe.vocabulary.id("aaaaaaaa").unwrap(); 1 << 17]);
-    }
-
-    fn characters(byte_fallback: bool, fuse_unk: bool) -> Vec<u32> {
-        let mut tokens = vec!["<unk>".to_owned(), "a".to_owned()];
-        tokens.extend((0..=255).map(crate::encode::byte_token));
-        let alphabet = Alphabet::Characters { unk_token: Some("<unk>".to_owned()), fuse_unk, byte_fallback };
-        let bpe = Bpe::new(Vocabulary::new(tokens).unwrap(), Vec::new(), alphabet).unwrap();
-        let mut ids = Vec::new();
-        bpe.encode("aéüa", &mut ids);
-        ids
-    }
-
-    #[test]
-    fn unknown_characters_become_unknowns_or_bytes() {
-        assert_eq!(characters(false, false), [1, 0, 0, 1]);
-        assert_eq!(characters(false, true), [1, 0, 1]);
-        assert_eq!(characters(true, false), [1, 2 + 0xC3, 2 + 0xA9, 2 + 0xC3, 2 + 0xBC, 1]);
-    }
-
-    #[test]
-    fn merges_that_do_not_fit_the_vocabulary_are_refused() {
-        let vocabulary = Vocabulary::new(vec!["a".to_owned(), "b".to_owned()]).unwrap();
-        let refused =
-            Bpe::new(vocabulary.clone(), vec![("a".into(), "b".into())], Alphabet::Bytes).unwrap_err();
-        assert!(refused.to_string().contains("\"ab\""));
-        let unk = Alphabet::Characters { unk_token: Some("?".into()), fuse_unk: false, byte_fallback: false };
-        assert!(matches!(Bpe::new(vocabulary, vec![], unk), Err(BpeError::MissingUnknown { .. })));
-    }
-}
+mod tests;

@@ -1,0 +1,91 @@
+//! Merging beside its definition.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn merges_are_applied_by_rank() {
+    let vocabulary = Vocabulary::new(["h", "e", "y", "he"].map(str::to_owned).to_vec()).unwrap();
+    let bpe = Bpe::new(vocabulary, vec![("h".into(), "e".into())], Alphabet::Bytes).unwrap();
+    let mut ids = Vec::new();
+    bpe.encode("hey", &mut ids);
+    assert_eq!(ids, [3, 2]);
+}
+
+/// The definition: while any two neighbors can merge, merge the pair of lowest rank, leftmost first.
+fn by_definition(bpe: &Bpe, word: &str) -> Vec<String> {
+    let mut symbols: Vec<String> = word.chars().map(String::from).collect();
+    loop {
+        let rank = |i: usize| bpe.merges.iter().position(|(l, r)| *l == symbols[i] && *r == symbols[i + 1]);
+        let best = (0..symbols.len().saturating_sub(1)).filter_map(|i| Some((rank(i)?, i))).min();
+        let Some((_, at)) = best else { return symbols };
+        let right = symbols.remove(at + 1);
+        symbols[at].push_str(&right);
+    }
+}
+
+/// A random but well-formed table of merges over a, b, c.
+fn table(picks: &[(usize, usize)]) -> Bpe {
+    let mut tokens: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let mut merges: Vec<(String, String)> = Vec::new();
+    for (left, right) in picks {
+        let two = (tokens[left % tokens.len()].clone(), tokens[right % tokens.len()].clone());
+        let merged = format!("{}{}", two.0, two.1);
+        if !merges.contains(&two) && merged.len() < 9 {
+            if !tokens.contains(&merged) {
+                tokens.push(merged);
+            }
+            merges.push(two);
+        }
+    }
+    Bpe::new(Vocabulary::new(tokens).unwrap(), merges, Alphabet::Bytes).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn both_ways_of_merging_equal_the_definition(picks: Vec<(usize, usize)>, word in "[abc]{0,48}") {
+        let bpe = table(&picks);
+        let want: Vec<u32> = by_definition(&bpe, &word).iter().map(|t| bpe.vocabulary.id(t).unwrap()).collect();
+        let symbols: Vec<u32> = word.bytes().filter_map(|b| bpe.bytes[usize::from(b)]).collect();
+        let mut scanned = [&[7], symbols.as_slice()].concat();
+        let mut queued = scanned.clone();
+        bpe.merge_by_scan(1, &mut scanned);
+        bpe.merge_by_queue(1, &mut queued);
+        prop_assert_eq!(&scanned[1..], &want);
+        prop_assert_eq!(&queued[1..], &want);
+    }
+}
+
+#[test]
+fn a_megabyte_without_a_blank_is_encoded() {
+    let bpe = table(&[(0, 0), (3, 3), (4, 4)]);
+    let mut ids = Vec::new();
+    bpe.encode(&"a".repeat(1 << 20), &mut ids);
+    assert_eq!(ids, vec![bpe.vocabulary.id("aaaaaaaa").unwrap(); 1 << 17]);
+}
+
+fn characters(byte_fallback: bool, fuse_unk: bool) -> Vec<u32> {
+    let mut tokens = vec!["<unk>".to_owned(), "a".to_owned()];
+    tokens.extend((0..=255).map(crate::encode::byte_token));
+    let alphabet = Alphabet::Characters { unk_token: Some("<unk>".to_owned()), fuse_unk, byte_fallback };
+    let bpe = Bpe::new(Vocabulary::new(tokens).unwrap(), Vec::new(), alphabet).unwrap();
+    let mut ids = Vec::new();
+    bpe.encode("aéüa", &mut ids);
+    ids
+}
+
+#[test]
+fn unknown_characters_become_unknowns_or_bytes() {
+    assert_eq!(characters(false, false), [1, 0, 0, 1]);
+    assert_eq!(characters(false, true), [1, 0, 1]);
+    assert_eq!(characters(true, false), [1, 2 + 0xC3, 2 + 0xA9, 2 + 0xC3, 2 + 0xBC, 1]);
+}
+
+#[test]
+fn merges_that_do_not_fit_the_vocabulary_are_refused() {
+    let vocabulary = Vocabulary::new(vec!["a".to_owned(), "b".to_owned()]).unwrap();
+    let refused = Bpe::new(vocabulary.clone(), vec![("a".into(), "b".into())], Alphabet::Bytes).unwrap_err();
+    assert!(refused.to_string().contains("\"ab\""));
+    let unk = Alphabet::Characters { unk_token: Some("?".into()), fuse_unk: false, byte_fallback: false };
+    assert!(matches!(Bpe::new(vocabulary, vec![], unk), Err(BpeError::MissingUnknown { .. })));
+}

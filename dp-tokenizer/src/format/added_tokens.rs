@@ -1,0 +1,92 @@
+//! The list `added_tokens` in a `tokenizer.json`.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::FormatError;
+use crate::encode::Model;
+use crate::format::sentencepiece::PieceKind;
+use crate::tokenizer::{SpecialTokens, TokenOptions, Tokenizer};
+
+/// Reads the list for a tokenizer whose other parts are read.
+pub(super) fn read_added_tokens(list: &Value, tokenizer: &Tokenizer) -> Result<SpecialTokens, FormatError> {
+    let (mut tokens, mut options) = (Vec::new(), Vec::new());
+    let mut names = HashSet::new();
+    for token in list.as_array().into_iter().flatten() {
+        let (id, content) = read_token(token, &tokenizer.model)?;
+        if !names.insert(content.clone()) {
+            return Err(FormatError::Inconsistent {
+                reason: format!("added token {content:?} is listed twice"),
+            });
+        }
+        tokens.push((id, content));
+        options.push(read_options(token));
+    }
+    Ok(match options.iter().all(|options| *options == TokenOptions::default()) {
+        true => SpecialTokens::new(tokens),
+        false => SpecialTokens::with_options(tokens, options, |text| tokenizer.normalizer.normalize(text)),
+    })
+}
+
+fn read_options(token: &Value) -> TokenOptions {
+    let flag = |name: &str, default| token[name].as_bool().unwrap_or(default);
+    TokenOptions {
+        single_word: flag("single_word", false),
+        lstrip: flag("lstrip", false),
+        rstrip: flag("rstrip", false),
+        normalized: flag("normalized", false),
+        special: flag("special", true),
+    }
+}
+
+fn read_token(token: &Value, model: &Model) -> Result<(u32, String), FormatError> {
+    let content = token["content"].as_str().unwrap_or_default();
+    let id = token["id"].as_u64().and_then(|id| u32::try_from(id).ok());
+    // The token is the model's own, or stands beyond its last one.
+    let fits = |id: u32| {
+        model.id(content) == Some(id) || (id as usize >= model.len() && model.id(content).is_none())
+    };
+    match id {
+        Some(id) if !content.is_empty() && fits(id) => Ok((id, content.to_owned())),
+        _ => Err(FormatError::Inconsistent {
+            reason: format!(
+                "added token {content:?} has another id in model.vocab, or another token has its id"
+            ),
+        }),
+    }
+}
+
+/// The list as the file has it.
+pub(super) fn added_tokens_json(tokenizer: &Tokenizer) -> Vec<Value> {
+    let special = &tokenizer.special;
+    let mut added: Vec<Value> = special
+        .tokens
+        .iter()
+        .zip(&special.options)
+        .map(|((id, name), options)| added_token(*id, name, *options))
+        .collect();
+    if let Model::SentencePiece(model) = &tokenizer.model {
+        // Hugging Face has no kinds of pieces: what is not learnt is an added token there.
+        let pieces = (0u32..).zip(&model.model().pieces);
+        let kinds = [PieceKind::Unknown, PieceKind::Control, PieceKind::UserDefined];
+        let some = pieces.filter(|(_, piece)| kinds.contains(&piece.kind));
+        added.extend(some.map(|(id, piece)| {
+            let special = piece.kind != PieceKind::UserDefined;
+            added_token(id, &piece.text, TokenOptions { special, ..TokenOptions::default() })
+        }));
+    }
+    added
+}
+
+fn added_token(id: u32, name: &str, options: TokenOptions) -> Value {
+    json!({
+        "id": id,
+        "content": name,
+        "single_word": options.single_word,
+        "lstrip": options.lstrip,
+        "rstrip": options.rstrip,
+        "normalized": options.normalized,
+        "special": options.special,
+    })
+}

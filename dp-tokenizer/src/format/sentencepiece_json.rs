@@ -1,0 +1,77 @@
+//! The stages of a `.model` as a `tokenizer.json` has them.
+
+use serde_json::{Value, json};
+
+use super::sentencepiece::{ModelType, NormalizerSpec, PieceKind, SentencePieceModel};
+use super::stages_json::{write_normalizer, write_pre_tokenizer};
+use crate::normalize::{Charsmap, Normalizer};
+use crate::pretokenize::{METASPACE, OF_T5, PreTokenizer};
+
+/// Normalizer, pre-tokenizer and decoder. What has no counterpart is left out; whoever writes the file checks that it reads the
+/// same.
+pub(super) struct Stages {
+    pub(super) normalizer: Value,
+    pub(super) pre_tokenizer: Value,
+    pub(super) decoder: Value,
+}
+
+impl Stages {
+    pub(super) fn of(file: &SentencePieceModel, map: &Charsmap) -> Self {
+        let spec = &file.normalizer;
+        let precompiled = (!spec.precompiled_charsmap.is_empty())
+            .then(|| write_normalizer(&Normalizer::Precompiled(map.clone())));
+        let crosses_blanks = file.pieces.iter().any(|piece| {
+            piece.kind == PieceKind::Normal && piece.text.chars().skip(1).any(|c| c == METASPACE)
+        });
+        let is_by_word = matches!(file.model_type, ModelType::Unigram | ModelType::Word) && !crosses_blanks;
+        // With a map, blanks are spaces by now; this is the form in which T5 and others are published.
+        if let Some(normalizer) = precompiled.clone()
+            && is_by_word
+            && spec.add_dummy_prefix
+            && spec.remove_extra_whitespaces
+        {
+            let pre_tokenizer = write_pre_tokenizer(&PreTokenizer::Sequence(OF_T5.to_vec()));
+            return Self { normalizer, pre_tokenizer, decoder: decoder(true) };
+        }
+        let pre_tokenizer = if is_by_word {
+            json!({
+                "type": "Metaspace", "replacement": METASPACE, "prepend_scheme": "never", "split": true,
+            })
+        } else {
+            Value::Null
+        };
+        Self {
+            normalizer: normalizer(spec, precompiled),
+            pre_tokenizer,
+            decoder: decoder(spec.add_dummy_prefix),
+        }
+    }
+}
+
+fn normalizer(spec: &NormalizerSpec, precompiled: Option<Value>) -> Value {
+    let replace = |regex: &str, content: &str| json!({"type": "Replace", "pattern": {"Regex": regex}, "content": content});
+    let mut all: Vec<Value> = precompiled.into_iter().collect();
+    if spec.remove_extra_whitespaces {
+        // A mark at the end looks like a space to SentencePiece.
+        all.extend([replace("\\A +|[ \u{2581}]+\\z", ""), replace(" {2,}", " ")]);
+    }
+    if spec.add_dummy_prefix {
+        all.push(json!({"type": "Prepend", "prepend": METASPACE}));
+    }
+    if spec.escape_whitespaces {
+        all.push(json!({"type": "Replace", "pattern": {"String": " "}, "content": METASPACE}));
+    }
+    json!({"type": "Sequence", "normalizers": all})
+}
+
+fn decoder(drops_first_space: bool) -> Value {
+    let mut all = vec![
+        json!({"type": "Replace", "pattern": {"String": METASPACE}, "content": " "}),
+        json!({"type": "ByteFallback"}),
+        json!({"type": "Fuse"}),
+    ];
+    if drops_first_space {
+        all.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
+    }
+    json!({"type": "Sequence", "decoders": all})
+}

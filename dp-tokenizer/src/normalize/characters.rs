@@ -1,0 +1,109 @@
+//! Normalizers that drop or change single characters: `Strip`, `StripAccents`, `Nmt` and `ByteLevel`.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+use unicode_normalization::char::is_combining_mark;
+
+use super::Rewrite;
+use crate::aligned_text::AlignedText;
+use crate::pretokenize::spell_bytes;
+
+/// Drops blanks at the ends of a text.
+#[derive(Debug)]
+pub(crate) struct Strip {
+    pub(crate) left: bool,
+    pub(crate) right: bool,
+}
+
+impl Strip {
+    fn kept<'a>(&self, text: &'a str) -> &'a str {
+        let text = if self.left { text.trim_start() } else { text };
+        if self.right { text.trim_end() } else { text }
+    }
+}
+
+impl Rewrite for Strip {
+    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Cow::Borrowed(self.kept(text))
+    }
+
+    fn align(&self, text: &mut AlignedText) {
+        let kept = self.kept(&text.text);
+        let start = kept.as_ptr() as usize - text.text.as_ptr() as usize;
+        text.keep(start..start + kept.len());
+    }
+
+    fn json(&self) -> Value {
+        json!({"type": "Strip", "strip_left": self.left, "strip_right": self.right})
+    }
+}
+
+/// Drops combining marks (category M); characters must be decomposed before.
+#[derive(Debug)]
+pub(crate) struct StripAccents;
+
+impl Rewrite for StripAccents {
+    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match text.is_ascii() {
+            true => Cow::Borrowed(text),
+            false => Cow::Owned(text.chars().filter(|c| !is_combining_mark(*c)).collect()),
+        }
+    }
+
+    fn align(&self, text: &mut AlignedText) {
+        text.filter(|c| !is_combining_mark(c));
+    }
+
+    fn json(&self) -> Value {
+        json!({"type": "StripAccents"})
+    }
+}
+
+/// SentencePiece's first rules of `nmt_nfkc`: controls go, and uncommon blanks become spaces.
+#[derive(Debug)]
+pub(crate) struct Nmt;
+
+fn is_nmt_control(c: char) -> bool {
+    matches!(u32::from(c), 0x1..=0x8 | 0xB | 0xE..=0x1F | 0x7F | 0x8F | 0x9F)
+}
+
+fn nmt_space(c: char) -> char {
+    match u32::from(c) {
+        0x9 | 0xA | 0xC | 0xD | 0x1680 | 0x200B..=0x200F | 0x2028 | 0x2029 | 0x2581 | 0xFEFF | 0xFFFD => ' ',
+        _ => c,
+    }
+}
+
+impl Rewrite for Nmt {
+    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Cow::Owned(text.chars().filter(|c| !is_nmt_control(*c)).map(nmt_space).collect())
+    }
+
+    fn align(&self, text: &mut AlignedText) {
+        text.filter(|c| !is_nmt_control(c));
+        text.map(nmt_space);
+    }
+
+    fn json(&self) -> Value {
+        json!({"type": "Nmt"})
+    }
+}
+
+/// Spells each byte as GPT-2's printable character.
+#[derive(Debug)]
+pub(crate) struct ByteLevel;
+
+impl Rewrite for ByteLevel {
+    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Cow::Owned(spell_bytes(text))
+    }
+
+    fn align(&self, text: &mut AlignedText) {
+        text.spell_bytes();
+    }
+
+    fn json(&self) -> Value {
+        json!({"type": "ByteLevel"})
+    }
+}

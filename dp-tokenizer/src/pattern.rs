@@ -1,0 +1,71 @@
+//! What a stage of a `tokenizer.json` looks for: a text or a regular expression.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use crate::regex::Regex;
+
+/// A text or a regular expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    /// The text itself; never empty.
+    Text(String),
+    /// A regular expression.
+    Regex(Box<Regex>),
+}
+
+impl Pattern {
+    /// Reads `{"String": …}` or `{"Regex": …}`.
+    ///
+    /// # Errors
+    /// What is allowed instead.
+    pub(crate) fn read(part: &Value) -> Result<Self, String> {
+        match (part["String"].as_str(), part["Regex"].as_str()) {
+            (Some(text), None) if !text.is_empty() => Ok(Self::Text(text.to_owned())),
+            (None, Some(source)) => Ok(Self::Regex(Box::new(Regex::new(source)?))),
+            _ => {
+                Err("a pattern is {\"String\": text that is not empty} or {\"Regex\": expression}".to_owned())
+            }
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({"String": text}),
+            Self::Regex(regex) => json!({"Regex": regex.source()}),
+        }
+    }
+
+    /// Whether it finds a single given character.
+    pub(crate) fn is_character(&self) -> bool {
+        matches!(self, Self::Text(text) if text.chars().nth(1).is_none())
+    }
+
+    /// Hands each match to `take`, from left to right.
+    pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
+        match self {
+            Self::Text(sought) => {
+                let found = memchr::memmem::find_iter(text.as_bytes(), sought);
+                found.for_each(|at| take(at..at + sought.len()));
+            }
+            Self::Regex(regex) => regex.each_match(text, take),
+        }
+    }
+
+    /// `text` with `content` in place of each match.
+    pub(crate) fn replace(&self, text: &str, content: &str) -> Option<String> {
+        let mut out: Option<String> = None;
+        let mut last = 0;
+        self.each_match(text, |range| {
+            let out = out.get_or_insert_with(|| String::with_capacity(text.len() + text.len() / 2));
+            out.push_str(&text[last..range.start]);
+            out.push_str(content);
+            last = range.end;
+        });
+        if let Some(out) = &mut out {
+            out.push_str(&text[last..]);
+        }
+        out
+    }
+}

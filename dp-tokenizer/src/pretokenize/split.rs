@@ -1,0 +1,217 @@
+//! Pre-tokenizers that cut a text where a pattern or a character is found.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::Cut;
+use crate::character_class::is_bert_punctuation;
+use crate::pattern::Pattern;
+
+/// What becomes of what is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behavior {
+    /// It is dropped.
+    Removed,
+    /// It is a word.
+    Isolated,
+    /// It closes the word before it.
+    MergedWithPrevious,
+    /// It opens the word after it.
+    MergedWithNext,
+    /// Neighbors are one word.
+    Contiguous,
+}
+
+impl Behavior {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("Removed", Self::Removed),
+        ("Isolated", Self::Isolated),
+        ("MergedWithPrevious", Self::MergedWithPrevious),
+        ("MergedWithNext", Self::MergedWithNext),
+        ("Contiguous", Self::Contiguous),
+    ];
+
+    pub(crate) fn read(name: &Value) -> Option<Self> {
+        Self::NAMES.into_iter().find(|known| *name == known.0).map(|known| known.1)
+    }
+
+    fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|known| known.1 == self).map_or("", |known| known.0)
+    }
+}
+
+/// Joins what is found and what lies between into words, which never are empty.
+pub(super) struct Joiner<'a> {
+    behavior: Behavior,
+    take: &'a mut dyn FnMut(Range<usize>),
+    /// The last word, which may go on.
+    open: Range<usize>,
+    follows_match: bool,
+}
+
+impl<'a> Joiner<'a> {
+    pub(super) fn new(behavior: Behavior, take: &'a mut dyn FnMut(Range<usize>)) -> Self {
+        Self { behavior, take, open: 0..0, follows_match: false }
+    }
+
+    /// The next part of the text, whether it is found or lies between.
+    pub(super) fn add(&mut self, part: Range<usize>, is_match: bool) {
+        let joins = match self.behavior {
+            Behavior::Removed | Behavior::Isolated => false,
+            Behavior::MergedWithPrevious => is_match && !self.follows_match,
+            Behavior::MergedWithNext => !is_match && self.follows_match,
+            Behavior::Contiguous => is_match == self.follows_match,
+        };
+        self.follows_match = is_match;
+        if joins {
+            self.open.end = part.end;
+            return;
+        }
+        self.close();
+        let is_dropped = is_match && self.behavior == Behavior::Removed;
+        self.open = if is_dropped { part.end..part.end } else { part };
+    }
+
+    /// Ends the last word.
+    pub(super) fn close(&mut self) {
+        if !self.open.is_empty() {
+            (self.take)(self.open.clone());
+        }
+    }
+}
+
+/// Cuts where a pattern is found, or where it is not.
+#[derive(Debug)]
+pub(crate) struct Split {
+    pub(crate) pattern: Pattern,
+    pub(crate) behavior: Behavior,
+    /// Whether what lies between the matches is what is found.
+    pub(crate) invert: bool,
+}
+
+impl Cut for Split {
+    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+        // In the common case, each match and each gap is a word.
+        let mut last = 0;
+        if self.behavior == Behavior::Isolated {
+            self.pattern.each_match(text, |found| {
+                if found.start > last {
+                    take(last..found.start);
+                }
+                last = found.end;
+                if !found.is_empty() {
+                    take(found);
+                }
+            });
+            if last < text.len() {
+                take(last..text.len());
+            }
+            return;
+        }
+        let mut joiner = Joiner::new(self.behavior, take);
+        self.pattern.each_match(text, |found| {
+            if found.start > last {
+                joiner.add(last..found.start, self.invert);
+            }
+            last = found.end;
+            joiner.add(found, !self.invert);
+        });
+        if last < text.len() {
+            joiner.add(last..text.len(), self.invert);
+        }
+        joiner.close();
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "type": "Split", "pattern": self.pattern.json(), "behavior": self.behavior.name(), "invert": self.invert,
+        })
+    }
+}
+
+/// Cuts at single characters.
+#[derive(Debug)]
+pub(crate) enum CutAt {
+    /// Numbers (category N), one by one or together.
+    Digits { individual: bool },
+    /// Punctuation as BERT defines it.
+    Punctuation(Behavior),
+    /// A character, which is dropped.
+    Delimiter(char),
+}
+
+impl CutAt {
+    fn is_cut(&self, c: char) -> bool {
+        match self {
+            Self::Digits { .. } => c.is_numeric(),
+            Self::Punctuation(_) => is_bert_punctuation(c),
+            Self::Delimiter(delimiter) => c == *delimiter,
+        }
+    }
+}
+
+impl Cut for CutAt {
+    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+        let behavior = match self {
+            Self::Digits { individual: true } => Behavior::Isolated,
+            Self::Digits { individual: false } => Behavior::Contiguous,
+            Self::Punctuation(behavior) => *behavior,
+            Self::Delimiter(_) => Behavior::Removed,
+        };
+        let mut joiner = Joiner::new(behavior, take);
+        let mut last = 0;
+        for (at, c) in text.char_indices().filter(|(_, c)| self.is_cut(*c)) {
+            if at > last {
+                joiner.add(last..at, false);
+            }
+            last = at + c.len_utf8();
+            joiner.add(at..last, true);
+        }
+        if last < text.len() {
+            joiner.add(last..text.len(), false);
+        }
+        joiner.close();
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Digits { individual } => json!({"type": "Digits", "individual_digits": individual}),
+            Self::Punctuation(behavior) => json!({"type": "Punctuation", "behavior": behavior.name()}),
+            Self::Delimiter(delimiter) => json!({"type": "CharDelimiterSplit", "delimiter": delimiter}),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(cut: &dyn Cut, text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        cut.words(text, &mut |range| words.push(text[range].to_owned()));
+        words
+    }
+
+    #[test]
+    fn what_is_found_is_dropped_or_joined_as_told() {
+        // Oracle: `Punctuation(behavior)` of Hugging Face tokenizers 0.23.3.
+        let text = "!a..b,c-";
+        for (behavior, want) in [
+            (Behavior::Removed, ["a", "b", "c"].as_slice()),
+            (Behavior::Isolated, &["!", "a", ".", ".", "b", ",", "c", "-"]),
+            (Behavior::MergedWithPrevious, &["!", "a.", ".", "b,", "c-"]),
+            (Behavior::MergedWithNext, &["!a", ".", ".b", ",c", "-"]),
+            (Behavior::Contiguous, &["!", "a", "..", "b", ",", "c", "-"]),
+        ] {
+            assert_eq!(words(&CutAt::Punctuation(behavior), text), want, "{behavior:?}");
+        }
+    }
+
+    #[test]
+    fn an_inverted_split_drops_what_lies_between() {
+        let pattern = Pattern::read(&json!({"Regex": "[a-z]+"})).unwrap();
+        let split = Split { pattern, behavior: Behavior::Removed, invert: true };
+        assert_eq!(words(&split, "1ab 2c"), ["ab", "c"]);
+    }
+}

@@ -1,0 +1,110 @@
+//! Classes of characters.
+
+use regex_syntax::hir::{Class, ClassUnicode, HirKind};
+
+/// A set of characters with a lookup in constant time.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    /// Bit by code point.
+    pub(super) ascii: [bool; 128],
+    /// For each 256 code points, the place of their bits.
+    pages: Vec<u16>,
+    bits: Vec<[u64; 4]>,
+}
+
+const PAGES: u32 = 0x11_0000 >> 8;
+
+impl Set {
+    pub(super) fn new(class: &ClassUnicode) -> Self {
+        let mut set =
+            Self { ascii: [false; 128], pages: Vec::with_capacity(PAGES as usize), bits: Vec::new() };
+        let mut ranges =
+            class.ranges().iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).peekable();
+        for page in 0..PAGES {
+            let (first, last) = (page << 8, page << 8 | 0xFF);
+            let mut bits = [0_u64; 4];
+            while let Some(&(from, to)) = ranges.peek().filter(|range| range.0 <= last) {
+                fill(&mut bits, from.max(first) & 0xFF, to.min(last) & 0xFF);
+                if to > last {
+                    break;
+                }
+                ranges.next();
+            }
+            let place = set.bits.iter().rposition(|known| *known == bits).unwrap_or_else(|| {
+                set.bits.push(bits);
+                set.bits.len() - 1
+            });
+            set.pages.push(place as u16);
+        }
+        for (code, has) in (0..).zip(&mut set.ascii) {
+            *has = set.bits[usize::from(set.pages[0])][code >> 6] >> (code & 63) & 1 == 1;
+        }
+        set
+    }
+
+    /// Whether `c` belongs to it.
+    #[inline]
+    pub(super) fn has(&self, c: u32) -> bool {
+        let Some(bits) = self.pages.get(c as usize >> 8).and_then(|page| self.bits.get(usize::from(*page)))
+        else {
+            return false;
+        };
+        bits[c as usize >> 6 & 3] >> (c & 63) & 1 == 1
+    }
+
+    /// Whether any character outside ASCII belongs to it.
+    pub(super) fn is_beyond_ascii(&self) -> bool {
+        let beyond = |page: &u16| self.bits.get(usize::from(*page)).is_some_and(|bits| *bits != [0; 4]);
+        let first = self.pages.first().and_then(|page| self.bits.get(usize::from(*page)));
+        self.pages[1..].iter().any(beyond) || first.is_some_and(|bits| bits[2] != 0 || bits[3] != 0)
+    }
+}
+
+/// Sets the bits `from` to `to`.
+fn fill(bits: &mut [u64; 4], from: u32, to: u32) {
+    for code in from..=to {
+        bits[code as usize >> 6] |= 1 << (code & 63);
+    }
+}
+
+/// A single character.
+pub(super) fn one(c: char) -> ClassUnicode {
+    ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new(c, c)])
+}
+
+/// What `.` matches.
+pub(super) fn any() -> ClassUnicode {
+    let mut class = one('\n');
+    class.negate();
+    class
+}
+
+/// Oniguruma's `\w`, which has no joiners.
+pub(super) const WORD: &str = "[\\w--[\\u200C\\u200D]]";
+pub(super) const NO_WORD: &str = "[\\W\\u200C\\u200D]";
+
+/// The class that `source` writes: `[…]`, `\p{…}`, or an escape such as `\s`.
+pub(crate) fn read(source: &str) -> Result<ClassUnicode, String> {
+    let refused = || format!("{source} is no class of characters");
+    let put = match source {
+        "\\w" => WORD,
+        "\\W" => NO_WORD,
+        "\\h" => "[0-9A-Fa-f]",
+        "\\H" => "[^0-9A-Fa-f]",
+        other => other,
+    };
+    let hir = regex_syntax::parse(put).map_err(|_| refused())?;
+    match hir.into_kind() {
+        HirKind::Class(Class::Unicode(class)) => Ok(class),
+        HirKind::Class(Class::Bytes(bytes)) => bytes.to_unicode_class().ok_or_else(refused),
+        HirKind::Literal(literal) => {
+            let text = std::str::from_utf8(&literal.0).map_err(|_| refused())?;
+            let mut chars = text.chars();
+            match (chars.next(), chars.next()) {
+                (Some(c), None) => Ok(one(c)),
+                _ => Err(refused()),
+            }
+        }
+        _ => Err(refused()),
+    }
+}

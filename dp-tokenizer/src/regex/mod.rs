@@ -1,0 +1,175 @@
+//! Regular expressions as Oniguruma reads them, for the stages of a `tokenizer.json`.
+//!
+//! A backtracking matcher with the operators that tokenizers use: classes, alternatives, greedy, lazy and possessive
+//! repetition, atomic groups, look-ahead and look-behind of fixed width. Anything else is refused by name. Runs of one class
+//! take one step on the stack, so the patterns of current models match in time linear in the text. A match that goes back
+//! often remembers where it has been, which bounds the time of every pattern by its size times the length of the text.
+//!
+//! # References
+//! Oniguruma's `doc/RE`, syntax `ONIG_SYNTAX_ONIGURUMA`, which Hugging Face tokenizers uses.
+
+mod class;
+mod parse;
+mod program;
+mod search;
+
+use std::ops::Range;
+
+pub(crate) use class::read as class;
+use program::Program;
+
+/// A compiled regular expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Regex {
+    source: String,
+    program: Program,
+}
+
+impl PartialEq for Regex {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Regex {}
+
+impl Regex {
+    /// Compiles `source`.
+    ///
+    /// # Errors
+    /// What is wrong, or not supported, and where.
+    pub(crate) fn new(source: &str) -> Result<Self, String> {
+        let program = Program::new(&parse::parse(source)?)?;
+        Ok(Self { source: source.to_owned(), program })
+    }
+
+    /// As it was written.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Hands each match to `take`, from left to right. Matches do not overlap, and an empty one never follows another at once.
+    pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
+        let mut search = search::Search::new(&self.program, text);
+        let mut from = 0;
+        let mut last_end = None;
+        while let Some(found) = search.next_from(from) {
+            if found.is_empty() && last_end == Some(found.end) {
+                from = next_char(text, from);
+                if from > text.len() {
+                    return;
+                }
+                continue;
+            }
+            from = found.end;
+            last_end = Some(found.end);
+            take(found);
+        }
+    }
+}
+
+/// The start of the character after the one at `at`; past the end at the end.
+fn next_char(text: &str, at: usize) -> usize {
+    at + text[at..].chars().next().map_or(1, char::len_utf8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn matches<'a>(pattern: &str, text: &'a str) -> Vec<&'a str> {
+        let mut found = Vec::new();
+        Regex::new(pattern).unwrap().each_match(text, |range| found.push(&text[range]));
+        found
+    }
+
+    #[test]
+    fn matches_are_those_of_oniguruma() {
+        // Oracle: `Split(Regex(pattern), "removed", invert=True)` of Hugging Face tokenizers 0.23.3.
+        assert_eq!(
+            matches("(?i:'s|'t)|\\p{N}{1,3}|\\s+(?!\\S)|\\s+", "IT'S 12345  a"),
+            ["'S", " ", "123", "45", " ", " "]
+        );
+        assert_eq!(matches("a{2}+", "aaaaa"), ["aaaa"]);
+        assert_eq!(matches("a{2}?b", "aab b"), ["aab", "b"]);
+        assert_eq!(matches("a++a|b", "aaab"), ["b"]);
+        assert_eq!(matches("(?<=a)b|(?<!a)c", "abcac"), ["b", "c"]);
+        assert_eq!(matches("\\s+$", "a \nb  "), [" ", "  "]);
+        assert_eq!(matches("(?>a|ab)c|.", "abc"), ["a", "b", "c"]);
+        assert_eq!(matches("x*", "axxb"), ["", "xx", ""]);
+    }
+
+    #[test]
+    fn what_is_not_supported_is_refused_by_name() {
+        for (pattern, name) in [
+            ("(a)\\1", "\\1"),
+            ("(?<n>a)\\k<n>", "\\k"),
+            ("(?~a)", "(?~"),
+            ("(?x) a", "(?x"),
+            ("(a*)*", "repeats what can be empty"),
+            ("(?<=a+)b", "look-behind"),
+            ("[[:alpha:]]", "[:"),
+            ("[a--b]", "--"),
+            ("\\X", "\\X"),
+            ("a{1000}{1000}{1000}", "too large"),
+            ("(?i:fi)", "(?i"),
+            ("(a", "not closed"),
+            ("a)", "not opened"),
+            ("[a", "not closed"),
+            ("*a", "nothing to repeat"),
+            ("\\p{Nothing}", "\\p{Nothing}"),
+        ] {
+            let refused = Regex::new(pattern).unwrap_err();
+            assert!(refused.contains(name), "{pattern}: {refused}");
+        }
+        assert!(Regex::new(&"(".repeat(100_000)).unwrap_err().contains("deep"));
+    }
+
+    #[test]
+    fn a_pattern_that_goes_back_without_end_elsewhere_ends_here() {
+        let text = "a".repeat(600);
+        assert_eq!(matches("(?:a|a)+b|(?:a?a)+c", &text), Vec::<&str>::new());
+    }
+
+    proptest! {
+        /// Oracle: the definition, a set of all ends reached in order of preference, for patterns over a and b.
+        #[test]
+        fn the_first_match_in_order_of_preference_is_found(picks in prop::collection::vec(0..11_usize, 1..9), text in "[abc]{0,12}") {
+            let pieces = ["a", "b", "[ab]", "a*", "(?:a|ab)", "(?:ab|a)", "b+?", "a??", "[ab]{1,2}", "(?!c)", "(?:b|c)*"];
+            let pattern: String = picks.iter().map(|pick| pieces[*pick]).collect();
+            let found = Regex::new(&pattern).unwrap();
+            let mut first = None;
+            found.each_match(&text, |range| { first.get_or_insert(range); });
+            let want = (0..=text.len()).find_map(|from| Some(from..ends(&picks, &text, from)?));
+            prop_assert_eq!(first, want, "{}", pattern);
+        }
+    }
+
+    /// The preferred end of the pieces from `at` on.
+    fn ends(picks: &[usize], text: &str, at: usize) -> Option<usize> {
+        let Some((pick, others)) = picks.split_first() else { return Some(at) };
+        let rest = &text[at..];
+        let run = |set: &str| rest.chars().take_while(|c| set.contains(*c)).count();
+        let lengths: Vec<usize> = match pick {
+            0 => (1..=run("a").min(1)).collect(),
+            1 => (1..=run("b").min(1)).collect(),
+            2 => (1..=run("ab").min(1)).collect(),
+            3 => (0..=run("a")).rev().collect(),
+            4 => [1, 2].into_iter().filter(|n| rest.starts_with(&"ab"[..*n])).collect(),
+            5 => [2, 1].into_iter().filter(|n| rest.starts_with(&"ab"[..*n])).collect(),
+            6 => (1..=run("b")).collect(),
+            7 => (0..=run("a").min(1)).collect(),
+            8 => (1..=run("ab").min(2)).rev().collect(),
+            9 => {
+                if rest.starts_with('c') {
+                    vec![]
+                } else {
+                    vec![0]
+                }
+            }
+            _ => (0..=run("bc")).rev().collect(),
+        };
+        lengths.into_iter().find_map(|length| ends(others, text, at + length))
+    }
+}

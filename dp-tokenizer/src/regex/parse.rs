@@ -1,0 +1,378 @@
+//! Reads the notation.
+
+use regex_syntax::hir::ClassUnicode;
+
+use super::class;
+
+/// A part of an expression.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    /// One character of a class.
+    Class(ClassUnicode),
+    /// A place between characters.
+    Place(Place),
+    /// What follows or precedes, without taking it.
+    Look {
+        /// Before this place, not after it.
+        is_behind: bool,
+        /// It must not be there.
+        is_negative: bool,
+        /// What.
+        body: Box<Node>,
+    },
+    /// The first way to match, without going back to others.
+    Atomic(Box<Node>),
+    /// One after the other.
+    Sequence(Vec<Node>),
+    /// The first that leads to a match.
+    Alternatives(Vec<Node>),
+    /// Again and again.
+    Repeat {
+        /// What.
+        body: Box<Node>,
+        /// At least so often.
+        min: u32,
+        /// At most so often.
+        max: Option<u32>,
+        /// Whether fewer are preferred.
+        is_lazy: bool,
+    },
+}
+
+/// A place between characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    TextStart,
+    TextEnd,
+    /// Or before the newline that ends the text.
+    LastLineEnd,
+    LineStart,
+    LineEnd,
+    WordBoundary,
+    NoWordBoundary,
+}
+
+/// Groups in groups, which the parser follows by recursion.
+const DEPTH: usize = 60;
+/// Repetitions beyond this would not fit a program.
+const MOST: u32 = 1000;
+
+pub(super) fn parse(source: &str) -> Result<Node, String> {
+    let mut parser = Parser { source, at: 0, depth: 0, ignores_case: false };
+    let node = parser.alternatives()?;
+    match parser.peek() {
+        None => Ok(node),
+        Some(_) => Err(format!("the parenthesis at byte {} is not opened", parser.at)),
+    }
+}
+
+struct Parser<'a> {
+    source: &'a str,
+    at: usize,
+    depth: usize,
+    ignores_case: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        &self.source[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn take(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    /// Whether `text` comes next; if so, it is taken.
+    fn skip(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        self.at += if found { text.len() } else { 0 };
+        found
+    }
+
+    fn unsupported(&self, what: &str) -> String {
+        format!("{what} at byte {} is not supported", self.at)
+    }
+
+    /// Up to the end or the parenthesis that closes the group.
+    fn alternatives(&mut self) -> Result<Node, String> {
+        // Flags hold to the end of their group.
+        let ignored_case = self.ignores_case;
+        let mut all = vec![self.sequence()?];
+        while self.skip("|") {
+            all.push(self.sequence()?);
+        }
+        self.ignores_case = ignored_case;
+        Ok(if all.len() == 1 { all.remove(0) } else { Node::Alternatives(all) })
+    }
+
+    fn sequence(&mut self) -> Result<Node, String> {
+        let mut all = Vec::new();
+        let mut literal = String::new();
+        while let Some(c) = self.peek().filter(|c| !matches!(c, '|' | ')')) {
+            let from = self.at;
+            let Some(mut node) = self.atom()? else { continue };
+            if self.ignores_case && c.is_ascii_alphabetic() {
+                literal.push(c.to_ascii_lowercase());
+                if ["ff", "fi", "fl", "ss", "st"].iter().any(|two| literal.ends_with(two)) {
+                    self.at = from;
+                    return Err(self.unsupported("(?i) with letters that some characters stand for together"));
+                }
+            } else {
+                literal.clear();
+            }
+            node = self.repeated(node)?;
+            all.push(node);
+        }
+        Ok(if all.len() == 1 { all.remove(0) } else { Node::Sequence(all) })
+    }
+
+    /// One part without its repetition; none for a comment or flags.
+    fn atom(&mut self) -> Result<Option<Node>, String> {
+        let from = self.at;
+        let Some(c) = self.take() else { return Ok(None) };
+        let node = match c {
+            '.' => Node::Class(class::any()),
+            '^' => Node::Place(Place::LineStart),
+            '$' => Node::Place(Place::LineEnd),
+            '[' => self.bracket(from)?,
+            '(' => return self.group(from),
+            '\\' => self.escape(from)?,
+            '*' | '+' | '?' => return Err(format!("{c} at byte {from} has nothing to repeat")),
+            c => Node::Class(self.folded(class::one(c), c.is_ascii())?),
+        };
+        Ok(Some(node))
+    }
+
+    /// A class in the case that the flags ask for.
+    fn folded(&self, mut class: ClassUnicode, is_plain: bool) -> Result<ClassUnicode, String> {
+        if self.ignores_case {
+            if !is_plain {
+                return Err(self.unsupported("(?i) with anything but ASCII letters"));
+            }
+            class.try_case_fold_simple().map_err(|_| self.unsupported("(?i)"))?;
+        }
+        Ok(class)
+    }
+
+    fn group(&mut self, from: usize) -> Result<Option<Node>, String> {
+        if self.skip("?#") {
+            let length = self.rest().find(')').ok_or("a comment is not closed")?;
+            self.at += length + 1;
+            return Ok(None);
+        }
+        let outside = self.ignores_case;
+        let wrap: fn(Node) -> Node = match () {
+            () if self.skip("?:") => |body| body,
+            () if self.skip("?=") => |body| look(false, false, body),
+            () if self.skip("?!") => |body| look(false, true, body),
+            () if self.skip("?<=") => |body| look(true, false, body),
+            () if self.skip("?<!") => |body| look(true, true, body),
+            () if self.skip("?>") => |body| Node::Atomic(Box::new(body)),
+            () if self.skip("?<") => {
+                let name = self.rest().find('>').ok_or("the name of a group is not closed")?;
+                self.at += name + 1;
+                |body| body
+            }
+            () if self.skip("?i:") || self.skip("?-i:") => {
+                self.ignores_case = !self.source[from..].starts_with("(?-");
+                |body| body
+            }
+            () if self.skip("?i)") || self.skip("?-i)") => {
+                self.ignores_case = !self.source[from..].starts_with("(?-");
+                // The rest of the group, with its alternatives, stands under the flag.
+                let body = self.alternatives()?;
+                self.ignores_case = outside;
+                return Ok(Some(body));
+            }
+            () if self.rest().starts_with('?') => {
+                let name: String = self.rest().chars().take(2).collect();
+                return Err(self.unsupported(&format!("({name}")));
+            }
+            () => |body| body,
+        };
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(format!("groups are more than {DEPTH} deep"));
+        }
+        let body = self.alternatives()?;
+        if !self.skip(")") {
+            return Err(format!("the group at byte {from} is not closed"));
+        }
+        self.depth -= 1;
+        self.ignores_case = outside;
+        Ok(Some(wrap(body)))
+    }
+
+    /// The class that opens with the bracket at `from`, whose notation is nearly that of `regex-syntax`.
+    fn bracket(&mut self, from: usize) -> Result<Node, String> {
+        let (mut open, mut source, mut is_plain) = (1, "[".to_owned(), true);
+        while open > 0 {
+            let is_at_start = source.ends_with('[') || source.ends_with("[^");
+            let c = self.take().ok_or_else(|| format!("the class at byte {from} is not closed"))?;
+            match c {
+                '\\' => {
+                    self.escape_in_class(from, &mut source)?;
+                    is_plain = false;
+                    continue;
+                }
+                '[' if self.peek() == Some(':') => return Err(self.unsupported("[: :]")),
+                '[' => open += 1,
+                ']' if is_at_start => return Err(self.unsupported("a class that is empty or opens with ]")),
+                ']' => open -= 1,
+                '-' | '~' if self.peek() == Some(c) => {
+                    return Err(self.unsupported(&format!("{c}{c} in a class")));
+                }
+                _ => is_plain &= c.is_ascii(),
+            }
+            source.push(c);
+        }
+        let class = class::read(&source).map_err(|reason| format!("{reason} (at byte {from})"))?;
+        Ok(Node::Class(self.folded(class, is_plain)?))
+    }
+
+    fn escape_in_class(&mut self, from: usize, source: &mut String) -> Result<(), String> {
+        let c = self.take().ok_or_else(|| format!("the class at byte {from} is not closed"))?;
+        match c {
+            'p' | 'P' if self.peek() == Some('{') => {
+                source.extend(['\\', c]);
+                let length = self.rest().find('}').ok_or("a property is not closed")?;
+                let name = &self.rest()[..length];
+                if name.contains(['^', ':', '=', '!']) {
+                    return Err(self.unsupported(&format!("\\{c}{name}}} in a class")));
+                }
+            }
+            'w' => source.push_str(class::WORD),
+            'W' => source.push_str(class::NO_WORD),
+            's' | 'S' | 'd' | 'D' | 't' | 'n' | 'r' | 'f' | 'v' | 'a' | 'x' | 'u' => source.extend(['\\', c]),
+            c if c.is_ascii_alphanumeric() => return Err(self.unsupported(&format!("\\{c} in a class"))),
+            c => source.push_str(&regex_syntax::escape(c.encode_utf8(&mut [0; 4]))),
+        }
+        Ok(())
+    }
+
+    fn escape(&mut self, from: usize) -> Result<Node, String> {
+        let c = self.take().ok_or("a backslash ends the expression")?;
+        let place = match c {
+            'A' => Some(Place::TextStart),
+            'z' => Some(Place::TextEnd),
+            'Z' => Some(Place::LastLineEnd),
+            'b' => Some(Place::WordBoundary),
+            'B' => Some(Place::NoWordBoundary),
+            _ => None,
+        };
+        if let Some(place) = place {
+            return Ok(Node::Place(place));
+        }
+        let class = match c {
+            's' | 'S' | 'd' | 'D' | 'w' | 'W' | 'h' | 'H' => class::read(&self.source[from..self.at])?,
+            'p' | 'P' if self.peek() == Some('{') => {
+                let length = self.rest().find('}').ok_or("a property is not closed")?;
+                self.at += length + 1;
+                let source = &self.source[from..self.at];
+                let turned = source.contains("{^");
+                if source.contains([':', '=', '!']) {
+                    return Err(self.unsupported(source));
+                }
+                let mut class = class::read(&source.replace("{^", "{"))?;
+                if turned {
+                    class.negate();
+                }
+                // Oniguruma ignores case in letters, not in properties.
+                class
+            }
+            't' | 'n' | 'r' | 'f' | 'v' | 'a' => class::read(&self.source[from..self.at])?,
+            'e' => class::one('\u{1B}'),
+            'x' | 'u' => self.code_point(from, c)?,
+            c if c.is_ascii_alphanumeric() => {
+                self.at = from;
+                return Err(self.unsupported(&format!("\\{c}")));
+            }
+            c => class::one(c),
+        };
+        Ok(Node::Class(class))
+    }
+
+    /// `\xHH`, `\x{H…}` or `\uHHHH`.
+    fn code_point(&mut self, from: usize, kind: char) -> Result<ClassUnicode, String> {
+        let refused = || format!("the code point at byte {from} is not complete");
+        let digits = match kind {
+            'x' if self.skip("{") => {
+                let length = self.rest().find('}').ok_or_else(refused)?;
+                let digits = &self.rest()[..length];
+                self.at += length + 1;
+                digits
+            }
+            _ => {
+                let digits = self.rest().get(..if kind == 'x' { 2 } else { 4 }).ok_or_else(refused)?;
+                self.at += digits.len();
+                digits
+            }
+        };
+        let c = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32).ok_or_else(refused)?;
+        if kind == 'x' && digits.len() == 2 && !c.is_ascii() {
+            return Err(self.unsupported("\\x of a byte beyond ASCII"));
+        }
+        self.folded(class::one(c), c.is_ascii())
+    }
+
+    /// `node` with the repetitions that follow it.
+    fn repeated(&mut self, mut node: Node) -> Result<Node, String> {
+        loop {
+            let from = self.at;
+            let (min, max, is_interval) = match self.peek() {
+                Some('*') => (0, None, false),
+                Some('+') => (1, None, false),
+                Some('?') => (0, Some(1), false),
+                Some('{') => match interval(self.rest()) {
+                    Some((min, max, length)) => {
+                        self.at += length - 1;
+                        (min, max, true)
+                    }
+                    // A brace that opens no interval is a brace.
+                    None => return Ok(node),
+                },
+                _ => return Ok(node),
+            };
+            self.at += 1;
+            if min > MOST || max.is_some_and(|max| max > MOST || max < min) {
+                self.at = from;
+                return Err(self.unsupported(&format!("a repetition beyond {MOST}, or from more to less,")));
+            }
+            if matches!(node, Node::Look { .. } | Node::Place(_)) {
+                return Err(format!("{} at byte {from} has nothing to repeat", &self.source[from..self.at]));
+            }
+            // After an interval, a plus repeats it; and a question mark makes a fixed one optional.
+            let is_lazy = !(is_interval && Some(min) == max) && self.skip("?");
+            let is_possessive = !is_interval && !is_lazy && self.skip("+");
+            node = Node::Repeat { body: Box::new(node), min, max, is_lazy };
+            if is_possessive {
+                node = Node::Atomic(Box::new(node));
+            }
+        }
+    }
+}
+
+fn look(is_behind: bool, is_negative: bool, body: Node) -> Node {
+    Node::Look { is_behind, is_negative, body: Box::new(body) }
+}
+
+/// `{2}`, `{2,}`, `{,3}` or `{2,3}` at the start of `text`: least, most, length.
+fn interval(text: &str) -> Option<(u32, Option<u32>, usize)> {
+    let inner = text.get(1..text.find('}')?)?;
+    let number =
+        |digits: &str| digits.parse::<u32>().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()));
+    let (min, max) = match inner.split_once(',') {
+        None => (number(inner)?, Some(number(inner)?)),
+        Some(("", "")) => return None,
+        Some(("", max)) => (0, Some(number(max)?)),
+        Some((min, "")) => (number(min)?, None),
+        Some((min, max)) => (number(min)?, Some(number(max)?)),
+    };
+    Some((min, max, inner.len() + 2))
+}
