@@ -61,7 +61,7 @@ pub(super) fn encode(arguments: &Encode) -> anyhow::Result<()> {
         for (number, id) in found.ids.iter().enumerate() {
             let blank = if number == 0 { "" } else { " " };
             write!(out, "{blank}{id}")?;
-            if let Some((from, to)) = found.offsets.get(number) {
+            if let Some((from, to)) = unit.and(found.offsets.get(number)) {
                 write!(out, ":{from}:{to}")?;
             }
         }
