@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::pretokenize::{byte_to_char, spell_bytes};
+use crate::byte_alphabet::{byte_to_char, spell_bytes};
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };

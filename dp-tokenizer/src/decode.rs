@@ -1,8 +1,9 @@
 //! Decoding: tokens to text.
 
+use crate::byte_alphabet::char_to_byte;
 use crate::encode::Model;
 use crate::pattern::Pattern;
-use crate::pretokenize::{METASPACE, Metaspace, PrependScheme, char_to_byte};
+use crate::pretokenize::{METASPACE, Metaspace, PrependScheme};
 use crate::tokenizer::SpecialTokens;
 
 /// How tokens are joined to a text.

@@ -4,6 +4,7 @@
 //! → [`train`] (a vocabulary) → [`Tokenizer`] → `tokens` (an encoded corpus on disk).
 
 mod aligned_text;
+mod byte_alphabet;
 mod character_class;
 pub mod corpus;
 pub mod count;
@@ -26,6 +27,7 @@ pub mod tokens;
 pub mod train;
 pub mod unit;
 mod vocabulary;
+mod word_hasher;
 
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};

@@ -3,25 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::Path;
-use std::process::Output;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-#[path = "../../tests/src/program.rs"]
-mod program;
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), arguments, input)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
+mod common;
+use common::{path, run, text};
 
 #[test]
 fn private_training_stays_within_epsilon_and_states_it() {
@@ -140,20 +127,9 @@ fn a_test_key_repeats_the_run_and_marks_it_not_private() {
     let dir = tempfile::tempdir().unwrap();
     let train = |name: &str, key: &str| {
         let out = dir.path().join(name);
-        let arguments = [
-            "train",
-            "--embedded",
-            "--epsilon",
-            "1",
-            "--delta",
-            "1e-6",
-            "--test-key",
-            key,
-            "--vocab-size",
-            "400",
-            "--out",
-        ];
-        assert!(run(&[&arguments[..], &[path(&out)]].concat(), "").status.success());
+        let of_release = ["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--test-key", key];
+        let of_files = ["--vocab-size", "400", "--out", path(&out)];
+        assert!(run(&[&of_release[..], &of_files].concat(), "").status.success());
         (
             std::fs::read(out.join("tokenizer.json")).unwrap(),
             std::fs::read_to_string(out.join("privacy.json")).unwrap(),

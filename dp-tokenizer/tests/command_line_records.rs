@@ -2,26 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
 
-#[path = "../../tests/src/program.rs"]
-mod program;
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), arguments, input)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
+mod common;
+use common::{folder_with, gzip, path, run, text, zstd};
 
 /// The only line that a refused command writes.
 fn refusal(arguments: &[&str], input: &str) -> String {
@@ -42,16 +29,6 @@ fn bytes_tokenizer(folder: &Path) -> PathBuf {
     let out = folder.join("bytes");
     succeed(&["train", "--model", "byte", "--out", path(&out)]);
     out.join("tokenizer.json")
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
 /// 3000 records of a table, each of six lines. Read line by line, the words of the one canary would be those of many units.
@@ -223,9 +200,7 @@ fn released_words_make_a_vocabulary_even_where_their_characters_do_not_fit() {
 
 #[test]
 fn the_line_on_screen_names_the_whole_promise() {
-    let folder = tempfile::tempdir().unwrap();
-    let corpus = folder.path().join("a.txt");
-    std::fs::write(&corpus, "the fever rises\n".repeat(3000)).unwrap();
+    let (folder, corpus) = folder_with("a.txt", &"the fever rises\n".repeat(3000));
     let out = folder.path().join("v");
     let train =
         ["train", "--input", path(&corpus), "--epsilon", "1.5", "--delta", "1e-6", "--unit", "words:3"];
@@ -326,9 +301,7 @@ fn a_full_disk_is_noticed_before_words_are_released() {
 
 #[test]
 fn users_are_needed_for_user_level_privacy() {
-    let dir = tempfile::tempdir().unwrap();
-    let corpus = dir.path().join("c.jsonl");
-    std::fs::write(&corpus, "{\"text\":\"a b\",\"who\":\"x\"}\n".repeat(50)).unwrap();
+    let (dir, corpus) = folder_with("c.jsonl", &"{\"text\":\"a b\",\"who\":\"x\"}\n".repeat(50));
     let out = dir.path().join("out");
     let mut arguments =
         vec!["train", "--epsilon", "1", "--delta", "1e-6", "--unit", "user", "--vocab-size", "400"];

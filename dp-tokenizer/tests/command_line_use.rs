@@ -3,18 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use serde_json::{Value, json};
 
-#[path = "../../tests/src/program.rs"]
-mod program;
+mod common;
+use common::{path, run};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), arguments, input)
-}
 
 fn succeed(arguments: &[&str], input: &str) -> String {
     let done = run(arguments, input);
@@ -27,10 +22,6 @@ fn refusal(arguments: &[&str], input: &str) -> String {
     let message = String::from_utf8(done.stderr).unwrap();
     assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
     message
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 fn train(folder: &Path, name: &str, more: &[&str]) -> PathBuf {

@@ -7,20 +7,13 @@ use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{BadUtf8, CorpusError, Files, Format, Source, open};
 
+mod common;
+use common::{gzip, zstd};
+
 fn file(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, bytes).unwrap();
     path
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
 fn texts(source: &Source) -> Result<Vec<String>, CorpusError> {

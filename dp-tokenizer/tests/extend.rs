@@ -2,31 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use std::path::Path;
 use std::process::Output;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::train::{BpeConfig, bpe};
 use serde_json::Value;
 
-#[path = "../../tests/src/program.rs"]
-mod program;
+mod common;
+use common::{folder_with, path, run};
 
 fn train(arguments: &[&str]) -> Output {
     let fixed = ["train", "--epsilon", "2", "--delta", "1e-6", "--test-key", "1"];
-    program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), &[&fixed, arguments].concat(), "")
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
+    run(&[&fixed, arguments].concat(), "")
 }
 
 #[test]
 fn released_words_become_tokens_after_those_of_the_public_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let (notes, public, out) =
-        (dir.path().join("notes.txt"), dir.path().join("public.json"), dir.path().join("out"));
-    std::fs::write(&notes, "severe hypertension today\n".repeat(2000)).unwrap();
+    let (dir, notes) = folder_with("notes.txt", &"severe hypertension today\n".repeat(2000));
+    let (public, out) = (dir.path().join("public.json"), dir.path().join("out"));
     let base = bpe(&[("▁today".to_owned(), 2.0)], &BpeConfig::default()).unwrap().tokenizer;
     std::fs::write(&public, base.to_json()).unwrap();
     let arguments = ["--input", path(&notes), "--out", path(&out), "--extend", path(&public)];
@@ -44,10 +37,8 @@ fn released_words_become_tokens_after_those_of_the_public_file() {
 
 #[test]
 fn a_file_that_cannot_be_extended_is_refused_before_anything_is_spent() {
-    let dir = tempfile::tempdir().unwrap();
-    let (notes, public, out) =
-        (dir.path().join("notes.txt"), dir.path().join("public.json"), dir.path().join("out"));
-    std::fs::write(&notes, "severe hypertension today\n".repeat(2000)).unwrap();
+    let (dir, notes) = folder_with("notes.txt", &"severe hypertension today\n".repeat(2000));
+    let (public, out) = (dir.path().join("public.json"), dir.path().join("out"));
     let arguments = ["--input", path(&notes), "--out", path(&out), "--extend", path(&public)];
     let refused = |why: &str| {
         let done = train(&arguments);

@@ -3,14 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// How text is cut into the words that a release counts.
-///
-/// The privacy event is the same: what a unit adds is bounded over whatever words there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(description = "How text is cut into the words that a release counts.")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Words {
     /// At white space, and between letters, numbers and other characters: `fever,` is `fever` and `,`.

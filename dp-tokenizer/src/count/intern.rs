@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::encode::WordHasher;
 use crate::short_key::{SHORT_BYTES, short_hash, short_key};
+use crate::word_hasher::WordHasher;
 
 /// Marks the key of a longer item, which has an index instead of bytes.
 const LONG: u128 = 0xFF << 120;

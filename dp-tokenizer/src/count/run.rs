@@ -244,7 +244,7 @@ pub(super) fn push_item(entry: &mut Vec<u8>, item: u32, count: u32) {
 /// A hash that is the same on every machine: it addresses the random choices of a unit.
 pub(super) fn owner_hash(owner: &[u8]) -> u64 {
     use std::hash::Hasher;
-    let mut hasher = crate::encode::WordHasher::default();
+    let mut hasher = crate::word_hasher::WordHasher::default();
     hasher.write(owner);
     hasher.finish()
 }

@@ -13,7 +13,7 @@ mod wordpiece;
 
 pub(crate) use batch::batch;
 pub(crate) use bpe::{Alphabet, Bpe, WordRules};
-pub(crate) use cache::{WordCache, WordHasher};
+pub(crate) use cache::WordCache;
 pub(crate) use double_array::DoubleArray;
 pub(crate) use model::{Model, Token};
 pub(crate) use sentencepiece::SentencePiece;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::{Token, WordHasher};
+use super::Token;
 use crate::vocabulary::Vocabulary;
+use crate::word_hasher::WordHasher;
 
 /// Settings of a WordPiece model.
 #[derive(Clone, Debug, PartialEq, Eq)]

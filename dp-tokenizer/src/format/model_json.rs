@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::FormatError;
 use super::gpt2::{from_entries, split_merge};
 use super::tokenizer_json::{read_unigram, unsupported};
+use crate::byte_alphabet::byte_to_char;
 use crate::encode::{Alphabet, Bpe, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules};
 use crate::format::sentencepiece::{ModelType, PieceKind};
-use crate::pretokenize::{PreTokenizer, byte_to_char};
+use crate::pretokenize::PreTokenizer;
 use crate::vocabulary::Vocabulary;
 
 fn inconsistent(reason: impl Into<String>) -> FormatError {

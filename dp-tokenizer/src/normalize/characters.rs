@@ -7,7 +7,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::Rewrite;
 use crate::aligned_text::AlignedText;
-use crate::pretokenize::spell_bytes;
+use crate::byte_alphabet::spell_bytes;
 
 /// Drops blanks at the ends of a text.
 #[derive(Debug)]

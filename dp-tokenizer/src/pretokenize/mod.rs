@@ -14,9 +14,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::aligned_text::AlignedText;
+use crate::byte_alphabet::spell_bytes;
 
 pub(crate) use bert::bert_words;
-pub(crate) use byte_level::{byte_level_words, byte_to_char, char_to_byte, spell_bytes};
+pub(crate) use byte_level::byte_level_words;
 pub(crate) use metaspace::{METASPACE, Metaspace, PrependScheme};
 pub(crate) use split::{Behavior, CutAt, Split};
 pub(crate) use words::{UnicodeScripts, Whitespace};

@@ -6,9 +6,9 @@ use std::hash::BuildHasherDefault;
 use mechanisms::Words;
 
 use crate::count::{is_public_item, items};
-use crate::encode::WordHasher;
 use crate::preview::Bin;
 use crate::unit::Piece;
+use crate::word_hasher::WordHasher;
 
 /// Bytes of text on which bytes per token are measured.
 const SAMPLE: usize = 1 << 18;

@@ -8,7 +8,7 @@ use super::class::Set;
 use super::next_char;
 use super::parse::Place;
 use super::program::{Op, Program};
-use crate::encode::WordHasher;
+use crate::word_hasher::WordHasher;
 
 /// Where to go on when a way leads nowhere: at `at`, or at any character boundary before it down to `low`.
 #[derive(Clone, Copy)]

@@ -3,9 +3,10 @@
 use super::pairs::{count_pieces, learn};
 use super::unseen::complete;
 use super::{TrainError, Trained};
+use crate::byte_alphabet::byte_to_char;
 use crate::decode::Decoder;
 use crate::encode::{Alphabet, Bpe, Model};
-use crate::pretokenize::{PreTokenizer, byte_level_words, byte_to_char};
+use crate::pretokenize::{PreTokenizer, byte_level_words};
 use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Tokenizer, UNK};
 use crate::vocabulary::Vocabulary;
 

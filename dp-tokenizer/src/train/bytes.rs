@@ -2,7 +2,7 @@
 
 use super::TrainError;
 use super::bpe::byte_level;
-use crate::pretokenize::byte_to_char;
+use crate::byte_alphabet::byte_to_char;
 use crate::tokenizer::Tokenizer;
 
 /// A tokenizer whose tokens are `special_tokens` and the 256 bytes, in this order.

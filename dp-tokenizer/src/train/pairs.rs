@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use super::TrainError;
-use crate::encode::WordHasher;
+use crate::word_hasher::WordHasher;
 
 type Map<V> = HashMap<(u32, u32), V, BuildHasherDefault<WordHasher>>;
 

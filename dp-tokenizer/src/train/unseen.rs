@@ -13,8 +13,8 @@ use std::hash::BuildHasherDefault;
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
-use crate::encode::WordHasher;
 use crate::tokenizer::BLANK;
+use crate::word_hasher::WordHasher;
 
 /// Characters on which the next one depends. A key holds their numbers and their number in 64 bits.
 const CONTEXT: usize = 3;

@@ -20,9 +20,9 @@ use request::Request;
 use settings::Setting;
 use trainer_native::data::Example;
 use trainer_native::device::{OnDevice, on_device};
-use trainer_native::dp::{DpStep, PlainStep};
+use trainer_native::dp::DpStep;
 use trainer_native::nn::Kernels;
-use trainer_native::train::Trainer;
+use trainer_native::train::{PlainStep, Trainer};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 

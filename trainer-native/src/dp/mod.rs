@@ -22,7 +22,6 @@ mod reduce;
 mod step;
 mod sum;
 
-pub use baseline::PlainStep;
 pub(crate) use baseline::plain_gradient;
 pub(crate) use clip::ClippedSum;
 pub use error::StepError;

@@ -40,7 +40,6 @@ const SEED: u64 = 0;
 const BATCH: usize = 16;
 
 /// What to measure.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
     /// The text that the model was trained on.
     pub train: &'a Path,

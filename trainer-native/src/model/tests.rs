@@ -9,7 +9,7 @@ use crate::dp::reference::{
     clipped_sum_by_loop, flatten, median_norm, moved_weights, norm, relative_distance, shifted,
     single_gradient,
 };
-use crate::dp::{Lot, PlainStep, clip, clipped_sum, per_example_norms, plain_gradient};
+use crate::dp::{Lot, clip, clipped_sum, per_example_norms, plain_gradient};
 use crate::nn::{Cache, GradRecord, ParamSpec, Selection, Weights};
 use crate::tensor::Tensor;
 use crate::tensor::{Bool, DType, Flex, FlexDevice, FloatDType, TensorData, to_host_f64};
@@ -97,9 +97,8 @@ fn recomputed_activations_give_the_same_bits() {
             let (kept, recomputed) = (sum(false), sum(true));
             assert!(norm(&kept) > 0.1 && kept == recomputed, "{name} {clipping:?}");
         }
-        let step = PlainStep { expected_batch_size: 4.0, learning_rate: 0.1 };
         let plain = |recompute| -> Vec<f64> {
-            let gradient = plain_gradient(network, weights, &case.lot(4, recompute), &step);
+            let gradient = plain_gradient(network, weights, &case.lot(4, recompute), 4.0);
             gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
         };
         assert_eq!(plain(false), plain(true), "{name}");

@@ -11,12 +11,21 @@ pub use error::TrainError;
 use crate::data::Example;
 use crate::device;
 use crate::disclosure::Private;
-use crate::dp::{DpStep, Lot, PlainStep, Summation, plain_gradient, private_gradient};
+use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::model::{ModelError, Network};
 use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::optim::{Optimizer, learning_rate};
 use crate::tensor_file::{NamedTensor, named_tensors};
+
+/// The figures of one step of the baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlainStep {
+    /// Divisor of the sum.
+    pub expected_batch_size: f64,
+    /// Learning rate of this step.
+    pub learning_rate: f64,
+}
 
 /// A model in training.
 pub struct Trainer<B: Kernels> {
@@ -143,7 +152,7 @@ impl<B: Kernels> Trainer<B> {
     pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainError> {
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(examples)?;
-        let gradient = plain_gradient(&self.model, &self.weights, &lot, &step);
+        let gradient = plain_gradient(&self.model, &self.weights, &lot, step.expected_batch_size);
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
     }

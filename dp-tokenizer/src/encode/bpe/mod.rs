@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
-use super::{Token, WordHasher};
-use crate::pretokenize::{METASPACE, byte_to_char, char_to_byte};
+use super::Token;
+use crate::byte_alphabet::{byte_to_char, char_to_byte};
+use crate::pretokenize::METASPACE;
 use crate::vocabulary::Vocabulary;
+use crate::word_hasher::WordHasher;
 
 /// The symbols of a word before the first merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
