@@ -5,10 +5,10 @@
 use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use serde_json::json;
 use trainer_native::data::{Example, ExampleError};
-use trainer_native::dp::{DpStep, PlainStep};
+use trainer_native::dp::DpStep;
 use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::NamedTensor;
-use trainer_native::train::{TrainError, Trainer};
+use trainer_native::train::{PlainStep, TrainError, Trainer};
 
 fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex> {
     let model =
