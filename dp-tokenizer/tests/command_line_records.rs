@@ -314,3 +314,19 @@ fn users_are_needed_for_user_level_privacy() {
     assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
     assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
 }
+
+#[test]
+fn a_converted_tokenizer_is_not_written_beside_the_statement_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let released = bytes_tokenizer(folder.path());
+    let other = folder.path().join("other.json");
+    std::fs::copy(&released, &other).unwrap();
+    let into = |out: &Path| {
+        let paths = ["--tokenizer", path(&other), "--out", path(out), "--overwrite"];
+        run(&[&["convert"][..], &paths].concat(), "")
+    };
+    let refused = into(&released);
+    let message = text(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && message.contains("privacy.json beside it"), "{message}");
+    assert!(into(&folder.path().join("copy.json")).status.success());
+}

@@ -2,6 +2,7 @@
 //! files, and no private text in the message.
 
 use std::fs;
+use std::io::Write;
 
 use serde_json::{Value, json};
 use tests::{Outcome, Workplace, altered, tiny_plan};
@@ -128,7 +129,9 @@ fn a_text_that_is_not_utf8_is_refused_with_its_line() {
 #[test]
 fn a_line_of_a_gigabyte_is_refused_without_being_read_whole() {
     let place = Workplace::new();
-    let file = fs::File::create(place.path("text.txt")).expect("a file");
+    let mut file = fs::File::create(place.path("text.txt")).expect("a file");
+    // Zero bytes at the beginning alone would tell that it is no text.
+    file.write_all(&[b'a'; 1 << 16]).expect("room");
     file.set_len(1 << 30).expect("room for a sparse file");
     let plan = altered(tiny_plan(), &[("/data/source", json!({ "path": "text.txt" }))]);
     assert_refused(&place, &place.train(&plan, &[]), &["text.txt", "line 1"]);

@@ -155,6 +155,20 @@ impl Convert {
     }
 }
 
+/// Refuses to write over the tokenizer of a release or a run: what is stated beside it is not true of another one.
+fn check_statement(path: &Path) -> anyhow::Result<()> {
+    let states = |name: &&str| path.with_file_name(name).exists();
+    match ["privacy.json", "ledger.jsonl"].iter().find(states) {
+        Some(statement) if path.file_name().is_some_and(|name| name == "tokenizer.json") => {
+            Err(refuse(format!(
+                "--out: {}: the {statement} beside it is of its own tokenizer; name another folder",
+                path.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reads one format and writes another, unless it would be read otherwise.
 pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
     let tokenizer = load(&arguments.tokenizer)?;
@@ -171,6 +185,7 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
     };
     for (path, _) in &files {
         arguments.output.check(path, &arguments.inputs())?;
+        check_statement(path)?;
     }
     let merges = files.get(1).map_or([].as_slice(), |file| &file.1);
     let read = files.first().map(|file| parse(&kind, &file.1, merges)).transpose().map_err(refuse)?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::HuggingFace;
 
 /// Fields of any family that say nothing about what the model computes without dropout.
-const IRRELEVANT: [&str; 60] = [
+const IRRELEVANT: [&str; 61] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
@@ -47,6 +47,8 @@ const IRRELEVANT: [&str; 60] = [
     "output_scores",
     "pad_token_id",
     "prefix",
+    // What this program says of the weights.
+    "privacy",
     "problem_type",
     "remove_invalid_values",
     "repetition_penalty",
