@@ -158,7 +158,7 @@ impl Convert {
 /// Refuses to write over the tokenizer of a release or a run: what is stated beside it is not true of another one.
 fn check_statement(path: &Path) -> anyhow::Result<()> {
     let states = |name: &&str| path.with_file_name(name).exists();
-    match ["privacy.json", "ledger.jsonl"].iter().find(states) {
+    match ["privacy.json", "ledger.jsonl"].into_iter().find(states) {
         Some(statement) if path.file_name().is_some_and(|name| name == "tokenizer.json") => {
             Err(refuse(format!(
                 "--out: {}: the {statement} beside it is of its own tokenizer; name another folder",
