@@ -175,13 +175,13 @@ fn preview_with(
     if counts.units() == 0 {
         return Err(UnitError::from(CorpusError::Empty { source_name: "the text".to_owned() }).into());
     }
-    let train = |words: &[(String, f64)], released: bool| {
+    let train = |words: &[(String, f64)]| {
         let vocab_size = settings.vocab_size;
-        let config = UnigramConfig { vocab_size, seed_size: 200_000, released, ..Default::default() };
+        let config = UnigramConfig { vocab_size, seed_size: 200_000, ..Default::default() };
         unigram(words, &config).map(|trained| trained.tokenizer)
     };
-    let private = train(&released.words, true)?;
-    let plain = train(&counts.most_frequent(PLAIN_WORDS), false)?;
+    let private = train(&released.words)?;
+    let plain = train(&counts.most_frequent(PLAIN_WORDS))?;
     let sentence = settings.sentence.clone().unwrap_or_else(|| counts.first_sentence());
     let known = counts.compare(&released.words);
     Ok(Preview {
