@@ -49,7 +49,7 @@ fn private_training_stays_within_epsilon_and_states_it() {
     let tokenizer = out.join("tokenizer.json");
     let told = text(&run(&["inspect", "--tokenizer", path(&tokenizer)], "").stdout);
     assert!(
-        told.contains("privacy: ε ≤ 2 at δ = 1e-6 for one record (add_or_remove_one), by pooled"),
+        told.contains("privacy: ε ≤ 2 at δ = 1e-6 for one record (add or remove one), by pooled"),
         "{told}"
     );
     std::fs::write(out.join("privacy.json"), "{\"private\": ").unwrap();

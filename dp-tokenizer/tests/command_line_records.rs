@@ -207,7 +207,7 @@ fn the_line_on_screen_names_the_whole_promise() {
     let files = ["--relation", "replace-one", "--vocab-size", "400", "--out", path(&out)];
     let done = succeed(&[&train[..], &files[..]].concat());
     let shown = text(&done.stdout);
-    assert!(shown.ends_with("; ε ≤ 1.5 at δ = 1e-6 for one run of 3 words (replace_one)\n"), "{shown}");
+    assert!(shown.ends_with("; ε ≤ 1.5 at δ = 1e-6 for one run of 3 words (replace one)\n"), "{shown}");
     // The number of units is private: it is neither compared nor shown, and the user is told.
     let warned = text(&done.stderr);
     assert!(warned.contains("δ = 1e-6 must be below one over the number of units"), "{warned}");

@@ -55,4 +55,7 @@ fn a_file_that_cannot_be_extended_is_refused_before_anything_is_spent() {
         std::fs::write(dir.path().join("privacy.json"), statement).unwrap();
         refused("does not say that it was made from public text");
     }
+    std::fs::remove_file(dir.path().join("privacy.json")).unwrap();
+    std::fs::write(dir.path().join("ledger.jsonl"), "").unwrap();
+    refused("the tokenizer of a training run");
 }

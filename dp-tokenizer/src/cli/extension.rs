@@ -25,6 +25,12 @@ impl Extension {
     /// What the arguments ask for. Everything about the file that can be refused is refused here, before anything is spent.
     pub(super) fn of(arguments: &Train) -> anyhow::Result<Option<Self>> {
         let Some(path) = arguments.extend.clone() else { return Ok(None) };
+        if path.with_file_name("ledger.jsonl").exists() {
+            return Err(refuse(format!(
+                "{}: it is the tokenizer of a training run, which private text may have made; give a public tokenizer",
+                path.display()
+            )));
+        }
         let statement = std::fs::read(path.with_file_name("privacy.json"));
         // That of public text names no event. A damaged one is not known to be of public text.
         let is_public = |statement: &Value| statement["private"] == false && statement["event"].is_null();

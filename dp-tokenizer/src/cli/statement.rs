@@ -19,7 +19,7 @@ pub(super) fn guarantee(privacy: &Value) -> String {
             "ε ≤ {} at δ = {delta} for one {} ({})",
             rounded_up(epsilon),
             unit_in_words(&text("unit")),
-            text("relation"),
+            text("relation").replace('_', " "),
         ),
         (Value::Bool(false), ..) => format!("NOT PRIVATE: {}", text("reason")),
         _ if privacy.is_null() => "no privacy.json beside it".to_owned(),

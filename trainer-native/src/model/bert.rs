@@ -23,7 +23,18 @@ const SEGMENTS: usize = 2;
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
     fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
-    irrelevant: &["attention_probs_dropout_prob", "hidden_dropout_prob"],
+    // Those of the pooler describe one that no version of the model has.
+    irrelevant: &[
+        "attention_probs_dropout_prob",
+        "directionality",
+        "hidden_dropout_prob",
+        "output_past",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+    ],
     prefix: "bert.",
     buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
     renamed: &[("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")],

@@ -5,11 +5,13 @@ use serde_json::Value;
 use crate::model::HuggingFace;
 
 /// Fields of any family that say nothing about what the model computes without dropout.
-const IRRELEVANT: [&str; 61] = [
+const IRRELEVANT: [&str; 64] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
+    "_flash_attn_2_enabled",
     "_name_or_path",
+    "_num_labels",
     "architectures",
     "bad_words_ids",
     "begin_suppress_tokens",
@@ -65,6 +67,7 @@ const IRRELEVANT: [&str; 61] = [
     "torchscript",
     "transformers_version",
     "typical_p",
+    "unk_token_id",
     "use_bfloat16",
     "use_cache",
     "vocab_size",
@@ -105,7 +108,8 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
         }
     }
     let is_known = |name: &str| {
-        let is_read = name == "rope_parameters" || fixed().any(|(fixed, _)| *fixed == name);
+        let is_read = name == "rope_parameters" && fields.contains_key("rope_theta")
+            || fixed().any(|(fixed, _)| *fixed == name);
         is_read || fields.contains_key(name) || !relevant(name)
     };
     match theirs

@@ -277,6 +277,20 @@ fn data(weights: Vec<NamedTensor>) -> Vec<(String, Vec<f32>)> {
     weights.into_iter().map(|tensor| (tensor.name, tensor.data)).collect()
 }
 
+/// bert-base-chinese and the multilingual ones describe a pooler that no version of the model has; distilgpt2 counts labels.
+#[test]
+fn fields_of_published_files_that_say_nothing_are_passed_over() {
+    let chinese = |config: &mut Value| {
+        config["directionality"] = json!("bidi");
+        config["pooler_fc_size"] = json!(768);
+        config["pooler_type"] = json!("first_token_transform");
+    };
+    altered("bert_tiny", chinese, as_it_is).unwrap();
+    altered("gpt2_tiny", |config| config["_num_labels"] = json!(1), as_it_is).unwrap();
+    let rotary = |config: &mut Value| config["rope_parameters"] = json!({ "rope_theta": 1e4 });
+    assert!(altered("gpt2_tiny", rotary, as_it_is).unwrap_err().to_string().contains("rope_parameters"));
+}
+
 /// bert-base-uncased names its norms as TensorFlow does.
 #[test]
 fn norms_of_old_berts_are_read_under_their_old_names() {
