@@ -89,6 +89,13 @@ impl Encoder<'_> {
     }
 }
 
+/// The ids of a part of a text that starts at `origin`, without special tokens, by way of the places of its words.
+pub(crate) fn ids_by_place(tokenizer: &Tokenizer, part: &str, origin: usize) -> Vec<u32> {
+    let mut found = Found::default();
+    normalized(tokenizer, AlignedText::new(part, origin), &mut found);
+    found.encoding.ids
+}
+
 /// An encoding in the making.
 #[derive(Default)]
 struct Found {
@@ -109,29 +116,25 @@ impl Found {
 
 /// Text without special tokens, through all stages.
 fn normalized(tokenizer: &Tokenizer, mut text: AlignedText, found: &mut Found) {
-    let is_first = text.span(0..text.text.len().min(1)).0 == 0;
     match &tokenizer.normalizer {
         Stage::Identity => {}
         Stage::Normalizer(normalizer) => normalizer.align(&mut text),
         Stage::SentencePiece(normalizer) => text = normalizer.align(&text),
     }
     match tokenizer.special.normalized() {
-        None => words(tokenizer, text, is_first, found),
+        None => words(tokenizer, text, found),
         Some(tokens) => tokens.each_part(&text.text, |place, id| match id {
             Some(id) => {
                 let span = text.span(place.clone());
                 found.push_added(tokenizer, id, &text.text[place], span);
             }
-            None => {
-                let opens = is_first && place.start == 0;
-                words(tokenizer, text.part(place), opens, found);
-            }
+            None => words(tokenizer, text.part(place), found),
         }),
     }
 }
 
 /// Normalized text without special tokens.
-fn words(tokenizer: &Tokenizer, text: AlignedText, is_first: bool, found: &mut Found) {
+fn words(tokenizer: &Tokenizer, text: AlignedText, found: &mut Found) {
     let mut tokens = Vec::new();
     let mut encode = |word: &AlignedText| {
         tokens.clear();
@@ -142,7 +145,7 @@ fn words(tokenizer: &Tokenizer, text: AlignedText, is_first: bool, found: &mut F
         }
     };
     match &tokenizer.pre_tokenizer {
-        Some(words) => words.each_aligned(text, is_first, &mut encode),
+        Some(words) => words.each_aligned(text, &mut encode),
         None => encode(&text),
     }
 }
