@@ -214,6 +214,7 @@ fn decoded_text_is_rewritten_by_the_denormalization_rules_of_a_model() {
     plain.denormalizer = None;
     let plain = Tokenizer::from_sentencepiece(&plain).unwrap();
     assert_eq!(plain.decode(&plain.encode("Bass straße")), "bass strasse");
-    let again = Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(&file.to_bytes()).unwrap()).unwrap();
+    let again =
+        Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(&file.to_bytes()).unwrap()).unwrap();
     assert_eq!(again.decode(&again.encode("Bass ...")), "bAß...");
 }

@@ -36,7 +36,7 @@ impl Encoder<'_> {
         self.tokenizer.special.each_part(text, |place, id| match id {
             Some(id) => ids.push(id),
             None if self.marks_by_place => {
-                ids.extend(ids_by_place(self.tokenizer, &text[place.clone()], place.start));
+                ids_by_place(self.tokenizer, &text[place.clone()], place.start, &mut ids);
             }
             None => self.encode_plain(&text[place.clone()], place.start == 0, &mut ids),
         });
