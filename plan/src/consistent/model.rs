@@ -16,17 +16,21 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
     check_trainable(model)
 }
 
+/// The families with [`Family::has_grouped_heads`].
+const RMS_DECODERS: &str =
+    "\"decoder\", \"gemma2\", \"gemma3\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\" and \"phi3\"";
+
 /// A field that the family does not read would be a promise nobody keeps.
 fn check_strangers(model: &Model) -> Checked {
     let grouped = [("model.kv_heads", model.kv_heads.is_some()), ("model.untied", model.untied)];
     let feed_forward = [("model.history", model.history.is_some()), ("model.hidden", model.hidden.is_some())];
-    check_absent(&grouped, model.family.has_grouped_heads(), "\"decoder\" and \"llama\"")?;
+    check_absent(&grouped, model.family.has_grouped_heads(), RMS_DECODERS)?;
     let decoder = [("model.decoder_context", model.decoder_context.is_some())];
     let encoder_decoder = matches!(model.family, Family::T5 | Family::T5V1_1);
     check_absent(&decoder, encoder_decoder, "\"t5\" and \"t5_v1_1\"")?;
     let width = [("model.d_head", model.d_head.is_some())];
-    let families = "\"decoder\", \"llama\", \"t5\" and \"t5_v1_1\"";
-    check_absent(&width, model.family.has_head_width(), families)?;
+    let families = format!("{}, \"t5\" and \"t5_v1_1\"", RMS_DECODERS.replace(" and", ","));
+    check_absent(&width, model.family.has_head_width(), &families)?;
     check_absent(&feed_forward, model.family == Family::FeedForward, "\"feed_forward\"")
 }
 

@@ -175,7 +175,8 @@ fn masked_head(list: &mut ParamList, table: ParamId, vocabulary: usize, d: usize
     let bias = Some(list.add("cls.predictions.bias", &[vocabulary], Initial::Constant(0.0)));
     let dense = linear(list, "cls.predictions.transform.dense", d, d);
     let norm = list.layer_norm("cls.predictions.transform.LayerNorm", d, NORM_EPSILON);
-    LmHead { transform: Some(Transform { dense, norm }), scale: None, logits: TableLogits { table, bias } }
+    let transform = Some(Transform { dense, norm });
+    LmHead { transform, logits: TableLogits { table, bias }, ..LmHead::of_table(table) }
 }
 
 impl Model for Bert {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::Setting;
+
 /// How the checkpoints of a family may differ from ours and still hold the same model.
 #[derive(Debug)]
 pub(crate) struct HuggingFace {
@@ -19,6 +21,8 @@ pub(crate) struct HuggingFace {
     pub positions: Option<&'static str>,
     /// Fields that say nothing about what the model computes.
     pub irrelevant: &'static [&'static str],
+    /// Fields that a plan may give in `model.config`.
+    pub settings: &'static [Setting],
     /// The plan's field that decides each field.
     pub plan_fields: &'static [(&'static str, &'static str)],
     /// Left off each name by a checkpoint of the body alone.
@@ -45,6 +49,23 @@ impl HuggingFace {
     /// Defaults of every family that has no other.
     pub const COMMON_DEFAULTS: &[(&'static str, &'static str)] = &[("tie_word_embeddings", "true")];
 
+    /// A decoder whose head may have its own table.
+    pub const fn decoder(model_type: &'static str, class: &'static str) -> Self {
+        Self {
+            plan_fields: &[
+                ("hidden_size", "model.d_model"),
+                ("num_hidden_layers", "model.layers"),
+                ("num_attention_heads", "model.heads"),
+                ("num_key_value_heads", "model.kv_heads"),
+                ("head_dim", "model.d_head"),
+                ("intermediate_size", "model.d_ff"),
+                ("max_position_embeddings", "model.context"),
+                ("tie_word_embeddings", "model.untied"),
+            ],
+            ..Self::plain(model_type, class)
+        }
+    }
+
     /// A family without special cases, of this `model_type` and with these classes.
     pub const fn plain(model_type: &'static str, class: &'static str) -> Self {
         Self {
@@ -55,6 +76,7 @@ impl HuggingFace {
             read: |_, _| None,
             positions: Some("max_position_embeddings"),
             irrelevant: &[],
+            settings: &[],
             plan_fields: &[
                 ("hidden_size", "model.d_model"),
                 ("num_hidden_layers", "model.layers"),

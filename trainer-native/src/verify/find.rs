@@ -85,6 +85,14 @@ impl Reference {
     /// The stage that made the file, if its folder names one.
     fn proof(&self) -> Result<Option<Proof>, RunError> {
         let Some(proof) = Proof::find(&self.folder)? else { return Ok(None) };
+        if proof.is_only_spent {
+            return Err(RunError::Refused(format!(
+                "{}: {}: the {} there is of a release that wrote no tokenizer; allowed: a folder whose files it names",
+                self.field,
+                self.folder.display(),
+                files::PRIVACY
+            )));
+        }
         let Some(tokenizer) = &self.tokenizer else { return Ok(Some(proof)) };
         // Another tokenizer may lie beside a run's.
         let made_it =
