@@ -32,6 +32,7 @@ mod stop;
 mod store;
 mod summary;
 pub mod sweep;
+mod synthesis;
 pub mod tensor;
 pub mod tensor_file;
 pub mod train;

@@ -52,7 +52,7 @@ pub(super) struct DecodingArgs {
     /// Minimum number of tokens to generate
     #[arg(long, default_value_t = 0)]
     min_tokens: usize,
-    /// Sampling temperature; 0 always takes the most likely token [default: 0.8 without --beams]
+    /// Sampling temperature; 0 always takes the most likely token [default without --beams: 0.8, in synthesize 1]
     #[arg(long)]
     temperature: Option<f64>,
     /// Sample among the K most likely tokens
@@ -118,6 +118,12 @@ impl GenerateArgs {
 }
 
 impl DecodingArgs {
+    /// Draws from the model's own distribution unless told otherwise.
+    pub fn of_the_model(self) -> Self {
+        let temperature = self.temperature.or(self.beams.is_none().then_some(1.0));
+        Self { temperature, ..self }
+    }
+
     /// Checks the options.
     pub fn options(&self, batch: usize, seed: Option<u64>) -> Result<Options, RunError> {
         if self.min_tokens > self.tokens {
@@ -133,7 +139,7 @@ impl DecodingArgs {
             None => Strategy::Sample(self.sampling()?),
         };
         let Self { tokens, min_tokens, no_repeat_ngram, .. } = *self;
-        Ok(Options { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed })
+        Ok(Options { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed, first: 0 })
     }
 
     fn sampling(&self) -> Result<Sampling, RunError> {

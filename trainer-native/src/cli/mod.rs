@@ -4,6 +4,7 @@ mod exposure;
 mod generate;
 mod memorization;
 mod score;
+mod synthesize;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use generate::GenerateArgs;
 use memorization::MemorizationArgs;
 use score::ScoreArgs;
 use serde::Serialize;
+use synthesize::SynthesizeArgs;
 
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
@@ -170,6 +172,8 @@ enum Command {
     Devices,
     /// Continue prompts with the model of a finished run
     Generate(#[command(flatten)] GenerateArgs),
+    /// Draw synthetic records from the model of a finished run, with its certificate and a data card; spends no ε
+    Synthesize(#[command(flatten)] SynthesizeArgs),
     /// NOT PRIVATE: measure how much of its training text the model of a finished run continues word for word
     Memorization(#[command(flatten)] MemorizationArgs),
     /// NOT PRIVATE: train with planted secrets, with privacy and without, and measure how well each model knows them
@@ -321,6 +325,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::Exposure(arguments)) => arguments.run(),
         Some(Command::Score(arguments)) => arguments.run(),
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
+        Some(Command::Synthesize(arguments)) => print(&arguments.run()?.display().to_string()),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
             let figures = evaluate(&run, device.into(), &text)?;

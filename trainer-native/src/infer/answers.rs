@@ -54,6 +54,7 @@ impl Answers {
                 strategy: Strategy::Sample(Sampling::GREEDY),
                 batch: BATCH,
                 seed: Some(0),
+                first: 0,
             };
             for (&record, tokens) in
                 records.iter().zip(generate_tokens(model, tokenizer, &prompts, &options)?)

@@ -266,8 +266,15 @@ impl Split {
         let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
         // After a prefix the record goes on, so its end is never right.
         let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
-        let options =
-            Options { tokens, min_tokens, no_repeat_ngram: 0, strategy, batch: BATCH, seed: Some(SEED) };
+        let options = Options {
+            tokens,
+            min_tokens,
+            no_repeat_ngram: 0,
+            strategy,
+            batch: BATCH,
+            seed: Some(SEED),
+            first: 0,
+        };
         let generated = run.generate(&self.prompts, &options)?;
         Ok(Row {
             split: split.into(),

@@ -6,6 +6,7 @@ mod decoding;
 mod prompts;
 mod sampling;
 
+use std::ops::Range;
 use std::path::Path;
 
 pub(crate) use beam::{Beams, EarlyStopping};
@@ -37,6 +38,8 @@ pub(crate) struct Options {
     pub batch: usize,
     /// Makes sampled text reproducible.
     pub seed: Option<u64>,
+    /// Number of the first prompt among those of the seed.
+    pub first: u64,
 }
 
 /// How tokens are chosen.
@@ -80,28 +83,33 @@ impl ModelTask for Generate<'_> {
     type Output = Vec<Generated>;
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Vec<Generated>, RunError> {
-        let prompts: Vec<Prompt> = self
-            .prompts
-            .iter()
-            .map(|text| run.prompt(&run.tokenizer.encode(text)))
-            .collect::<Result<_, _>>()?;
-        let texts = run.generate(&prompts, self.options)?;
-        let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
-            // The first token of a text is no part of the prompt, and an answer does not repeat its question.
-            let before = match run.objective.generation() {
-                Generation::Answer => &[],
-                _ => &prompt.written[1..],
-            };
-            let whole = run.tokenizer.decode(&[before, tokens].concat());
-            // Decoded alone, the generated tokens would lose a blank at their beginning.
-            let text = whole.strip_prefix(&run.tokenizer.decode(before)).map(str::to_owned);
-            Generated { text: text.unwrap_or_else(|| run.tokenizer.decode(tokens)), whole }
-        };
-        Ok(prompts.iter().zip(&texts).map(decoded).collect())
+        run.continued(self.prompts, self.options)
     }
 }
 
 impl<B: Kernels> RunModel<B> {
+    /// As [`generate`], with a model that is loaded.
+    ///
+    /// # Errors
+    /// As [`generate`].
+    pub fn continued(&self, prompts: &[String], options: &Options) -> Result<Vec<Generated>, RunError> {
+        let prompts: Vec<Prompt> =
+            prompts.iter().map(|text| self.prompt(&self.tokenizer.encode(text))).collect::<Result<_, _>>()?;
+        let texts = self.generate(&prompts, options)?;
+        let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
+            // The first token of a text is no part of the prompt, and an answer does not repeat its question.
+            let before = match self.objective.generation() {
+                Generation::Answer => &[],
+                _ => &prompt.written[1..],
+            };
+            let whole = self.tokenizer.decode(&[before, tokens].concat());
+            // Decoded alone, the generated tokens would lose a blank at their beginning.
+            let text = whole.strip_prefix(&self.tokenizer.decode(before)).map(str::to_owned);
+            Generated { text: text.unwrap_or_else(|| self.tokenizer.decode(tokens)), whole }
+        };
+        Ok(prompts.iter().zip(&texts).map(decoded).collect())
+    }
+
     /// The prompt that has the model continue or answer a text, given as its tokens.
     ///
     /// # Errors
@@ -152,7 +160,7 @@ pub(super) fn generate_tokens<B: Kernels>(
         end: end_of_text(tokenizer)?,
         known: tokenizer.vocab_size(),
     };
-    let mut streams = streams(options.seed, prompts.len())?.into_iter();
+    let mut streams = streams(options.seed, options.first..options.first + prompts.len() as u64)?.into_iter();
     let mut generated = Vec::with_capacity(prompts.len());
     for batch in prompts.chunks(options.batch.max(1)) {
         let tokens = match &options.strategy {
@@ -168,9 +176,9 @@ pub(super) fn generate_tokens<B: Kernels>(
 }
 
 /// One stream of random numbers for each prompt.
-fn streams(seed: Option<u64>, prompts: usize) -> Result<Vec<Stream>, RunError> {
-    fn of(rng: &impl PrivacyRng, prompts: usize) -> Vec<Stream> {
-        (0..).take(prompts).map(|prompt| rng.stream(Purpose::Generation, prompt, 0)).collect()
+fn streams(seed: Option<u64>, prompts: Range<u64>) -> Result<Vec<Stream>, RunError> {
+    fn of(rng: &impl PrivacyRng, prompts: Range<u64>) -> Vec<Stream> {
+        prompts.map(|prompt| rng.stream(Purpose::Generation, prompt, 0)).collect()
     }
     Ok(match seed {
         Some(seed) => of(&TestRng::from_seed(seed), prompts),

@@ -114,7 +114,7 @@ fn greedy_and_beam_texts_are_those_of_transformers() {
             };
             let width = setting(case, "num_beams", 1.0) as usize;
             let texts = if width == 1 {
-                let streams = streams(None, prompts.len()).unwrap();
+                let streams = streams(None, 0..prompts.len() as u64).unwrap();
                 sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap()
             } else {
                 let early_stopping = match &case["settings"]["early_stopping"] {

@@ -1,0 +1,111 @@
+//! Synthetic records of a finished run, as a user makes them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use common::{Bench, stderr, tiny};
+use serde_json::{Value, json};
+
+/// `synthesize` with a run's folder `run` and an output of this name.
+fn synthesize(bench: &Bench, out: &str, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .arg("synthesize")
+        .arg(bench.path("run"))
+        .arg("--out")
+        .arg(bench.path(out))
+        .args(options)
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn written(bench: &Bench, out: &str, options: &[&str]) -> String {
+    let output = synthesize(bench, out, options);
+    assert!(output.status.success(), "{}", stderr(&output));
+    fs::read_to_string(bench.path(out)).unwrap()
+}
+
+#[track_caller]
+fn refused(bench: &Bench, out: &str, options: &[&str], words: &str) {
+    let output = synthesize(bench, out, options);
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{options:?}: {message}");
+    assert!(message.contains(words), "{options:?}: {message}");
+}
+
+const TEN: [&str; 6] = ["--count", "10", "--batch", "4", "--tokens", "12"];
+
+#[test]
+fn records_have_the_runs_certificate_and_an_interrupted_synthesis_goes_on_to_the_same_bytes() {
+    let bench = Bench::new(&tiny());
+    bench.model("run", &["--test-key", "5"]);
+    let whole = written(&bench, "whole.jsonl", &TEN);
+    let records: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(records.len() == 10 && records.iter().all(|record| record["text"].is_string()), "{whole}");
+    let read = |name: &str| fs::read_to_string(bench.path(name)).unwrap();
+    for name in ["certificate.json", "certificate.md"] {
+        assert_eq!(read(&format!("whole.{name}")), read(&format!("run/{name}")));
+    }
+    let certificate: Value = serde_json::from_str(&read("run/certificate.json")).unwrap();
+    let card = read("whole.card.md");
+    let epsilon = format!("**{}**", certificate["guarantee"]["epsilon"]["upper"]);
+    assert!(card.contains(&epsilon) && card.contains("| records | 10 |"), "{card}");
+    // A test key makes a run not private, and its records too.
+    assert!(card.contains("NOT PRIVATE"), "{card}");
+
+    // Killed in the middle of a line: the same command goes on, with the seed that was drawn.
+    let cut: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
+    fs::write(bench.path("whole.jsonl.partial"), cut + "{\"te").unwrap();
+    fs::remove_file(bench.path("whole.jsonl")).unwrap();
+    assert_eq!(written(&bench, "whole.jsonl", &TEN), whole);
+    assert!(!bench.path("whole.jsonl.partial").exists());
+
+    refused(&bench, "whole.jsonl", &TEN, "exists; remove it or choose another name");
+    fs::remove_file(bench.path("whole.jsonl")).unwrap();
+    let other = ["--count", "10", "--temperature", "0.7", "--tokens", "12"];
+    refused(&bench, "whole.jsonl", &other, "other records were begun there");
+    refused(&bench, "text.json", &TEN, "ends in .jsonl");
+    refused(&bench, "text.jsonl", &["--count", "0"], "1..");
+    refused(&bench, "text.jsonl", &["--count", "3", "--beams", "2"], "always the same");
+    assert!(!bench.path("text.synthesis.json").exists());
+    let weights = fs::read(bench.path("run/model.safetensors")).unwrap();
+    fs::write(bench.path("run/model.safetensors"), [&weights[..], b"x"].concat()).unwrap();
+    assert_eq!(synthesize(&bench, "text.jsonl", &TEN).status.code(), Some(1), "the run is verified first");
+}
+
+/// A label is the input, its text the target: the records can train a plan with the same fields.
+#[test]
+fn a_model_of_labels_and_texts_writes_both_in_the_shares_that_are_asked_for() {
+    let mut plan = tiny();
+    plan["data"] = json!({
+        "source": { "path": "train.jsonl" }, "units": 200, "text_field": "kind.label", "target_field": "text"
+    });
+    plan["training"]["objective"] = json!("text_to_text");
+    plan["model"]["context"] = json!(24);
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let bench = Bench::new(&plan);
+    let record = |at: usize| {
+        let (label, text) = if at.is_multiple_of(2) { ("joy", "ha ha") } else { ("anger", "grr") };
+        format!("{}\n", json!({ "kind": { "label": label }, "text": text }))
+    };
+    fs::write(bench.path("train.jsonl"), (0..200).map(record).collect::<String>()).unwrap();
+    bench.model("run", &[]);
+    refused(&bench, "text.jsonl", &TEN, "--prompts: missing");
+    fs::write(bench.path("labels.jsonl"), "{\"text\":\"joy\",\"weight\":4}\n{\"text\":\"anger\"}\n").unwrap();
+    let labels = bench.path("labels.jsonl");
+    let options = ["--count", "100", "--tokens", "5", "--seed", "1", "--prompts", labels.to_str().unwrap()];
+    let text = written(&bench, "text.jsonl", &options);
+    let joy = text.lines().filter(|line| line.contains("\"joy\"")).count();
+    assert!((65..=93).contains(&joy), "{joy} of 100, where 80 are expected");
+    let card = fs::read_to_string(bench.path("text.card.md")).unwrap();
+    assert!(card.contains(&format!("| joy | {joy} |")) && !card.contains("NOT PRIVATE"), "{card}");
+    plan["data"]["source"] = json!({ "path": "text.jsonl" });
+    plan["data"]["units"] = json!(100);
+    plan["training"]["expected_batch_size"] = json!(10);
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    bench.model("again", &[]);
+}
