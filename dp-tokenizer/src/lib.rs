@@ -20,6 +20,7 @@ mod pretrained;
 pub mod preview;
 mod regex;
 pub mod release;
+mod roles;
 mod short_key;
 mod tokenizer;
 #[cfg(not(target_arch = "wasm32"))]
@@ -31,6 +32,7 @@ mod word_hasher;
 
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};
+pub use roles::{Role, RoleTokens};
 pub use tokenizer::{
     DecodeStream, EOS, Encoder, PAD, Sampler, Segmentation, SegmentationError, Tokenizer, UNK,
 };

@@ -6,6 +6,7 @@ use crate::format::FormatError;
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::PreTokenizer;
+use crate::roles::{Role, RoleTokens};
 use crate::tokenizer::{SpecialTokens, Stage, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
@@ -25,12 +26,26 @@ impl Tokenizer {
     /// # Errors
     /// If the vocabulary lacks `[UNK]`.
     pub fn bert(vocabulary: Vocabulary, normalizer: BertNormalizer) -> Result<Self, FormatError> {
-        let special = named(&vocabulary, &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]);
-        let ends = vocabulary.id("[CLS]").zip(vocabulary.id("[SEP]"));
-        let config = WordPieceConfig::default();
+        Self::bert_with_roles(vocabulary, normalizer, &RoleTokens::of_bert())
+    }
+
+    /// The same with special tokens of other names.
+    ///
+    /// # Errors
+    /// If the vocabulary lacks the token for the unknown.
+    pub(crate) fn bert_with_roles(
+        vocabulary: Vocabulary,
+        normalizer: BertNormalizer,
+        roles: &RoleTokens,
+    ) -> Result<Self, FormatError> {
+        let name = |role, default| roles.find(role).map_or(default, |token| token.1);
+        let (unk, cls, sep) = (name(Role::Unk, "[UNK]"), name(Role::Cls, "[CLS]"), name(Role::Sep, "[SEP]"));
+        let special = named(&vocabulary, &roles.names().collect::<Vec<_>>());
+        let ends = vocabulary.id(cls).zip(vocabulary.id(sep));
+        let config = WordPieceConfig { unk_token: unk.to_owned(), ..WordPieceConfig::default() };
         let prefix = config.continuing_prefix.clone();
         let model = WordPiece::new(vocabulary, config).ok_or_else(|| FormatError::Inconsistent {
-            reason: "the vocabulary lacks the token [UNK]; add it".to_owned(),
+            reason: format!("the vocabulary lacks the token {unk}; add it"),
         })?;
         let mut tokenizer = Self::of_model(Model::WordPiece(model));
         tokenizer.normalizer = Stage::Normalizer(Normalizer::Bert(normalizer));
@@ -38,9 +53,9 @@ impl Tokenizer {
         tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: Cleanup::Text };
         tokenizer.special = special;
         if let Some((first, last)) = ends {
-            tokenizer.post_processor = PostProcessor::bert(("[CLS]", first), ("[SEP]", last));
+            tokenizer.post_processor = PostProcessor::bert((cls, first), (sep, last));
         }
-        Ok(tokenizer)
+        Ok(tokenizer.with_roles(roles))
     }
 
     /// GPT-2's tokenizer over the tokens of a `vocab.json` and the merges of a `merges.txt`.

@@ -13,6 +13,7 @@ use super::examples;
 use super::line::Line;
 use super::output::Output;
 use super::segmentation::SegmentationOptions;
+use super::vocabulary_options::VocabularyOptions;
 
 /// Train a tokenizer on private text with differential privacy, and use it.
 #[derive(Parser)]
@@ -91,7 +92,7 @@ pub(super) struct Train {
         value_name = "PUBLIC",
         conflicts_with_all = [
             "model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer",
-            "normalizer_of", "required_characters", "max_piece_length", "cased"
+            "normalizer_of", "required_characters", "max_piece_length", "cased", "special_tokens"
         ],
         help_heading = "Vocabulary"
     )]
@@ -192,52 +193,6 @@ pub(super) enum Offsets {
     Bytes,
     /// Unicode scalar values, as in Python.
     Characters,
-}
-
-/// The public parts of a vocabulary, beside learnt pieces.
-#[derive(Args)]
-#[command(next_help_heading = "Vocabulary")]
-pub(super) struct VocabularyOptions {
-    /// Symbol that is always one token (unigram, bpe, byte). May be repeated.
-    #[arg(long = "symbol", value_name = "TEXT")]
-    pub(super) symbols: Vec<String>,
-    /// Number of T5 sentinels <extra_id_…> at the end of the vocabulary (unigram).
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(super) sentinels: usize,
-    /// Share of all characters that the alphabet covers [default: 1 for unigram, 0.9995 for char].
-    #[arg(long, value_name = "SHARE")]
-    pub(super) character_coverage: Option<f64>,
-    /// Normalization of the text (unigram).
-    #[arg(long, value_enum, default_value = "none")]
-    pub(super) normalizer: NormalizerName,
-    /// Normalize with the character map of this SentencePiece .model, such as T5's nmt_nfkc (unigram).
-    #[arg(long, value_name = "PATH", conflicts_with = "normalizer")]
-    pub(super) normalizer_of: Option<PathBuf>,
-    /// Keep case and accents, as BERT cased does (wordpiece, word).
-    #[arg(long)]
-    pub(super) cased: bool,
-    /// Leave out words whose released noisy count is below this. For public text: whose count is.
-    #[arg(long, value_name = "COUNT")]
-    pub(super) min_frequency: Option<f64>,
-    /// Public characters that are tokens whatever the text holds (unigram, wordpiece, char).
-    #[arg(long, value_name = "TEXT")]
-    pub(super) required_characters: Option<String>,
-    /// Most characters of a learnt token; bytes for bpe [default: 16 for unigram].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
-    pub(super) max_piece_length: Option<u8>,
-}
-
-/// Normalizers that need no file.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum NormalizerName {
-    /// No normalization.
-    None,
-    /// Unicode NFC.
-    Nfc,
-    /// Unicode NFKC.
-    Nfkc,
-    /// NFKC, then lower case.
-    NfkcLowercase,
 }
 
 /// Decode lines of ids.

@@ -103,9 +103,18 @@ pub(super) fn load(file: &TokenizerFile) -> anyhow::Result<Tokenizer> {
             vocab_txt::read(&bytes).and_then(|vocabulary| bert(vocabulary, stated))
         }
         Kind::Gpt2 => parse(&kind, &bytes, &read(&path.with_file_name("merges.txt"))?),
-        _ => parse(&kind, &bytes, &[]),
+        Kind::TokenizerJson => with_stated_roles(parse(&kind, &bytes, &[]), path),
+        Kind::SentencePiece => parse(&kind, &bytes, &[]),
     };
     tokenizer.map_err(|error| refuse(format!("{}: {error}", path.display())))
+}
+
+/// A tokenizer with the roles that the `tokenizer_config.json` beside it states.
+fn with_stated_roles(read: Result<Tokenizer, FormatError>, path: &Path) -> Result<Tokenizer, FormatError> {
+    match (read, std::fs::read_to_string(path.with_file_name("tokenizer_config.json"))) {
+        (Ok(tokenizer), Ok(config)) => tokenizer.with_config(&config),
+        (read, _) => read,
+    }
 }
 
 /// Reads the bytes of a file, and of the merges beside a vocab.json.

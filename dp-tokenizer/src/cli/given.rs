@@ -21,6 +21,7 @@ impl Given {
         let Some(option) = options.iter().find(|option| self.has(option)) else { return Ok(()) };
         let flag = match *option {
             "symbols" => "symbol".to_owned(),
+            "special_tokens" => "special-token".to_owned(),
             option => option.replace('_', "-"),
         };
         Err(refuse(format!("--{flag} has no effect {why}; leave it out")))

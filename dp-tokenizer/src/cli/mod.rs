@@ -18,6 +18,7 @@ mod tokens;
 mod train;
 mod train_options;
 mod vocabulary_files;
+mod vocabulary_options;
 
 use std::process::ExitCode;
 

@@ -175,11 +175,14 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
     let options = &arguments.options;
     let released = !arguments.public;
     let max_piece_length = options.max_piece_length.map(usize::from);
-    let special_tokens = || [BpeConfig::default().special_tokens, options.symbols.clone()].concat();
-    Ok(match arguments.model {
+    let roles = options.roles(arguments.model);
+    let special_tokens =
+        || roles.names().map(str::to_owned).chain(options.symbols.iter().cloned()).collect::<Vec<_>>();
+    let trained = match arguments.model {
         Model::Unigram => unigram(
             words,
             &UnigramConfig {
+                roles: roles.clone(),
                 vocab_size,
                 byte_fallback,
                 symbols: options.symbols.clone(),
@@ -200,6 +203,7 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
             let normalizer = if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
             let required_characters = options.required_characters.clone().unwrap_or_default();
             let config = WordPieceTraining {
+                roles: roles.clone(),
                 vocab_size,
                 max_piece_length,
                 required_characters,
@@ -213,14 +217,21 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
         Model::Char => {
             let required = options.required_characters.clone().unwrap_or_default();
             let coverage = options.character_coverage.unwrap_or(CharacterConfig::default().coverage);
-            characters(words, &CharacterConfig { vocab_size, required, coverage, byte_fallback })
+            characters(
+                words,
+                &CharacterConfig { vocab_size, required, coverage, byte_fallback, roles: roles.clone() },
+            )
         }
         Model::Byte => {
             let special = special_tokens();
             let requested = special.len() + 256;
             bytes(&special).map(|tokenizer| Trained { tokenizer, requested })
         }
-    })
+    };
+    Ok(trained.map(|Trained { tokenizer, requested }| Trained {
+        tokenizer: tokenizer.with_roles(&roles),
+        requested,
+    }))
 }
 
 fn source(arguments: &Train, given: &Given) -> anyhow::Result<Source> {

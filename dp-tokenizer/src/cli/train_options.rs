@@ -4,9 +4,10 @@ use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::normalize::{Charsmap, Normalizer};
 use mechanisms::PrivacyUnit;
 
-use super::arguments::{Model, NormalizerName, Text, Train, VocabularyOptions, WordsName};
+use super::arguments::{Model, Text, Train, WordsName};
 use super::failure::refuse;
 use super::given::Given;
+use super::vocabulary_options::{NormalizerName, VocabularyOptions};
 
 /// Options that only a release has a use for.
 const OF_RELEASE: [&str; 8] =
@@ -123,6 +124,13 @@ fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
         return Err(refuse(
             "--max-piece-length: pieces of unigram have at most 16 characters; allowed: 1 to 16",
         ));
+    }
+    let roles = arguments.options.roles(arguments.model);
+    if let Some(name) = roles.problem() {
+        return Err(refuse(format!(
+            "--special-token: {name:?} stands there twice, its role does, or text could have this token; allowed: each role once, \
+             with a name of its own of two characters or more, without white space, ▁ and ## in front"
+        )));
     }
     if *sentinels > arguments.vocab_size {
         return Err(refuse("--sentinels is more than --vocab-size"));

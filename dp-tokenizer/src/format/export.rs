@@ -5,7 +5,8 @@ use super::{FormatError, gpt2, vocab_txt};
 use crate::encode::{Alphabet, Model, Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::{OF_T5, PreTokenizer, PrependScheme};
-use crate::tokenizer::{EOS, PAD, Stage, Tokenizer, UNK};
+use crate::roles::Role;
+use crate::tokenizer::{EOS, PAD, Stage, Tokenizer};
 
 fn refused(file: &'static str, allowed: &'static str) -> FormatError {
     FormatError::Inconsistent { reason: format!("this tokenizer cannot be written as {file}; {allowed} can") }
@@ -60,9 +61,14 @@ impl Tokenizer {
             refused("a .model", "one with Metaspace, and no normalizer or a precompiled one")
         })?;
         let mut file = SentencePieceModel::new(self.pieces(model), ModelType::Unigram);
-        let id = |name: &str| model.id(name).and_then(|id| i32::try_from(id).ok()).unwrap_or(-1);
         file.byte_fallback = model.falls_back_to_bytes();
-        file.special_ids = SpecialIds { unk: id(UNK), bos: -1, eos: id(EOS), pad: id(PAD) };
+        let of = |id: Option<u32>| id.and_then(|id| i32::try_from(id).ok()).unwrap_or(-1);
+        file.special_ids = SpecialIds {
+            unk: of(model.unknown_id()),
+            bos: of(self.roles.of(Role::Bos)),
+            eos: of(self.roles.of(Role::Eos).or_else(|| model.id(EOS))),
+            pad: of(self.roles.of(Role::Pad).or_else(|| model.id(PAD))),
+        };
         file.normalizer = normalizer;
         Ok(file)
     }
@@ -70,12 +76,12 @@ impl Tokenizer {
     fn pieces(&self, model: &Unigram) -> Vec<Piece> {
         let bytes: Vec<String> =
             if model.falls_back_to_bytes() { (0..=255).map(byte_token).collect() } else { Vec::new() };
+        let control_roles = [Role::Pad, Role::Eos, Role::Bos].map(|role| self.roles.of(role));
+        let controls = |id: u32, text: &str| [PAD, EOS].contains(&text) || control_roles.contains(&Some(id));
         let kind = |id: u32, text: &String| match () {
             () if model.unknown_id() == Some(id) => PieceKind::Unknown,
             // A special token in text is that token to us, which is what a symbol of the user is there.
-            () if self.special.name(id).is_some() && ![PAD, EOS].contains(&text.as_str()) => {
-                PieceKind::UserDefined
-            }
+            () if self.special.name(id).is_some() && !controls(id, text) => PieceKind::UserDefined,
             () if self.special.name(id).is_some() => PieceKind::Control,
             () if bytes.contains(text) => PieceKind::Byte,
             () => PieceKind::Normal,

@@ -179,6 +179,8 @@ impl SentencePieceModel {
                 (42, Value::Varint(x)) => self.special_ids.eos = x as i32,
                 (43, Value::Varint(x)) => self.special_ids.pad = x as i32,
                 (44, Value::Bytes(x)) => self.unk_surface = utf8(x, "unk_surface")?,
+                // The names of the special pieces, which have the ids above.
+                (45..=48, Value::Bytes(_)) => {}
                 _ => self.other_trainer_fields.extend(raw),
             }
         }
@@ -205,6 +207,13 @@ impl SentencePieceModel {
             trainer.int(number, id);
         }
         trainer.bytes(44, self.unk_surface.as_bytes());
+        for (number, id) in [(45, ids.unk), (46, ids.bos), (47, ids.eos), (48, ids.pad)] {
+            let piece = usize::try_from(id).ok().and_then(|id| self.pieces.get(id));
+            let is_special = |kind| matches!(kind, PieceKind::Control | PieceKind::Unknown);
+            if let Some(piece) = piece.filter(|piece| is_special(piece.kind)) {
+                trainer.bytes(number, piece.text.as_bytes());
+            }
+        }
         trainer.0.extend(&self.other_trainer_fields);
         file.bytes(2, &trainer.0);
         file.bytes(3, &self.normalizer.message().0);

@@ -10,7 +10,9 @@ use super::sentencepiece_json::Stages;
 use super::stages_json::{read_normalizer, read_pre_tokenizer, write_normalizer, write_pre_tokenizer};
 use crate::encode::{Model, Unigram};
 use crate::normalize::Normalizer;
+use crate::offsets::ids_by_place;
 use crate::postprocess::PostProcessor;
+use crate::roles::Role;
 use crate::tokenizer::{Stage, Tokenizer, UNK};
 
 impl Tokenizer {
@@ -41,13 +43,15 @@ impl Tokenizer {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "pad_token": token(self.pad_id()),
             "eos_token": token(self.eos_id()),
-            "unk_token": token(self.unk_id()).or(name(UNK)),
+            "unk_token": token(self.unk_id().or(self.roles.of(Role::Unk))).or(name(UNK)),
             "clean_up_tokenization_spaces": false,
         });
         // Tokens of BERT's and T5's objectives, where the vocabulary has them.
-        for (role, token) in [("cls_token", "[CLS]"), ("sep_token", "[SEP]"), ("mask_token", "[MASK]")] {
-            if let Some(token) = name(token) {
-                file[role] = json!(token);
+        for (role, usual) in
+            [(Role::Cls, "[CLS]"), (Role::Sep, "[SEP]"), (Role::Mask, "[MASK]"), (Role::Bos, "")]
+        {
+            if let Some(token) = token(self.roles.of(role)).or(name(usual)) {
+                file[format!("{}_token", role.name())] = json!(token);
             }
         }
         let sentinels: Vec<&str> = (0..)
@@ -88,6 +92,9 @@ impl Tokenizer {
             .map_err(|allowed| unsupported("post_processor", &file["post_processor"], allowed))?;
         let mut tokenizer = Self::of_model(model);
         tokenizer.normalizer = normalizer.map_or(Stage::Identity, Stage::Normalizer);
+        let is_normalized = !matches!(tokenizer.normalizer, Stage::Identity);
+        let by_place = pre_tokenizer.as_ref().is_some_and(|stages| stages.marks_by_place(is_normalized));
+        tokenizer.by_place = by_place.then_some(ids_by_place);
         tokenizer.pre_tokenizer = pre_tokenizer;
         tokenizer.decoder = read_decoder(&file["decoder"])?;
         tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;

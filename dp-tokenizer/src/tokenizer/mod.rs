@@ -13,6 +13,7 @@ use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
+use crate::roles::RoleIds;
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
@@ -55,6 +56,11 @@ pub struct Tokenizer {
     pub(crate) post_processor: PostProcessor,
     /// What a `.model` does to decoded text.
     pub(crate) denormalizer: Option<Box<SentencePieceNormalizer>>,
+    /// The ids of roles whose tokens have other names than usual.
+    pub(crate) roles: RoleIds,
+    /// Encodes by the places of words, where a `tokenizer.json` marks them so. Behind a pointer, so that a program that reads no
+    /// such file does not contain it.
+    pub(crate) by_place: Option<EncodeByPlace>,
     byte_of: Vec<Option<u8>>,
 }
 
@@ -87,6 +93,9 @@ pub enum SegmentationError {
         kind: &'static str,
     },
 }
+
+/// Appends the ids of a part of a text that starts at a place.
+pub(crate) type EncodeByPlace = fn(&Tokenizer, &str, usize, &mut Vec<u32>);
 
 /// The normalization of a text.
 pub(crate) enum Stage {
@@ -137,6 +146,8 @@ impl Tokenizer {
             special: SpecialTokens::new(Vec::new()),
             post_processor: PostProcessor::default(),
             denormalizer: None,
+            roles: RoleIds::default(),
+            by_place: None,
             byte_of,
         }
     }
@@ -185,6 +196,7 @@ impl Tokenizer {
         tokenizer.normalizer = Stage::SentencePiece(Box::new(normalizer));
         tokenizer.decoder = Decoder::SentencePiece { drop_first_space };
         tokenizer.denormalizer = SentencePieceNormalizer::of_decoded(file)?.map(Box::new);
+        tokenizer.roles = RoleIds::of_sentencepiece(file);
         Ok(tokenizer)
     }
 
@@ -286,32 +298,6 @@ impl Tokenizer {
             }
             _ => None,
         }
-    }
-
-    /// The id of `<pad>`, or of `[PAD]` in BERT.
-    #[must_use]
-    pub fn pad_id(&self) -> Option<u32> {
-        self.role(&[PAD, "[PAD]"])
-    }
-
-    /// The id of the token that ends a text: `</s>`, `[SEP]` in BERT, `<|endoftext|>` in GPT-2.
-    #[must_use]
-    pub fn eos_id(&self) -> Option<u32> {
-        self.role(&[EOS, "[SEP]", "<|endoftext|>"])
-    }
-
-    fn role(&self, names: &[&str]) -> Option<u32> {
-        names.iter().find_map(|name| match &self.model {
-            // A `.model` never finds its control symbols in text, so they are not among the special tokens.
-            Model::SentencePiece(model) => model.id(name),
-            _ => self.special.id(name),
-        })
-    }
-
-    /// The id of the token that starts a text: `[CLS]` in BERT, else that of [`Self::eos_id`].
-    #[must_use]
-    pub fn bos_id(&self) -> Option<u32> {
-        self.role(&["[CLS]"]).or_else(|| self.eos_id())
     }
 
     /// The id of `<unk>`.

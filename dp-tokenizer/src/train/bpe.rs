@@ -65,7 +65,9 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
     let learnt = learn(spelt.collect(), letters, room, |left, right| {
         // A character of GPT-2's alphabet is a byte.
         let length = left.chars().count() + right.chars().count();
-        (length <= config.max_piece_length.unwrap_or(usize::MAX)).then(|| format!("{left}{right}"))
+        let merged = format!("{left}{right}");
+        let fits = length <= config.max_piece_length.unwrap_or(usize::MAX);
+        (fits && !config.special_tokens.contains(&merged)).then_some(merged)
     })?;
     let pair = |(left, right): &(u32, u32)| {
         (learnt.symbols[*left as usize].clone(), learnt.symbols[*right as usize].clone())

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bpe::room;
 use super::pairs::count_pieces;
-use super::{TrainError, Trained};
+use super::{TrainError, Trained, check_roles};
 use crate::encode::{Unigram, byte_token};
-use crate::tokenizer::{EOS, PAD, SpecialTokens, Tokenizer, UNK};
+use crate::roles::{Role, RoleTokens};
+use crate::tokenizer::{SpecialTokens, Tokenizer};
 
 /// Settings of the choice of characters.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,11 +20,14 @@ pub struct CharacterConfig {
     pub coverage: f64,
     /// Whether characters outside the vocabulary are written as bytes; without it they are `<unk>`.
     pub byte_fallback: bool,
+    /// The tokens with the first ids. One of them is for the unknown.
+    pub roles: RoleTokens,
 }
 
 impl Default for CharacterConfig {
     fn default() -> Self {
-        Self { vocab_size: 1000, required: String::new(), coverage: 0.9995, byte_fallback: true }
+        let roles = RoleTokens::of_t5();
+        Self { vocab_size: 1000, required: String::new(), coverage: 0.9995, byte_fallback: true, roles }
     }
 }
 
@@ -44,10 +48,11 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
         word.chars().for_each(|c| *counts.entry(c).or_default() += count);
     }
     let total: f64 = counts.values().sum();
-    let fixed = 3 + if config.byte_fallback { 256 } else { 0 };
+    check_roles(&config.roles)?;
+    let fixed = config.roles.names().count() + if config.byte_fallback { 256 } else { 0 };
     let required: BTreeSet<char> = config.required.chars().filter(|c| !c.is_whitespace()).collect();
     let room = room(config.vocab_size, fixed + required.len().max(1))? + required.len().max(1);
-    let special = [PAD, EOS, UNK].map(str::to_owned);
+    let special: Vec<String> = config.roles.names().map(str::to_owned).collect();
     let mut pieces: Vec<(String, f64)> = special.iter().map(|name| (name.clone(), 0.0)).collect();
     if config.byte_fallback {
         pieces.extend((0..=255).map(|byte| (byte_token(byte), 0.0)));
@@ -69,9 +74,10 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
         // All scores alike: each text has but one path through single characters.
         pieces.push((c.to_string(), -1.0));
     }
-    let model = Unigram::new(pieces, Some(2), config.byte_fallback).ok_or(TrainError::NoWords)?;
+    let unknown = config.roles.find(Role::Unk).map(|token| token.0);
+    let model = Unigram::new(pieces, unknown, config.byte_fallback).ok_or(TrainError::NoWords)?;
     let tokenizer = Tokenizer::new(model, SpecialTokens::new((0..).zip(special).collect()));
-    Ok(Trained { tokenizer, requested: config.vocab_size })
+    Ok(Trained { tokenizer: tokenizer.with_roles(&config.roles), requested: config.vocab_size })
 }
 
 #[cfg(test)]

@@ -21,6 +21,16 @@ pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
 pub use words::words;
 
+use crate::roles::{Role, RoleTokens};
+
+/// Refuses names that pieces could have, and a vocabulary without a token for the unknown.
+fn check_roles(roles: &RoleTokens) -> Result<(), TrainError> {
+    match roles.problem().or((roles.find(Role::Unk).is_none()).then_some("unk")) {
+        Some(name) => Err(TrainError::SpecialToken { token: name.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 /// Why training is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -51,7 +61,9 @@ pub enum TrainError {
         reason: String,
     },
     /// A special token that the vocabulary has already.
-    #[error("special token {token:?} is listed twice or is a byte's or character's own name; choose another")]
+    #[error(
+        "special token {token:?} is listed twice, or learnt tokens may have this name; choose another, of two characters or more"
+    )]
     SpecialToken {
         /// The token.
         token: String,

@@ -9,14 +9,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::TrainError;
 use super::model::Model;
 use super::seeds::MAX_WORD_CHARS;
 use super::unseen::{Completed, complete};
+use super::{TrainError, check_roles};
 use crate::encode::{Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::Metaspace;
-use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Stage, Tokenizer, UNK};
+use crate::roles::{Role, RoleTokens};
+use crate::tokenizer::{BLANK, SpecialTokens, Stage, Tokenizer};
 
 /// Settings of the unigram trainer.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct UnigramConfig {
     pub vocab_size: usize,
     /// Whether characters outside the vocabulary are encoded as bytes instead of `<unk>`.
     pub byte_fallback: bool,
+    /// The tokens with the first ids. One of them is for the unknown.
+    pub roles: RoleTokens,
     /// User-defined symbols, each always one token. Their ids follow those of the special tokens.
     pub symbols: Vec<String>,
     /// Number of T5 sentinels `<extra_id_0>`, … at the end of the vocabulary. The first sentinel has the last id.
@@ -52,6 +55,7 @@ impl Default for UnigramConfig {
         Self {
             vocab_size: 8000,
             byte_fallback: true,
+            roles: RoleTokens::of_t5(),
             symbols: Vec::new(),
             sentinels: 0,
             character_coverage: 1.0,
@@ -105,7 +109,7 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let symbols = checked_symbols(config, &sentinels)?;
     let mut required = required_characters(&words, config);
     required.retain(|c| !symbols.contains(c.to_string().as_str()));
-    let fixed = 3 + symbols.len() + if config.byte_fallback { 256 } else { 0 };
+    let fixed = config.roles.names().count() + symbols.len() + if config.byte_fallback { 256 } else { 0 };
     let needed = fixed + required.len();
     if config.vocab_size < needed {
         return Err(TrainError::TooSmall { given: config.vocab_size, needed });
@@ -123,15 +127,16 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     }
     model.em_step(wanted);
     let pieces = finish(&model, &required, room, config, &sentinels);
-    let leading = [PAD, EOS, UNK].map(str::to_owned).into_iter().chain(config.symbols.iter().cloned());
+    let leading = config.roles.names().map(str::to_owned).chain(config.symbols.iter().cloned());
     let last = (pieces.len() - sentinels.len()) as u32;
     let special = (0..).zip(leading).chain((last..).zip(sentinels)).collect();
-    let unigram = Unigram::new(pieces, Some(2), config.byte_fallback).ok_or(TrainError::NoWords)?;
+    let unknown = config.roles.find(Role::Unk).map(|token| token.0);
+    let unigram = Unigram::new(pieces, unknown, config.byte_fallback).ok_or(TrainError::NoWords)?;
     let mut tokenizer = Tokenizer::new(unigram, SpecialTokens::new(special));
     if let Some(normalizer) = &config.normalizer {
         tokenizer.normalizer = Stage::Normalizer(normalizer.clone());
     }
-    Ok(Trained { tokenizer, requested: config.vocab_size })
+    Ok(Trained { tokenizer: tokenizer.with_roles(&config.roles), requested: config.vocab_size })
 }
 
 /// Checks that user-defined symbols and sentinels are distinct and not the names of other tokens.
@@ -139,9 +144,11 @@ fn checked_symbols<'a>(
     config: &'a UnigramConfig,
     sentinels: &'a [String],
 ) -> Result<BTreeSet<&'a str>, TrainError> {
+    check_roles(&config.roles)?;
     let mut known = BTreeSet::new();
     for symbol in config.symbols.iter().chain(sentinels) {
-        let taken = [PAD, EOS, UNK].contains(&symbol.as_str()) || (0..=255).any(|b| byte_token(b) == *symbol);
+        let taken =
+            config.roles.names().any(|name| name == symbol) || (0..=255).any(|b| byte_token(b) == *symbol);
         if symbol.is_empty() || taken || !known.insert(symbol.as_str()) {
             return Err(TrainError::SpecialToken { token: symbol.clone() });
         }
@@ -171,9 +178,10 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
     if !rare.is_empty() {
         merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
     }
-    for symbol in config.symbols.iter().filter(|symbol| !symbol.is_empty()) {
+    let symbols = config.symbols.iter().map(String::as_str).chain(config.roles.names());
+    for symbol in symbols.filter(|symbol| !symbol.is_empty()) {
         // Encoding splits texts there too, before the model.
-        merged = cut_all(merged, |word| word.split(symbol.as_str()).collect());
+        merged = cut_all(merged, |word| word.split(symbol).collect());
     }
     merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS);
     if merged.is_empty() {
@@ -264,7 +272,7 @@ fn finish(
     chosen.extend(longer.into_iter().take(room).map(|(piece, score)| (piece.to_owned(), score)));
     chosen.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
 
-    let mut out: Vec<(String, f64)> = [PAD, EOS, UNK].into_iter().map(|t| (t.to_owned(), 0.0)).collect();
+    let mut out: Vec<(String, f64)> = config.roles.names().map(|t| (t.to_owned(), 0.0)).collect();
     // The model never finds these: texts are split at symbols before.
     out.extend(config.symbols.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
     if config.byte_fallback {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use super::bpe::room;
 use super::pairs::{count_pieces, learn};
 use super::unseen::complete;
-use super::{TrainError, Trained};
+use super::{TrainError, Trained, check_roles};
 use crate::character_class::{is_bert_punctuation, is_cjk_ideograph};
 use crate::normalize::BertNormalizer;
 use crate::pretokenize::bert_words;
+use crate::roles::RoleTokens;
 use crate::tokenizer::{BLANK, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
 const PREFIX: &str = "##";
-pub(super) const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
 /// Settings of the WordPiece trainer.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct WordPieceTraining {
     pub max_piece_length: Option<usize>,
     /// Characters that are kept whatever the words hold.
     pub required_characters: String,
+    /// The tokens with the first ids. One of them is for the unknown.
+    pub roles: RoleTokens,
     /// How text is normalized, now and when encoding.
     pub normalizer: BertNormalizer,
     /// Different characters kept at most, the most frequent first; words with others are not learnt from.
@@ -39,6 +41,7 @@ impl Default for WordPieceTraining {
             vocab_size: 8000,
             max_piece_length: None,
             required_characters: String::new(),
+            roles: RoleTokens::of_bert(),
             normalizer: BertNormalizer::uncased(),
             alphabet_limit: 1000,
             released: false,
@@ -62,6 +65,7 @@ impl Default for WordPieceTraining {
 /// # Errors
 /// [`TrainError`] without words, with a count that is not finite and positive, or with too small a `vocab_size`.
 pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<Trained, TrainError> {
+    check_roles(&config.roles)?;
     let completed = config.released.then(|| complete(words).words);
     let pieces = count_pieces(completed.as_deref().unwrap_or(words), |word, take| {
         bert_words(&config.normalizer.normalize(&word.replace(BLANK, " "))).for_each(take);
@@ -86,17 +90,19 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
         word.chars().enumerate().map(|(place, c)| ids(place).get(&c).copied()).collect()
     };
     let spelt = pieces.iter().filter_map(|(word, count)| Some((spell(word)?, *count))).collect();
-    let limit = room(config.vocab_size, SPECIAL.len() + letters.len())? + letters.len();
+    let limit = room(config.vocab_size, config.roles.names().count() + letters.len())? + letters.len();
     let most = config.max_piece_length.unwrap_or(usize::MAX);
     let join = |left: &str, right: &str| {
         let joined = format!("{left}{}", right.strip_prefix(PREFIX).unwrap_or(right));
-        (joined.strip_prefix(PREFIX).unwrap_or(&joined).chars().count() <= most).then_some(joined)
+        let fits = joined.strip_prefix(PREFIX).unwrap_or(&joined).chars().count() <= most;
+        (fits && config.roles.names().all(|name| name != joined)).then_some(joined)
     };
     let learnt = learn(spelt, letters, limit, join)?;
-    let tokens = SPECIAL.iter().map(|name| (*name).to_owned()).chain(learnt.symbols).collect();
+    let tokens = config.roles.names().map(str::to_owned).chain(learnt.symbols).collect();
     let duplicate = |token| TrainError::SpecialToken { token };
     let vocabulary = Vocabulary::new(tokens).map_err(|twice| duplicate(twice.token))?;
-    let tokenizer = Tokenizer::bert(vocabulary, config.normalizer).map_err(|e| duplicate(e.to_string()))?;
+    let tokenizer = Tokenizer::bert_with_roles(vocabulary, config.normalizer, &config.roles)
+        .map_err(|e| duplicate(e.to_string()))?;
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 

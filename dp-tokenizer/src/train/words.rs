@@ -2,10 +2,9 @@
 
 use super::bpe::room;
 use super::pairs::count_pieces;
-use super::{TrainError, Trained, WordPieceTraining};
+use super::{TrainError, Trained, WordPieceTraining, check_roles};
 use crate::pretokenize::bert_words;
 use crate::tokenizer::{BLANK, Tokenizer};
-use crate::train::wordpiece::SPECIAL;
 use crate::vocabulary::Vocabulary;
 
 /// Chooses the most frequent words. Other words are `[UNK]` as a whole.
@@ -24,21 +23,22 @@ use crate::vocabulary::Vocabulary;
 /// # Errors
 /// [`TrainError`] without words, with a count that is not finite and positive, or with too small a `vocab_size`.
 pub fn words(words: &[(String, f64)], config: &WordPieceTraining) -> Result<Trained, TrainError> {
+    check_roles(&config.roles)?;
     let counts = count_pieces(words, |word, take| {
         bert_words(&config.normalizer.normalize(&word.replace(BLANK, " "))).for_each(take);
     })?;
     let most = config.max_piece_length.unwrap_or(usize::MAX);
-    let fits = |word: &str| word.chars().count() <= most && !SPECIAL.contains(&word);
+    let fits = |word: &str| word.chars().count() <= most && config.roles.names().all(|name| name != word);
     let mut ranked: Vec<(String, f64)> = counts.into_iter().filter(|(word, _)| fits(word)).collect();
     // A stable sort: equally frequent ones stay in alphabetical order.
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
-    ranked.truncate(room(config.vocab_size, SPECIAL.len() + 1)? + 1);
-    let special = SPECIAL.iter().map(|name| (*name).to_owned());
+    ranked.truncate(room(config.vocab_size, config.roles.names().count() + 1)? + 1);
+    let special = config.roles.names().map(str::to_owned);
     let tokens = special.chain(ranked.into_iter().map(|(word, _)| word)).collect();
     let refused = |token| TrainError::SpecialToken { token };
     let vocabulary = Vocabulary::new(tokens).map_err(|twice| refused(twice.token))?;
-    let tokenizer =
-        Tokenizer::bert(vocabulary, config.normalizer).map_err(|error| refused(error.to_string()))?;
+    let tokenizer = Tokenizer::bert_with_roles(vocabulary, config.normalizer, &config.roles)
+        .map_err(|error| refused(error.to_string()))?;
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
