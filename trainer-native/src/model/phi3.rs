@@ -29,11 +29,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "original_max_position_embeddings",
         "resid_pdrop",
     ],
-    settings: &[
-        rms_norm_eps("1e-5"),
-        rope_theta("10000.0"),
-        sliding_window("null", Kind::CountOrNull),
-    ],
+    settings: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), sliding_window("null", Kind::CountOrNull)],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("phi3", "Phi3")
 };

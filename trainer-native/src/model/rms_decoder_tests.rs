@@ -171,7 +171,8 @@ fn settings_that_a_family_does_not_take_are_refused_by_name() {
             "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
             "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
         });
-        let (model, training) = (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
+        let (model, training) =
+            (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
         let message = Network::new(&model, &training, 23).unwrap_err().to_string();
         assert!(message.starts_with("model.config: ") && !message.contains('\n'), "{message}");
         message

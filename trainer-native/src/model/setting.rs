@@ -43,7 +43,8 @@ impl Kind {
     /// Whether a setting takes this value.
     pub fn accepts(self, value: &Value) -> bool {
         let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
-        let is_count = |value: &Value| value.as_u64().is_some_and(|count| (1..=u64::from(u32::MAX)).contains(&count));
+        let is_count =
+            |value: &Value| value.as_u64().is_some_and(|count| (1..=u64::from(u32::MAX)).contains(&count));
         match self {
             Self::Flag => value.is_boolean(),
             Self::Positive => is_positive(value),
@@ -102,7 +103,8 @@ impl Settings {
                 let names: Vec<&str> = family.settings.iter().map(|setting| setting.name).collect();
                 let allowed = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
                 let family = model.family.name();
-                let what = format!("{name:?} is no field of it for the family {family:?}; allowed: {allowed}");
+                let what =
+                    format!("{name:?} is no field of it for the family {family:?}; allowed: {allowed}");
                 return Err(ModelError::Config(what));
             };
             if !setting.kind.accepts(value) {
@@ -110,7 +112,8 @@ impl Settings {
                 return Err(ModelError::Config(what));
             }
         }
-        let value = |setting: &Setting| model.config.get(setting.name).cloned().unwrap_or_else(|| setting.usual());
+        let value =
+            |setting: &Setting| model.config.get(setting.name).cloned().unwrap_or_else(|| setting.usual());
         Ok(Self(family.settings.iter().map(|setting| (setting.name.to_owned(), value(setting))).collect()))
     }
 

@@ -74,8 +74,8 @@ fn fitted(family: Family, config: &Value, lists_layers: bool) -> Result<plan::Mo
         }
     }
     fields.insert("config".to_owned(), Value::Object(settings));
-    let model: plan::Model =
-        serde_json::from_value(Value::Object(fields)).map_err(|error| format!("{CONFIG_FILE_NAME}: {error}"))?;
+    let model: plan::Model = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| format!("{CONFIG_FILE_NAME}: {error}"))?;
     let vocab_size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
     let vocab_size = vocab_size.ok_or("config.json has no vocab_size")?;
     let training = json!({
@@ -179,7 +179,12 @@ mod tests {
             ("phi3", "partial_rotary_factor", json!(0.75), "partial_rotary_factor = 0.75; allowed: 1.0"),
             ("gemma3", "attn_logit_softcapping", json!(50.0), "attn_logit_softcapping = 50.0; allowed: null"),
             ("gemma3", "use_bidirectional_attention", json!(true), "use_bidirectional_attention = true"),
-            ("qwen2_window", "layer_types", json!(["full_attention", "linear_attention"]), "linear_attention"),
+            (
+                "qwen2_window",
+                "layer_types",
+                json!(["full_attention", "linear_attention"]),
+                "linear_attention",
+            ),
             ("mistral", "layer_types", json!(["full_attention", "sliding_attention"]), "layer_types"),
             ("llama3", "intermediate_size", Value::Null, "no intermediate_size"),
         ];
@@ -200,7 +205,8 @@ mod tests {
     fn a_setting_that_the_plan_lacks_is_named_with_what_to_write() {
         for case in testing::rms_decoders() {
             // Windows and the layers that have them only come together.
-            let together = |name: &str| case.name == "qwen2_window" && ["layer_types", "sliding_window"].contains(&name);
+            let together =
+                |name: &str| case.name == "qwen2_window" && ["layer_types", "sliding_window"].contains(&name);
             for name in case.model.config.keys().filter(|name| !together(name)) {
                 let mut plain = case.model.clone();
                 plain.config.remove(name);
@@ -208,7 +214,8 @@ mod tests {
                 let network = testing::network(&serde_json::to_value(&plain).unwrap(), "causal_lm", 29);
                 let theirs = Backbone::hugging_face(case.model.family);
                 let message = check(theirs, &network.hf_config(), &config).unwrap_err();
-                let hint = format!("write {name:?}: {} in the plan's model.config", field(theirs, &config, name));
+                let hint =
+                    format!("write {name:?}: {} in the plan's model.config", field(theirs, &config, name));
                 assert!(message.contains(&hint), "{} {name}: {message}", case.name);
             }
         }

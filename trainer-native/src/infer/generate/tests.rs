@@ -145,7 +145,8 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
         let checkpoint = Checkpoint::read(&case.folder).unwrap();
         let weights = checkpoint.weights(&case.network.specs(), &case.network.hf_config()).unwrap().weights;
         let model = InferenceModel::<Flex>::new(case.network, weights, 3, FlexDevice).unwrap();
-        let read = |name: &str| -> Vec<Vec<u32>> { serde_json::from_value(case.expected[name].clone()).unwrap() };
+        let read =
+            |name: &str| -> Vec<Vec<u32>> { serde_json::from_value(case.expected[name].clone()).unwrap() };
         for (index, text) in read("prompts").into_iter().enumerate() {
             let constraints = Constraints {
                 most: case.model.context as usize - text.len(),
@@ -156,7 +157,8 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
             };
             let prompts = [Prompt { encoder_input: Vec::new(), written: text }];
             let streams = streams(None, 1).unwrap();
-            let greedy = sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap();
+            let greedy =
+                sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap();
             assert_eq!(greedy[0], read("greedy")[index], "{}", case.name);
             let beams = Beams { width: 3, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
             let best = beam::search(&model, &prompts, &beams, &constraints).unwrap();

@@ -22,10 +22,13 @@ pub(in crate::model) const fn sliding_window(usual: &'static str, kind: Kind) ->
     Setting { name: "sliding_window", usual, kind }
 }
 
-pub(in crate::model) const ROPE_SCALING: Setting = Setting { name: rope::SCALING, usual: "null", kind: Kind::RopeScaling };
+pub(in crate::model) const ROPE_SCALING: Setting =
+    Setting { name: rope::SCALING, usual: "null", kind: Kind::RopeScaling };
 /// Biases of all four projections of attention.
-pub(in crate::model) const ATTENTION_BIAS: Setting = Setting { name: "attention_bias", usual: "false", kind: Kind::Flag };
-pub(in crate::model) const LAYER_TYPES: Setting = Setting { name: "layer_types", usual: "null", kind: Kind::LayerTypes };
+pub(in crate::model) const ATTENTION_BIAS: Setting =
+    Setting { name: "attention_bias", usual: "false", kind: Kind::Flag };
+pub(in crate::model) const LAYER_TYPES: Setting =
+    Setting { name: "layer_types", usual: "null", kind: Kind::LayerTypes };
 
 /// The fields that all these families state alike.
 pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
@@ -60,4 +63,3 @@ pub(super) fn layer_type(slides: bool) -> Value {
 pub(in crate::model) fn any_slides(layer_types: &Value) -> bool {
     layer_types.as_array().is_some_and(|types| types.iter().any(|layer| layer == SLIDING))
 }
-

@@ -134,9 +134,15 @@ fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, 
     let problem = if slides.len() != layers {
         format!("layer_types lists {} layers; allowed: as many as model.layers, {layers}", slides.len())
     } else if slides.contains(&true) && window.is_none() {
-        format!("layer_types has {SLIDING:?} without sliding_window; add it: how many tokens such a layer sees")
-    } else if !slides.contains(&true) && plan.model.config.get("sliding_window").is_some_and(|own| !own.is_null()) {
-        format!("sliding_window is given, but no layer has it; add layer_types with {SLIDING:?}, or remove it")
+        format!(
+            "layer_types has {SLIDING:?} without sliding_window; add it: how many tokens such a layer sees"
+        )
+    } else if !slides.contains(&true)
+        && plan.model.config.get("sliding_window").is_some_and(|own| !own.is_null())
+    {
+        format!(
+            "sliding_window is given, but no layer has it; add layer_types with {SLIDING:?}, or remove it"
+        )
     } else {
         return Ok(slides);
     };
@@ -226,7 +232,10 @@ fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &
         fields.extend(own);
     }
     if family.settings.iter().any(|setting| setting.kind == Kind::LayerTypes) {
-        fields.insert(config::LAYER_TYPES.name.to_owned(), slides.iter().map(|&slides| layer_type(slides)).collect());
+        fields.insert(
+            config::LAYER_TYPES.name.to_owned(),
+            slides.iter().map(|&slides| layer_type(slides)).collect(),
+        );
     }
     config
 }
@@ -249,4 +258,3 @@ fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAtte
         ..usual
     }
 }
-

@@ -220,8 +220,7 @@ impl DotProductAttention {
         bias: Option<Tensor<B, 3>>,
     ) -> Var<B> {
         let Kept { keys, values, used } = kept;
-        let keys =
-            CachedKeys { kept: [keys, values], used: &used, bias, window: self.window, cap: self.cap };
+        let keys = CachedKeys { kept: [keys, values], used: &used, bias, window: self.window, cap: self.cap };
         Var::constant(B::cached_attention(queries, keys, self.scale))
     }
 

@@ -26,8 +26,7 @@ impl RmsNorm {
         let (shape @ [batch, seq, width], factor) = (value.dims(), self.factor(weights));
         let d = factor.dims()[0];
         let by_head = [batch, seq * width / d, d];
-        let [output, normalized, reciprocal] =
-            B::rms_normalize(value.reshape(by_head), factor, self.epsilon);
+        let [output, normalized, reciprocal] = B::rms_normalize(value.reshape(by_head), factor, self.epsilon);
         let needed = slot.is_some() || weights.trains(self.gain);
         pass.note(output.reshape(shape), needed, move |grad, back| {
             let (grad, factor) = (grad.reshape(by_head), self.factor(back.weights));

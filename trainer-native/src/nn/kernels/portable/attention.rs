@@ -48,12 +48,7 @@ pub(crate) fn masked_softmax<B: Backend>(scores: Tensor<B, 4>, mask: Mask<B>, sc
 }
 
 /// Whether a key is `window` or more places from a query. The last query belongs to the last key. `[1, 1, queries, keys]`
-fn distant<B: Backend>(
-    queries: usize,
-    keys: usize,
-    window: usize,
-    device: &B::Device,
-) -> Tensor<B, 4, Bool> {
+fn distant<B: Backend>(queries: usize, keys: usize, window: usize, device: &B::Device) -> Tensor<B, 4, Bool> {
     let (ones, own) = (Tensor::<B, 2, Int>::ones([queries, keys], device), (keys - queries) as i64);
     let before = ones.clone().tril(own - window as i64);
     (before + ones.triu(own + window as i64)).equal_elem(1).unsqueeze()

@@ -269,8 +269,10 @@ fn masked_softmax_attends_to_unmasked_keys_only() {
         let (bias, bias64) = source.pair([2, SEQ, D]);
         let (bias, bias64) = (with_bias.then_some(bias), with_bias.then_some(bias64));
         let lengths = with_lengths.then(|| lengths.clone());
-        let fused = Flex::masked_softmax(scores, Mask { bias, lengths: lengths.clone(), causal, window }, 0.6);
-        let portable = portable::masked_softmax(scores64, Mask { bias: bias64, lengths, causal, window }, 0.6);
+        let fused =
+            Flex::masked_softmax(scores, Mask { bias, lengths: lengths.clone(), causal, window }, 0.6);
+        let portable =
+            portable::masked_softmax(scores64, Mask { bias: bias64, lengths, causal, window }, 0.6);
         agree(fused.clone(), portable);
         let probabilities = to_host_f64(fused);
         for (row, probabilities) in probabilities.chunks_exact(D).enumerate() {
