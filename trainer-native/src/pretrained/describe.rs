@@ -42,10 +42,9 @@ fn of_config(config: &Value) -> Result<plan::Model, String> {
         let theirs = hugging_face(family);
         field(theirs, config, "model_type") == theirs.model_type
     };
-    let attempts = known().filter(is_of).flat_map(|family| [(family, false), (family, true)]);
     let mut first_problem = None;
-    for (family, lists_layers) in attempts {
-        match fitted(family, config, lists_layers) {
+    for family in known().filter(is_of) {
+        match fitted(family, config, false).or_else(|_| fitted(family, config, true)) {
             Ok(model) => return Ok(model),
             Err(problem) => _ = first_problem.get_or_insert(problem),
         }
