@@ -184,6 +184,8 @@ families! {
 }
 
 #[cfg(test)]
+mod rms_decoder_tests;
+#[cfg(test)]
 mod task_tests;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -24,6 +24,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "head_dim" if config[field].is_null() => usual_head_width(config),
         _ => read_windows(config, field),
     },
+    fixed: &[("use_mrope", "false")],
     // Says what `layer_types` says.
     irrelevant: &["attention_dropout", "max_window_layers"],
     settings: &[

@@ -92,8 +92,8 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
     for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
         let their = field(family, theirs, name);
         let setting = family.settings.iter().find(|setting| setting.name == name);
-        if let Some(Setting { kind, .. }) = setting.filter(|setting| !setting.kind.accepts(&their)) {
-            return Err(format!("config.json has {name} = {their}; allowed: {}", kind.allowed()));
+        if let Some(setting) = setting.filter(|setting| !setting.kind.accepts(&their)) {
+            return Err(not_taken(setting, &their));
         }
         let fits = match Some(name.as_str()) == family.positions {
             // Positions beyond the plan's context are not used.
@@ -169,7 +169,7 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-fn same(ours: &Value, theirs: &Value) -> bool {
+pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => ours.as_f64() == theirs.as_f64(),
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -178,6 +178,11 @@ fn same(ours: &Value, theirs: &Value) -> bool {
         }
         _ => ours == theirs,
     }
+}
+
+/// The refusal of a value that a setting of the family does not take.
+pub(super) fn not_taken(setting: &Setting, value: &Value) -> String {
+    format!("config.json has {} = {value}; allowed: {}", setting.name, setting.kind.allowed())
 }
 
 fn differs(family: &HuggingFace, name: &str, ours: &Value, theirs: &Value) -> String {

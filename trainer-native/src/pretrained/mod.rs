@@ -5,12 +5,14 @@
 //! another model.
 
 mod config;
+mod describe;
 mod extend;
 mod names;
 mod read;
 
 use std::path::Path;
 
+pub use describe::describe;
 pub use names::Assigned;
 pub use read::Checkpoint;
 

@@ -1,10 +1,11 @@
 """Loads a run folder with transformers and prints, as JSON, its logits at the targets of the examples on stdin, and the
-special tokens of its tokenizer. `tests/encoders.rs` runs it where TRANSFORMERS_PYTHON names a Python that has it.
+special tokens of its tokenizer, if it has one. `tests/encoders.rs` and `tests/decoders.rs` run it where TRANSFORMERS_PYTHON names a Python that has it.
 
     python check_written.py RUN < examples.json
 """
 
 import json
+import os
 import sys
 
 import torch
@@ -16,7 +17,7 @@ with open(f"{folder}/config.json", encoding="utf-8") as file:
     architecture = json.load(file)["architectures"][0]
 model, report = getattr(transformers, architecture).from_pretrained(folder, output_loading_info=True)
 model.eval()
-tokenizer = AutoTokenizer.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder) if os.path.exists(f"{folder}/tokenizer.json") else None
 logits = []
 for example in json.load(sys.stdin):
     ids = torch.tensor([example["input"]])
@@ -30,10 +31,14 @@ for example in json.load(sys.stdin):
             output = model(input_ids=ids, token_type_ids=torch.tensor([example["segments"]]))
             everywhere = output.prediction_logits if hasattr(output, "prediction_logits") else output.logits
             logits.append(everywhere[0, example["positions"]].tolist())
-json.dump({
+found = {
     "logits": logits,
     "missing": sorted(map(str, report["missing_keys"])),
     "unexpected": sorted(map(str, report["unexpected_keys"])),
-    "mask": tokenizer.mask_token, "cls": tokenizer.cls_token, "sep": tokenizer.sep_token, "pad": tokenizer.pad_token,
-    "sentinel": tokenizer.convert_tokens_to_ids("<extra_id_0>"),
-}, sys.stdout)
+}
+if tokenizer is not None:
+    found |= {
+        "mask": tokenizer.mask_token, "cls": tokenizer.cls_token, "sep": tokenizer.sep_token, "pad": tokenizer.pad_token,
+        "sentinel": tokenizer.convert_tokens_to_ids("<extra_id_0>"),
+    }
+json.dump(found, sys.stdout)
