@@ -5,23 +5,38 @@
 mod batch;
 mod bert;
 mod decoder;
+mod distilbert;
+mod encoder;
 mod feed_forward;
 mod gpt2;
+mod gpt_neo;
+mod gpt_neox;
 mod hugging_face;
 mod llama;
 mod network;
+mod opt;
+mod phi;
+mod pre_norm;
+mod roberta;
+mod rope;
 mod t5;
 
 pub use batch::{Batch, Predictions, Shape};
 use bert::Bert;
 use decoder::Decoder;
+use distilbert::DistilBert;
 use feed_forward::FeedForward;
+use gpt_neo::GptNeo;
+use gpt_neox::GptNeoX;
 pub(crate) use gpt2::Gpt2;
 #[cfg(test)]
 pub(crate) use gpt2::Gpt2Config;
 pub(crate) use hugging_face::HuggingFace;
 use llama::Llama;
 pub use network::Network;
+use opt::Opt;
+use phi::Phi;
+use roberta::Roberta;
 use t5::T5;
 
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
@@ -71,6 +86,29 @@ impl PlannedNetwork<'_> {
     fn sizes(self) -> [usize; 5] {
         let plan::Model { context, d_model, layers, heads, d_ff, .. } = *self.model;
         [context, d_model, layers, heads, d_ff].map(|size| size as usize)
+    }
+}
+
+/// The sizes of a model, where these six are all.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    vocab_size: usize,
+    /// Longest input.
+    context: usize,
+    /// Width of the residual stream.
+    d_model: usize,
+    layers: usize,
+    /// Attention heads; divides `d_model`.
+    heads: usize,
+    /// Width of the feed-forward part.
+    d_ff: usize,
+}
+
+impl Sizes {
+    /// The sizes that a plan gives.
+    fn of(plan: PlannedNetwork<'_>) -> Self {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
     }
 }
 
@@ -145,6 +183,12 @@ families! {
     decoder::Decoder: Decoder;
     feed_forward::FeedForward: FeedForward;
     llama::Llama: Llama;
+    roberta::Roberta: Roberta;
+    distilbert::DistilBert: DistilBert;
+    gpt_neox::GptNeoX: GptNeoX;
+    phi::Phi: Phi;
+    opt::Opt: Opt;
+    gpt_neo::GptNeo: GptNeo;
 }
 
 #[cfg(test)]

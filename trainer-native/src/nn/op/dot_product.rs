@@ -1,7 +1,7 @@
 //! The middle of attention: softmax of the products of queries and keys, and a sum of values. It has no parameters.
 
-use super::Rotary;
 use super::rotary::Angles;
+use super::{FusedOrder, Rotary};
 use crate::nn::cache::Kept;
 use crate::nn::{Cache, CachedKeys, Kernels, Mask, Pass, Var, Weights};
 use crate::tensor::{Int, Tensor};
@@ -95,18 +95,19 @@ impl DotProductAttention {
         self,
         pass: &mut Pass<'_, B>,
         projected: Var<B>,
+        order: FusedOrder,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
         let Var { value, slot } = projected;
         let parts = self.split(value, 3 * self.heads);
-        let parts = [0, 1, 2].map(|part| parts.clone().narrow(1, part * self.heads, self.heads));
+        let parts = order.apart(parts);
         if let Some(cache) = pass.later_cache() {
             return self.attend_from_rows(cache, parts, None);
         }
         let (context, saved) = self.attend(pass, parts, mask, None);
         pass.note(context, slot.is_some(), move |grad, back| {
             let grads = self.backward(back.weights, saved, grad);
-            back.add(slot, B::merge_heads(grads.projected.into()));
+            back.add(slot, B::merge_heads(order.together(grads.projected)));
         })
     }
 
@@ -269,6 +270,36 @@ impl DotProductAttention {
         }
         let [batch, _, rows, n] = values.dims();
         values.reshape([batch, self.heads, rows * self.kv_heads / self.heads, n])
+    }
+}
+
+impl FusedOrder {
+    /// Queries, keys and values.
+    ///
+    /// # Shapes
+    /// - fused: `[batch, 3·heads, seq, d_head]`, outputs: `[batch, heads, seq, d_head]`
+    fn apart<B: Kernels>(self, fused: Tensor<B, 4>) -> [Tensor<B, 4>; 3] {
+        let [batch, all, seq, d_head] = fused.dims();
+        let heads = all / 3;
+        match self {
+            Self::ByPart => [0, 1, 2].map(|part| fused.clone().narrow(1, part * heads, heads)),
+            Self::ByHead => {
+                let by_head = fused.reshape([batch, heads, 3, seq, d_head]);
+                [0, 1, 2].map(|part| by_head.clone().narrow(2, part, 1).reshape([batch, heads, seq, d_head]))
+            }
+        }
+    }
+
+    /// The inverse of [`Self::apart`], as tensors whose heads follow one another.
+    fn together<B: Kernels>(self, parts: [Tensor<B, 4>; 3]) -> Vec<Tensor<B, 4>> {
+        match self {
+            Self::ByPart => parts.into(),
+            Self::ByHead => {
+                let [batch, heads, seq, d_head] = parts[0].dims();
+                let by_head = Tensor::stack::<5>(parts.into(), 2);
+                vec![by_head.reshape([batch, 3 * heads, seq, d_head])]
+            }
+        }
     }
 }
 

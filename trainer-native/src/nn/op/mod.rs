@@ -17,10 +17,11 @@ mod relative_bias;
 mod rms_norm;
 mod rotary;
 mod table;
+mod window;
 
 pub use activation::Activation;
 pub(crate) use arithmetic::{add, branch, scale};
-pub use attention::{FusedAttention, MultiHeadAttention};
+pub use attention::{FusedAttention, FusedOrder, MultiHeadAttention};
 pub use context_concat::ContextConcat;
 pub use dot_product::{AttentionMask, DotProductAttention};
 pub(crate) use dropout::{Dropout, dropout, residual};
@@ -34,3 +35,4 @@ pub use relative_bias::RelativeBias;
 pub use rms_norm::RmsNorm;
 pub use rotary::Rotary;
 pub use table::TableLogits;
+pub use window::Window;
