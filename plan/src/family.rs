@@ -23,10 +23,22 @@ pub enum Family {
     Bert,
     /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
     Decoder,
+    /// Gemma 2: `decoder` with norms after each part, soft caps, and a sliding window in every other block.
+    Gemma2,
+    /// Gemma 3 without images: `decoder` with norms after each part and on each head, and a sliding window in five of six blocks.
+    Gemma3,
     /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
     FeedForward,
     /// Llama's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, SwiGLU.
     Llama,
+    /// Mistral: `llama` with a sliding window.
+    Mistral,
+    /// Qwen 2 and 2.5: `llama` with biases on queries, keys and values.
+    Qwen2,
+    /// Qwen 3: `llama` with norms on each head of queries and keys.
+    Qwen3,
+    /// Phi-3: `llama` with fused projections.
+    Phi3,
     /// RoBERTa, also XLM-R: like BERT, with one class of tokens and a head of its own. It takes the checkpoint's tokenizer,
     /// whose padding token has id 1.
     Roberta,
@@ -46,10 +58,16 @@ pub enum Family {
 
 impl Family {
     /// All families, as a reader expects to choose among them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Gpt2,
         Self::Decoder,
+        Self::Gemma2,
+        Self::Gemma3,
         Self::Llama,
+        Self::Mistral,
+        Self::Qwen2,
+        Self::Qwen3,
+        Self::Phi3,
         Self::GptNeoX,
         Self::Phi,
         Self::Opt,
@@ -63,10 +81,16 @@ impl Family {
     ];
 
     /// What each of [`Self::ALL`] is called in a plan, and to a person.
-    pub const NAMES: [(&'static str, &'static str); 13] = [
+    pub const NAMES: [(&'static str, &'static str); 19] = [
         ("gpt2", "GPT-2 (decoder)"),
         ("decoder", "Gemma-style (decoder)"),
+        ("gemma2", "Gemma 2 (decoder)"),
+        ("gemma3", "Gemma 3 (decoder)"),
         ("llama", "Llama (decoder)"),
+        ("mistral", "Mistral (decoder)"),
+        ("qwen2", "Qwen 2 (decoder)"),
+        ("qwen3", "Qwen 3 (decoder)"),
+        ("phi3", "Phi-3 (decoder)"),
         ("gpt_neox", "GPT-NeoX, Pythia (decoder)"),
         ("phi", "Phi-2 (decoder)"),
         ("opt", "OPT (decoder)"),
@@ -99,7 +123,13 @@ impl Family {
             Self::FeedForward => &[Objective::CausalLm],
             Self::Gpt2
             | Self::Decoder
+            | Self::Gemma2
+            | Self::Gemma3
             | Self::Llama
+            | Self::Mistral
+            | Self::Qwen2
+            | Self::Qwen3
+            | Self::Phi3
             | Self::GptNeoX
             | Self::Phi
             | Self::Opt
@@ -141,10 +171,20 @@ impl Family {
         matches!(self, Self::T5 | Self::T5V1_1)
     }
 
-    /// Whether it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
+    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
-        matches!(self, Self::Decoder | Self::Llama)
+        matches!(
+            self,
+            Self::Decoder
+                | Self::Gemma2
+                | Self::Gemma3
+                | Self::Llama
+                | Self::Mistral
+                | Self::Qwen2
+                | Self::Qwen3
+                | Self::Phi3
+        )
     }
 
     /// Whether it reads `d_head`.
@@ -216,13 +256,6 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
             };
             embeddings + layers * block + head
         }
-        Family::Decoder | Family::Llama => {
-            let kv_heads = model.kv_heads.map_or(heads, u128::from);
-            let d_head = model.d_head.map_or(d / heads, u128::from);
-            let attention = 2 * d * d_head * (heads + kv_heads);
-            let head = classifier(objective, labels, d);
-            tables * vocabulary * d + layers * (attention + 3 * d * d_ff + 2 * d) + d + head
-        }
         Family::FeedForward => {
             let mut d_in = d * u128::from(model.history.unwrap_or(1));
             let mut count = vocabulary * d;
@@ -232,7 +265,42 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
             }
             count
         }
+        Family::Decoder
+        | Family::Gemma2
+        | Family::Gemma3
+        | Family::Llama
+        | Family::Mistral
+        | Family::Qwen2
+        | Family::Qwen3
+        | Family::Phi3 => {
+            let head = classifier(objective, labels, d);
+            tables * vocabulary * d + layers * rms_block(model) + d + head
+        }
     }
+}
+
+/// Parameters of a block of a decoder with RMS norms.
+fn rms_block(model: &Model) -> u128 {
+    let [d, heads, d_ff] = [model.d_model, model.heads, model.d_ff].map(u128::from);
+    let d_head = model.d_head.map_or(d / heads, u128::from);
+    let (queries, keys) = (d_head * heads, d_head * model.kv_heads.map_or(heads, u128::from));
+    let mut count = 2 * d * (queries + keys) + 3 * d * d_ff + 2 * d;
+    if model.is_set("attention_bias") {
+        count += queries + 2 * keys + d;
+    } else if model.family == Family::Qwen2 {
+        count += queries + 2 * keys;
+    }
+    if model.is_set("mlp_bias") {
+        count += 2 * d_ff + d;
+    }
+    // A norm after each part, and of each head.
+    if matches!(model.family, Family::Gemma2 | Family::Gemma3) {
+        count += 2 * d;
+    }
+    if matches!(model.family, Family::Gemma3 | Family::Qwen3) {
+        count += 2 * d_head;
+    }
+    count
 }
 
 /// Parameters of a decoder's head for labels: tags have biases.

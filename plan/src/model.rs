@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::{Family, MadeFrom};
 
@@ -31,19 +32,24 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 131_072))]
     pub decoder_context: Option<u32>,
-    /// Key and value heads, each shared by a group of query heads (decoder and llama only). Defaults to `heads`.
+    /// Key and value heads, each shared by a group of query heads (decoders with RMS norms only: llama, gemma3 and their like). Defaults to `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
-    /// Width of an attention head (decoder and llama, where it is even, and t5 and t5_v1_1). Defaults to `d_model` / `heads`.
+    /// Width of an attention head (decoders with RMS norms, where it is even, and t5 and t5_v1_1). Defaults to `d_model` / `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
     pub d_head: Option<u32>,
-    /// Whether the output head has its own table instead of sharing the token table (decoder, llama, gpt_neox and
+    /// Whether the output head has its own table instead of sharing the token table (decoders with RMS norms, gpt_neox and
     /// phi only).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub untied: bool,
+    /// Fields of the checkpoint's `config.json` in which it differs from the usual values of the family, such as `rope_theta`.
+    /// `trainer-native describe CHECKPOINT` writes them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("default" = {}))]
+    pub config: Map<String, Value>,
     /// Number of preceding tokens that a prediction sees (feed_forward only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
@@ -84,6 +90,13 @@ pub enum Initial {
     /// The weights of a checkpoint: a folder with `config.json` and `model.safetensors`,
     /// relative to the plan file. The tokenizer must be the one of the checkpoint, given as `public`.
     Checkpoint(#[schemars(length(min = 1))] String),
+}
+
+impl Model {
+    /// Whether `config` has this field and it is `true`.
+    pub(crate) fn is_set(&self, field: &str) -> bool {
+        self.config.get(field) == Some(&Value::Bool(true))
+    }
 }
 
 impl Initial {

@@ -5,15 +5,18 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use common::vectors::{self, read_json, vectors};
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
 use trainer_native::model::Network;
-use trainer_native::pretrained::{Assigned, Checkpoint};
+use trainer_native::pretrained::{Assigned, Checkpoint, describe};
 use trainer_native::tensor::{Flex, FlexDevice};
+use trainer_native::tensor_file::{NumberFormat, model_file};
 
 fn cases() -> Vec<(PathBuf, Value)> {
     ["gpt2_tiny", "gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"]
@@ -95,4 +98,44 @@ fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
         ignored.iter().flat_map(|layer| ["bias", "weight"].map(|part| format!("{layer}.{part}"))).collect();
     assert_eq!(left, want);
     InferenceModel::<Flex>::new(network.clone(), weights, 3, FlexDevice).unwrap();
+}
+
+/// What is saved of a checkpoint with all its settings is the same model to `transformers`.
+#[test]
+fn transformers_reads_what_is_saved_of_its_checkpoints() {
+    let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {
+        eprintln!("TRANSFORMERS_PYTHON names no Python with transformers: models are not loaded with it");
+        return;
+    };
+    for entry in std::fs::read_dir(vectors("rms_decoders")).unwrap() {
+        let folder = entry.unwrap().path();
+        if !folder.is_dir() {
+            continue;
+        }
+        let checkpoint = Checkpoint::read(&folder).unwrap();
+        let model = serde_json::to_value(describe(&folder).unwrap()).unwrap();
+        let network = network(&checkpoint, &model);
+        let weights = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap().weights;
+        let saved = tempfile::tempdir().unwrap();
+        std::fs::write(saved.path().join("config.json"), network.hf_config().to_string()).unwrap();
+        let file = model_file(&weights, NumberFormat::F32, "public").unwrap();
+        std::fs::write(saved.path().join("model.safetensors"), file).unwrap();
+        let expected = read_json(&folder.join("expected.json"));
+        let sent = json!([{ "input": expected["texts"][0], "decoder_input": [], "positions": [] }]);
+        let mut child = Command::new(&python)
+            .arg(vectors("check_written.py"))
+            .arg(saved.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(sent.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&read["missing"], &read["unexpected"]), (&json!([]), &json!([])), "{folder:?}");
+        let logits = |of: &Value| serde_json::from_value::<Vec<Vec<f32>>>(of.clone()).unwrap().concat();
+        let (got, want) = (logits(&read["logits"][0]), logits(&expected["logits"]));
+        let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4 && got.len() == want.len(), "{folder:?}: {worst}");
+    }
 }

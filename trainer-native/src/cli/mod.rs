@@ -22,7 +22,7 @@ use crate::infer::{evaluate, predict};
 use crate::run::{self, Request};
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, device, export, report, verify};
+use crate::{RunError, device, export, pretrained, report, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -165,6 +165,12 @@ enum Command {
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Print the model part of a plan that starts from a checkpoint
+    Describe {
+        /// The folder of the checkpoint, as the plan is to name it
+        #[arg(value_name = "CHECKPOINT")]
+        folder: PathBuf,
     },
     /// List the devices built into this program, and why one cannot be used here
     Devices,
@@ -315,6 +321,10 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::History { folders, delta, json }) => {
             let history = verify::history(&folders, delta)?;
             print_result(&history, &history.to_string(), json)
+        }
+        Some(Command::Describe { folder }) => {
+            let model = pretrained::describe(&folder)?;
+            print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }
         Some(Command::Devices) => print(&device::listing()),
         Some(Command::Memorization(arguments)) => arguments.run(),

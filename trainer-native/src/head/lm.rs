@@ -2,6 +2,7 @@
 
 use crate::nn::{
     Activation, Kernels, LayerNorm, Linear, ParamId, Pass, Places, TableLogits, Var, gather_some, row, scale,
+    soft_cap,
 };
 
 /// Predicts tokens.
@@ -11,8 +12,10 @@ pub struct LmHead {
     pub transform: Option<Transform>,
     /// Factor of what the table multiplies.
     pub scale: Option<f64>,
-    /// The last step.
+    /// Products with a table.
     pub logits: TableLogits,
+    /// Logits become cap·tanh(logit / cap).
+    pub cap: Option<f64>,
 }
 
 /// BERT's: a linear layer, GELU and a norm.
@@ -28,7 +31,7 @@ impl LmHead {
     /// Logits as products with the rows of a table and nothing else. The table is tied if it is the token table.
     #[must_use]
     pub fn of_table(table: ParamId) -> Self {
-        Self { transform: None, scale: None, logits: TableLogits { table, bias: None } }
+        Self { transform: None, scale: None, logits: TableLogits { table, bias: None }, cap: None }
     }
 
     /// Logits at every position, or at the given ones; in generation at the last.
@@ -50,6 +53,10 @@ impl LmHead {
         if let Some(factor) = self.scale {
             hidden = scale(pass, hidden, factor);
         }
-        self.logits.forward(pass, hidden)
+        let logits = self.logits.forward(pass, hidden);
+        match self.cap {
+            Some(cap) => soft_cap(pass, logits, cap),
+            None => logits,
+        }
     }
 }

@@ -68,7 +68,7 @@ impl FeedForwardConfig {
             [("history", history)].into_iter().chain(hidden.iter().map(|&width| ("hidden", width)))
         {
             if value == 0 {
-                return Err(ModelError { what, value, allowed: "at least 1" });
+                return Err(ModelError::Size { what, value, allowed: "at least 1" });
             }
         }
         let (context, d_model) = (model.context as usize, model.d_model as usize);

@@ -7,17 +7,19 @@
 use serde_json::{Value, json};
 
 use super::pre_norm::PreNormBlock;
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape, Sizes,
+};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
-    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, Window, dropout,
+    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
 };
 
-const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_epsilon", usual: "1e-5", kind: Kind::Positive };
 /// Keys that a query sees in a block with a window, its own among them.
-const WINDOW: usize = 256;
+const WINDOW: Setting = Setting { name: "window_size", usual: "256", kind: Kind::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -32,6 +34,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         _ => None,
     },
+    settings: &[NORM_EPSILON, WINDOW],
     irrelevant: &[
         "attention_dropout",
         // Says the same as attention_layers, which follow from it.
@@ -89,9 +92,7 @@ fn hugging_face(sizes: Sizes) -> Value {
         "intermediate_size": sizes.d_ff,
         "attention_types": groups,
         "attention_layers": kinds,
-        "window_size": WINDOW,
         "activation_function": "gelu_new",
-        "layer_norm_epsilon": NORM_EPSILON,
         "initializer_range": INITIAL_STD,
         "attention_dropout": 0.0,
         "embed_dropout": 0.0,
@@ -111,7 +112,6 @@ pub struct GptNeo {
     description: Description,
     tokens: TokenEmbedding,
     positions: PositionEmbedding,
-    heads: usize,
     blocks: Vec<PreNormBlock>,
     norm: LayerNorm,
 }
@@ -124,9 +124,9 @@ impl Model for GptNeo {
             |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
         let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
         let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
-        let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
+        let blocks = (0..sizes.layers).map(|at| block(sizes, plan.settings, at, &mut list)).collect();
         list.enter(Part::Output);
-        let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
+        let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.settings));
         let description = Description {
             layout: list.finish(),
             vocab_size: sizes.vocab_size,
@@ -136,7 +136,7 @@ impl Model for GptNeo {
             head: LmHead::of_table(tokens.table),
             sentence: None,
         };
-        Ok(Self { description, tokens, positions, heads: sizes.heads, blocks, norm })
+        Ok(Self { description, tokens, positions, blocks, norm })
     }
 
     fn description(&self) -> &Description {
@@ -147,36 +147,39 @@ impl Model for GptNeo {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
         let stream = self.positions.forward(pass, stream);
         let mut stream = dropout(pass, stream);
-        let bias = Window { reach: WINDOW - 1 }.bias(pass, self.heads, batch.tokens.dims()[1]);
-        for (at, &block) in self.blocks.iter().enumerate() {
-            stream = match bias.clone().filter(|_| is_local(at)) {
-                Some(bias) => pass
-                    .block([stream, bias], move |pass, [input, bias]| block.forward(pass, input, Some(bias))),
-                None => pass.block([stream], move |pass, [input]| block.forward(pass, input, None)),
-            };
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
         }
         self.norm.forward(pass, stream)
     }
 }
 
-fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
+fn epsilon(settings: &Settings) -> f64 {
+    settings.number(NORM_EPSILON.name).unwrap_or(0.0)
+}
+
+fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> PreNormBlock {
     list.enter(Part::Block(at));
     let Sizes { d_model: d, d_ff, heads, .. } = sizes;
     let name = |part: &str| format!("transformer.h.{at}.{part}");
     let plain = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD);
-    let attention_norm = list.layer_norm(&name("ln_1"), d, NORM_EPSILON);
+    let attention_norm = list.layer_norm(&name("ln_1"), d, epsilon(settings));
     let mut project = |part: &str, map| list.linear(&name(&format!("attn.attention.{part}")), map);
     let attention = MultiHeadAttention {
         query: project("q_proj", plain(d, d)),
         key: project("k_proj", plain(d, d)),
         value: project("v_proj", plain(d, d)),
         output: project("out_proj", plain(d, d).biased()),
-        heads: DotProductAttention { scale: 1.0, ..DotProductAttention::new(heads, d / heads) },
+        heads: DotProductAttention {
+            scale: 1.0,
+            window: settings.count(WINDOW.name).filter(|_| is_local(at)),
+            ..DotProductAttention::new(heads, d / heads)
+        },
     };
     PreNormBlock {
         attention_norm,
         attention,
-        inner_norm: list.layer_norm(&name("ln_2"), d, NORM_EPSILON),
+        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(settings)),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),

@@ -7,43 +7,49 @@
 
 use serde_json::{Value, json};
 
-use super::rope::partial_rope;
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape,
+    Sizes, rope,
+};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
-    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, TokenEmbedding, Var, branch, dropout, residual,
+    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, TokenEmbedding, Var, dropout, residual,
 };
 
-const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
-const ROTARY_BASE: f64 = 10_000.0;
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+const ROTARY_BASE: Setting = Setting { name: "rotary_emb_base", usual: "10000.0", kind: Kind::Positive };
 /// Share of a head's coordinates that is turned.
-const ROTARY_SHARE: f64 = 0.25;
+const ROTARY_SHARE: Setting = Setting { name: "rotary_pct", usual: "0.25", kind: Kind::Positive };
+/// Whether the feed-forward part reads what attention reads, or attention's output.
+const PARALLEL: Setting = Setting { name: "use_parallel_residual", usual: "true", kind: Kind::Flag };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
         ("attention_bias", "true"),
         ("hidden_act", "\"gelu\""),
         ("layer_norm_eps", "1e-5"),
-        ("rotary_emb_base", "10000"),
+        ("rotary_emb_base", "10000.0"),
         ("rotary_pct", "0.25"),
         ("tie_word_embeddings", "false"),
         ("use_parallel_residual", "true"),
     ],
     fixed: &[("rope_scaling", "null")],
     read: |config, field| match field {
-        "rotary_emb_base" => partial_rope(config, "rope_theta"),
-        "rotary_pct" => partial_rope(config, "partial_rotary_factor"),
+        "rotary_emb_base" => rope::base_called(config, field),
+        "rotary_pct" => rope::share(config, field),
+        "rope_scaling" => Some(rope::scaling_of_share(config)),
         _ => None,
     },
+    settings: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE, PARALLEL],
     irrelevant: &["attention_dropout", "hidden_dropout"],
     prefix: "gpt_neox.",
     buffers: &["attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"],
     copies: &["embed_out.weight"],
     token_heads: &["embed_out."],
     tagger: "classifier",
-    ..HuggingFace::plain("gpt_neox", "GPTNeoX")
+    ..HuggingFace::decoder("gpt_neox", "GPTNeoX")
 };
 
 /// `config.json` as `transformers` reads it.
@@ -58,11 +64,7 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
         "num_attention_heads": sizes.heads,
         "intermediate_size": sizes.d_ff,
         "hidden_act": "gelu",
-        "layer_norm_eps": NORM_EPSILON,
-        "rotary_emb_base": ROTARY_BASE,
-        "rotary_pct": ROTARY_SHARE,
         "attention_bias": true,
-        "use_parallel_residual": true,
         "initializer_range": INITIAL_STD,
         "attention_dropout": 0.0,
         "hidden_dropout": 0.0,
@@ -86,21 +88,22 @@ struct Block {
     attention: FusedAttention,
     inner_norm: LayerNorm,
     inner: FeedForward,
+    parallel: bool,
 }
 
 impl Model for GptNeoX {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
-        let rotary = sizes.partial_rotary(ROTARY_BASE, ROTARY_SHARE)?;
-        let heads = DotProductAttention {
-            rotary: Some(rotary),
-            ..DotProductAttention::new(sizes.heads, sizes.d_model / sizes.heads)
-        };
+        let (settings, width) = (plan.settings, sizes.d_model / sizes.heads);
+        let number = |setting: &Setting| settings.number(setting.name).unwrap_or(0.0);
+        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+        let heads =
+            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
         let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
         let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, heads, at, &mut list)).collect();
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, settings, heads, at, &mut list)).collect();
         list.enter(Part::Output);
-        let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, NORM_EPSILON);
+        let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, number(&NORM_EPSILON));
         list.enter(Part::Head);
         let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
         let description = Description {
@@ -130,14 +133,21 @@ impl Model for GptNeoX {
 }
 
 impl Block {
-    fn new(sizes: Sizes, heads: DotProductAttention, at: usize, list: &mut ParamList) -> Self {
+    fn new(
+        sizes: Sizes,
+        settings: &Settings,
+        heads: DotProductAttention,
+        at: usize,
+        list: &mut ParamList,
+    ) -> Self {
         list.enter(Part::Block(at));
+        let epsilon = settings.number(NORM_EPSILON.name).unwrap_or(0.0);
         let Sizes { d_model: d, d_ff, .. } = sizes;
         let name = |part: &str| format!("gpt_neox.layers.{at}.{part}");
         let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
         Self {
-            attention_norm: list.layer_norm(&name("input_layernorm"), d, NORM_EPSILON),
-            inner_norm: list.layer_norm(&name("post_attention_layernorm"), d, NORM_EPSILON),
+            attention_norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
+            inner_norm: list.layer_norm(&name("post_attention_layernorm"), d, epsilon),
             attention: FusedAttention {
                 projection: list.linear(&name("attention.query_key_value"), map(d, 3 * d)),
                 output: list.linear(&name("attention.dense"), map(d, d)),
@@ -150,16 +160,17 @@ impl Block {
                 activation: Activation::Gelu,
                 drops_activations: false,
             },
+            parallel: settings.flag(PARALLEL.name),
         }
     }
 
     fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.attention_norm.forward(pass, input.clone());
         let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
-        let from = branch(pass, input.clone());
+        let middle = residual(pass, attended, input.clone());
+        let from = if self.parallel { input } else { middle.clone() };
         let normalized = self.inner_norm.forward(pass, from);
         let transformed = self.inner.forward(pass, normalized);
-        let middle = residual(pass, attended, input);
         residual(pass, transformed, middle)
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::Setting;
+
 /// How the checkpoints of a family may differ from ours and still hold the same model.
 #[derive(Debug)]
 pub(crate) struct HuggingFace {
@@ -17,8 +19,12 @@ pub(crate) struct HuggingFace {
     pub read: fn(config: &Value, field: &str) -> Option<Value>,
     /// The field that says how many positions there are, if the model has a limit. A file may have more than the plan.
     pub positions: Option<&'static str>,
+    /// How many of these positions no token has.
+    pub first_position: u64,
     /// Fields that say nothing about what the model computes.
     pub irrelevant: &'static [&'static str],
+    /// Fields that a plan may give in `model.config`.
+    pub settings: &'static [Setting],
     /// The plan's field that decides each field.
     pub plan_fields: &'static [(&'static str, &'static str)],
     /// Left off each name by a checkpoint of the body alone.
@@ -45,6 +51,23 @@ impl HuggingFace {
     /// Defaults of every family that has no other.
     pub const COMMON_DEFAULTS: &[(&'static str, &'static str)] = &[("tie_word_embeddings", "true")];
 
+    /// A decoder whose head may have its own table.
+    pub const fn decoder(model_type: &'static str, class: &'static str) -> Self {
+        Self {
+            plan_fields: &[
+                ("hidden_size", "model.d_model"),
+                ("num_hidden_layers", "model.layers"),
+                ("num_attention_heads", "model.heads"),
+                ("num_key_value_heads", "model.kv_heads"),
+                ("head_dim", "model.d_head"),
+                ("intermediate_size", "model.d_ff"),
+                ("max_position_embeddings", "model.context"),
+                ("tie_word_embeddings", "model.untied"),
+            ],
+            ..Self::plain(model_type, class)
+        }
+    }
+
     /// A family without special cases, of this `model_type` and with these classes.
     pub const fn plain(model_type: &'static str, class: &'static str) -> Self {
         Self {
@@ -54,7 +77,9 @@ impl HuggingFace {
             fixed: &[],
             read: |_, _| None,
             positions: Some("max_position_embeddings"),
+            first_position: 0,
             irrelevant: &[],
+            settings: &[],
             plan_fields: &[
                 ("hidden_size", "model.d_model"),
                 ("num_hidden_layers", "model.layers"),

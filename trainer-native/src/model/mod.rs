@@ -8,24 +8,34 @@ mod decoder;
 mod distilbert;
 mod encoder;
 mod feed_forward;
+mod gemma;
+mod gemma2;
+mod gemma3;
 mod gpt2;
 mod gpt_neo;
 mod gpt_neox;
 mod hugging_face;
 mod llama;
+mod mistral;
 mod network;
 mod opt;
 mod phi;
+mod phi3;
 mod pre_norm;
+mod qwen2;
+mod qwen3;
 mod roberta;
 mod rope;
+mod setting;
 mod t5;
 
 pub use batch::{Batch, Predictions, Shape};
 use bert::Bert;
-use decoder::Decoder;
 use distilbert::DistilBert;
 use feed_forward::FeedForward;
+use gemma::Decoder;
+use gemma2::Gemma2;
+use gemma3::Gemma3;
 use gpt_neo::GptNeo;
 use gpt_neox::GptNeoX;
 pub(crate) use gpt2::Gpt2;
@@ -33,25 +43,36 @@ pub(crate) use gpt2::Gpt2;
 pub(crate) use gpt2::Gpt2Config;
 pub(crate) use hugging_face::HuggingFace;
 use llama::Llama;
+use mistral::Mistral;
 pub use network::Network;
 use opt::Opt;
 use phi::Phi;
+use phi3::Phi3;
+use qwen2::Qwen2;
+use qwen3::Qwen3;
 use roberta::Roberta;
+pub(crate) use setting::{Kind, Setting, Settings};
 use t5::T5;
 
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
 use crate::nn::{Kernels, Layout, LinearSpec, ParamList, Pass, Var};
 
-/// A size of a model that cannot be built.
+/// A model that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("model: {what} = {value}; allowed: {allowed}")]
-pub struct ModelError {
-    /// Field of the plan's model.
-    pub what: &'static str,
-    /// What was given.
-    pub value: usize,
-    /// What is allowed.
-    pub allowed: &'static str,
+pub enum ModelError {
+    /// A size that is not allowed.
+    #[error("model: {what} = {value}; allowed: {allowed}")]
+    Size {
+        /// Field of the plan's model.
+        what: &'static str,
+        /// What was given.
+        value: usize,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A setting that the family does not have, or another value than it takes.
+    #[error("model.config: {0}")]
+    Config(String),
 }
 
 /// What there is to know of a model beside its forward pass.
@@ -79,6 +100,7 @@ pub(crate) struct PlannedNetwork<'a> {
     pub model: &'a plan::Model,
     pub training: &'a plan::Training,
     pub vocab_size: usize,
+    pub settings: &'a Settings,
 }
 
 impl PlannedNetwork<'_> {
@@ -156,6 +178,13 @@ macro_rules! families {
                 })
             }
 
+            /// The checkpoints of a family.
+            pub(crate) fn hugging_face(family: plan::Family) -> &'static HuggingFace {
+                match family {
+                    $($(plan::Family::$plan)|+ => &$file::HUGGING_FACE,)+
+                }
+            }
+
             /// The families of checkpoints that can be read.
             pub(crate) fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
                 [$(&$file::HUGGING_FACE),+].into_iter()
@@ -180,17 +209,25 @@ families! {
     gpt2::Gpt2: Gpt2;
     t5::T5: T5 | T5V1_1;
     bert::Bert: Bert;
-    decoder::Decoder: Decoder;
-    feed_forward::FeedForward: FeedForward;
+    gemma::Decoder: Decoder;
+    gemma2::Gemma2: Gemma2;
+    gemma3::Gemma3: Gemma3;
     llama::Llama: Llama;
+    mistral::Mistral: Mistral;
+    phi3::Phi3: Phi3;
+    qwen2::Qwen2: Qwen2;
+    qwen3::Qwen3: Qwen3;
     roberta::Roberta: Roberta;
     distilbert::DistilBert: DistilBert;
     gpt_neox::GptNeoX: GptNeoX;
     phi::Phi: Phi;
     opt::Opt: Opt;
     gpt_neo::GptNeo: GptNeo;
+    feed_forward::FeedForward: FeedForward;
 }
 
+#[cfg(test)]
+mod rms_decoder_tests;
 #[cfg(test)]
 mod task_tests;
 #[cfg(test)]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::bert::{Bert, BertConfig};
-use super::{Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape};
+use super::{
+    Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Settings, Shape,
+};
 use crate::data::{Example, ExampleError};
 use crate::head::{Head, Loss, TokenHead};
 use crate::nn::{
@@ -45,13 +47,16 @@ impl Network {
             ("d_ff", model.d_ff as usize),
         ];
         if let Some((what, value)) = sizes.into_iter().find(|&(_, value)| value == 0) {
-            return Err(ModelError { what, value, allowed: "at least 1" });
+            return Err(ModelError::Size { what, value, allowed: "at least 1" });
         }
         if model.d_head.is_none() && !model.d_model.is_multiple_of(model.heads) {
             let value = model.heads as usize;
-            return Err(ModelError { what: "heads", value, allowed: "a divisor of d_model" });
+            return Err(ModelError::Size { what: "heads", value, allowed: "a divisor of d_model" });
         }
-        let mut network = Self::of(Backbone::from_plan(PlannedNetwork { model, training, vocab_size })?);
+        let settings = &Settings::of_plan(Backbone::hugging_face(model.family), model)?;
+        let plan = PlannedNetwork { model, training, vocab_size, settings };
+        let mut network = Self::of(Backbone::from_plan(plan)?);
+        settings.write_to(&mut network.hf_config);
         network.set_dropout(training.dropout);
         if let Head::Tokens { loss, .. } = &mut network.head {
             *loss = Loss::CrossEntropy { smoothing: training.label_smoothing };

@@ -108,7 +108,7 @@ impl Model for Opt {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
         let mut stream = self.positions.forward(pass, stream);
         for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input, None));
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
         }
         self.norm.forward(pass, stream)
     }

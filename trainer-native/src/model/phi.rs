@@ -6,35 +6,47 @@
 
 use serde_json::{Value, json};
 
-use super::rope::partial_rope;
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Shape, Sizes, rope,
+};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
     MultiHeadAttention, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var, dropout, residual,
 };
 
-const NORM_EPSILON: f64 = 1e-5;
 const INITIAL_STD: f64 = 0.02;
-const ROTARY_BASE: f64 = 10_000.0;
-/// Share of a head's coordinates that is turned.
-const ROTARY_SHARE: f64 = 0.4;
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+const ROTARY_BASE: Setting = Setting { name: rope::BASE, usual: "10000.0", kind: Kind::Positive };
+/// Share of a head's coordinates that is turned: 1/2 in Phi-1.5.
+const ROTARY_SHARE: Setting = Setting { name: "partial_rotary_factor", usual: "0.4", kind: Kind::Positive };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
         ("hidden_act", "\"gelu_new\""),
         ("layer_norm_eps", "1e-5"),
         ("partial_rotary_factor", "0.5"),
-        ("rope_theta", "10000"),
+        ("rope_theta", "10000.0"),
         ("tie_word_embeddings", "false"),
     ],
     fixed: &[("qk_layernorm", "false"), ("rope_scaling", "null")],
     read: |config, field| match field {
-        "partial_rotary_factor" | "rope_theta" => partial_rope(config, field),
+        "partial_rotary_factor" => rope::share(config, field),
+        rope::BASE => rope::base(config),
+        rope::SCALING => Some(rope::scaling_of_share(config)),
         "num_key_value_heads" if config[field].is_null() => Some(config["num_attention_heads"].clone()),
         _ => None,
     },
+    settings: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE],
     irrelevant: &["attention_dropout", "embd_pdrop", "resid_pdrop"],
+    plan_fields: &[
+        ("hidden_size", "model.d_model"),
+        ("num_hidden_layers", "model.layers"),
+        ("num_attention_heads", "model.heads"),
+        ("intermediate_size", "model.d_ff"),
+        ("max_position_embeddings", "model.context"),
+        ("tie_word_embeddings", "model.untied"),
+    ],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::plain("phi", "Phi")
 };
@@ -52,9 +64,6 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
         "num_key_value_heads": sizes.heads,
         "intermediate_size": sizes.d_ff,
         "hidden_act": "gelu_new",
-        "layer_norm_eps": NORM_EPSILON,
-        "rope_theta": ROTARY_BASE,
-        "partial_rotary_factor": ROTARY_SHARE,
         "initializer_range": INITIAL_STD,
         "attention_dropout": 0.0,
         "embd_pdrop": 0.0,
@@ -83,16 +92,17 @@ struct Block {
 impl Model for Phi {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
-        let rotary = sizes.partial_rotary(ROTARY_BASE, ROTARY_SHARE)?;
-        let heads = DotProductAttention {
-            rotary: Some(rotary),
-            ..DotProductAttention::new(sizes.heads, sizes.d_model / sizes.heads)
-        };
+        let width = sizes.d_model / sizes.heads;
+        let number = |setting: &Setting| plan.settings.number(setting.name).unwrap_or(0.0);
+        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+        let heads =
+            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+        let epsilon = number(&NORM_EPSILON);
         let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
         let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, heads, at, &mut list)).collect();
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
         list.enter(Part::Output);
-        let norm = list.layer_norm("model.final_layernorm", sizes.d_model, NORM_EPSILON);
+        let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
         list.enter(Part::Head);
         let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
         let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
@@ -123,13 +133,13 @@ impl Model for Phi {
 }
 
 impl Block {
-    fn new(sizes: Sizes, heads: DotProductAttention, at: usize, list: &mut ParamList) -> Self {
+    fn new(sizes: Sizes, epsilon: f64, heads: DotProductAttention, at: usize, list: &mut ParamList) -> Self {
         list.enter(Part::Block(at));
         let Sizes { d_model: d, d_ff, .. } = sizes;
         let name = |part: &str| format!("model.layers.{at}.{part}");
         let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
         Self {
-            norm: list.layer_norm(&name("input_layernorm"), d, NORM_EPSILON),
+            norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
             attention: MultiHeadAttention {
                 query: list.linear(&name("self_attn.q_proj"), map(d, d)),
                 key: list.linear(&name("self_attn.k_proj"), map(d, d)),

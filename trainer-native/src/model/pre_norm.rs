@@ -13,11 +13,11 @@ pub(super) struct PreNormBlock {
 
 impl PreNormBlock {
     /// # Shapes
-    /// - input, output: `[batch, seq, d]`, bias: `[heads, queries, keys]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, bias: Option<Var<B>>) -> Var<B> {
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.attention_norm.forward(pass, input.clone());
         let mask = AttentionMask::causal();
-        let attended = self.attention.forward(pass, normalized.clone(), normalized, &mask, bias);
+        let attended = self.attention.forward(pass, normalized.clone(), normalized, &mask, None);
         let middle = residual(pass, attended, input);
         let normalized = self.inner_norm.forward(pass, middle.clone());
         let output = self.inner.forward(pass, normalized);

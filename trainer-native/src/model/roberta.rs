@@ -6,7 +6,10 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Predictions, Setting, Shape,
+    Sizes,
+};
 use crate::head::SequenceHead;
 use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
 use crate::objective::{self, ROBERTA_PADDING};
@@ -19,6 +22,8 @@ const STYLE: Style = Style {
     first_position: ROBERTA_PADDING as usize + 1,
     norm_epsilon: 1e-5,
 };
+
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
 
 const MASKED: MaskedNames =
     MaskedNames { bias: "lm_head.bias", dense: "lm_head.dense", norm: "lm_head.layer_norm" };
@@ -34,6 +39,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         // XLM-R is RoBERTa with another vocabulary.
         (field == "model_type" && config[field] == "xlm-roberta").then(|| json!("roberta"))
     },
+    settings: &[NORM_EPSILON],
+    first_position: STYLE.first_position as u64,
     irrelevant: &["attention_probs_dropout_prob", "hidden_dropout_prob", "output_past"],
     prefix: "roberta.",
     buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
@@ -59,7 +66,6 @@ fn hugging_face(sizes: Sizes) -> Value {
         "max_position_embeddings": STYLE.first_position + sizes.context,
         "type_vocab_size": STYLE.segments,
         "hidden_act": "gelu",
-        "layer_norm_eps": STYLE.norm_epsilon,
         "initializer_range": INITIAL_STD,
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
@@ -78,9 +84,10 @@ pub struct Roberta {
 impl Model for Roberta {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let encoder = Encoder::new(sizes, STYLE, &mut list);
+        let norm_epsilon = plan.settings.number(NORM_EPSILON.name).unwrap_or(STYLE.norm_epsilon);
+        let encoder = Encoder::new(sizes, Style { norm_epsilon, ..STYLE }, &mut list);
         list.enter(Part::Head);
-        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, STYLE.norm_epsilon);
+        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);
         let predictions = Predictions::AtPlaces(objective::predictions(sizes.context));
         let description = Description {
             layout: list.finish(),

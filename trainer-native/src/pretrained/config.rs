@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::HuggingFace;
+use crate::model::{HuggingFace, Setting};
 
 /// Fields of any family that say nothing about what the model computes without dropout.
 const IRRELEVANT: [&str; 64] = [
@@ -91,6 +91,10 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
     let relevant = |name: &str| !IRRELEVANT.contains(&name) && !family.irrelevant.contains(&name);
     for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
         let their = field(family, theirs, name);
+        let setting = family.settings.iter().find(|setting| setting.name == name);
+        if let Some(setting) = setting.filter(|setting| !setting.kind.accepts(&their)) {
+            return Err(not_taken(setting, &their));
+        }
         let fits = match Some(name.as_str()) == family.positions {
             // Positions beyond the plan's context are not used.
             true => their.as_u64() >= our.as_u64(),
@@ -103,8 +107,9 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
     let fixed = || family.fixed.iter().chain(&FIXED).filter(|(name, _)| !fields.contains_key(*name));
     for (name, only) in fixed() {
         let only = parsed(only);
-        if theirs.get(*name).is_some_and(|their| !their.is_null() && *their != only) {
-            return Err(format!("config.json has {name} = {}; allowed: {only}", theirs[*name]));
+        let their = field(family, theirs, name);
+        if !their.is_null() && !same(&only, &their) {
+            return Err(format!("config.json has {name} = {their}; allowed: {only}"));
         }
     }
     let is_known = |name: &str| {
@@ -148,7 +153,7 @@ pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
 }
 
 /// A field of a checkpoint's configuration, as `transformers` would understand it.
-fn field(family: &HuggingFace, config: &Value, name: &str) -> Value {
+pub(super) fn field(family: &HuggingFace, config: &Value, name: &str) -> Value {
     if let Some(value) = (family.read)(config, name) {
         return value;
     }
@@ -164,14 +169,29 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-fn same(ours: &Value, theirs: &Value) -> bool {
-    match (ours.as_f64(), theirs.as_f64()) {
-        (Some(ours), Some(theirs)) => ours == theirs,
+pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Number(ours), Value::Number(theirs)) => ours.as_f64() == theirs.as_f64(),
+        (Value::Object(ours), Value::Object(theirs)) => {
+            ours.len() == theirs.len()
+                && ours.iter().all(|(name, our)| theirs.get(name).is_some_and(|their| same(our, their)))
+        }
         _ => ours == theirs,
     }
 }
 
+/// The refusal of a value that a setting of the family does not take.
+pub(super) fn not_taken(setting: &Setting, value: &Value) -> String {
+    format!("config.json has {} = {value}; allowed: {}", setting.name, setting.kind.allowed())
+}
+
 fn differs(family: &HuggingFace, name: &str, ours: &Value, theirs: &Value) -> String {
+    if family.settings.iter().any(|setting| setting.name == name) {
+        return format!(
+            "config.json has {name} = {theirs}, the plan {ours}; write {name:?}: {theirs} in the plan's model.config, or give \
+             another checkpoint"
+        );
+    }
     let of_plan = family.plan_fields.iter().find(|(field, _)| *field == name);
     let of_plan = of_plan.map_or("model.family", |(_, of_plan)| of_plan);
     format!(

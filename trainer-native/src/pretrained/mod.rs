@@ -5,11 +5,13 @@
 //! another model.
 
 mod config;
+mod describe;
 mod names;
 mod read;
 
 use std::path::Path;
 
+pub use describe::describe;
 pub use names::Assigned;
 pub use read::Checkpoint;
 

@@ -212,7 +212,7 @@ fn damaged_checkpoints_are_read_or_refused() {
     assert!((500..2000).contains(&refused), "{refused}");
 }
 
-/// Scaled rotary positions change every logit, and this program has none.
+/// Scaled rotary positions change every logit, and these plans have none.
 #[test]
 fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
     for name in ["gemma_tiny", "llama_tiny"] {

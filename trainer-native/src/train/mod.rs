@@ -58,7 +58,7 @@ impl<B: Kernels> Trainer<B> {
         let network = Network::new(model, training, vocab_size)?;
         let selection = network.selection(model)?;
         if physical_batch == 0 {
-            let error = ModelError { what: "physical_batch", value: 0, allowed: "at least 1" };
+            let error = ModelError::Size { what: "physical_batch", value: 0, allowed: "at least 1" };
             return Err(error.into());
         }
         B::warm_up();

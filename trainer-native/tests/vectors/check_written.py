@@ -1,5 +1,5 @@
 """Loads a run folder with transformers and prints, as JSON, its logits at the targets of the examples on stdin, and the
-special tokens of its tokenizer if it has one. `tests/encoders.rs` and `tests/families.rs` run it where
+special tokens of its tokenizer, if it has one. `tests/encoders.rs`, `tests/decoders.rs` and `tests/families.rs` run it where
 TRANSFORMERS_PYTHON names a Python that has it.
 
     python check_written.py RUN < examples.json

@@ -132,6 +132,9 @@ def write(name, kind, config, examples, lora=(), generates=False, kept=None, bef
         os.remove(f"{name}/generation_config.json")
     found = texts(name, model, 0) if generates else None
     double = model.double()
+    if kind == "MarianMTModel":  # transformers keeps it as it is; Marian trains it
+        bias = double._buffers.pop("final_logits_bias")
+        double.register_parameter("final_logits_bias", torch.nn.Parameter(bias))
     written, gradients = [], []
     for example in examples:
         double.zero_grad()
@@ -187,6 +190,8 @@ def gpt_neox(hidden_size, layers, **fields):
                   intermediate_size=12, hidden_dropout=0.0, attention_dropout=0.0, bos_token_id=0, eos_token_id=0, **fields)
 
 
+# What Pythia does not set.
+SEQUENTIAL = dict(use_parallel_residual=False, rotary_pct=0.5, rotary_emb_base=500.0, layer_norm_eps=1e-3)
 PHI = dict(max_position_embeddings=12, hidden_size=20, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
            bos_token_id=0, eos_token_id=0, partial_rotary_factor=0.4)
 OPT = dict(max_position_embeddings=12, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, ffn_dim=12, dropout=0.0,
@@ -194,6 +199,25 @@ OPT = dict(max_position_embeddings=12, hidden_size=8, num_hidden_layers=2, num_a
 GPT_NEO = dict(max_position_embeddings=264, hidden_size=8, num_layers=2, num_heads=2, intermediate_size=12,
                attention_types=[[["global", "local"], 1]], bos_token_id=0, eos_token_id=0)
 
+
+BART = dict(max_position_embeddings=12, d_model=8, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
+            decoder_attention_heads=2, encoder_ffn_dim=12, decoder_ffn_dim=12, dropout=0.0, decoder_start_token_id=0,
+            pad_token_id=1, bos_token_id=0, eos_token_id=0, forced_eos_token_id=None)
+MARIAN = dict(BART, scale_embedding=True, activation_function="swish")
+NO_TOKENS = dict(pad_token_id=None, bos_token_id=0, eos_token_id=0, cls_token_id=0, sep_token_id=0)
+MODERNBERT = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, **NO_TOKENS)
+
+
+def modernbert(context, **fields):
+    return config("ModernBertConfig", max_position_embeddings=context, **MODERNBERT, **fields)
+
+
+def biased_logits(model):
+    model.final_logits_bias.add_(0.3 * torch.randn_like(model.final_logits_bias))
+
+
+FAR = [{"input": [(7 * at + at // 5) % VOCABULARY for at in range(150)], "positions": [0, 80, 149], "targets": [3, 9, 4]},
+       {"input": [7, 7, 4, 7], "positions": [2], "targets": [7]}]
 
 MODELS = {
     "roberta_tiny": lambda n: write(n, "RobertaForMaskedLM", roberta(), MASKED, lora=["query", "dense"]),
@@ -207,11 +231,19 @@ MODELS = {
                                 before=untied_head),
     "gpt_neox_tiny": lambda n: write(n, "GPTNeoXForCausalLM", gpt_neox(32, 1), CAUSAL, lora=["query_key_value"], generates=True),
     "gpt_neox_tied_tiny":
-        lambda n: write(n, "GPTNeoXForCausalLM", gpt_neox(16, 2, tie_word_embeddings=True), CAUSAL, generates=True),
+        lambda n: write(n, "GPTNeoXForCausalLM", gpt_neox(16, 2, tie_word_embeddings=True, **SEQUENTIAL), CAUSAL, generates=True),
     "phi_tiny": lambda n: write(n, "PhiForCausalLM", config("PhiConfig", **PHI), CAUSAL, lora=["q_proj", "fc1"], generates=True),
     "opt_tiny": lambda n: write(n, "OPTForCausalLM", config("OPTConfig", **OPT), CAUSAL, lora=["v_proj", "fc2"], generates=True),
     "gpt_neo_tiny": lambda n: write(n, "GPTNeoForCausalLM", config("GPTNeoConfig", **GPT_NEO), beyond(262),
                                     lora=["q_proj", "c_fc"], generates=True, kept=[0, 100, 255, 256, 257, 261]),
+    "bart_tiny": lambda n: write(n, "BartForConditionalGeneration", config("BartConfig", **BART), WRITTEN,
+                                 lora=["q_proj", "fc1"], generates=True),
+    "marian_tiny": lambda n: write(n, "MarianMTModel", config("MarianConfig", **MARIAN), WRITTEN, lora=["v_proj", "fc2"],
+                                   generates=True, before=biased_logits),
+    "modernbert_tiny": lambda n: write(n, "ModernBertForMaskedLM", modernbert(160), FAR, lora=["Wqkv", "Wi", "dense"]),
+    "modernbert_classifier_tiny":
+        lambda n: write(n, "ModernBertForSequenceClassification", modernbert(12, num_labels=3), CLASSIFIED),
+    "modernbert_tagger_tiny": lambda n: write(n, "ModernBertForTokenClassification", modernbert(12, num_labels=3), TAGGED),
 }
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ fn cached_logits_are_those_of_the_whole_text() {
         (json!({ "family": "decoder", "kv_heads": 1, "d_head": 6 }), "causal_lm"),
         (json!({ "family": "decoder", "kv_heads": 2, "d_head": 4, "untied": true }), "causal_lm"),
         (json!({ "family": "llama", "kv_heads": 1, "untied": true }), "causal_lm"),
+        (json!({ "family": "mistral", "config": { "sliding_window": 2 } }), "causal_lm"),
+        (json!({ "family": "gemma2", "kv_heads": 1, "config": { "sliding_window": 3 } }), "causal_lm"),
+        (json!({ "family": "gemma3", "layers": 6, "config": { "sliding_window": 3 } }), "causal_lm"),
+        (json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }), "causal_lm"),
         (json!({ "family": "feed_forward", "history": 3, "hidden": [9, 7] }), "causal_lm"),
         (json!({ "family": "feed_forward", "history": 1, "hidden": [9, 7] }), "causal_lm"),
         (json!({ "family": "gpt_neox", "d_model": 16, "untied": true }), "causal_lm"),
@@ -145,4 +149,33 @@ fn texts_are_those_of(expected: &Value) {
         }
     }
     assert!(lengths.len() > 4, "texts must end at several lengths");
+}
+
+/// Oracle: `transformers` (tests/vectors/rms_decoders/make.py), to the end of the context: beyond every sliding window.
+#[test]
+fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
+    for case in testing::rms_decoders() {
+        let checkpoint = Checkpoint::read(&case.folder).unwrap();
+        let weights = checkpoint.weights(&case.network.specs(), &case.network.hf_config()).unwrap().weights;
+        let model = InferenceModel::<Flex>::new(case.network, weights, 3, FlexDevice).unwrap();
+        let read =
+            |name: &str| -> Vec<Vec<u32>> { serde_json::from_value(case.expected[name].clone()).unwrap() };
+        for (index, text) in read("prompts").into_iter().enumerate() {
+            let constraints = Constraints {
+                most: case.model.context as usize - text.len(),
+                least: 0,
+                no_repeat_ngram: 2,
+                end: case.expected["end"].as_u64().unwrap() as u32,
+                known: 29,
+            };
+            let prompts = [Prompt { encoder_input: Vec::new(), written: text }];
+            let streams = streams(None, 1).unwrap();
+            let greedy =
+                sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap();
+            assert_eq!(greedy[0], read("greedy")[index], "{}", case.name);
+            let beams = Beams { width: 3, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
+            let best = beam::search(&model, &prompts, &beams, &constraints).unwrap();
+            assert_eq!(best[0], read("beams")[index], "{}", case.name);
+        }
+    }
 }

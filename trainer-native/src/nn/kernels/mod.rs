@@ -37,6 +37,8 @@ pub struct Mask<B: Backend> {
     pub lengths: Option<Tensor<B, 1, Int>>,
     /// Whether a query attends to no later key. The last query belongs to the last key.
     pub causal: bool,
+    /// A query attends only to keys at a smaller distance than this, at least 1; to all where absent.
+    pub window: Option<usize>,
 }
 
 /// Keys and values that earlier passes of generation computed.
@@ -47,6 +49,10 @@ pub struct CachedKeys<'a, B: Backend> {
     pub used: &'a [usize],
     /// Added to the scores: `[heads, rows, keys]`, with keys ≥ the largest of `used`.
     pub bias: Option<Tensor<B, 3>>,
+    /// The query attends only to this many of the last keys in use, at least 1; to all where absent.
+    pub window: Option<usize>,
+    /// Scores, after `scale`, become cap·tanh(score / cap).
+    pub cap: Option<f64>,
 }
 
 /// A Burn backend with the kernels of the layers.

@@ -18,6 +18,16 @@ pub fn scale<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, factor: f64) -> 
     pass.note(value * factor, slot.is_some(), move |grad, back| back.add(slot, grad * factor))
 }
 
+/// `cap·tanh(x / cap)`: values near 0 stay, and none is beyond ±cap.
+pub fn soft_cap<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, cap: f64) -> Var<B> {
+    let Var { value, slot } = input;
+    let share = (value / cap).tanh();
+    let output = share.clone() * cap;
+    pass.note(output, slot.is_some(), move |grad, back| {
+        back.add(slot, grad * (share.square().neg() + 1.0));
+    })
+}
+
 /// The same value, whose gradient is added up by itself before it is added to that of `input`. It fixes the order of a
 /// sum of gradients.
 pub fn branch<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {

@@ -1,7 +1,8 @@
-//! The middle of attention: softmax of the products of queries and keys, and a sum of values. It has no parameters.
+//! The middle of attention: softmax of the products of queries and keys, and a sum of values. Its only parameters are those
+//! of norms of queries and keys.
 
 use super::rotary::Angles;
-use super::{FusedOrder, Rotary};
+use super::{FusedOrder, RmsNorm, Rotary};
 use crate::nn::cache::Kept;
 use crate::nn::{Cache, CachedKeys, Kernels, Mask, Pass, Var, Weights};
 use crate::tensor::{Int, Tensor};
@@ -15,8 +16,14 @@ pub struct DotProductAttention {
     pub kv_heads: usize,
     /// Factor of the products of queries and keys: 1/√d_head, or 1 in T5.
     pub scale: f64,
+    /// Norms of each head of the queries and of the keys that were projected apart, before they are turned.
+    pub norms: Option<[RmsNorm; 2]>,
     /// Turns queries and keys by their positions.
     pub rotary: Option<Rotary>,
+    /// The products, after `scale`, become cap·tanh(product / cap).
+    pub cap: Option<f64>,
+    /// A query sees only keys at a smaller distance than this, at least 1; all where absent.
+    pub window: Option<usize>,
 }
 
 /// Which keys a query sees.
@@ -38,6 +45,8 @@ struct Saved<B: Kernels> {
     values: Tensor<B, 4>,
     /// `[batch, kv_heads, group·queries, keys]`
     probabilities: Tensor<B, 4>,
+    /// tanh(product / cap), if products are capped. `[batch, kv_heads, group·queries, keys]`
+    capped: Option<Tensor<B, 4>>,
     /// Factors of the probabilities, if the pass has dropout.
     dropout: Option<Tensor<B, 4>>,
     angles: Option<Angles<B>>,
@@ -68,11 +77,17 @@ impl<B: Kernels> AttentionMask<B> {
     ///
     /// # Shapes
     /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`
-    fn softmax(&self, scores: Tensor<B, 4>, bias: Option<Tensor<B, 3>>, scale: f64) -> Tensor<B, 4> {
-        match (&bias, &self.lengths) {
-            (None, None) if self.causal => B::causal_softmax(scores, scale),
+    fn softmax(
+        &self,
+        scores: Tensor<B, 4>,
+        bias: Option<Tensor<B, 3>>,
+        scale: f64,
+        window: Option<usize>,
+    ) -> Tensor<B, 4> {
+        match (&bias, &self.lengths, window) {
+            (None, None, None) if self.causal => B::causal_softmax(scores, scale),
             _ => {
-                let mask = Mask { bias, lengths: self.lengths.clone(), causal: self.causal };
+                let mask = Mask { bias, lengths: self.lengths.clone(), causal: self.causal, window };
                 B::masked_softmax(scores, mask, scale)
             }
         }
@@ -83,13 +98,14 @@ impl DotProductAttention {
     /// Causal attention with as many key as query heads and the usual scale.
     #[must_use]
     pub fn new(heads: usize, d_head: usize) -> Self {
-        Self { heads, kv_heads: heads, scale: 1.0 / (d_head as f64).sqrt(), rotary: None }
+        let scale = 1.0 / (d_head as f64).sqrt();
+        Self { heads, kv_heads: heads, scale, norms: None, rotary: None, cap: None, window: None }
     }
 
     /// Of queries, keys and values side by side.
     ///
     /// # Shapes
-    /// - projected: `[batch, seq, 3·heads·d_head]`
+    /// - projected: `[batch, seq, (heads + 2·kv_heads)·d_head]`
     /// - output: `[batch, seq, heads·d_head]`
     pub(super) fn fused<B: Kernels>(
         self,
@@ -99,16 +115,50 @@ impl DotProductAttention {
         mask: &AttentionMask<B>,
     ) -> Var<B> {
         let Var { value, slot } = projected;
-        let parts = self.split(value, 3 * self.heads);
-        let parts = order.apart(parts);
+        let parts = self.apart_from(value, order);
         if let Some(cache) = pass.later_cache() {
             return self.attend_from_rows(cache, parts, None);
         }
         let (context, saved) = self.attend(pass, parts, mask, None);
         pass.note(context, slot.is_some(), move |grad, back| {
             let grads = self.backward(back.weights, saved, grad);
-            back.add(slot, B::merge_heads(order.together(grads.projected)));
+            back.add(slot, B::merge_heads(self.together(grads.projected, order)));
         })
+    }
+
+    /// Queries, keys and values that lie side by side.
+    ///
+    /// # Shapes
+    /// - fused: `[batch, seq, (heads + 2·kv_heads)·d_head]`
+    /// - output: `[batch, heads or kv_heads, seq, d_head]` each
+    fn apart_from<B: Kernels>(self, fused: Tensor<B, 3>, order: FusedOrder) -> [Tensor<B, 4>; 3] {
+        let all = self.split(fused, self.heads + 2 * self.kv_heads);
+        let [batch, _, seq, d_head] = all.dims();
+        match order {
+            FusedOrder::ByPart => {
+                let (heads, kv_heads) = (self.heads, self.kv_heads);
+                [(0, heads), (heads, kv_heads), (heads + kv_heads, kv_heads)]
+                    .map(|(first, count)| all.clone().narrow(1, first, count))
+            }
+            FusedOrder::ByHead => {
+                let by_head = all.reshape([batch, self.heads, 3, seq, d_head]);
+                [0, 1, 2]
+                    .map(|part| by_head.clone().narrow(2, part, 1).reshape([batch, self.heads, seq, d_head]))
+            }
+        }
+    }
+
+    /// The inverse of [`Self::apart_from`], as tensors whose heads follow one another.
+    fn together<B: Kernels>(self, parts: [Tensor<B, 4>; 3], order: FusedOrder) -> Vec<Tensor<B, 4>> {
+        match order {
+            FusedOrder::ByPart if self.heads == self.kv_heads => parts.into(),
+            FusedOrder::ByPart => vec![Tensor::cat(parts.into(), 1)],
+            FusedOrder::ByHead => {
+                let [batch, heads, seq, d_head] = parts[0].dims();
+                let by_head = Tensor::stack::<5>(parts.into(), 2);
+                vec![by_head.reshape([batch, 3 * heads, seq, d_head])]
+            }
+        }
     }
 
     /// Of queries, keys and values that were projected apart.
@@ -123,6 +173,12 @@ impl DotProductAttention {
         mask: &AttentionMask<B>,
         bias: Option<Var<B>>,
     ) -> Var<B> {
+        let [mut queries, mut keys, values] = projected;
+        if let Some([of_queries, of_keys]) = self.norms {
+            queries = of_queries.forward(pass, queries);
+            keys = of_keys.forward(pass, keys);
+        }
+        let projected = [queries, keys, values];
         let slots = projected.each_ref().map(|part| part.slot);
         let [queries, keys, values] = projected.map(Var::into_value);
         let parts = [
@@ -193,7 +249,7 @@ impl DotProductAttention {
         bias: Option<Tensor<B, 3>>,
     ) -> Var<B> {
         let Kept { keys, values, used } = kept;
-        let keys = CachedKeys { kept: [keys, values], used: &used, bias };
+        let keys = CachedKeys { kept: [keys, values], used: &used, bias, window: self.window, cap: self.cap };
         Var::constant(B::cached_attention(queries, keys, self.scale))
     }
 
@@ -221,24 +277,35 @@ impl DotProductAttention {
         let [_, _, query_count, _] = queries.dims();
         let queries = self.by_key_head(queries);
         let weights = pass.weights();
-        let scores = self.by_query_head(weights.product(queries.clone(), keys.clone().transpose()));
-        let probabilities = self.by_key_head(mask.softmax(scores, bias, self.scale));
+        let products = weights.product(queries.clone(), keys.clone().transpose());
+        let (scores, scale, capped) = match self.cap {
+            Some(cap) => {
+                let capped = (products * (self.scale / cap)).tanh();
+                (capped.clone() * cap, 1.0, Some(capped))
+            }
+            None => (products, self.scale, None),
+        };
+        let scores = self.by_query_head(scores);
+        let probabilities = self.by_key_head(mask.softmax(scores, bias, scale, self.window));
         let dropout = &mut pass.dropout;
         let dropout = dropout.as_mut().map(|dropout| dropout.of_probabilities(&probabilities, query_count));
         let context = weights.product(dropped(probabilities.clone(), &dropout), values.clone());
         let context = B::merge_heads(vec![self.by_query_head(context)]);
-        (context, Saved { queries, keys, values, probabilities, dropout, angles })
+        (context, Saved { queries, keys, values, probabilities, capped, dropout, angles })
     }
 
     /// # Shapes
     /// - grad: `[batch, queries, heads·d_head]`
     fn backward<B: Kernels>(self, weights: &Weights<B>, saved: Saved<B>, grad: Tensor<B, 3>) -> Grads<B> {
-        let Saved { queries, keys, values, probabilities, dropout, angles } = saved;
+        let Saved { queries, keys, values, probabilities, capped, dropout, angles } = saved;
         let grad = self.by_key_head(self.split(grad, self.heads));
         // The queries of a group lie along one axis, so these products also sum over the group.
         let values_grad = weights.product(dropped(probabilities.clone(), &dropout).transpose(), grad.clone());
         let probabilities_grad = dropped(weights.product(grad, values.transpose()), &dropout);
-        let scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
+        let mut scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
+        if let Some(capped) = capped {
+            scores = scores * (capped.square().neg() + 1.0);
+        }
         let mut queries_grad = self.by_query_head(weights.product(scores.clone(), keys));
         let mut keys_grad = weights.product(scores.clone().transpose(), queries);
         if let Some(angles) = angles {
@@ -270,36 +337,6 @@ impl DotProductAttention {
         }
         let [batch, _, rows, n] = values.dims();
         values.reshape([batch, self.heads, rows * self.kv_heads / self.heads, n])
-    }
-}
-
-impl FusedOrder {
-    /// Queries, keys and values.
-    ///
-    /// # Shapes
-    /// - fused: `[batch, 3·heads, seq, d_head]`, outputs: `[batch, heads, seq, d_head]`
-    fn apart<B: Kernels>(self, fused: Tensor<B, 4>) -> [Tensor<B, 4>; 3] {
-        let [batch, all, seq, d_head] = fused.dims();
-        let heads = all / 3;
-        match self {
-            Self::ByPart => [0, 1, 2].map(|part| fused.clone().narrow(1, part * heads, heads)),
-            Self::ByHead => {
-                let by_head = fused.reshape([batch, heads, 3, seq, d_head]);
-                [0, 1, 2].map(|part| by_head.clone().narrow(2, part, 1).reshape([batch, heads, seq, d_head]))
-            }
-        }
-    }
-
-    /// The inverse of [`Self::apart`], as tensors whose heads follow one another.
-    fn together<B: Kernels>(self, parts: [Tensor<B, 4>; 3]) -> Vec<Tensor<B, 4>> {
-        match self {
-            Self::ByPart => parts.into(),
-            Self::ByHead => {
-                let [batch, heads, seq, d_head] = parts[0].dims();
-                let by_head = Tensor::stack::<5>(parts.into(), 2);
-                vec![by_head.reshape([batch, 3 * heads, seq, d_head])]
-            }
-        }
     }
 }
 

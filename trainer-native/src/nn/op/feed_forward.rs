@@ -47,6 +47,27 @@ pub struct GatedFeedForward {
     pub drops_activations: bool,
 }
 
+/// A [`GatedFeedForward`] with one projection for gate and up.
+#[derive(Clone, Copy, Debug)]
+pub struct FusedGatedFeedForward {
+    /// From d to 2·d_ff: gate, then up.
+    pub gate_up: Linear,
+    /// From d_ff to d.
+    pub down: Linear,
+    /// f and the product.
+    pub activation: Gate,
+}
+
+impl FusedGatedFeedForward {
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let both = self.gate_up.forward(pass, input);
+        let product = self.activation.of_both(pass, both);
+        self.down.forward(pass, product)
+    }
+}
+
 /// Either of the two, for a family that has versions with each.
 #[derive(Clone, Copy, Debug)]
 pub enum MaybeGated {

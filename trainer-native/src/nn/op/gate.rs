@@ -18,16 +18,35 @@ impl Gate {
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, gate: Var<B>, up: Var<B>) -> Var<B> {
         let slots = [gate.slot, up.slot];
         let (gate, up) = (gate.value, up.value);
-        let output = match self {
-            Self::GeluTanh => B::gelu_gate(gate.clone(), up.clone()),
-            Self::Silu => activation::silu(gate.clone()) * up.clone(),
-        };
+        let output = self.value(gate.clone(), up.clone());
         let needed = slots.iter().any(Option::is_some);
         pass.note(output, needed, move |grad, back| {
             let [gate, up] = self.backward(gate, up, grad);
             back.add(slots[0], gate);
             back.add(slots[1], up);
         })
+    }
+
+    /// As [`Self::forward`], of gate and up side by side.
+    ///
+    /// # Shapes
+    /// - both: `[batch, seq, 2·d]`
+    /// - output: `[batch, seq, d]`
+    pub fn of_both<B: Kernels>(self, pass: &mut Pass<'_, B>, both: Var<B>) -> Var<B> {
+        let Var { value, slot } = both;
+        let d = value.dims()[2] / 2;
+        let [gate, up] = [0, d].map(|start| value.clone().narrow(2, start, d));
+        let output = self.value(gate.clone(), up.clone());
+        pass.note(output, slot.is_some(), move |grad, back| {
+            back.add(slot, Tensor::cat(self.backward(gate, up, grad).into(), 2));
+        })
+    }
+
+    fn value<B: Kernels>(self, gate: Tensor<B, 3>, up: Tensor<B, 3>) -> Tensor<B, 3> {
+        match self {
+            Self::GeluTanh => B::gelu_gate(gate, up),
+            Self::Silu => activation::silu(gate) * up,
+        }
     }
 
     fn backward<B: Kernels>(

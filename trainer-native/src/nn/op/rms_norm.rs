@@ -6,7 +6,7 @@
 use crate::nn::{Kernels, ParamId, Pass, Var, Weights};
 use crate::tensor::Tensor;
 
-/// Normalisation of the last axis to a mean square of 1, with a gain.
+/// Normalisation of the last axis, or of each head in it, to a mean square of 1, with a gain.
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNorm {
     /// `[d]`
@@ -19,17 +19,20 @@ pub struct RmsNorm {
 
 impl RmsNorm {
     /// # Shapes
-    /// - input, output: `[batch, seq, d]`
+    /// - input, output: `[batch, seq, n·d]` for a gain of `[d]`: each of the n heads is normalised by itself
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let Var { value, slot } = input;
-        let [output, normalized, reciprocal] = B::rms_normalize(value, self.factor(weights), self.epsilon);
+        let (shape @ [batch, seq, width], factor) = (value.dims(), self.factor(weights));
+        let d = factor.dims()[0];
+        let by_head = [batch, seq * width / d, d];
+        let [output, normalized, reciprocal] = B::rms_normalize(value.reshape(by_head), factor, self.epsilon);
         let needed = slot.is_some() || weights.trains(self.gain);
-        pass.note(output, needed, move |grad, back| {
-            let factor = self.factor(back.weights);
+        pass.note(output.reshape(shape), needed, move |grad, back| {
+            let (grad, factor) = (grad.reshape(by_head), self.factor(back.weights));
             let (input_grad, gain) = B::rms_normalize_backward(grad, normalized, reciprocal, factor);
             back.explicit(self.gain, gain);
-            back.add(slot, input_grad);
+            back.add(slot, input_grad.reshape(shape));
         })
     }
 

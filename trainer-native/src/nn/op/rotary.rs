@@ -3,6 +3,8 @@
 //!
 //! # References
 //! Su et al. 2021, <https://arxiv.org/abs/2104.09864>; coordinate i is paired with i + d/2, as Hugging Face's models.
+//! Scaling as `transformers`' `modeling_rope_utils.py`: linear of Chen et al. 2023, <https://arxiv.org/abs/2306.15595>; that
+//! of Llama 3.1, <https://arxiv.org/abs/2407.21783>.
 
 use crate::nn::Kernels;
 use crate::tensor::{Tensor, from_host};
@@ -14,6 +16,40 @@ pub struct Rotary {
     pub base: f64,
     /// How many coordinates of a head are turned, an even number. The others stay as they are.
     pub d_head: usize,
+    /// What is done to the frequencies, so that a model reads longer texts than it was first trained on.
+    pub scaling: RotaryScaling,
+}
+
+/// How the frequencies of rotary positions are changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RotaryScaling {
+    /// Not at all.
+    None,
+    /// All are divided by the factor, as if positions were closer together.
+    Linear(f64),
+    /// Llama 3.1's: low frequencies are divided by the factor, high ones stay, and those between are interpolated.
+    Llama3 {
+        factor: f64,
+        /// Wavelengths from `original_context` / `low` on are long.
+        low: f64,
+        /// Wavelengths up to `original_context` / `high` are short; above `low`.
+        high: f64,
+        original_context: f64,
+    },
+}
+
+impl RotaryScaling {
+    fn of(self, frequency: f64) -> f64 {
+        match self {
+            Self::None => frequency,
+            Self::Linear(factor) => frequency / factor,
+            Self::Llama3 { factor, low, high, original_context } => {
+                let turns = original_context * frequency / std::f64::consts::TAU;
+                let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+                frequency * (kept + (1.0 - kept) / factor)
+            }
+        }
+    }
 }
 
 /// Cosines and sines by position and pair.
@@ -34,10 +70,9 @@ impl Rotary {
     ) -> Angles<B> {
         let pairs = self.d_head / 2;
         let seq = positions.len();
-        let angle = |at: usize| {
-            let (position, pair) = (positions[at / pairs], at % pairs);
-            position as f64 * self.base.powf(-2.0 * pair as f64 / self.d_head as f64)
-        };
+        let frequency = |pair: usize| self.base.powf(-2.0 * pair as f64 / self.d_head as f64);
+        let frequencies: Vec<f64> = (0..pairs).map(|pair| self.scaling.of(frequency(pair))).collect();
+        let angle = |at: usize| positions[at / pairs] as f64 * frequencies[at % pairs];
         let table = |of: fn(f64) -> f64| {
             let values = (0..seq * pairs).map(|at| of(angle(at)) as f32).collect();
             from_host(values, [seq, pairs], like.dtype().into(), &like.device())
@@ -87,7 +122,7 @@ mod tests {
     /// The product of a turned query and a turned key depends on their distance alone, and a turn keeps lengths.
     #[test]
     fn rotary_products_depend_on_the_distance_alone() {
-        let rotary = Rotary { base: 50.0, d_head: 6 };
+        let rotary = Rotary { base: 50.0, d_head: 6, scaling: RotaryScaling::None };
         let row = |values: [f64; 6]| -> Tensor<Flex, 4> {
             let data = TensorData::new([values; 9].concat(), [1, 1, 9, 6]);
             Tensor::from_data(data, (&FlexDevice, DType::F64))

@@ -52,6 +52,7 @@ fn set_family(plan: &mut PlanFile, name: &str) {
     let fitting = family.objectives();
     let model = &mut plan.model;
     model.family = family;
+    model.config.clear();
     if !family.has_grouped_heads() {
         (model.kv_heads, model.d_head) = (None, None);
     }

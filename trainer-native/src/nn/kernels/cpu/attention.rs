@@ -26,12 +26,12 @@ pub(crate) fn rotate(rows: Tensor<Flex, 4>, cos: Tensor<Flex, 2>, sin: Tensor<Fl
 }
 
 pub(crate) fn causal_softmax(scores: Tensor<Flex, 4>, scale: f64) -> Tensor<Flex, 4> {
-    masked_softmax(scores, Mask { bias: None, lengths: None, causal: true }, scale)
+    masked_softmax(scores, Mask { bias: None, lengths: None, causal: true, window: None }, scale)
 }
 
 pub(crate) fn masked_softmax(scores: Tensor<Flex, 4>, mask: Mask<Flex>, scale: f64) -> Tensor<Flex, 4> {
     let [_, heads, queries, keys] = scores.dims();
-    let Mask { bias, lengths, causal } = mask;
+    let Mask { bias, lengths, causal, window } = mask;
     let (mut scores, bias, lengths) = (open(scores), bias.map(open), lengths.map(open_int));
     let (bias, lengths, scale) = (bias.as_ref().map(values), lengths.as_ref().map(ints), scale as f32);
     let rows = values_mut(&mut scores).chunks_exact_mut(keys).enumerate();
@@ -39,11 +39,16 @@ pub(crate) fn masked_softmax(scores: Tensor<Flex, 4>, mask: Mask<Flex>, scale: f
         for (row, scores) in rows {
             let (query, example) = (row % queries, row / queries / heads);
             let length = lengths.map_or(keys, |lengths| lengths[example] as usize);
-            let seen = length.min(if causal { keys - queries + query + 1 } else { keys });
+            let next = keys - queries + query + 1;
+            let after = window.map_or(keys, |window| next + window - 1);
+            let seen = length.min(if causal { next } else { after.min(keys) });
+            let first = window.map_or(0, |window| next.saturating_sub(window)).min(seen);
             let (seen, unseen) = scores.split_at_mut(seen);
+            let (distant, seen) = seen.split_at_mut(first);
+            distant.fill(0.0);
             let sum = match bias {
                 Some(bias) => {
-                    let of_row = &bias[row % (heads * queries) * keys..];
+                    let of_row = &bias[row % (heads * queries) * keys + first..];
                     seen.iter_mut().zip(of_row).for_each(|(score, bias)| *score = *score * scale + bias);
                     exp_row(seen, 1.0)
                 }
@@ -112,7 +117,7 @@ pub(crate) fn merge_heads(parts: Vec<Tensor<Flex, 4>>) -> Tensor<Flex, 3> {
 
 pub(crate) fn cached_attention(
     queries: Tensor<Flex, 4>,
-    CachedKeys { kept, used, bias }: CachedKeys<'_, Flex>,
+    CachedKeys { kept, used, bias, window, cap }: CachedKeys<'_, Flex>,
     scale: f64,
 ) -> Tensor<Flex, 3> {
     let [rows, heads, _, d_head] = queries.dims();
@@ -120,21 +125,25 @@ pub(crate) fn cached_attention(
     let bias_keys = bias.as_ref().map_or(0, |bias| bias.dims()[2]);
     let (queries, bias, mut output) = (open(queries), bias.map(open), zeros([rows, 1, heads * d_head]));
     let [keys, summands] = kept.map(open);
-    let (keys, summands, bias, scale) =
-        (values(&keys), values(&summands), bias.as_ref().map(values), scale as f32);
+    let (keys, summands, bias) = (values(&keys), values(&summands), bias.as_ref().map(values));
+    let (scale, cap) = (scale as f32, cap.map(|cap| cap as f32));
     let mut scores = vec![0.0; used.iter().copied().max().unwrap_or(0)];
     let of_heads =
         values(&queries).chunks_exact(d_head).zip(values_mut(&mut output).chunks_exact_mut(d_head));
     vectorized(|| {
         for (at, (query, output)) in of_heads.enumerate() {
             let (row, head) = (at / heads, at % heads);
-            let first = (row * kv_heads + head * kv_heads / heads) * capacity * d_head;
-            let scores = &mut scores[..used[row]];
+            let unseen = window.map_or(0, |window| used[row].saturating_sub(window));
+            let first = ((row * kv_heads + head * kv_heads / heads) * capacity + unseen) * d_head;
+            let scores = &mut scores[..used[row] - unseen];
             for (score, key) in scores.iter_mut().zip(keys[first..].chunks_exact(d_head)) {
                 *score = dot(query, key) * scale;
             }
+            if let Some(cap) = cap {
+                scores.iter_mut().for_each(|score| *score = (*score / cap).tanh() * cap);
+            }
             if let Some(bias) = bias {
-                let of_row = &bias[(head * rows + row) * bias_keys..];
+                let of_row = &bias[(head * rows + row) * bias_keys + unseen..];
                 scores.iter_mut().zip(of_row).for_each(|(score, bias)| *score += bias);
             }
             let reciprocal = 1.0 / exp_row(scores, 1.0);

@@ -24,7 +24,7 @@ fn future<B: Backend>(queries: usize, keys: usize, device: &B::Device) -> Tensor
 }
 
 pub(crate) fn masked_softmax<B: Backend>(scores: Tensor<B, 4>, mask: Mask<B>, scale: f64) -> Tensor<B, 4> {
-    let Mask { bias, lengths, causal } = mask;
+    let Mask { bias, lengths, causal, window } = mask;
     let shape @ [batch, _, queries, keys] = scores.dims();
     let device = scores.device();
     let mut scores = scores * scale;
@@ -41,7 +41,17 @@ pub(crate) fn masked_softmax<B: Backend>(scores: Tensor<B, 4>, mask: Mask<B>, sc
     if causal {
         scores = scores.mask_fill(future(queries, keys, &device), f32::NEG_INFINITY);
     }
+    if let Some(window) = window {
+        scores = scores.mask_fill(distant(queries, keys, window, &device), f32::NEG_INFINITY);
+    }
     activation::softmax(scores, 3)
+}
+
+/// Whether a key is `window` or more places from a query. The last query belongs to the last key. `[1, 1, queries, keys]`
+fn distant<B: Backend>(queries: usize, keys: usize, window: usize, device: &B::Device) -> Tensor<B, 4, Bool> {
+    let (ones, own) = (Tensor::<B, 2, Int>::ones([queries, keys], device), (keys - queries) as i64);
+    let before = ones.clone().tril(own - window as i64);
+    (before + ones.triu(own + window as i64)).equal_elem(1).unsqueeze()
 }
 
 pub(crate) fn softmax_backward<B: Backend>(
@@ -73,22 +83,32 @@ pub(crate) fn merge_heads<B: Backend>(parts: Vec<Tensor<B, 4>>) -> Tensor<B, 3> 
 
 pub(crate) fn cached_attention<B: Backend>(
     queries: Tensor<B, 4>,
-    CachedKeys { kept, used, bias }: CachedKeys<'_, B>,
+    CachedKeys { kept, used, bias, window, cap }: CachedKeys<'_, B>,
     scale: f64,
 ) -> Tensor<B, 3> {
-    let [rows, heads, _, d_head] = queries.dims();
+    let ([rows, heads, _, d_head], device) = (queries.dims(), queries.device());
     let kv_heads = kept[0].dims()[1];
     let longest = used.iter().copied().max().unwrap_or(0);
     let [keys, values] = kept.map(|part| part.narrow(2, 0, longest));
     let lengths: Vec<i32> = used.iter().map(|&used| used as i32).collect();
-    let lengths = Tensor::<B, 1, Int>::from_data(TensorData::new(lengths, [rows]), &queries.device());
+    let lengths = Tensor::<B, 1, Int>::from_data(TensorData::new(lengths, [rows]), &device);
     let queries = queries.reshape([rows, kv_heads, heads / kv_heads, d_head]);
     let mut scores = queries.matmul(keys.transpose()).reshape([rows, heads, 1, longest]) * scale;
+    if let Some(cap) = cap {
+        scores = (scores / cap).tanh() * cap;
+    }
     if let Some(bias) = bias {
         scores = scores + bias.narrow(2, 0, longest).swap_dims(0, 1).unsqueeze_dim(2);
     }
-    let probabilities =
-        masked_softmax(scores, Mask { bias: None, lengths: Some(lengths), causal: false }, 1.0);
+    if let Some(window) = window {
+        let places = Tensor::<B, 1, Int>::arange(0..longest as i64, &device).reshape([1, longest]);
+        let first = lengths.clone().sub_scalar(window as i32).reshape([rows, 1]);
+        let before = places.expand([rows, longest]).lower(first.expand([rows, longest]));
+        let before = before.reshape([rows, 1, 1, longest]).expand([rows, heads, 1, longest]);
+        scores = scores.mask_fill(before, f32::NEG_INFINITY);
+    }
+    let mask = Mask { bias: None, lengths: Some(lengths), causal: false, window: None };
+    let probabilities = masked_softmax(scores, mask, 1.0);
     let context = probabilities.reshape([rows, kv_heads, heads / kv_heads, longest]).matmul(values);
     context.reshape([rows, 1, heads * d_head])
 }

@@ -18,15 +18,23 @@ fn wide_products_on_any_number_of_threads() {
 fn attention_to_kept_keys_and_values() {
     let mut source = Source::new();
     let used = [SEQ, 1, 3];
-    for (kv_heads, with_bias) in [(4, false), (2, true)] {
+    for (kv_heads, with_bias, window, cap) in [
+        (4, false, None, None),
+        (2, true, None, None),
+        (4, true, Some(2), None),
+        (1, false, Some(3), Some(0.7)),
+    ] {
         let (queries, queries64) = source.pair([3, 4, 1, D]);
         let (keys, keys64) = source.pair([3, kv_heads, SEQ + 2, D]);
         let (values, values64) = source.pair([3, kv_heads, SEQ + 2, D]);
         let (bias, bias64) = source.pair([4, 3, SEQ]);
         let (bias, bias64) = (with_bias.then_some(bias), with_bias.then_some(bias64));
-        let fused =
-            Flex::cached_attention(queries, CachedKeys { kept: [keys, values], used: &used, bias }, 0.2);
-        let cached = CachedKeys { kept: [keys64, values64], used: &used, bias: bias64 };
+        let fused = Flex::cached_attention(
+            queries,
+            CachedKeys { kept: [keys, values], used: &used, bias, window, cap },
+            0.2,
+        );
+        let cached = CachedKeys { kept: [keys64, values64], used: &used, bias: bias64, window, cap };
         agree(fused, portable::cached_attention(queries64, cached, 0.2));
     }
 }

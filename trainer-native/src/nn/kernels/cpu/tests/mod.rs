@@ -255,25 +255,33 @@ fn norms_of_gradients_that_nearly_cancel_are_not_too_low() {
 fn masked_softmax_attends_to_unmasked_keys_only() {
     let mut source = Source::new();
     let lengths: Tensor<Flex, 1, Int> = Tensor::from_data(TensorData::from([1_i32, 17, 19]), &FlexDevice);
-    for (with_lengths, with_bias, causal) in [
-        (false, false, true),
-        (true, false, false),
-        (true, true, false),
-        (false, true, true),
-        (true, true, true),
+    for (with_lengths, with_bias, causal, window) in [
+        (false, false, true, None),
+        (true, false, false, None),
+        (true, true, false, None),
+        (false, true, true, None),
+        (true, true, true, None),
+        (false, false, true, Some(1)),
+        (false, true, true, Some(4)),
+        (false, true, false, Some(3)),
     ] {
         let (scores, scores64) = source.pair([3, 2, SEQ, D]);
         let (bias, bias64) = source.pair([2, SEQ, D]);
         let (bias, bias64) = (with_bias.then_some(bias), with_bias.then_some(bias64));
         let lengths = with_lengths.then(|| lengths.clone());
-        let fused = Flex::masked_softmax(scores, Mask { bias, lengths: lengths.clone(), causal }, 0.6);
-        let portable = portable::masked_softmax(scores64, Mask { bias: bias64, lengths, causal }, 0.6);
+        let fused =
+            Flex::masked_softmax(scores, Mask { bias, lengths: lengths.clone(), causal, window }, 0.6);
+        let portable =
+            portable::masked_softmax(scores64, Mask { bias: bias64, lengths, causal, window }, 0.6);
         agree(fused.clone(), portable);
         let probabilities = to_host_f64(fused);
         for (row, probabilities) in probabilities.chunks_exact(D).enumerate() {
             let length = if with_lengths { [1, 17, 19][row / SEQ / 2] } else { D };
-            let seen = if causal { length.min(D - SEQ + row % SEQ + 1) } else { length };
-            assert!(probabilities[seen..].iter().all(|&probability| probability == 0.0));
+            let own = D - SEQ + row % SEQ;
+            let seen = if causal { length.min(own + 1) } else { length };
+            let sees = |key: usize| key < seen && window.is_none_or(|window| key.abs_diff(own) < window);
+            let mut each = probabilities.iter().enumerate();
+            assert!(each.all(|(key, &probability)| (probability > 0.0) == sees(key)));
             assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-6);
         }
     }

@@ -1,0 +1,136 @@
+//! A block: attention and a gated feed-forward part, with their norms.
+
+use super::{INITIAL_STD, Projections, Sizes, Style};
+use crate::nn::{
+    AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, GatedFeedForward,
+    Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, Pass, RmsNorm, Var, add,
+};
+
+/// A block with a norm before each part, and maybe after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    norm_1: RmsNorm,
+    attention: Attention,
+    norm_2: RmsNorm,
+    feed_forward: GatedPart,
+    /// Of the output of each part.
+    norms_after: Option<[RmsNorm; 2]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Attention {
+    Apart(MultiHeadAttention),
+    Fused(FusedAttention),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum GatedPart {
+    Apart(GatedFeedForward),
+    Fused(FusedGatedFeedForward),
+}
+
+/// The list of parameters while a block is built.
+pub(super) struct Parts<'a> {
+    pub sizes: Sizes,
+    pub style: &'a Style,
+    pub list: &'a mut ParamList,
+    /// The block's index.
+    pub at: usize,
+}
+
+impl Parts<'_> {
+    fn norm(&mut self, part: &str, d: usize) -> RmsNorm {
+        let name = format!("model.layers.{}.{part}", self.at);
+        self.list.rms_norm(&name, d, self.sizes.norm_epsilon, self.style.unit_offset)
+    }
+
+    fn linear(&mut self, part: &str, [d_in, d_out]: [usize; 2], bias: bool) -> Linear {
+        let name = format!("model.layers.{}.{part}", self.at);
+        self.list.linear(&name, LinearSpec { bias, ..LinearSpec::normal(d_in, d_out, INITIAL_STD) })
+    }
+
+    fn attention(&mut self, heads: DotProductAttention) -> Attention {
+        let Sizes { d_model: d, d_head, attention_bias, .. } = self.sizes;
+        let (queries, keys) = (heads.heads * d_head, heads.kv_heads * d_head);
+        if self.style.projections == Projections::Fused {
+            let projection = self.linear("self_attn.qkv_proj", [d, queries + 2 * keys], false);
+            let output = self.linear("self_attn.o_proj", [queries, d], false);
+            return Attention::Fused(FusedAttention { projection, output, heads, order: FusedOrder::ByPart });
+        }
+        let biased = attention_bias || self.style.projections == Projections::Biased;
+        let query = self.linear("self_attn.q_proj", [d, queries], biased);
+        let key = self.linear("self_attn.k_proj", [d, keys], biased);
+        let value = self.linear("self_attn.v_proj", [d, keys], biased);
+        let output = self.linear("self_attn.o_proj", [queries, d], attention_bias);
+        let norms = self
+            .style
+            .head_norms
+            .then(|| ["self_attn.q_norm", "self_attn.k_norm"].map(|name| self.norm(name, d_head)));
+        Attention::Apart(MultiHeadAttention {
+            query,
+            key,
+            value,
+            output,
+            heads: DotProductAttention { norms, ..heads },
+        })
+    }
+
+    fn feed_forward(&mut self) -> GatedPart {
+        let (Sizes { d_model: d, d_ff, mlp_bias, .. }, activation) = (self.sizes, self.style.gate);
+        if self.style.projections == Projections::Fused {
+            let gate_up = self.linear("mlp.gate_up_proj", [d, 2 * d_ff], false);
+            let down = self.linear("mlp.down_proj", [d_ff, d], false);
+            return GatedPart::Fused(FusedGatedFeedForward { gate_up, down, activation });
+        }
+        GatedPart::Apart(GatedFeedForward {
+            gate: self.linear("mlp.gate_proj", [d, d_ff], mlp_bias),
+            up: self.linear("mlp.up_proj", [d, d_ff], mlp_bias),
+            down: self.linear("mlp.down_proj", [d_ff, d], mlp_bias),
+            activation,
+            drops_activations: false,
+        })
+    }
+}
+
+impl Block {
+    pub fn new(parts: &mut Parts<'_>, heads: DotProductAttention) -> Self {
+        let d = parts.sizes.d_model;
+        let norm_1 = parts.norm("input_layernorm", d);
+        let attention = parts.attention(heads);
+        let norm_after = parts.style.norms_after.then(|| parts.norm("post_attention_layernorm", d));
+        let before =
+            if norm_after.is_some() { "pre_feedforward_layernorm" } else { "post_attention_layernorm" };
+        let norm_2 = parts.norm(before, d);
+        let feed_forward = parts.feed_forward();
+        let norms_after = norm_after.map(|norm| [norm, parts.norm("post_feedforward_layernorm", d)]);
+        Self { norm_1, attention, norm_2, feed_forward, norms_after }
+    }
+
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let [after_1, after_2] = self.norms_after.map_or([None; 2], |norms| norms.map(Some));
+        let normalized = self.norm_1.forward(pass, input.clone());
+        let mask = AttentionMask::causal();
+        let attended = match self.attention {
+            Attention::Apart(part) => part.forward(pass, normalized.clone(), normalized, &mask, None),
+            Attention::Fused(part) => part.forward(pass, normalized, &mask),
+        };
+        let attended = maybe(after_1, pass, attended);
+        let middle = add(pass, attended, input);
+        let normalized = self.norm_2.forward(pass, middle.clone());
+        let output = match self.feed_forward {
+            GatedPart::Apart(part) => part.forward(pass, normalized),
+            GatedPart::Fused(part) => part.forward(pass, normalized),
+        };
+        let output = maybe(after_2, pass, output);
+        add(pass, output, middle)
+    }
+}
+
+fn maybe<B: Kernels>(norm: Option<RmsNorm>, pass: &mut Pass<'_, B>, value: Var<B>) -> Var<B> {
+    match norm {
+        Some(norm) => norm.forward(pass, value),
+        None => value,
+    }
+}

@@ -1,0 +1,65 @@
+//! What the families have in common of `config.json`: settings, and how files state them.
+
+use serde_json::{Value, json};
+
+use crate::model::{Kind, Setting, rope};
+
+/// Name of a layer that sees only the last tokens before a token.
+pub(super) const SLIDING: &str = "sliding_attention";
+
+/// The base of rotary positions, with the family's usual value.
+pub(in crate::model) const fn rope_theta(usual: &'static str) -> Setting {
+    Setting { name: rope::BASE, usual, kind: Kind::Positive }
+}
+
+/// What norms add to the mean square, with the family's usual value.
+pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> Setting {
+    Setting { name: "rms_norm_eps", usual, kind: Kind::Positive }
+}
+
+/// How many tokens a layer with a window sees, with the family's usual value.
+pub(in crate::model) const fn sliding_window(usual: &'static str, kind: Kind) -> Setting {
+    Setting { name: "sliding_window", usual, kind }
+}
+
+pub(in crate::model) const ROPE_SCALING: Setting =
+    Setting { name: rope::SCALING, usual: "null", kind: Kind::RopeScaling };
+/// Biases of all four projections of attention.
+pub(in crate::model) const ATTENTION_BIAS: Setting =
+    Setting { name: "attention_bias", usual: "false", kind: Kind::Flag };
+pub(in crate::model) const LAYER_TYPES: Setting =
+    Setting { name: "layer_types", usual: "null", kind: Kind::LayerTypes };
+
+/// The fields that all these families state alike.
+pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
+    match field {
+        rope::BASE => rope::base(config),
+        rope::SCALING => Some(rope::scaling(config)),
+        "num_key_value_heads" if config.get(field)?.is_null() => Some(config["num_attention_heads"].clone()),
+        _ => None,
+    }
+}
+
+/// A width of heads that a file leaves out.
+pub(in crate::model) fn usual_head_width(config: &Value) -> Option<Value> {
+    let [width, heads] = ["hidden_size", "num_attention_heads"].map(|size| config[size].as_u64());
+    Some(json!(width.zip(heads).and_then(|(width, heads)| width.checked_div(heads))))
+}
+
+/// The layers of a file, as `layer_types` lists them, or else as `slides` says by their index.
+pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool) -> Value {
+    let given = &config["layer_types"];
+    if !given.is_null() {
+        return given.clone();
+    }
+    (0..config["num_hidden_layers"].as_u64().unwrap_or(0)).map(|at| layer_type(slides(at))).collect()
+}
+
+pub(super) fn layer_type(slides: bool) -> Value {
+    json!(if slides { SLIDING } else { "full_attention" })
+}
+
+/// Whether a layer of a list slides.
+pub(in crate::model) fn any_slides(layer_types: &Value) -> bool {
+    layer_types.as_array().is_some_and(|types| types.iter().any(|layer| layer == SLIDING))
+}
