@@ -39,11 +39,26 @@ pub enum Family {
     Qwen3,
     /// Phi-3: `llama` with fused projections.
     Phi3,
+    /// RoBERTa, also XLM-R: like BERT, with one class of tokens and a head of its own. It takes the checkpoint's tokenizer,
+    /// whose padding token has id 1.
+    Roberta,
+    /// DistilBERT: like BERT, without classes of tokens.
+    #[serde(rename = "distilbert")]
+    DistilBert,
+    /// GPT-NeoX, also Pythia: decoder only, attention and feed-forward side by side, rotary positions in 1/4 of each head.
+    #[serde(rename = "gpt_neox")]
+    GptNeoX,
+    /// Phi-2: decoder only, attention and feed-forward side by side, rotary positions in 2/5 of each head.
+    Phi,
+    /// OPT: decoder only, learned positions, pre-layer norm, ReLU, tied embedding and head.
+    Opt,
+    /// GPT-Neo: like GPT-2, with a window of 256 tokens in every second block.
+    GptNeo,
 }
 
 impl Family {
     /// All families, as a reader expects to choose among them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Gpt2,
         Self::Decoder,
         Self::Gemma2,
@@ -53,14 +68,20 @@ impl Family {
         Self::Qwen2,
         Self::Qwen3,
         Self::Phi3,
+        Self::GptNeoX,
+        Self::Phi,
+        Self::Opt,
+        Self::GptNeo,
         Self::T5,
         Self::T5V1_1,
         Self::Bert,
+        Self::Roberta,
+        Self::DistilBert,
         Self::FeedForward,
     ];
 
     /// What each of [`Self::ALL`] is called in a plan, and to a person.
-    pub const NAMES: [(&'static str, &'static str); 13] = [
+    pub const NAMES: [(&'static str, &'static str); 19] = [
         ("gpt2", "GPT-2 (decoder)"),
         ("decoder", "Gemma-style (decoder)"),
         ("gemma2", "Gemma 2 (decoder)"),
@@ -70,9 +91,15 @@ impl Family {
         ("qwen2", "Qwen 2 (decoder)"),
         ("qwen3", "Qwen 3 (decoder)"),
         ("phi3", "Phi-3 (decoder)"),
+        ("gpt_neox", "GPT-NeoX, Pythia (decoder)"),
+        ("phi", "Phi-2 (decoder)"),
+        ("opt", "OPT (decoder)"),
+        ("gpt_neo", "GPT-Neo (decoder)"),
         ("t5", "T5 1.0 (encoder–decoder)"),
         ("t5_v1_1", "T5 1.1 (encoder–decoder)"),
         ("bert", "BERT (encoder)"),
+        ("roberta", "RoBERTa (encoder)"),
+        ("distilbert", "DistilBERT (encoder)"),
         ("feed_forward", "Feed-forward"),
     ];
 
@@ -102,7 +129,11 @@ impl Family {
             | Self::Mistral
             | Self::Qwen2
             | Self::Qwen3
-            | Self::Phi3 => &[
+            | Self::Phi3
+            | Self::GptNeoX
+            | Self::Phi
+            | Self::Opt
+            | Self::GptNeo => &[
                 Objective::CausalLm,
                 Objective::SequenceClassification,
                 Objective::MultiLabelClassification,
@@ -119,11 +150,28 @@ impl Family {
                 Objective::MultiLabelClassification,
                 Objective::TokenClassification,
             ],
+            Self::Roberta | Self::DistilBert => &[
+                Objective::MaskedLm,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TokenClassification,
+            ],
         }
     }
 
-    /// Whether it is a decoder with RMS norms: it reads `kv_heads` and `untied`, and `d_head` as [`Self::has_head_width`]
-    /// says.
+    /// Whether it reads `untied`.
+    #[must_use]
+    pub fn can_untie(self) -> bool {
+        self.has_grouped_heads() || matches!(self, Self::GptNeoX | Self::Phi)
+    }
+
+    /// Whether it has an encoder and a decoder.
+    #[must_use]
+    pub fn has_decoder_context(self) -> bool {
+        matches!(self, Self::T5 | Self::T5V1_1)
+    }
+
+    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(
@@ -167,11 +215,21 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
     let classifies = labels > 0;
     let [d, layers, heads, d_ff, context] =
         [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
+    // Attention and feed-forward with biases, and two layer norms.
+    let block = (4 * d * d + 4 * d) + (2 * d * d_ff + d_ff + d) + 4 * d;
+    let tables = if model.untied && !classifies { 2 } else { 1 };
     match model.family {
-        Family::Gpt2 => {
-            let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-            let head = classifier(objective, labels, d);
-            (vocabulary + context) * d + layers * (attention + feed_forward + norms) + 2 * d + head
+        Family::Gpt2 | Family::Opt | Family::GptNeo | Family::GptNeoX | Family::Phi => {
+            // Rows of positions; what a block lacks of the usual vectors; biases of the head for tokens.
+            let (positions, lacking, biases) = match model.family {
+                Family::Opt => (context + 2, 0, 0),
+                Family::GptNeo => (context, 3 * d, 0),
+                Family::GptNeoX => (0, 0, 0),
+                Family::Phi => (0, 2 * d, vocabulary),
+                _ => (context, 0, 0),
+            };
+            let head = if classifies { classifier(objective, labels, d) } else { biases };
+            (tables * vocabulary + positions) * d + layers * (block - lacking) + 2 * d + head
         }
         Family::T5 | Family::T5V1_1 => {
             let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
@@ -181,9 +239,14 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
             let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
             tables * vocabulary * d + blocks + buckets + last_norms
         }
-        Family::Bert => {
-            let (attention, feed_forward, norms) = (4 * d * d + 4 * d, 2 * d * d_ff + d_ff + d, 4 * d);
-            let embeddings = (vocabulary + context + 2) * d + 2 * d;
+        Family::Bert | Family::Roberta | Family::DistilBert => {
+            // Classes of tokens, and RoBERTa's positions without a use.
+            let more = match model.family {
+                Family::Bert => 2,
+                Family::Roberta => 3,
+                _ => 0,
+            };
+            let embeddings = (vocabulary + context + more) * d + 2 * d;
             let pooler = d * d + d;
             let head = match objective {
                 Objective::TokenClassification => labels * d + labels,
@@ -191,7 +254,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
                 Objective::MaskedLmNextSentence => d * d + 3 * d + vocabulary + pooler + 2 * d + 2,
                 _ => d * d + 3 * d + vocabulary,
             };
-            embeddings + layers * (attention + feed_forward + norms) + head
+            embeddings + layers * block + head
         }
         Family::FeedForward => {
             let mut d_in = d * u128::from(model.history.unwrap_or(1));
@@ -211,7 +274,6 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
         | Family::Qwen3
         | Family::Phi3 => {
             let head = classifier(objective, labels, d);
-            let tables = if model.untied && !classifies { 2 } else { 1 };
             tables * vocabulary * d + layers * rms_block(model) + d + head
         }
     }

@@ -78,6 +78,8 @@ fn vocabulary(tokenizer: &Tokenizer) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::{ReleaseMethod, TokenizerModel, TrainedTokenizer, Words};
 
@@ -91,6 +93,41 @@ mod tests {
 
     fn of_bytes(model: &Model) -> Network<'_> {
         Network { model, predicts: predicts(Objective::CausalLm), tokenizer: &Tokenizer::Bytes }
+    }
+
+    /// Oracles: what `transformers` counts from config.json, without weights, of the checkpoints that are named.
+    #[test]
+    fn checkpoints_have_the_number_of_parameters_that_transformers_counts() {
+        let of_512 =
+            |d_ff| json!({ "d_model": 512, "layers": 6, "heads": 8, "d_ff": d_ff, "context": 2_048 });
+        let base =
+            |context| json!({ "d_model": 768, "layers": 12, "heads": 12, "d_ff": 3_072, "context": context });
+        let with = |mut sizes: Value, family: &str, more: Value| {
+            sizes["family"] = family.into();
+            sizes.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+            sizes
+        };
+        let phi = json!({ "d_model": 2_560, "layers": 32, "heads": 32, "d_ff": 10_240, "context": 2_048 });
+        let untied = json!({ "untied": true });
+        let counted = [
+            ("roberta-base", with(base(512), "roberta", Value::Null), 50_265, 124_697_433),
+            ("xlm-roberta-base", with(base(512), "roberta", Value::Null), 250_002, 278_295_186),
+            (
+                "distilbert-base-uncased",
+                with(base(512), "distilbert", json!({ "layers": 6 })),
+                30_522,
+                66_985_530,
+            ),
+            ("pythia-70m", with(of_512(2_048), "gpt_neox", untied.clone()), 50_304, 70_426_624),
+            ("phi-2", with(phi, "phi", untied), 51_200, 2_779_683_840),
+            ("opt-125m", with(base(2_048), "opt", Value::Null), 50_272, 125_239_296),
+            ("gpt-neo-125M", with(base(2_048), "gpt_neo", Value::Null), 50_257, 125_198_592),
+        ];
+        for (name, model, vocabulary, want) in counted {
+            let model: Model = serde_json::from_value(model).unwrap();
+            let objective = model.family.objectives()[0];
+            assert_eq!(family::parameters(&model, predicts(objective), vocabulary), want, "{name}");
+        }
     }
 
     /// Oracles: the published sizes of T5 1.1 small, mT5 small, Llama 2 7B, GPT-2 small, Gemma 2B, T5-small, T5-base, and

@@ -13,36 +13,38 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
         _ => check_heads(model),
     }?;
     check_initial(model, tokenizer)?;
+    check_padding(model, tokenizer)?;
     check_trainable(model)
 }
 
-/// The families with [`Family::has_grouped_heads`].
-const RMS_DECODERS: &str =
-    "\"decoder\", \"gemma2\", \"gemma3\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\" and \"phi3\"";
-
 /// A field that the family does not read would be a promise nobody keeps.
 fn check_strangers(model: &Model) -> Checked {
-    let grouped = [("model.kv_heads", model.kv_heads.is_some()), ("model.untied", model.untied)];
-    let feed_forward = [("model.history", model.history.is_some()), ("model.hidden", model.hidden.is_some())];
-    check_absent(&grouped, model.family.has_grouped_heads(), RMS_DECODERS)?;
-    let decoder = [("model.decoder_context", model.decoder_context.is_some())];
-    let encoder_decoder = matches!(model.family, Family::T5 | Family::T5V1_1);
-    check_absent(&decoder, encoder_decoder, "\"t5\" and \"t5_v1_1\"")?;
-    let width = [("model.d_head", model.d_head.is_some())];
-    let families = format!("{}, \"t5\" and \"t5_v1_1\"", RMS_DECODERS.replace(" and", ","));
-    check_absent(&width, model.family.has_head_width(), &families)?;
-    check_absent(&feed_forward, model.family == Family::FeedForward, "\"feed_forward\"")
-}
-
-/// Accepts fields that are not given, or that the family reads.
-fn check_absent(fields: &[(&str, bool)], read: bool, families: &str) -> Checked {
-    match fields.iter().find(|(_, given)| *given && !read) {
-        None => Ok(()),
-        Some((path, _)) => {
-            let fix = format!("remove it, or set model.family to {}", families.replace(" and ", " or "));
-            refuse(path, "given".into(), &format!("nothing: it belongs to {families}"), &fix)
-        }
-    }
+    type Reads = fn(Family) -> bool;
+    let fields: [(&str, bool, Reads); 6] = [
+        ("model.kv_heads", model.kv_heads.is_some(), Family::has_grouped_heads),
+        ("model.untied", model.untied, Family::can_untie),
+        ("model.decoder_context", model.decoder_context.is_some(), Family::has_decoder_context),
+        ("model.d_head", model.d_head.is_some(), Family::has_head_width),
+        ("model.history", model.history.is_some(), |family| family == Family::FeedForward),
+        ("model.hidden", model.hidden.is_some(), |family| family == Family::FeedForward),
+    ];
+    let Some((path, _, reads)) = fields.into_iter().find(|(_, given, reads)| *given && !reads(model.family))
+    else {
+        return Ok(());
+    };
+    let readers: Vec<String> = Family::ALL
+        .into_iter()
+        .filter(|family| reads(*family))
+        .map(|family| format!("\"{}\"", family.name()))
+        .collect();
+    let [first @ .., last] = readers.as_slice() else { return Ok(()) };
+    let listed = |or: &str| match first {
+        [] => last.clone(),
+        _ => format!("{} {or} {last}", first.join(", ")),
+    };
+    let allowed = format!("nothing: it belongs to {}", listed("and"));
+    let fix = format!("remove it, or set model.family to {}", listed("or"));
+    refuse(path, "given".into(), &allowed, &fix)
 }
 
 fn check_heads(model: &Model) -> Checked {
@@ -112,6 +114,19 @@ fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Checked {
         "\"public\" or \"extend\" with the path of the tokenizer.json that the checkpoint was trained with",
         "name that file, or leave out model.initial",
     )
+}
+
+/// RoBERTa counts positions from the id of its padding token, so `transformers` reads a model with another one in another way.
+fn check_padding(model: &Model, tokenizer: &Tokenizer) -> Checked {
+    match (model.family, tokenizer) {
+        (Family::Roberta, Tokenizer::Train(_) | Tokenizer::Bytes) => refuse(
+            "tokenizer",
+            "not public, though model.family is \"roberta\"".into(),
+            "{\"public\": {\"path\": …}}, a tokenizer.json whose padding token has id 1",
+            "name that file, or set model.family to \"bert\"",
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// What a file was made from is stated where there is a file, and private units are those of a private text.

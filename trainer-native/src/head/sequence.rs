@@ -17,8 +17,8 @@ pub struct SequenceHead {
 /// How one vector is made of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub enum Pooling {
-    /// BERT's: the first position, through a linear layer and tanh.
-    First(Linear),
+    /// An encoder's: the first position, through a linear layer and an activation, tanh in BERT.
+    First(Linear, Activation),
     /// Of a decoder: the last position that is no padding, which has seen all others.
     Last,
 }
@@ -34,10 +34,10 @@ impl SequenceHead {
         lengths: Tensor<B, 1, Int>,
     ) -> Var<B> {
         let mut pooled = match self.pooling {
-            Pooling::First(linear) => {
+            Pooling::First(linear, activation) => {
                 let first = row(pass, hidden, 0);
                 let first = linear.forward(pass, first);
-                Activation::Tanh.forward(pass, first)
+                activation.forward(pass, first)
             }
             Pooling::Last => gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1)),
         };

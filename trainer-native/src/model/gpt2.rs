@@ -9,8 +9,9 @@ use serde_json::json;
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, Initial, Kernels, LayerNorm,
-    LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout, residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
+    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
+    residual,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -117,8 +118,8 @@ impl Gpt2 {
         let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, config.d_model);
         let tokens =
             TokenEmbedding { table: list.add("transformer.wte.weight", &[config.vocab_size, d], matrix) };
-        let positions =
-            PositionEmbedding { table: list.add("transformer.wpe.weight", &[config.context, d], matrix) };
+        let positions = list.add("transformer.wpe.weight", &[config.context, d], matrix);
+        let positions = PositionEmbedding { table: positions, first: 0 };
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
         list.enter(Part::Output);
         let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
@@ -169,6 +170,7 @@ impl Block {
             projection: list.linear(&name("attn.c_attn"), conv1d(d, 3 * d, INITIAL_STD)),
             output: list.linear(&name("attn.c_proj"), conv1d(d, d, residual)),
             heads: DotProductAttention::new(heads, d / heads),
+            order: FusedOrder::ByPart,
         };
         let norm_2 = list.layer_norm(&name("ln_2"), d, NORM_EPSILON);
         let inner = FeedForward {

@@ -19,6 +19,8 @@ pub(crate) struct HuggingFace {
     pub read: fn(config: &Value, field: &str) -> Option<Value>,
     /// The field that says how many positions there are, if the model has a limit. A file may have more than the plan.
     pub positions: Option<&'static str>,
+    /// How many of these positions no token has.
+    pub first_position: u64,
     /// Fields that say nothing about what the model computes.
     pub irrelevant: &'static [&'static str],
     /// Fields that a plan may give in `model.config`.
@@ -75,6 +77,7 @@ impl HuggingFace {
             fixed: &[],
             read: |_, _| None,
             positions: Some("max_position_embeddings"),
+            first_position: 0,
             irrelevant: &[],
             settings: &[],
             plan_fields: &[

@@ -5,28 +5,39 @@
 mod batch;
 mod bert;
 mod decoder;
+mod distilbert;
+mod encoder;
 mod feed_forward;
 mod gemma;
 mod gemma2;
 mod gemma3;
 mod gpt2;
+mod gpt_neo;
+mod gpt_neox;
 mod hugging_face;
 mod llama;
 mod mistral;
 mod network;
+mod opt;
+mod phi;
 mod phi3;
+mod pre_norm;
 mod qwen2;
 mod qwen3;
+mod roberta;
 mod rope;
 mod setting;
 mod t5;
 
 pub use batch::{Batch, Predictions, Shape};
 use bert::Bert;
+use distilbert::DistilBert;
 use feed_forward::FeedForward;
 use gemma::Decoder;
 use gemma2::Gemma2;
 use gemma3::Gemma3;
+use gpt_neo::GptNeo;
+use gpt_neox::GptNeoX;
 pub(crate) use gpt2::Gpt2;
 #[cfg(test)]
 pub(crate) use gpt2::Gpt2Config;
@@ -34,9 +45,12 @@ pub(crate) use hugging_face::HuggingFace;
 use llama::Llama;
 use mistral::Mistral;
 pub use network::Network;
+use opt::Opt;
+use phi::Phi;
 use phi3::Phi3;
 use qwen2::Qwen2;
 use qwen3::Qwen3;
+use roberta::Roberta;
 pub(crate) use setting::{Kind, Setting, Settings};
 use t5::T5;
 
@@ -94,6 +108,29 @@ impl PlannedNetwork<'_> {
     fn sizes(self) -> [usize; 5] {
         let plan::Model { context, d_model, layers, heads, d_ff, .. } = *self.model;
         [context, d_model, layers, heads, d_ff].map(|size| size as usize)
+    }
+}
+
+/// The sizes of a model, where these six are all.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    vocab_size: usize,
+    /// Longest input.
+    context: usize,
+    /// Width of the residual stream.
+    d_model: usize,
+    layers: usize,
+    /// Attention heads; divides `d_model`.
+    heads: usize,
+    /// Width of the feed-forward part.
+    d_ff: usize,
+}
+
+impl Sizes {
+    /// The sizes that a plan gives.
+    fn of(plan: PlannedNetwork<'_>) -> Self {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
     }
 }
 
@@ -180,6 +217,12 @@ families! {
     phi3::Phi3: Phi3;
     qwen2::Qwen2: Qwen2;
     qwen3::Qwen3: Qwen3;
+    roberta::Roberta: Roberta;
+    distilbert::DistilBert: DistilBert;
+    gpt_neox::GptNeoX: GptNeoX;
+    phi::Phi: Phi;
+    opt::Opt: Opt;
+    gpt_neo::GptNeo: GptNeo;
     feed_forward::FeedForward: FeedForward;
 }
 

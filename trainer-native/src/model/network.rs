@@ -153,13 +153,17 @@ impl Network {
 
     /// Sets the rate of dropout in training, in `config.json` too, where each family's rates have their own names.
     pub(super) fn set_dropout(&mut self, rate: f64) {
-        const NAMES: [&str; 7] = [
+        const NAMES: [&str; 11] = [
             "attention_dropout",
             "attention_probs_dropout_prob",
             "attn_pdrop",
+            "dropout",
             "dropout_rate",
             "embd_pdrop",
+            "embed_dropout",
+            "hidden_dropout",
             "hidden_dropout_prob",
+            "resid_dropout",
             "resid_pdrop",
         ];
         self.dropout = rate;

@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Settings;
-use crate::nn::RotaryScaling;
+use super::{ModelError, Settings};
+use crate::nn::{Rotary, RotaryScaling};
 
 /// The field that a scaling is under in a plan and in files of `transformers` 4.
 pub(super) const SCALING: &str = "rope_scaling";
 /// The field of the base, likewise.
 pub(super) const BASE: &str = "rope_theta";
+/// The field of the share of each head that is turned, in files of `transformers` 5.
+const SHARE: &str = "partial_rotary_factor";
 
 /// The base. Newer files put it among other parameters.
 pub(super) fn base(config: &Value) -> Option<Value> {
@@ -30,7 +32,7 @@ pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
     let Some(parameters) = parameters.as_object() else { return Value::Null };
     let is_said = |(name, value): &(&String, &Value)| match name.as_str() {
         BASE | "type" | "rope_type" => false,
-        "partial_rotary_factor" => value.as_f64() != Some(1.0),
+        SHARE => value.as_f64() != Some(1.0),
         _ => !value.is_null(),
     };
     let own = parameters.iter().filter(is_said).map(|(name, value)| (name.clone(), value.clone()));
@@ -45,6 +47,39 @@ pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
         fields.entry("original_max_position_embeddings").or_insert_with(longest);
     }
     Value::Object(fields)
+}
+
+/// The share of each head's coordinates that positions turn. `name` is its field in a plan and in older files.
+pub(super) fn share(config: &Value, name: &str) -> Option<Value> {
+    let given = [&parameters(config)[SHARE], &config[name]];
+    given.into_iter().find(|share| !share.is_null()).cloned()
+}
+
+/// [`base`], under another name in a plan and in older files.
+pub(super) fn base_called(config: &Value, name: &str) -> Option<Value> {
+    base(config).or_else(|| config.get(name).filter(|base| !base.is_null()).cloned())
+}
+
+/// [`scaling`], of a family that turns a share of each head.
+pub(super) fn scaling_of_share(config: &Value) -> Value {
+    let mut parameters = parameters(config).clone();
+    if let Some(fields) = parameters.as_object_mut() {
+        fields.remove(SHARE);
+    }
+    scaling_among(config, &parameters)
+}
+
+/// Positions that turn this share of each head of a width.
+///
+/// # Errors
+/// [`ModelError`] if that is no even number of coordinates of a head.
+pub(super) fn partial(base: f64, share: f64, width: usize) -> Result<Rotary, ModelError> {
+    let d_head = (width as f64 * share) as usize;
+    if d_head > 0 && d_head <= width && d_head.is_multiple_of(2) {
+        return Ok(Rotary { base, d_head, scaling: RotaryScaling::None });
+    }
+    let given = format!("positions turn {share} of the {width} coordinates of a head, which is {d_head}");
+    Err(ModelError::Config(format!("{given}; allowed: an even number from 2 to the width of a head")))
 }
 
 fn parameters(config: &Value) -> &Value {

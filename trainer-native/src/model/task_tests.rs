@@ -1,5 +1,6 @@
 //! Models of tasks: labels of texts and of words, and texts that are written.
 
+use mechanisms::PrivacyRng;
 use plan::{Adaptive, Automatic, Clipping, Objective};
 use serde_json::{Value, json};
 
@@ -35,78 +36,148 @@ fn logits(network: &Network, weights: &Weights<Flex>, example: &Example) -> Vec<
 }
 
 /// Each objective and the models that it was recorded with.
-const CASES: [(Objective, &[&str]); 4] = [
-    (Objective::SequenceClassification, &["gpt2_classifier_tiny", "bert_classifier_tiny"]),
+const CASES: [(Objective, &[&str]); 6] = [
+    (
+        Objective::SequenceClassification,
+        &[
+            "gpt2_classifier_tiny",
+            "bert_classifier_tiny",
+            "roberta_classifier_tiny",
+            "distilbert_classifier_tiny",
+        ],
+    ),
     (Objective::MultiLabelClassification, &["bert_multi_label_tiny"]),
-    (Objective::TokenClassification, &["bert_tagger_tiny", "gpt2_tagger_tiny"]),
-    (Objective::TextToText, &["gpt2_text_to_text_tiny", "t5_text_to_text_tiny"]),
+    (
+        Objective::TokenClassification,
+        &["bert_tagger_tiny", "gpt2_tagger_tiny", "roberta_tagger_tiny", "distilbert_tagger_tiny"],
+    ),
+    (Objective::TextToText, &["gpt2_text_to_text_tiny", "t5_text_to_text_tiny", "mt5_tiny"]),
+    (Objective::MaskedLm, &["roberta_tiny", "distilbert_tiny"]),
+    (Objective::CausalLm, &["gpt_neox_tiny", "gpt_neox_tied_tiny", "phi_tiny", "opt_tiny", "gpt_neo_tiny"]),
 ];
 
 fn cases() -> impl Iterator<Item = (&'static str, Objective)> {
     CASES.into_iter().flat_map(|(objective, names)| names.iter().map(move |&name| (name, objective)))
 }
 
-/// Oracle: `transformers` and torch in double precision, one example at a time (tests/vectors/make_tasks.py).
-#[test]
-fn logits_losses_norms_and_clipped_sums_equal_those_of_torch() {
-    for (name, objective) in cases() {
+/// A recorded model: its network, its weights in double precision, and what torch computed.
+struct Recorded {
+    folder: std::path::PathBuf,
+    network: Network,
+    weights: Weights<Flex>,
+    expected: Value,
+    examples: Vec<Example>,
+}
+
+impl Recorded {
+    fn read(name: &str) -> Self {
         let (folder, network) = testing::vectors(name);
         let read =
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
         assert!(read.drawn.is_empty() && read.ignored.is_empty(), "{name}: {:?}", read.ignored);
         let mut weights = moved_weights::<Flex>(&network, 1, &DEVICE);
-        let value = |tensor: crate::tensor_file::NamedTensor| {
-            let length = tensor.data.len();
-            Tensor::from_data(TensorData::new(tensor.data, [length]), &DEVICE)
-        };
-        weights.replace(read.weights.into_iter().map(value).collect());
-        let weights = weights.cast(FloatDType::F64);
+        weights.replace(read.weights.into_iter().map(|tensor| vector(tensor.data)).collect());
         let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
         let expected: Value = serde_json::from_str(&text).unwrap();
         let list = |example: &Value, field: &str| {
             serde_json::from_value::<Option<Vec<u32>>>(example[field].clone()).unwrap().unwrap_or_default()
         };
-        let mut examples = Vec::new();
-        for given in expected["examples"].as_array().unwrap() {
-            let example = Example {
-                input: list(given, "input"),
-                segments: list(given, "segments"),
-                decoder_input: list(given, "decoder_input"),
-                positions: list(given, "positions"),
-                targets: list(given, "targets"),
-                ..Example::default()
-            };
-            let want: Vec<Vec<f64>> = serde_json::from_value(given["logits"].clone()).unwrap();
-            let got = logits(&network, &weights, &example);
-            let worst = got.iter().zip(&want).flat_map(|(a, b)| a.iter().zip(b)).map(|(a, b)| (a - b).abs());
-            let worst = worst.fold(0.0, f64::max);
-            assert!(worst < 1e-6 && got.len() >= want.len(), "{name}: {worst}");
-            let off = loss(objective, &got, &example.targets) - given["loss"].as_f64().unwrap();
-            assert!(off.abs() < 1e-6, "{name}: {off}");
-            let length = norm(&single_gradient(&network, &weights, &example, &DEVICE));
-            assert!(
-                (length / given["gradient_norm"].as_f64().unwrap() - 1.0).abs() < 1e-6,
-                "{name}: {length}"
-            );
-            examples.push(example);
-        }
-        let bytes = std::fs::read(folder.join("clipped.safetensors")).unwrap();
+        let example = |given: &Value| Example {
+            input: list(given, "input"),
+            segments: list(given, "segments"),
+            decoder_input: list(given, "decoder_input"),
+            positions: list(given, "positions"),
+            targets: list(given, "targets"),
+            ..Example::default()
+        };
+        let examples = expected["examples"].as_array().unwrap().iter().map(example).collect();
+        Self { folder, network, weights: weights.cast(FloatDType::F64), expected, examples }
+    }
+
+    /// Values of clipped.safetensors under these names, one after another.
+    fn clipped(&self, names: impl Iterator<Item = String>) -> Vec<f64> {
+        let bytes = std::fs::read(self.folder.join("clipped.safetensors")).unwrap();
         let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
         let number = |four: &[u8]| f64::from(f32::from_le_bytes(four.try_into().unwrap()));
-        let specs = network.specs();
-        let of_spec = |spec: &crate::nn::ParamSpec| file.tensor(&spec.name).unwrap().data().to_vec();
-        let want: Vec<f64> = specs
-            .iter()
-            .flat_map(|spec| of_spec(spec).chunks_exact(4).map(number).collect::<Vec<_>>())
-            .collect();
+        let values = |name: String| -> Vec<f64> {
+            file.tensor(&name).unwrap().data().chunks_exact(4).map(number).collect()
+        };
+        names.flat_map(values).collect()
+    }
+
+    fn names(specs: &[crate::nn::ParamSpec], start: &str) -> impl Iterator<Item = String> {
+        specs.iter().map(move |spec| format!("{start}{}", spec.name))
+    }
+}
+
+fn vector(data: Vec<f32>) -> Tensor<Flex, 1> {
+    let length = data.len();
+    Tensor::from_data(TensorData::new(data, [length]), &DEVICE)
+}
+
+/// Oracle: `transformers` and torch in double precision, one example at a time (tests/vectors/make_tasks.py and
+/// make_families.py).
+#[test]
+fn logits_losses_norms_and_clipped_sums_equal_those_of_torch() {
+    for (name, objective) in cases() {
+        let recorded = Recorded::read(name);
+        let Recorded { network, weights, examples, expected, .. } = &recorded;
+        for (example, given) in examples.iter().zip(expected["examples"].as_array().unwrap()) {
+            let want: Vec<Vec<f64>> = serde_json::from_value(given["logits"].clone()).unwrap();
+            let told: Option<Vec<usize>> = serde_json::from_value(given["logits_at"].clone()).unwrap();
+            let told = told.unwrap_or_else(|| (0..want.len()).collect());
+            let got = logits(network, weights, example);
+            let pairs = told.iter().map(|&at| &got[at]).zip(&want).flat_map(|(a, b)| a.iter().zip(b));
+            let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            // Angles of rotary positions are rounded to f32.
+            assert!(worst < 5e-6 && got.len() >= want.len(), "{name}: {worst}");
+            let off = loss(objective, &got, &example.targets) - given["loss"].as_f64().unwrap();
+            assert!(off.abs() < 5e-6, "{name}: {off}");
+            let length = norm(&single_gradient(network, weights, example, &DEVICE));
+            assert!(
+                (length / given["gradient_norm"].as_f64().unwrap() - 1.0).abs() < 5e-6,
+                "{name}: {length}"
+            );
+        }
+        let want = recorded.clipped(Recorded::names(&network.specs(), ""));
         let bound = expected["l2_clip_norm"].as_f64().unwrap();
         for rows in [1, 2, 4] {
-            let lot = lot(&network, &examples, rows);
-            let got = flatten(clipped_sum(&network, &weights, &lot, bound, Clipping::Flat));
+            let lot = lot(network, examples, rows);
+            let got = flatten(clipped_sum(network, weights, &lot, bound, Clipping::Flat));
             let distance = relative_distance(&got, &want);
             assert!(distance < 1e-4, "{name} {rows}: {distance}");
         }
     }
+}
+
+/// Oracle: torch's gradients of adapters that are merged into the weights, one example at a time (make_families.py).
+#[test]
+fn clipped_sums_of_adapters_equal_those_of_torch() {
+    let mut compared = 0;
+    for (name, _) in cases() {
+        let Recorded { network, weights, examples, expected, .. } = &Recorded::read(name);
+        let Some(settings) = expected["lora"].as_object() else { continue };
+        let recorded = Recorded::read(name);
+        let mut lora = settings.clone();
+        let bound = lora.remove("l2_clip_norm").unwrap().as_f64().unwrap();
+        let trainable = plan::Trainable::Lora(serde_json::from_value(lora.into()).unwrap());
+        let selection = crate::nn::Selection::new(&trainable, network.layout(), 2).unwrap().unwrap();
+        let specs = selection.specs().to_vec();
+        let mut stream = mechanisms::TestRng::from_seed(0).stream(mechanisms::Purpose::Initialization, 0, 0);
+        let mut weights = weights.clone().restrict(selection, &mut stream, &DEVICE);
+        let adapter = |spec: &crate::nn::ParamSpec| {
+            let values = recorded.clipped([format!("adapter.{}", spec.name)].into_iter());
+            Tensor::from_data(TensorData::new(values, [spec.len()]), (&DEVICE, crate::tensor::DType::F64))
+        };
+        weights.replace(specs.iter().map(adapter).collect());
+        let want = recorded.clipped(Recorded::names(&specs, "clipped."));
+        let lot = lot(network, examples, 2);
+        let got = flatten(clipped_sum(network, &weights, &lot, bound, Clipping::Flat));
+        let distance = relative_distance(&got, &want);
+        assert!(distance < 1e-4 && specs.len() >= 2, "{name}: {distance}");
+        compared += 1;
+    }
+    assert!(compared >= 7);
 }
 
 /// Examples of every task for a model of 12 tokens, with repeated tokens and of all lengths.
@@ -147,6 +218,12 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "llama", "kv_heads": 1, "untied": true }),
         json!({ "family": "decoder", "d_head": 6 }),
         json!({ "family": "bert" }),
+        json!({ "family": "roberta" }),
+        json!({ "family": "distilbert" }),
+        json!({ "family": "gpt_neox", "d_model": 16, "untied": true }),
+        json!({ "family": "phi", "d_model": 20 }),
+        json!({ "family": "opt" }),
+        json!({ "family": "gpt_neo" }),
         json!({ "family": "t5", "d_head": 3 }),
     ];
     for fields in families {
@@ -241,17 +318,35 @@ fn label_smoothing_gives_the_gradient_of_its_loss() {
 fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     let (objective, task) = match family {
         "t5" | "t5_v1_1" => (Objective::TextToText, "text_to_text"),
-        "bert" => (Objective::SequenceClassification, "sequence_classification"),
+        "bert" | "roberta" | "distilbert" => (Objective::SequenceClassification, "sequence_classification"),
         _ => (Objective::TokenClassification, "token_classification"),
     };
-    let mut network = testing::network(&json!({ "family": family }), task, VOCABULARY);
+    let d_model = match family {
+        "gpt_neox" => 16,
+        "phi" => 20,
+        _ => 8,
+    };
+    let mut network = testing::network(&json!({ "family": family, "d_model": d_model }), task, VOCABULARY);
     network.set_dropout(0.3);
     let mut examples = examples(task, network.shape().decoder.is_some());
     (5..).zip(&mut examples).for_each(|(seed, example)| example.dropout_seed = seed);
     (network, examples, objective)
 }
 
-const WITH_DROPOUT: [&str; 6] = ["gpt2", "llama", "decoder", "bert", "t5", "t5_v1_1"];
+const WITH_DROPOUT: [&str; 12] = [
+    "gpt2",
+    "llama",
+    "decoder",
+    "bert",
+    "t5",
+    "t5_v1_1",
+    "roberta",
+    "distilbert",
+    "gpt_neox",
+    "phi",
+    "opt",
+    "gpt_neo",
+];
 
 /// The norm pass and the pass for the sum drop the same values as a loop over single examples, however the examples are
 /// batched and whether or not blocks are computed again.
@@ -316,8 +411,8 @@ fn gradients_with_dropout_are_those_of_the_loss_with_the_same_values_dropped() {
 /// How many rates of dropout `transformers` has for a family.
 fn dropout_names(family: &str) -> usize {
     match family {
-        "gpt2" => 3,
-        "bert" => 2,
+        "gpt2" | "phi" | "gpt_neo" => 3,
+        "bert" | "roberta" | "distilbert" | "gpt_neox" | "opt" => 2,
         _ => 1,
     }
 }

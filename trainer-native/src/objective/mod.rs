@@ -21,7 +21,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 pub(crate) use masks::predictions;
 pub(crate) use spans::{corruption_lengths, decoder_context};
-pub(crate) use special::{canary_tokens, end_of_text, special_tokens};
+pub(crate) use special::{ROBERTA_PADDING, canary_tokens, end_of_text, special_tokens};
 pub(crate) use task::Task;
 
 use crate::RunError;
@@ -64,10 +64,11 @@ impl Objective {
     pub fn new(plan: &plan::Plan, tokenizer: &Tokenizer) -> Result<Self, RunError> {
         let (objective, context) = (plan.training().objective, plan.model().context as usize);
         let unit_is_piece = matches!(plan.privacy().unit, plan::PrivacyUnit::Words(_));
+        let special = special::Special { objective, tokenizer };
+        special.check_padding(plan.model().family)?;
         if let Some(task) = Task::new(plan, tokenizer)? {
             return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context, unit_is_piece });
         }
-        let special = special::Special { objective, tokenizer };
         let kind = match objective {
             plan::Objective::CausalLm => Kind::CausalLm,
             plan::Objective::SpanCorruption => Kind::SpanCorruption(spans::SpanCorruption {
@@ -78,9 +79,9 @@ impl Objective {
                 Kind::PrefixLm { start: special.padding()?, split: spans::Split::of(plan.model()) }
             }
             _ => Kind::MaskedLm(masks::MaskedLm {
-                classify: special.token("[CLS]")?,
-                separate: special.token("[SEP]")?,
-                mask: special.token("[MASK]")?,
+                classify: special.any(special::CLASSIFY)?,
+                separate: special.any(special::SEPARATE)?,
+                mask: special.any(special::MASK)?,
                 vocab_size: tokenizer.vocab_size() as u64,
                 next_sentence: objective == plan::Objective::MaskedLmNextSentence,
             }),

@@ -6,25 +6,41 @@ use super::corruption_lengths;
 use crate::RunError;
 use crate::data::CanaryTokens;
 
+/// The id of RoBERTa's padding token. `transformers` counts its positions from there.
+pub(crate) const ROBERTA_PADDING: u32 = 1;
+
+/// Names of a special token, BERT's first.
+pub(super) type Names = [&'static str; 2];
+/// The first token.
+pub(super) const CLASSIFY: Names = ["[CLS]", "<s>"];
+/// The token after each sentence.
+pub(super) const SEPARATE: Names = ["[SEP]", "</s>"];
+/// The token in place of a hidden one.
+pub(super) const MASK: Names = ["[MASK]", "<mask>"];
+
 /// Names of the special tokens of this objective, beside padding, end of text and unknown.
 pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
     match objective {
         plan::Objective::CausalLm | plan::Objective::PrefixLm | plan::Objective::TextToText => Vec::new(),
         plan::Objective::SpanCorruption => (0..corruption_lengths(context).spans).map(sentinel).collect(),
         plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => {
-            ["[CLS]", "[SEP]", "[MASK]"].map(str::to_owned).to_vec()
+            [CLASSIFY, SEPARATE, MASK].map(|names| names[0].to_owned()).to_vec()
         }
         // Decoders do without, but the plan may name any family.
         plan::Objective::SequenceClassification
         | plan::Objective::MultiLabelClassification
-        | plan::Objective::TokenClassification => ["[CLS]", "[SEP]"].map(str::to_owned).to_vec(),
+        | plan::Objective::TokenClassification => {
+            [CLASSIFY, SEPARATE].map(|names| names[0].to_owned()).to_vec()
+        }
     }
 }
 
 /// The tokens that canaries are made of: those of text are all but the special ones.
 pub(crate) fn canary_tokens(plan: &plan::Plan, tokenizer: &Tokenizer) -> CanaryTokens {
     let names = special_tokens(plan.training().objective, plan.model().context as usize);
-    let named = names.iter().filter_map(|name| tokenizer.id(name));
+    let others = [CLASSIFY, SEPARATE, MASK].map(|names| names[1]);
+    let others = others.into_iter().filter(|_| names.iter().any(|name| name == CLASSIFY[0]));
+    let named = names.iter().map(String::as_str).chain(others).filter_map(|name| tokenizer.id(name));
     let marks = [tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.bos_id(), tokenizer.unk_id()];
     let special: Vec<u32> = named.chain(marks.into_iter().flatten()).collect();
     let vocab_size = tokenizer.vocab_size();
@@ -52,6 +68,26 @@ impl Special<'_> {
     /// The padding token, from which T5's decoder starts.
     pub fn padding(&self) -> Result<u32, RunError> {
         self.tokenizer.pad_id().ok_or_else(|| self.lacks("a padding token"))
+    }
+
+    /// The token that has one of these names.
+    pub fn any(&self, names: Names) -> Result<u32, RunError> {
+        let found = names.iter().find_map(|name| self.tokenizer.id(name));
+        found.ok_or_else(|| self.lacks(names[0]))
+    }
+
+    /// Accepts a tokenizer whose padding token stands where the family needs it.
+    pub fn check_padding(&self, family: plan::Family) -> Result<(), RunError> {
+        let given = self.tokenizer.pad_id();
+        if family != plan::Family::Roberta || given == Some(ROBERTA_PADDING) {
+            return Ok(());
+        }
+        let given =
+            given.map_or("it has no padding token".to_owned(), |id| format!("its padding token has id {id}"));
+        Err(RunError::Refused(format!(
+            "tokenizer: {given}, but RoBERTa counts positions from a padding token of id {ROBERTA_PADDING}; give the \
+             checkpoint's own tokenizer, or set model.family to \"bert\""
+        )))
     }
 
     /// The token of this name.

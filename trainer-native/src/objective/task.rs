@@ -4,7 +4,7 @@
 
 use dp_tokenizer::Tokenizer;
 
-use super::special::Special;
+use super::special::{CLASSIFY, SEPARATE, Special};
 use super::{Generation, end_of_text, spans};
 use crate::RunError;
 use crate::data::{Answer, Example, LabelledRecord};
@@ -23,8 +23,8 @@ pub(crate) struct Task {
 /// How texts become the input of a network.
 #[derive(Clone, Copy, Debug)]
 enum InputLayout {
-    /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`.
-    Bert { classify: u32, separate: u32 },
+    /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
+    Bert { classify: u32, separate: u32, between: usize },
     /// Two texts with the end-of-text token between them.
     Decoder { eos: u32 },
     /// A text with the end-of-text token after it; the decoder begins with `start`.
@@ -43,8 +43,12 @@ impl Task {
         }
         let special = Special { objective: kind, tokenizer };
         let layout = match plan.model().family {
-            plan::Family::Bert => {
-                InputLayout::Bert { classify: special.token("[CLS]")?, separate: special.token("[SEP]")? }
+            family @ (plan::Family::Bert | plan::Family::Roberta | plan::Family::DistilBert) => {
+                InputLayout::Bert {
+                    classify: special.any(CLASSIFY)?,
+                    separate: special.any(SEPARATE)?,
+                    between: if family == plan::Family::Roberta { 2 } else { 1 },
+                }
             }
             plan::Family::T5 | plan::Family::T5V1_1 => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
@@ -116,7 +120,7 @@ impl Task {
     /// The input of one or two texts.
     fn read(&self, mut first: Vec<u32>, mut second: Option<Vec<u32>>) -> Example {
         let marks = match (self.layout, &second) {
-            (InputLayout::Bert { .. }, Some(_)) => 3,
+            (InputLayout::Bert { between, .. }, Some(_)) => 2 + between,
             (InputLayout::Bert { .. }, None) => 2,
             (_, Some(_)) | (InputLayout::EncoderDecoder { .. }, None) => 1,
             (InputLayout::Decoder { .. }, None) => 0,
@@ -124,10 +128,12 @@ impl Task {
         cut(&mut first, second.as_mut(), self.context.saturating_sub(marks));
         let mut example = Example::default();
         match self.layout {
-            InputLayout::Bert { classify, separate } => {
+            InputLayout::Bert { classify, separate, between } => {
                 example.input = [&[classify], first.as_slice(), &[separate]].concat();
                 example.segments = vec![0; example.input.len()];
                 if let Some(second) = second {
+                    example.input.extend(std::iter::repeat_n(separate, between - 1));
+                    example.segments.resize(example.input.len(), 0);
                     example.input.extend([second.as_slice(), &[separate]].concat());
                     example.segments.resize(example.input.len(), 1);
                 }
@@ -236,7 +242,8 @@ mod tests {
         Task { kind, layout, context, labels: 3 }
     }
 
-    const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102 };
+    const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 1 };
+    const ROBERTA: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 2 };
     const DECODER: InputLayout = InputLayout::Decoder { eos: 9 };
 
     /// Oracle: `transformers`' longest-first truncation of pairs.
@@ -252,6 +259,8 @@ mod tests {
         let pair = read(BERT, 8, Some(vec![5, 6]));
         assert_eq!(pair, (vec![101, 1, 2, 3, 102, 5, 6, 102], vec![0, 0, 0, 0, 0, 1, 1, 1]));
         assert_eq!(read(BERT, 6, Some(vec![5, 6])).0, [101, 1, 2, 102, 5, 102]);
+        let pair = read(ROBERTA, 9, Some(vec![5, 6])).0;
+        assert_eq!(pair, [101, 1, 2, 3, 102, 102, 5, 6, 102]);
         assert_eq!(read(DECODER, 8, Some(vec![5])).0, [1, 2, 3, 4, 9, 5]);
         assert_eq!(read(DECODER, 3, None).0, [1, 2, 3]);
         assert_eq!(task(class, DECODER, 3).read(vec![], None).input, [9]);

@@ -100,7 +100,8 @@ fn sizes(family: &HuggingFace, config: &Value) -> Result<Map<String, Value>, Str
             _ if value.is_null() && !REQUIRED.contains(&of_plan) => {}
             _ if value.is_null() => return Err(format!("config.json has no {name}")),
             "context" => {
-                let context = value.as_u64().map_or(value, |length| json!(length.min(LONGEST_CONTEXT)));
+                let usable = |length: u64| length.saturating_sub(family.first_position).min(LONGEST_CONTEXT);
+                let context = value.as_u64().map_or(value, |length| json!(usable(length)));
                 sizes.insert(of_plan.to_owned(), context);
             }
             _ => _ = sizes.entry(of_plan).or_insert(value),
@@ -142,7 +143,21 @@ mod tests {
     #[test]
     fn checkpoints_of_other_families_are_described_too() {
         let models = read(&vectors("models.json"));
-        for name in ["gpt2_tiny", "gemma_tiny", "llama_tiny", "t5_v1_1_tiny", "bert_tiny"] {
+        let names = [
+            "gpt2_tiny",
+            "gemma_tiny",
+            "llama_tiny",
+            "t5_v1_1_tiny",
+            "bert_tiny",
+            "roberta_tiny",
+            "distilbert_tiny",
+            "gpt_neox_tiny",
+            "gpt_neox_tied_tiny",
+            "phi_tiny",
+            "opt_tiny",
+            "gpt_neo_tiny",
+        ];
+        for name in names {
             let model = serde_json::to_value(describe(&vectors(name)).unwrap()).unwrap();
             for (field, value) in models[name]["model"].as_object().unwrap() {
                 // T5 has no limit, and its file names another.

@@ -1,5 +1,6 @@
 """Loads a run folder with transformers and prints, as JSON, its logits at the targets of the examples on stdin, and the
-special tokens of its tokenizer, if it has one. `tests/encoders.rs` and `tests/decoders.rs` run it where TRANSFORMERS_PYTHON names a Python that has it.
+special tokens of its tokenizer, if it has one. `tests/encoders.rs`, `tests/decoders.rs` and `tests/families.rs` run it where
+TRANSFORMERS_PYTHON names a Python that has it.
 
     python check_written.py RUN < examples.json
 """
@@ -22,23 +23,21 @@ logits = []
 for example in json.load(sys.stdin):
     ids = torch.tensor([example["input"]])
     with torch.no_grad():
-        if example["decoder_input"]:
-            output = model(input_ids=ids, decoder_input_ids=torch.tensor([example["decoder_input"]]))
-            logits.append(output.logits[0].tolist())
-        elif not example["positions"]:
-            logits.append(model(input_ids=ids).logits[0].tolist())
-        else:
-            output = model(input_ids=ids, token_type_ids=torch.tensor([example["segments"]]))
-            everywhere = output.prediction_logits if hasattr(output, "prediction_logits") else output.logits
-            logits.append(everywhere[0, example["positions"]].tolist())
-found = {
+        tensors = {}
+        if example.get("decoder_input"):
+            tensors["decoder_input_ids"] = torch.tensor([example["decoder_input"]])
+        if example.get("segments"):
+            tensors["token_type_ids"] = torch.tensor([example["segments"]])
+        output = model(input_ids=ids, **tensors)
+        everywhere = output.prediction_logits if hasattr(output, "prediction_logits") else output.logits
+        rows = everywhere[0] if everywhere.dim() == 3 else everywhere
+        logits.append((rows[example["positions"]] if example.get("positions") else rows).tolist())
+report = {
     "logits": logits,
     "missing": sorted(map(str, report["missing_keys"])),
     "unexpected": sorted(map(str, report["unexpected_keys"])),
 }
-if tokenizer is not None:
-    found |= {
-        "mask": tokenizer.mask_token, "cls": tokenizer.cls_token, "sep": tokenizer.sep_token, "pad": tokenizer.pad_token,
-        "sentinel": tokenizer.convert_tokens_to_ids("<extra_id_0>"),
-    }
-json.dump(found, sys.stdout)
+if tokenizer:
+    report |= {"mask": tokenizer.mask_token, "cls": tokenizer.cls_token, "sep": tokenizer.sep_token,
+               "pad": tokenizer.pad_token, "sentinel": tokenizer.convert_tokens_to_ids("<extra_id_0>")}
+json.dump(report, sys.stdout)

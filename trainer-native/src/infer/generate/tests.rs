@@ -45,6 +45,10 @@ fn cached_logits_are_those_of_the_whole_text() {
         (json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }), "causal_lm"),
         (json!({ "family": "feed_forward", "history": 3, "hidden": [9, 7] }), "causal_lm"),
         (json!({ "family": "feed_forward", "history": 1, "hidden": [9, 7] }), "causal_lm"),
+        (json!({ "family": "gpt_neox", "d_model": 16, "untied": true }), "causal_lm"),
+        (json!({ "family": "phi", "d_model": 20 }), "causal_lm"),
+        (json!({ "family": "opt" }), "causal_lm"),
+        (json!({ "family": "gpt_neo" }), "causal_lm"),
         (json!({ "family": "t5" }), "span_corruption"),
         (json!({ "family": "t5_v1_1" }), "prefix_lm"),
     ] {
@@ -89,12 +93,20 @@ fn setting(case: &Value, name: &str, default: f64) -> f64 {
     case["settings"][name].as_f64().unwrap_or(default)
 }
 
-/// Oracle: `transformers` (tests/vectors/make_generation.py), which continues one prompt at a time. Here all prompts of a model
-/// are one batch.
+/// Oracle: `transformers` (tests/vectors/make_generation.py and make_families.py), which continues one prompt at a time. Here
+/// all prompts of a model are one batch.
 #[test]
 fn greedy_and_beam_texts_are_those_of_transformers() {
-    let expected: Value =
-        serde_json::from_str(include_str!("../../../tests/vectors/generation.json")).unwrap();
+    let files = [
+        include_str!("../../../tests/vectors/generation.json"),
+        include_str!("../../../tests/vectors/generation_families.json"),
+    ];
+    for file in files {
+        texts_are_those_of(&serde_json::from_str(file).unwrap());
+    }
+}
+
+fn texts_are_those_of(expected: &Value) {
     let mut lengths = BTreeSet::new();
     for (name, of_model) in expected["models"].as_object().unwrap() {
         let (folder, network) = testing::vectors(name);
@@ -103,8 +115,9 @@ fn greedy_and_beam_texts_are_those_of_transformers() {
         let (vocab_size, has_encoder) = (network.vocab_size(), network.shape().decoder.is_some());
         let model = InferenceModel::<Flex>::new(network, weights, 3, FlexDevice).unwrap();
         let prompts: Vec<Vec<u32>> = serde_json::from_value(of_model["prompts"].clone()).unwrap();
+        let start = of_model["start"].as_u64().unwrap_or(0) as u32;
         let prompt = |text: Vec<u32>| match has_encoder {
-            true => Prompt { encoder_input: text, written: vec![0] },
+            true => Prompt { encoder_input: text, written: vec![start] },
             false => Prompt { encoder_input: Vec::new(), written: text },
         };
         let prompts: Vec<Prompt> = prompts.into_iter().map(prompt).collect();

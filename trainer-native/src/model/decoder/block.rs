@@ -2,8 +2,8 @@
 
 use super::{INITIAL_STD, Projections, Sizes, Style};
 use crate::nn::{
-    AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, GatedFeedForward, Kernels,
-    Linear, LinearSpec, MultiHeadAttention, ParamList, Pass, RmsNorm, Var, add,
+    AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, GatedFeedForward,
+    Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, Pass, RmsNorm, Var, add,
 };
 
 /// A block with a norm before each part, and maybe after it.
@@ -55,7 +55,7 @@ impl Parts<'_> {
         if self.style.projections == Projections::Fused {
             let projection = self.linear("self_attn.qkv_proj", [d, queries + 2 * keys], false);
             let output = self.linear("self_attn.o_proj", [queries, d], false);
-            return Attention::Fused(FusedAttention { projection, output, heads });
+            return Attention::Fused(FusedAttention { projection, output, heads, order: FusedOrder::ByPart });
         }
         let biased = attention_bias || self.style.projections == Projections::Biased;
         let query = self.linear("self_attn.q_proj", [d, queries], biased);

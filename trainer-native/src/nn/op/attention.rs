@@ -10,12 +10,23 @@ use crate::nn::{Cache, Kernels, Pass, Var};
 /// Self-attention with one projection for queries, keys and values.
 #[derive(Clone, Copy, Debug)]
 pub struct FusedAttention {
-    /// `[d, 3·d]`: queries, keys, values side by side.
+    /// `[d, 3·d]`: queries, keys and values in this order.
     pub projection: Linear,
     /// `[d, d]`
     pub output: Linear,
     /// Between the two.
     pub heads: DotProductAttention,
+    /// How the projection arranges them.
+    pub order: FusedOrder,
+}
+
+/// How queries, keys and values lie side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FusedOrder {
+    /// The queries of all heads, their keys, their values.
+    ByPart,
+    /// Query, key and value of each head together.
+    ByHead,
 }
 
 impl FusedAttention {
@@ -28,7 +39,7 @@ impl FusedAttention {
         mask: &AttentionMask<B>,
     ) -> Var<B> {
         let projected = self.projection.forward(pass, input);
-        let context = self.heads.fused(pass, projected, mask);
+        let context = self.heads.fused(pass, projected, self.order, mask);
         self.output.forward(pass, context)
     }
 }

@@ -2,7 +2,7 @@
 //! of norms of queries and keys.
 
 use super::rotary::Angles;
-use super::{RmsNorm, Rotary};
+use super::{FusedOrder, RmsNorm, Rotary};
 use crate::nn::cache::Kept;
 use crate::nn::{Cache, CachedKeys, Kernels, Mask, Pass, Var, Weights};
 use crate::tensor::{Int, Tensor};
@@ -111,25 +111,54 @@ impl DotProductAttention {
         self,
         pass: &mut Pass<'_, B>,
         projected: Var<B>,
+        order: FusedOrder,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
         let Var { value, slot } = projected;
-        let all = self.split(value, self.heads + 2 * self.kv_heads);
-        let key_head = |part: usize| all.clone().narrow(1, self.heads + part * self.kv_heads, self.kv_heads);
-        let parts = [all.clone().narrow(1, 0, self.heads), key_head(0), key_head(1)];
+        let parts = self.apart_from(value, order);
         if let Some(cache) = pass.later_cache() {
             return self.attend_from_rows(cache, parts, None);
         }
         let (context, saved) = self.attend(pass, parts, mask, None);
         pass.note(context, slot.is_some(), move |grad, back| {
             let grads = self.backward(back.weights, saved, grad);
-            let projected = if self.heads == self.kv_heads {
-                grads.projected.into()
-            } else {
-                vec![Tensor::cat(grads.projected.into(), 1)]
-            };
-            back.add(slot, B::merge_heads(projected));
+            back.add(slot, B::merge_heads(self.together(grads.projected, order)));
         })
+    }
+
+    /// Queries, keys and values that lie side by side.
+    ///
+    /// # Shapes
+    /// - fused: `[batch, seq, (heads + 2·kv_heads)·d_head]`
+    /// - output: `[batch, heads or kv_heads, seq, d_head]` each
+    fn apart_from<B: Kernels>(self, fused: Tensor<B, 3>, order: FusedOrder) -> [Tensor<B, 4>; 3] {
+        let all = self.split(fused, self.heads + 2 * self.kv_heads);
+        let [batch, _, seq, d_head] = all.dims();
+        match order {
+            FusedOrder::ByPart => {
+                let (heads, kv_heads) = (self.heads, self.kv_heads);
+                [(0, heads), (heads, kv_heads), (heads + kv_heads, kv_heads)]
+                    .map(|(first, count)| all.clone().narrow(1, first, count))
+            }
+            FusedOrder::ByHead => {
+                let by_head = all.reshape([batch, self.heads, 3, seq, d_head]);
+                [0, 1, 2]
+                    .map(|part| by_head.clone().narrow(2, part, 1).reshape([batch, self.heads, seq, d_head]))
+            }
+        }
+    }
+
+    /// The inverse of [`Self::apart_from`], as tensors whose heads follow one another.
+    fn together<B: Kernels>(self, parts: [Tensor<B, 4>; 3], order: FusedOrder) -> Vec<Tensor<B, 4>> {
+        match order {
+            FusedOrder::ByPart if self.heads == self.kv_heads => parts.into(),
+            FusedOrder::ByPart => vec![Tensor::cat(parts.into(), 1)],
+            FusedOrder::ByHead => {
+                let [batch, heads, seq, d_head] = parts[0].dims();
+                let by_head = Tensor::stack::<5>(parts.into(), 2);
+                vec![by_head.reshape([batch, 3 * heads, seq, d_head])]
+            }
+        }
     }
 
     /// Of queries, keys and values that were projected apart.

@@ -26,8 +26,10 @@ impl TokenEmbedding {
 /// A learned vector for each position.
 #[derive(Clone, Copy, Debug)]
 pub struct PositionEmbedding {
-    /// `[context, d]`
+    /// `[first + context, d]`
     pub table: ParamId,
+    /// The row of the first position. Some families leave rows unused before it.
+    pub first: usize,
 }
 
 impl PositionEmbedding {
@@ -41,14 +43,22 @@ impl PositionEmbedding {
         let seq = value.dims()[1];
         let table = weights.matrix(self.table);
         let vectors = match pass.rows_at() {
-            Some(positions) => rows_of(table, positions).unsqueeze_dim(1),
-            None => table.narrow(0, 0, seq).unsqueeze(),
+            Some(positions) => {
+                let rows: Vec<usize> = positions.iter().map(|position| self.first + position).collect();
+                rows_of(table, &rows).unsqueeze_dim(1)
+            }
+            None => table.narrow(0, self.first, seq).unsqueeze(),
         };
         let needed = slot.is_some() || weights.trains(self.table);
         pass.note(value + vectors, needed, move |grad, back| {
             let [batch, seq, d] = grad.dims();
-            // Each example's gradient of the table is the gradient of the sum itself.
-            back.explicit(self.table, grad.clone().reshape([batch, seq * d]));
+            // Each example's gradient of the table is the gradient of the sum itself, after the unused rows.
+            let mut rows = grad.clone().reshape([batch, seq * d]);
+            if self.first > 0 {
+                let unused = Tensor::zeros([batch, self.first * d], (&grad.device(), grad.dtype()));
+                rows = Tensor::cat(vec![unused, rows], 1);
+            }
+            back.explicit(self.table, rows);
             back.add(slot, grad);
         })
     }
@@ -57,21 +67,26 @@ impl PositionEmbedding {
 /// A vector for each of a few classes of tokens, such as the first and the second sentence.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentEmbedding {
-    /// `[2, d]`
+    /// `[2, d]`, or `[1, d]` where all tokens are of one class
     pub table: ParamId,
 }
 
 impl SegmentEmbedding {
-    /// Looks the classes up. The record holds each example's whole gradient.
+    /// Looks the classes up, if there are two. The record holds each example's whole gradient.
     ///
     /// # Shapes
     /// - segments: `[batch, seq]`, 0 or 1
     /// - output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, segments: Tensor<B, 2, Int>) -> Var<B> {
+        let one_class = pass.weights().matrix(self.table).dims()[0] == 1;
+        let segments = if one_class { segments.zeros_like() } else { segments };
         let rows = look_up(pass, self.table, segments.clone());
         let needed = pass.weights().trains(self.table);
         pass.note(rows, needed, move |grad, back| {
             back.record(self.table, |param| {
+                if one_class {
+                    return GradRecord::Explicit { param, grads: B::sum_positions(grad) };
+                }
                 let [batch, seq, d] = grad.dims();
                 let second = segments.float().cast(grad.dtype()).reshape([batch, 1, seq]);
                 let member = Tensor::cat(vec![second.clone().neg() + 1.0, second], 1);

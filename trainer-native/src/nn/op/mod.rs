@@ -20,7 +20,7 @@ mod table;
 
 pub use activation::Activation;
 pub(crate) use arithmetic::{add, branch, scale, soft_cap};
-pub use attention::{FusedAttention, MultiHeadAttention};
+pub use attention::{FusedAttention, FusedOrder, MultiHeadAttention};
 pub use context_concat::ContextConcat;
 pub use dot_product::{AttentionMask, DotProductAttention};
 pub(crate) use dropout::{Dropout, dropout, residual};

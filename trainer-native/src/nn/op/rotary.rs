@@ -14,7 +14,7 @@ use crate::tensor::{Tensor, from_host};
 pub struct Rotary {
     /// Ratio of the longest wavelength to the shortest, 10,000 in most models.
     pub base: f64,
-    /// Width of a head; even.
+    /// How many coordinates of a head are turned, an even number. The others stay as they are.
     pub d_head: usize,
     /// What is done to the frequencies, so that a model reads longer texts than it was first trained on.
     pub scaling: RotaryScaling,
@@ -87,7 +87,7 @@ impl<B: Kernels> Angles<B> {
     /// # Shapes
     /// - values, output: `[batch, heads, seq, d_head]`
     pub fn turn(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
-        B::rotate(values, self.cos.clone(), self.sin.clone())
+        self.rotate(values, self.sin.clone())
     }
 
     /// One position of each row turned by the row's angles.
@@ -100,7 +100,16 @@ impl<B: Kernels> Angles<B> {
 
     /// Each position turned back: the gradient of [`Angles::turn`], since a turn's transpose is its inverse.
     pub fn turn_back(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
-        B::rotate(values, self.cos.clone(), self.sin.clone().neg())
+        self.rotate(values, self.sin.clone().neg())
+    }
+
+    fn rotate(&self, values: Tensor<B, 4>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+        let (turned, width) = (2 * self.cos.dims()[1], values.dims()[3]);
+        if turned == width {
+            return B::rotate(values, self.cos.clone(), sin);
+        }
+        let rest = values.clone().narrow(3, turned, width - turned);
+        Tensor::cat(vec![B::rotate(values.narrow(3, 0, turned), self.cos.clone(), sin), rest], 3)
     }
 }
 

@@ -54,8 +54,9 @@ fn set_family(plan: &mut PlanFile, name: &str) {
     model.family = family;
     model.config.clear();
     if !family.has_grouped_heads() {
-        (model.kv_heads, model.d_head, model.untied) = (None, None, false);
+        (model.kv_heads, model.d_head) = (None, None);
     }
+    model.untied &= family.can_untie();
     if family == Family::FeedForward {
         // Without attention, a plan has one head.
         (model.history, model.heads) = (model.history.or(Some(8)), 1);

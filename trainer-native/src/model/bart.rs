@@ -1,0 +1,127 @@
+//! BART: learned positions after two unused rows, a norm after the embeddings and after each part, and exact GELU.
+//!
+//! # References
+//! Lewis et al. 2020, <https://arxiv.org/abs/1910.13461>; names and initial values as Hugging Face's
+//! `BartForConditionalGeneration`.
+
+use serde_json::{Value, json};
+
+use super::seq2seq::{INITIAL_STD, Seq2Seq, Sizes, Style};
+use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting};
+use crate::head::LmHead;
+use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+
+const STYLE: Style =
+    Style { first_position: Some(2), norms_embedding: true, activation: Activation::Gelu };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[("activation_function", "\"gelu\""), ("scale_embedding", "false")],
+    fixed: &[
+        ("add_bias_logits", "false"),
+        ("add_final_layer_norm", "false"),
+        ("normalize_before", "false"),
+        ("normalize_embedding", "true"),
+        ("static_position_embeddings", "false"),
+    ],
+    settings: &[Setting { name: "scale_embedding", usual: "false", kind: Kind::Flag }],
+    irrelevant: IRRELEVANT,
+    plan_fields: PLAN_FIELDS,
+    copies: COPIES,
+    zeros: &["final_logits_bias"],
+    position_table: Some("embed_positions.weight"),
+    ..HuggingFace::plain("bart", "Bart")
+};
+
+pub(super) const IRRELEVANT: &[&str] = &[
+    "activation_dropout",
+    "attention_dropout",
+    "classif_dropout",
+    "decoder_layerdrop",
+    "dropout",
+    "encoder_layerdrop",
+    "extra_pos_embeddings",
+    "force_bos_token_to_be_generated",
+    "init_std",
+    "is_encoder_decoder",
+    // That of the encoder, again.
+    "num_hidden_layers",
+    "output_past",
+];
+
+pub(super) const PLAN_FIELDS: &[(&str, &str)] = &[
+    ("d_model", "model.d_model"),
+    ("encoder_layers", "model.layers"),
+    ("decoder_layers", "model.layers"),
+    ("encoder_attention_heads", "model.heads"),
+    ("decoder_attention_heads", "model.heads"),
+    ("encoder_ffn_dim", "model.d_ff"),
+    ("decoder_ffn_dim", "model.d_ff"),
+    ("max_position_embeddings", "model.context"),
+];
+
+pub(super) const COPIES: &[&str] =
+    &["lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"];
+
+/// The fields of `config.json` that these families have in common, with those that are the family's own.
+pub(super) fn hugging_face(sizes: Sizes, mut own: Value) -> Value {
+    let common = json!({
+        "vocab_size": sizes.vocab_size,
+        "d_model": sizes.d_model,
+        "encoder_layers": sizes.layers,
+        "decoder_layers": sizes.layers,
+        "encoder_attention_heads": sizes.heads,
+        "decoder_attention_heads": sizes.heads,
+        "encoder_ffn_dim": sizes.d_ff,
+        "decoder_ffn_dim": sizes.d_ff,
+        "max_position_embeddings": sizes.positions(),
+        "init_std": INITIAL_STD,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "activation_dropout": 0.0,
+        "is_encoder_decoder": true,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    });
+    if let (Some(own), Value::Object(common)) = (own.as_object_mut(), common) {
+        own.extend(common);
+    }
+    own
+}
+
+/// A BART.
+#[derive(Clone, Debug)]
+pub struct Bart {
+    description: Description,
+    body: Seq2Seq,
+}
+
+impl Model for Bart {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
+        let body = Seq2Seq::new(sizes, STYLE, &mut list);
+        list.enter(Part::Head);
+        let own = json!({
+            "model_type": "bart",
+            "architectures": ["BartForConditionalGeneration"],
+            "activation_function": "gelu",
+        });
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: sizes.vocab_size,
+            width: sizes.d_model,
+            shape: sizes.shape(),
+            hf_config: hugging_face(sizes, own),
+            head: LmHead::of_table(body.table()),
+            sentence: None,
+        };
+        Ok(Self { description, body })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.body.forward(pass, batch)
+    }
+}

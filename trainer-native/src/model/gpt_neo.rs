@@ -1,0 +1,190 @@
+//! GPT-Neo: GPT-2 with attention to a window in every second block, without a scale of its scores.
+//!
+//! # References
+//! Black et al. 2021, <https://doi.org/10.5281/zenodo.5297715>; names and initial values as Hugging Face's
+//! `GPTNeoForCausalLM`.
+
+use serde_json::{Value, json};
+
+use super::pre_norm::PreNormBlock;
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape, Sizes,
+};
+use crate::head::LmHead;
+use crate::nn::{
+    Activation, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
+    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
+};
+
+const INITIAL_STD: f64 = 0.02;
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_epsilon", usual: "1e-5", kind: Kind::Positive };
+/// Keys that a query sees in a block with a window, its own among them.
+const WINDOW: Setting = Setting { name: "window_size", usual: "256", kind: Kind::Count };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("activation_function", "\"gelu_new\""),
+        ("layer_norm_epsilon", "1e-5"),
+        ("window_size", "256"),
+    ],
+    read: |config, field| match field {
+        "attention_layers" => Some(attention_layers(config)),
+        "intermediate_size" if config[field].is_null() => {
+            Some(json!(config["hidden_size"].as_u64().map(|d| 4 * d)))
+        }
+        _ => None,
+    },
+    settings: &[NORM_EPSILON, WINDOW],
+    irrelevant: &[
+        "attention_dropout",
+        // Says the same as attention_layers, which follow from it.
+        "attention_types",
+        "embed_dropout",
+        "resid_dropout",
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+    ],
+    plan_fields: &[
+        ("hidden_size", "model.d_model"),
+        ("num_layers", "model.layers"),
+        ("num_heads", "model.heads"),
+        ("intermediate_size", "model.d_ff"),
+        ("max_position_embeddings", "model.context"),
+    ],
+    prefix: "transformer.",
+    buffers: &["attn.attention.bias", "attn.attention.masked_bias"],
+    tagger: "classifier",
+    position_table: Some("transformer.wpe.weight"),
+    ..HuggingFace::plain("gpt_neo", "GPTNeo")
+};
+
+/// The kind of each block's attention, one by one, as `attention_types` gives it in groups that repeat.
+fn attention_layers(config: &Value) -> Value {
+    let Some(groups) = config["attention_types"].as_array().filter(|groups| !groups.is_empty()) else {
+        return config["attention_layers"].clone();
+    };
+    // More repeats than this no model has, and a file cannot ask for more memory than that.
+    const MOST: usize = 1024;
+    let layers = groups.iter().flat_map(|group| {
+        let times = group[1].as_u64().map_or(0, |times| times as usize).min(MOST);
+        let kinds = group[0].as_array().cloned().unwrap_or_default();
+        std::iter::repeat_n(kinds, times).flatten()
+    });
+    layers.take(MOST + 1).collect()
+}
+
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes) -> Value {
+    let kinds: Vec<&str> =
+        (0..sizes.layers).map(|at| if is_local(at) { "local" } else { "global" }).collect();
+    let groups: Vec<Value> = kinds.chunks(2).map(|kinds| json!([kinds, 1])).collect();
+    json!({
+        "model_type": "gpt_neo",
+        "architectures": ["GPTNeoForCausalLM"],
+        "vocab_size": sizes.vocab_size,
+        "max_position_embeddings": sizes.context,
+        "hidden_size": sizes.d_model,
+        "num_layers": sizes.layers,
+        "num_heads": sizes.heads,
+        "intermediate_size": sizes.d_ff,
+        "attention_types": groups,
+        "attention_layers": kinds,
+        "activation_function": "gelu_new",
+        "initializer_range": INITIAL_STD,
+        "attention_dropout": 0.0,
+        "embed_dropout": 0.0,
+        "resid_dropout": 0.0,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    })
+}
+
+fn is_local(block: usize) -> bool {
+    block % 2 == 1
+}
+
+/// A GPT-Neo.
+#[derive(Clone, Debug)]
+pub struct GptNeo {
+    description: Description,
+    tokens: TokenEmbedding,
+    positions: PositionEmbedding,
+    blocks: Vec<PreNormBlock>,
+    norm: LayerNorm,
+}
+
+impl Model for GptNeo {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+        let mut table =
+            |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
+        let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
+        let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
+        let blocks = (0..sizes.layers).map(|at| block(sizes, plan.settings, at, &mut list)).collect();
+        list.enter(Part::Output);
+        let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.settings));
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: sizes.vocab_size,
+            width: d,
+            shape: Shape::causal(sizes.context),
+            hf_config: hugging_face(sizes),
+            head: LmHead::of_table(tokens.table),
+            sentence: None,
+        };
+        Ok(Self { description, tokens, positions, blocks, norm })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let stream = self.tokens.forward(pass, batch.tokens.clone());
+        let stream = self.positions.forward(pass, stream);
+        let mut stream = dropout(pass, stream);
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
+        }
+        self.norm.forward(pass, stream)
+    }
+}
+
+fn epsilon(settings: &Settings) -> f64 {
+    settings.number(NORM_EPSILON.name).unwrap_or(0.0)
+}
+
+fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> PreNormBlock {
+    list.enter(Part::Block(at));
+    let Sizes { d_model: d, d_ff, heads, .. } = sizes;
+    let name = |part: &str| format!("transformer.h.{at}.{part}");
+    let plain = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD);
+    let attention_norm = list.layer_norm(&name("ln_1"), d, epsilon(settings));
+    let mut project = |part: &str, map| list.linear(&name(&format!("attn.attention.{part}")), map);
+    let attention = MultiHeadAttention {
+        query: project("q_proj", plain(d, d)),
+        key: project("k_proj", plain(d, d)),
+        value: project("v_proj", plain(d, d)),
+        output: project("out_proj", plain(d, d).biased()),
+        heads: DotProductAttention {
+            scale: 1.0,
+            window: settings.count(WINDOW.name).filter(|_| is_local(at)),
+            ..DotProductAttention::new(heads, d / heads)
+        },
+    };
+    PreNormBlock {
+        attention_norm,
+        attention,
+        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(settings)),
+        inner: FeedForward {
+            widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
+            narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),
+            activation: Activation::GeluTanh,
+            drops_activations: false,
+        },
+    }
+}

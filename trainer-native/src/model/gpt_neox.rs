@@ -1,0 +1,176 @@
+//! GPT-NeoX, also Pythia: attention and feed-forward read the same stream side by side, a part of each head is turned by its
+//! position, and one projection holds query, key and value of each head together.
+//!
+//! # References
+//! Black et al. 2022, <https://arxiv.org/abs/2204.06745>; Biderman et al. 2023, <https://arxiv.org/abs/2304.01373>; names and
+//! initial values as Hugging Face's `GPTNeoXForCausalLM`.
+
+use serde_json::{Value, json};
+
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape,
+    Sizes, rope,
+};
+use crate::head::LmHead;
+use crate::nn::{
+    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
+    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, TokenEmbedding, Var, dropout, residual,
+};
+
+const INITIAL_STD: f64 = 0.02;
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+const ROTARY_BASE: Setting = Setting { name: "rotary_emb_base", usual: "10000.0", kind: Kind::Positive };
+/// Share of a head's coordinates that is turned.
+const ROTARY_SHARE: Setting = Setting { name: "rotary_pct", usual: "0.25", kind: Kind::Positive };
+/// Whether the feed-forward part reads what attention reads, or attention's output.
+const PARALLEL: Setting = Setting { name: "use_parallel_residual", usual: "true", kind: Kind::Flag };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("attention_bias", "true"),
+        ("hidden_act", "\"gelu\""),
+        ("layer_norm_eps", "1e-5"),
+        ("rotary_emb_base", "10000.0"),
+        ("rotary_pct", "0.25"),
+        ("tie_word_embeddings", "false"),
+        ("use_parallel_residual", "true"),
+    ],
+    fixed: &[("rope_scaling", "null")],
+    read: |config, field| match field {
+        "rotary_emb_base" => rope::base_called(config, field),
+        "rotary_pct" => rope::share(config, field),
+        "rope_scaling" => Some(rope::scaling_of_share(config)),
+        _ => None,
+    },
+    settings: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE, PARALLEL],
+    irrelevant: &["attention_dropout", "hidden_dropout"],
+    prefix: "gpt_neox.",
+    buffers: &["attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"],
+    copies: &["embed_out.weight"],
+    token_heads: &["embed_out."],
+    tagger: "classifier",
+    ..HuggingFace::decoder("gpt_neox", "GPTNeoX")
+};
+
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes, tied: bool) -> Value {
+    json!({
+        "model_type": "gpt_neox",
+        "architectures": ["GPTNeoXForCausalLM"],
+        "vocab_size": sizes.vocab_size,
+        "max_position_embeddings": sizes.context,
+        "hidden_size": sizes.d_model,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "intermediate_size": sizes.d_ff,
+        "hidden_act": "gelu",
+        "attention_bias": true,
+        "initializer_range": INITIAL_STD,
+        "attention_dropout": 0.0,
+        "hidden_dropout": 0.0,
+        "tie_word_embeddings": tied,
+        "torch_dtype": "float32"
+    })
+}
+
+/// A GPT-NeoX.
+#[derive(Clone, Debug)]
+pub struct GptNeoX {
+    description: Description,
+    tokens: TokenEmbedding,
+    blocks: Vec<Block>,
+    norm: LayerNorm,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    attention_norm: LayerNorm,
+    attention: FusedAttention,
+    inner_norm: LayerNorm,
+    inner: FeedForward,
+    parallel: bool,
+}
+
+impl Model for GptNeoX {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
+        let (settings, width) = (plan.settings, sizes.d_model / sizes.heads);
+        let number = |setting: &Setting| settings.number(setting.name).unwrap_or(0.0);
+        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+        let heads =
+            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+        let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+        let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, settings, heads, at, &mut list)).collect();
+        list.enter(Part::Output);
+        let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, number(&NORM_EPSILON));
+        list.enter(Part::Head);
+        let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: sizes.vocab_size,
+            width: sizes.d_model,
+            shape: Shape::causal(sizes.context),
+            hf_config: hugging_face(sizes, tied),
+            head: LmHead::of_table(head),
+            sentence: None,
+        };
+        Ok(Self { description, tokens, blocks, norm })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let stream = self.tokens.forward(pass, batch.tokens.clone());
+        let mut stream = dropout(pass, stream);
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
+        }
+        self.norm.forward(pass, stream)
+    }
+}
+
+impl Block {
+    fn new(
+        sizes: Sizes,
+        settings: &Settings,
+        heads: DotProductAttention,
+        at: usize,
+        list: &mut ParamList,
+    ) -> Self {
+        list.enter(Part::Block(at));
+        let epsilon = settings.number(NORM_EPSILON.name).unwrap_or(0.0);
+        let Sizes { d_model: d, d_ff, .. } = sizes;
+        let name = |part: &str| format!("gpt_neox.layers.{at}.{part}");
+        let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
+        Self {
+            attention_norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
+            inner_norm: list.layer_norm(&name("post_attention_layernorm"), d, epsilon),
+            attention: FusedAttention {
+                projection: list.linear(&name("attention.query_key_value"), map(d, 3 * d)),
+                output: list.linear(&name("attention.dense"), map(d, d)),
+                heads,
+                order: FusedOrder::ByHead,
+            },
+            inner: FeedForward {
+                widen: list.linear(&name("mlp.dense_h_to_4h"), map(d, d_ff)),
+                narrow: list.linear(&name("mlp.dense_4h_to_h"), map(d_ff, d)),
+                activation: Activation::Gelu,
+                drops_activations: false,
+            },
+            parallel: settings.flag(PARALLEL.name),
+        }
+    }
+
+    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.attention_norm.forward(pass, input.clone());
+        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
+        let middle = residual(pass, attended, input.clone());
+        let from = if self.parallel { input } else { middle.clone() };
+        let normalized = self.inner_norm.forward(pass, from);
+        let transformed = self.inner.forward(pass, normalized);
+        residual(pass, transformed, middle)
+    }
+}

@@ -1,0 +1,83 @@
+//! Marian, the models of OPUS-MT: sinusoidal positions, scaled embeddings, norms after each part, SiLU, and a bias of the
+//! logits, which is trained here as Marian itself trains it.
+//!
+//! # References
+//! Junczys-Dowmunt et al. 2018, <https://arxiv.org/abs/1804.00344>; names as Hugging Face's `MarianMTModel`.
+
+use serde_json::json;
+
+use super::bart::{COPIES, IRRELEVANT, PLAN_FIELDS, hugging_face};
+use super::seq2seq::{Seq2Seq, Sizes, Style};
+use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting};
+use crate::head::LmHead;
+use crate::nn::{Activation, Initial, Kernels, ParamList, Part, Pass, TableLogits, Var};
+
+const STYLE: Style =
+    Style { first_position: None, norms_embedding: false, activation: Activation::Silu };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[("activation_function", "\"gelu\""), ("scale_embedding", "false")],
+    fixed: &[
+        ("add_bias_logits", "false"),
+        ("add_final_layer_norm", "false"),
+        ("normalize_before", "false"),
+        ("normalize_embedding", "false"),
+        ("share_encoder_decoder_embeddings", "true"),
+        ("static_position_embeddings", "true"),
+    ],
+    settings: &[Setting { name: "scale_embedding", usual: "true", kind: Kind::Flag }],
+    read: |config, field| match field {
+        "activation_function" if config[field] == "silu" => Some(json!("swish")),
+        "decoder_vocab_size" if config[field].is_null() => Some(config["vocab_size"].clone()),
+        _ => None,
+    },
+    irrelevant: IRRELEVANT,
+    plan_fields: PLAN_FIELDS,
+    copies: COPIES,
+    // Sinusoids.
+    buffers: &["embed_positions.weight"],
+    ..HuggingFace::plain("marian", "Marian")
+};
+
+/// A Marian.
+#[derive(Clone, Debug)]
+pub struct Marian {
+    description: Description,
+    body: Seq2Seq,
+}
+
+impl Model for Marian {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
+        let body = Seq2Seq::new(sizes, STYLE, &mut list);
+        list.enter(Part::Head);
+        let bias = Some(list.add("final_logits_bias", &[1, sizes.vocab_size], Initial::Constant(0.0)));
+        let table = body.table();
+        let own = json!({
+            "model_type": "marian",
+            "architectures": ["MarianMTModel"],
+            "activation_function": "swish",
+            "decoder_vocab_size": sizes.vocab_size,
+            "share_encoder_decoder_embeddings": true,
+            "static_position_embeddings": true,
+        });
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: sizes.vocab_size,
+            width: sizes.d_model,
+            shape: sizes.shape(),
+            hf_config: hugging_face(sizes, own),
+            head: LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
+            sentence: None,
+        };
+        Ok(Self { description, body })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.body.forward(pass, batch)
+    }
+}

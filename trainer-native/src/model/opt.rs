@@ -1,0 +1,139 @@
+//! OPT: learned positions after two unused rows, a layer norm before each part, and ReLU.
+//!
+//! # References
+//! Zhang et al. 2022, <https://arxiv.org/abs/2205.01068>; names and initial values as Hugging Face's `OPTForCausalLM`.
+
+use serde_json::{Value, json};
+
+use super::pre_norm::PreNormBlock;
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
+use crate::head::LmHead;
+use crate::nn::{
+    Activation, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
+    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var,
+};
+
+const NORM_EPSILON: f64 = 1e-5;
+const INITIAL_STD: f64 = 0.02;
+/// Row of the first position.
+const FIRST_POSITION: usize = 2;
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[("activation_function", "\"relu\"")],
+    fixed: &[
+        ("_remove_final_layer_norm", "false"),
+        ("do_layer_norm_before", "true"),
+        ("enable_bias", "true"),
+        ("layer_norm_elementwise_affine", "true"),
+    ],
+    read: |config, field| {
+        (field == "word_embed_proj_dim" && config[field].is_null()).then(|| config["hidden_size"].clone())
+    },
+    irrelevant: &["attention_dropout", "dropout", "init_std", "layerdrop"],
+    plan_fields: &[
+        ("hidden_size", "model.d_model"),
+        ("num_hidden_layers", "model.layers"),
+        ("num_attention_heads", "model.heads"),
+        ("ffn_dim", "model.d_ff"),
+        ("max_position_embeddings", "model.context"),
+    ],
+    position_table: Some("model.decoder.embed_positions.weight"),
+    ..HuggingFace::plain("opt", "OPT")
+};
+
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes) -> Value {
+    json!({
+        "model_type": "opt",
+        "architectures": ["OPTForCausalLM"],
+        "vocab_size": sizes.vocab_size,
+        "max_position_embeddings": sizes.context,
+        "hidden_size": sizes.d_model,
+        "word_embed_proj_dim": sizes.d_model,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "ffn_dim": sizes.d_ff,
+        "activation_function": "relu",
+        "do_layer_norm_before": true,
+        "enable_bias": true,
+        "layer_norm_elementwise_affine": true,
+        "init_std": INITIAL_STD,
+        "attention_dropout": 0.0,
+        "dropout": 0.0,
+        "layerdrop": 0.0,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    })
+}
+
+/// An OPT.
+#[derive(Clone, Debug)]
+pub struct Opt {
+    description: Description,
+    tokens: TokenEmbedding,
+    positions: PositionEmbedding,
+    blocks: Vec<PreNormBlock>,
+    norm: LayerNorm,
+}
+
+impl Model for Opt {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+        let mut table =
+            |name: &str, rows: usize| list.add(format!("model.decoder.{name}.weight"), &[rows, d], matrix);
+        let tokens = TokenEmbedding { table: table("embed_tokens", sizes.vocab_size) };
+        let positions = table("embed_positions", FIRST_POSITION + sizes.context);
+        let positions = PositionEmbedding { table: positions, first: FIRST_POSITION };
+        let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
+        list.enter(Part::Output);
+        let norm = list.layer_norm("model.decoder.final_layer_norm", d, NORM_EPSILON);
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: sizes.vocab_size,
+            width: d,
+            shape: Shape::causal(sizes.context),
+            hf_config: hugging_face(sizes),
+            head: LmHead::of_table(tokens.table),
+            sentence: None,
+        };
+        Ok(Self { description, tokens, positions, blocks, norm })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let stream = self.tokens.forward(pass, batch.tokens.clone());
+        let mut stream = self.positions.forward(pass, stream);
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
+        }
+        self.norm.forward(pass, stream)
+    }
+}
+
+fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
+    list.enter(Part::Block(at));
+    let Sizes { d_model: d, d_ff, heads, .. } = sizes;
+    let name = |part: &str| format!("model.decoder.layers.{at}.{part}");
+    let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
+    PreNormBlock {
+        attention_norm: list.layer_norm(&name("self_attn_layer_norm"), d, NORM_EPSILON),
+        attention: MultiHeadAttention {
+            query: list.linear(&name("self_attn.q_proj"), map(d, d)),
+            key: list.linear(&name("self_attn.k_proj"), map(d, d)),
+            value: list.linear(&name("self_attn.v_proj"), map(d, d)),
+            output: list.linear(&name("self_attn.out_proj"), map(d, d)),
+            heads: DotProductAttention::new(heads, d / heads),
+        },
+        inner_norm: list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON),
+        inner: FeedForward {
+            widen: list.linear(&name("fc1"), map(d, d_ff)),
+            narrow: list.linear(&name("fc2"), map(d_ff, d)),
+            activation: Activation::Relu,
+            drops_activations: false,
+        },
+    }
+}

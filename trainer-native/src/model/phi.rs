@@ -1,0 +1,167 @@
+//! Phi-2: attention and feed-forward read one normalised stream side by side, a part of each head is turned by its position,
+//! and everything has biases, the head too.
+//!
+//! # References
+//! Li et al. 2023, <https://arxiv.org/abs/2309.05463>; names and initial values as Hugging Face's `PhiForCausalLM`.
+
+use serde_json::{Value, json};
+
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Shape, Sizes, rope,
+};
+use crate::head::LmHead;
+use crate::nn::{
+    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
+    MultiHeadAttention, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var, dropout, residual,
+};
+
+const INITIAL_STD: f64 = 0.02;
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+const ROTARY_BASE: Setting = Setting { name: rope::BASE, usual: "10000.0", kind: Kind::Positive };
+/// Share of a head's coordinates that is turned: 1/2 in Phi-1.5.
+const ROTARY_SHARE: Setting = Setting { name: "partial_rotary_factor", usual: "0.4", kind: Kind::Positive };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("hidden_act", "\"gelu_new\""),
+        ("layer_norm_eps", "1e-5"),
+        ("partial_rotary_factor", "0.5"),
+        ("rope_theta", "10000.0"),
+        ("tie_word_embeddings", "false"),
+    ],
+    fixed: &[("qk_layernorm", "false"), ("rope_scaling", "null")],
+    read: |config, field| match field {
+        "partial_rotary_factor" => rope::share(config, field),
+        rope::BASE => rope::base(config),
+        rope::SCALING => Some(rope::scaling_of_share(config)),
+        "num_key_value_heads" if config[field].is_null() => Some(config["num_attention_heads"].clone()),
+        _ => None,
+    },
+    settings: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE],
+    irrelevant: &["attention_dropout", "embd_pdrop", "resid_pdrop"],
+    plan_fields: &[
+        ("hidden_size", "model.d_model"),
+        ("num_hidden_layers", "model.layers"),
+        ("num_attention_heads", "model.heads"),
+        ("intermediate_size", "model.d_ff"),
+        ("max_position_embeddings", "model.context"),
+        ("tie_word_embeddings", "model.untied"),
+    ],
+    buffers: &["rotary_emb.inv_freq"],
+    ..HuggingFace::plain("phi", "Phi")
+};
+
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes, tied: bool) -> Value {
+    json!({
+        "model_type": "phi",
+        "architectures": ["PhiForCausalLM"],
+        "vocab_size": sizes.vocab_size,
+        "max_position_embeddings": sizes.context,
+        "hidden_size": sizes.d_model,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "num_key_value_heads": sizes.heads,
+        "intermediate_size": sizes.d_ff,
+        "hidden_act": "gelu_new",
+        "initializer_range": INITIAL_STD,
+        "attention_dropout": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
+        "tie_word_embeddings": tied,
+        "torch_dtype": "float32"
+    })
+}
+
+/// A Phi-2.
+#[derive(Clone, Debug)]
+pub struct Phi {
+    description: Description,
+    tokens: TokenEmbedding,
+    blocks: Vec<Block>,
+    norm: LayerNorm,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    norm: LayerNorm,
+    attention: MultiHeadAttention,
+    inner: FeedForward,
+}
+
+impl Model for Phi {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
+        let width = sizes.d_model / sizes.heads;
+        let number = |setting: &Setting| plan.settings.number(setting.name).unwrap_or(0.0);
+        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+        let heads =
+            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+        let epsilon = number(&NORM_EPSILON);
+        let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+        let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
+        list.enter(Part::Output);
+        let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
+        list.enter(Part::Head);
+        let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
+        let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+        let description = Description {
+            layout: list.finish(),
+            vocab_size: sizes.vocab_size,
+            width: sizes.d_model,
+            shape: Shape::causal(sizes.context),
+            hf_config: hugging_face(sizes, tied),
+            head: LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
+            sentence: None,
+        };
+        Ok(Self { description, tokens, blocks, norm })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let stream = self.tokens.forward(pass, batch.tokens.clone());
+        let mut stream = dropout(pass, stream);
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
+        }
+        self.norm.forward(pass, stream)
+    }
+}
+
+impl Block {
+    fn new(sizes: Sizes, epsilon: f64, heads: DotProductAttention, at: usize, list: &mut ParamList) -> Self {
+        list.enter(Part::Block(at));
+        let Sizes { d_model: d, d_ff, .. } = sizes;
+        let name = |part: &str| format!("model.layers.{at}.{part}");
+        let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
+        Self {
+            norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
+            attention: MultiHeadAttention {
+                query: list.linear(&name("self_attn.q_proj"), map(d, d)),
+                key: list.linear(&name("self_attn.k_proj"), map(d, d)),
+                value: list.linear(&name("self_attn.v_proj"), map(d, d)),
+                output: list.linear(&name("self_attn.dense"), map(d, d)),
+                heads,
+            },
+            inner: FeedForward {
+                widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
+                narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),
+                activation: Activation::GeluTanh,
+                drops_activations: false,
+            },
+        }
+    }
+
+    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.norm.forward(pass, input.clone());
+        let (from, mask) = (normalized.clone(), AttentionMask::causal());
+        let attended = self.attention.forward(pass, from.clone(), from, &mask, None);
+        let transformed = self.inner.forward(pass, normalized);
+        let middle = residual(pass, attended, input);
+        residual(pass, transformed, middle)
+    }
+}

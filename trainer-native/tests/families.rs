@@ -1,0 +1,178 @@
+//! Families beside the oldest ones agree with `transformers` in names, shapes and configuration, and a model that is written
+//! here computes the same there (tests/vectors/make_families.py). `src/model/task_tests.rs` compares logits and gradients.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
+
+mod common;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::vectors::{self, read_json, tensors, vectors};
+use serde_json::{Value, json};
+use trainer_native::RunError;
+use trainer_native::model::Network;
+use trainer_native::pretrained::{Assigned, Checkpoint};
+
+const MODELS: [&str; 12] = [
+    "roberta_tiny",
+    "roberta_classifier_tiny",
+    "roberta_tagger_tiny",
+    "distilbert_tiny",
+    "distilbert_classifier_tiny",
+    "distilbert_tagger_tiny",
+    "mt5_tiny",
+    "gpt_neox_tiny",
+    "gpt_neox_tied_tiny",
+    "phi_tiny",
+    "opt_tiny",
+    "gpt_neo_tiny",
+];
+
+fn network(name: &str) -> Network {
+    let (model, objective, vocab_size) = vectors::planned(name);
+    let mut training = vectors::training(&objective);
+    if objective.ends_with("classification") {
+        training.labels = Some(["LABEL_0", "LABEL_1", "LABEL_2"].map(str::to_owned).into());
+    }
+    Network::new(&serde_json::from_value(model).unwrap(), &training, vocab_size).unwrap()
+}
+
+fn read(name: &str, folder: &Path) -> Result<Assigned, RunError> {
+    let network = network(name);
+    Checkpoint::read(folder)?.weights(&network.specs(), &network.hf_config())
+}
+
+#[test]
+fn names_shapes_and_config_are_those_of_transformers() {
+    for name in MODELS {
+        let network = network(name);
+        let mut ours: Vec<_> =
+            network.specs().iter().map(|spec| (spec.name.clone(), spec.shape.clone())).collect();
+        let theirs = tensors(&vectors(name).join("model.safetensors"));
+        let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs, "{name}");
+        let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
+        let mut compared = 0;
+        for (field, value) in ours.as_object().unwrap() {
+            // mT5 is written as T5, and which of several tables is tied means something else in each version.
+            let told = ["torch_dtype", "problem_type", "attention_types"].contains(&field.as_str())
+                || name == "mt5_tiny"
+                    && ["model_type", "architectures", "tie_word_embeddings"].contains(&field.as_str());
+            if theirs.get(field).is_some() && !told {
+                assert_eq!(value, &theirs[field], "{name}: {field}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 9, "{name}: {compared}");
+    }
+}
+
+/// Writes a checkpoint's weights under our configuration, and has `transformers` compute its logits. Without a Python the names
+/// and the configuration are compared above.
+#[test]
+fn what_is_written_computes_the_same_in_transformers() {
+    let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {
+        eprintln!("TRANSFORMERS_PYTHON names no Python with transformers: models are not loaded with it");
+        return;
+    };
+    for name in MODELS {
+        let folder = tempfile::tempdir().unwrap();
+        let network = network(name);
+        std::fs::write(folder.path().join("config.json"), network.hf_config().to_string()).unwrap();
+        let written = read(name, &vectors(name)).unwrap().weights;
+        let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = written
+            .into_iter()
+            .map(|one| (one.name, one.shape, one.data.iter().flat_map(|value| value.to_le_bytes()).collect()))
+            .collect();
+        let views = bytes.iter().map(|(name, shape, data)| {
+            let format = safetensors::Dtype::F32;
+            (name, safetensors::tensor::TensorView::new(format, shape.clone(), data).unwrap())
+        });
+        // transformers reads no file that does not name its format.
+        let marks = std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        let file = safetensors::serialize(views, Some(marks)).unwrap();
+        std::fs::write(folder.path().join("model.safetensors"), file).unwrap();
+        let examples = read_json(&vectors(name).join("expected.json"))["examples"].take();
+        let mut child = Command::new(&python)
+            .args([&vectors("check_written.py"), folder.path()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(examples.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let there: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&there["missing"], &there["unexpected"]), (&json!([]), &json!([])), "{name}");
+        for (example, logits) in examples.as_array().unwrap().iter().zip(there["logits"].as_array().unwrap())
+        {
+            let rows: Vec<usize> = serde_json::from_value(example["logits_at"].clone()).unwrap();
+            for (row, want) in rows.into_iter().zip(example["logits"].as_array().unwrap()) {
+                let got = logits[row].as_array().unwrap().iter().zip(want.as_array().unwrap());
+                let worst = got.map(|(a, b)| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs());
+                let worst = worst.fold(0.0, f64::max);
+                assert!(worst < 1e-4, "{name}: {worst}");
+            }
+        }
+    }
+}
+
+/// Reads a copy of a checkpoint with fields of its config.json changed.
+fn changed(name: &str, fields: &Value) -> Result<Assigned, RunError> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(vectors(name).join("model.safetensors"), folder.path().join("model.safetensors")).unwrap();
+    let mut config = read_json(&vectors(name).join("config.json"));
+    for (field, value) in fields.as_object().unwrap() {
+        match value {
+            Value::Null => config.as_object_mut().unwrap().remove(field),
+            value => config.as_object_mut().unwrap().insert(field.clone(), value.clone()),
+        };
+    }
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    read(name, folder.path())
+}
+
+#[test]
+fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
+    let turned = json!({ "rope_theta": 10_000.0, "rope_type": "linear", "factor": 2.0 });
+    let cases = [
+        ("roberta_tiny", json!({ "pad_token_id": 3 }), "pad_token_id = 3; allowed: 1"),
+        ("roberta_tiny", json!({ "hidden_act": "quick_gelu" }), "hidden_act = \"quick_gelu\""),
+        ("roberta_tiny", json!({ "model_type": "camembert" }), "model_type = \"camembert\""),
+        ("roberta_tiny", json!({ "hidden_size": null }), "hidden_size = null"),
+        ("roberta_tiny", json!({ "max_position_embeddings": 12 }), "model.context makes it 14"),
+        ("roberta_tiny", json!({ "layer_norm_eps": 1e-12 }), "layer_norm_eps = 1e-12"),
+        ("distilbert_tiny", json!({ "activation": "relu" }), "activation = \"relu\""),
+        ("distilbert_tiny", json!({ "dim": 12 }), "model.d_model makes it 8"),
+        ("mt5_tiny", json!({ "d_kv": 4 }), "model.d_head makes it 6"),
+        ("gpt_neox_tiny", json!({ "use_parallel_residual": false }), "use_parallel_residual = false"),
+        ("gpt_neox_tiny", json!({ "rope_parameters": turned }), "\"linear\""),
+        ("gpt_neox_tiny", json!({ "rope_scaling": { "type": "linear", "factor": 2.0 } }), "rope_scaling"),
+        ("gpt_neox_tiny", json!({ "rope_parameters": null, "rotary_pct": 1.0 }), "rotary_pct = 1.0"),
+        ("gpt_neox_tiny", json!({ "tie_word_embeddings": true }), "tie_word_embeddings = true"),
+        ("phi_tiny", json!({ "qk_layernorm": true }), "qk_layernorm = true"),
+        ("phi_tiny", json!({ "num_key_value_heads": 1 }), "num_key_value_heads = 1"),
+        ("phi_tiny", json!({ "rope_parameters": null }), "partial_rotary_factor = 0.5"),
+        ("opt_tiny", json!({ "word_embed_proj_dim": 4 }), "word_embed_proj_dim = 4"),
+        ("opt_tiny", json!({ "do_layer_norm_before": false }), "do_layer_norm_before = false"),
+        ("opt_tiny", json!({ "enable_bias": false }), "enable_bias = false"),
+        ("gpt_neo_tiny", json!({ "window_size": 128 }), "window_size = 128"),
+        ("gpt_neo_tiny", json!({ "attention_types": [[["global"], 2]] }), "attention_layers"),
+        ("gpt_neo_tiny", json!({ "activation_function": "swish" }), "activation_function = \"swish\""),
+    ];
+    for (name, fields, words) in cases {
+        let Err(refusal) = changed(name, &fields) else { panic!("{name} {fields} is taken") };
+        let message = refusal.to_string();
+        assert!(message.contains(words) && !message.contains('\n'), "{name} {fields}: {message}");
+    }
+    // The same in the words of older files.
+    let old = json!({ "rope_parameters": null, "rotary_pct": 0.25, "rotary_emb_base": 10_000 });
+    changed("gpt_neox_tiny", &old).unwrap();
+    changed("phi_tiny", &json!({ "rope_parameters": null, "partial_rotary_factor": 0.4 })).unwrap();
+    changed("opt_tiny", &json!({ "word_embed_proj_dim": null })).unwrap();
+    changed("gpt_neo_tiny", &json!({ "attention_types": [[["global"], 1], [["local"], 1]] })).unwrap();
+    changed("roberta_tiny", &json!({ "model_type": "xlm-roberta" })).unwrap();
+}
