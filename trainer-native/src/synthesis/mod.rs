@@ -98,7 +98,7 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
         )));
     }
     let model = durable::sha256_hex(&durable::read(&synthesis.run.join(files::MODEL))?);
-    let state = State::begin_or_resume(&outputs.state, synthesis, model, new_seed()?)?;
+    let state = State::begin_or_resume(&outputs.state, synthesis, model, drawn_seed()?)?;
     let (file, done) = partial(&outputs.partial, synthesis.count)?;
     note(&format!(
         "drawing {} records into {}; after an interruption, the same command goes on",
@@ -142,7 +142,7 @@ fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunErr
     Ok(())
 }
 
-fn new_seed() -> Result<u64, RunError> {
+fn drawn_seed() -> Result<u64, RunError> {
     /// Every JSON reader keeps such numbers.
     const SEEDS: u64 = 1 << 53;
     let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;

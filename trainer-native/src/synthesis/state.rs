@@ -32,11 +32,11 @@ impl State {
         path: &Path,
         synthesis: &Synthesis,
         model: String,
-        new_seed: u64,
+        drawn_seed: u64,
     ) -> Result<Self, RunError> {
         let earlier: Option<Self> = durable::read_json(path)?;
         let given = synthesis.options.seed;
-        let seed = given.or(earlier.as_ref().map(|earlier| earlier.seed)).unwrap_or(new_seed);
+        let seed = given.or(earlier.as_ref().map(|earlier| earlier.seed)).unwrap_or(drawn_seed);
         let prompts = json!(synthesis.prompts).to_string();
         let prompts = durable::sha256_hex(prompts.as_bytes());
         let state = Self { model, prompts, decoding: decoding(synthesis), seed };

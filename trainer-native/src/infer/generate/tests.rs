@@ -169,7 +169,7 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
                 known: 29,
             };
             let prompts = [Prompt { encoder_input: Vec::new(), written: text }];
-            let streams = streams(None, 1).unwrap();
+            let streams = streams(None, 0..1).unwrap();
             let greedy =
                 sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap();
             assert_eq!(greedy[0], read("greedy")[index], "{}", case.name);
