@@ -21,7 +21,7 @@ pub fn read(bytes: &[u8]) -> Result<Vocabulary, FormatError> {
         FormatError::malformed(NAME, line, "this line is not UTF-8")
     })?;
     let text = text.strip_suffix('\n').unwrap_or(text);
-    if text.is_empty() {
+    if matches!(text, "" | "\r") {
         return Err(FormatError::malformed(NAME, 1, "the file is empty"));
     }
     let tokens = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned());
@@ -52,7 +52,9 @@ mod tests {
 
     #[test]
     fn refusals_name_the_line() {
-        assert!(read(b"").unwrap_err().to_string().contains("empty"));
+        for empty in [&b""[..], b"\n", b"\r", b"\r\n"] {
+            assert!(read(empty).unwrap_err().to_string().contains("empty"), "{empty:?}");
+        }
         let twice = read(b"a\nb\na\n").unwrap_err().to_string();
         assert!(twice.contains("(at 3)") && twice.contains("also id 0"), "{twice}");
         assert!(read(b"a\n\xFF\n").unwrap_err().to_string().contains("(at 2)"));
