@@ -41,12 +41,15 @@ impl Inputs {
     }
 }
 
-/// Refuses a network that cannot be built, before a vocabulary is released for it.
+/// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.
 fn check_network(plan: &plan::Plan) -> Result<(), RunError> {
-    let plan::Tokenizer::Train(settings) = plan.tokenizer() else { return Ok(()) };
+    let vocab_size = match plan.tokenizer() {
+        plan::Tokenizer::Train(settings) => settings.vocab_size as usize,
+        // Read later. No other size depends on it.
+        plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 1,
+    };
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
-    let network = Network::new(plan.model(), plan.training(), settings.vocab_size as usize)
-        .map_err(|error| refused(&error))?;
+    let network = Network::new(plan.model(), plan.training(), vocab_size).map_err(|error| refused(&error))?;
     network.selection(plan.model()).map(|_| ()).map_err(|error| refused(&error))
 }
 
