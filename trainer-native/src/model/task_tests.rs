@@ -146,6 +146,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "gpt2" }),
         json!({ "family": "llama", "kv_heads": 1, "untied": true }),
         json!({ "family": "decoder", "d_head": 6 }),
+        json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }),
         json!({ "family": "bert" }),
         json!({ "family": "t5", "d_head": 3 }),
     ];
@@ -251,7 +252,7 @@ fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     (network, examples, objective)
 }
 
-const WITH_DROPOUT: [&str; 6] = ["gpt2", "llama", "decoder", "bert", "t5", "t5_v1_1"];
+const WITH_DROPOUT: [&str; 8] = ["gpt2", "llama", "decoder", "gemma2", "phi3", "bert", "t5", "t5_v1_1"];
 
 /// The norm pass and the pass for the sum drop the same values as a loop over single examples, however the examples are
 /// batched and whether or not blocks are computed again.
