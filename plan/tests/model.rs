@@ -43,7 +43,11 @@ fn every_family_is_accepted() {
         gpt2(),
         decoder(),
         set(decoder(), "untied", json!(true)),
-        set(set(decoder(), "family", json!("qwen3")), "config", json!({ "rope_theta": 1e6, "layer_types": ["full_attention"] })),
+        set(
+            set(decoder(), "family", json!("qwen3")),
+            "config",
+            json!({ "rope_theta": 1e6, "layer_types": ["full_attention"] }),
+        ),
         feed_forward(),
         set(tuned.clone(), "trainable", lora),
         set(tuned, "trainable", json!({ "last_layers": 2 })),

@@ -217,7 +217,7 @@ mod tests {
     /// A plan that lacks what a checkpoint has is told what to write.
     #[test]
     fn a_setting_that_the_plan_lacks_is_named_with_what_to_write() {
-        for case in testing::rms_decoders() {
+        for case in crate::pretrained::testing::rms_decoders() {
             // Windows and the layers that have them only come together.
             let together =
                 |name: &str| case.name == "qwen2_window" && ["layer_types", "sliding_window"].contains(&name);
