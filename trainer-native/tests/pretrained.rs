@@ -259,4 +259,40 @@ fn a_private_vocabulary_is_not_extended() {
     let message = stderr(&output);
     assert!(message.contains("tokenizer.extend.path") && message.contains("private text"), "{message}");
     assert!(!bench.path("tuned").exists());
+/// `describe` prints the model that a run was planned with, settings included, and a plan with it goes on from the run.
+#[test]
+fn a_described_checkpoint_is_the_model_of_a_plan_that_starts_from_it() {
+    let mut plan = tiny();
+    plan["model"] = json!({ "family": "gemma3", "d_model": 16, "layers": 2, "heads": 2, "d_ff": 32, "context": 24,
+        "config": { "sliding_window": 5, "rope_theta": 500.0 } });
+    plan["training"]["objective"] = json!("causal_lm");
+    plan["training"]["steps"] = json!(40);
+    let bench = pretrained_from(plan.clone(), &[]);
+    let describe = || {
+        let program = env!("CARGO_BIN_EXE_trainer-native");
+        std::process::Command::new(program)
+            .args(["describe", "public"])
+            .current_dir(bench.path("."))
+            .output()
+            .unwrap()
+    };
+    let output = describe();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let described: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (field, value) in plan["model"].as_object().unwrap() {
+        assert_eq!(&described[field], value, "{field}");
+    }
+    assert_eq!(described["initial"], json!({ "checkpoint": "public" }));
+    change(&bench, "/model", described);
+    bench.model("tuned", &[]);
+    let (before, after) = (perplexity(&bench, "public"), perplexity(&bench, "tuned"));
+    assert!((after / before - 1.0).abs() < 1e-3, "{before} {after}");
+
+    let path = bench.path("public/config.json");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, config.replace("\"gelu_pytorch_tanh\"", "\"relu\"")).unwrap();
+    let output = describe();
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains("hidden_activation = \"relu\""), "{message}");
 }

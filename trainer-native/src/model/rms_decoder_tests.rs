@@ -48,7 +48,10 @@ fn checkpoints_are_described_by_what_is_unusual_of_them() {
             "rms_norm_eps": 1e-5, "rope_theta": 700.0, "sliding_window": 3,
             "layer_types": ["full_attention", "sliding_attention"]
         }),
-        "qwen3" => json!({ "rms_norm_eps": 1e-5, "rope_theta": 900.0 }),
+        "qwen3" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 900.0,
+            "rope_scaling": { "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64 }
+        }),
         "mistral" => json!({ "rope_theta": 800.0, "sliding_window": 4 }),
         "gemma2" => json!({
             "rms_norm_eps": 1e-5, "sliding_window": 3, "query_pre_attn_scalar": 10, "attn_logit_softcapping": 1.5,
@@ -188,6 +191,12 @@ fn settings_that_a_family_does_not_take_are_refused_by_name() {
         ("llama", json!({ "attention_bias": 1 }), "true or false"),
         ("llama", json!({ "rope_scaling": { "rope_type": "yarn", "factor": 2.0 } }), "yarn"),
         ("llama", json!({ "rope_scaling": { "rope_type": "linear", "factor": 2.0, "x": 1 } }), "linear"),
+        (
+            "llama",
+            json!({ "rope_scaling": { "rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0,
+                                      "original_max_position_embeddings": 64 } }),
+            "the high factor above",
+        ),
         ("phi3", json!({ "rope_scaling": null }), "sliding_window"),
         ("mistral", json!({ "sliding_window": 0 }), "a whole number ≥ 1, or null"),
         ("gemma2", json!({ "final_logit_softcapping": -1 }), "a number > 0, or null"),

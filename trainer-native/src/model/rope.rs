@@ -42,7 +42,7 @@ pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
         "default" if fields.is_empty() => return Value::Null,
         kind => _ = fields.insert("rope_type".to_owned(), json!(kind)),
     }
-    if kind == Some("llama3") {
+    if matches!(kind, Some("llama3" | "yarn")) {
         let longest = || config["max_position_embeddings"].clone();
         fields.entry("original_max_position_embeddings").or_insert_with(longest);
     }
@@ -100,6 +100,18 @@ pub(super) fn of_settings(settings: &Settings) -> RotaryScaling {
             high: number("high_freq_factor"),
             original_context: number("original_max_position_embeddings"),
         },
+        Some("yarn") => {
+            let factor = number("factor");
+            let given = |name: &str| scaling[name].as_f64();
+            let usual = if factor > 1.0 { 0.1 * factor.ln() + 1.0 } else { 1.0 };
+            RotaryScaling::Yarn {
+                factor,
+                fast: given("beta_fast").unwrap_or(32.0),
+                slow: given("beta_slow").unwrap_or(1.0),
+                original_context: number("original_max_position_embeddings"),
+                amplitude: given("attention_factor").unwrap_or(usual),
+            }
+        }
         _ => RotaryScaling::None,
     }
 }

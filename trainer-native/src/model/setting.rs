@@ -69,9 +69,10 @@ impl Kind {
             Self::CountOrNull => "a whole number ≥ 1, or null",
             Self::LayerTypes => "a list with \"full_attention\" or \"sliding_attention\" for each layer",
             Self::RopeScaling => {
-                "null, {\"rope_type\": \"linear\", \"factor\": …} or {\"rope_type\": \"llama3\", \"factor\": …, \
-                 \"low_freq_factor\": …, \"high_freq_factor\": …, \"original_max_position_embeddings\": …}, all > 0, with the \
-                 high factor above the low one"
+                "null; {\"rope_type\": \"linear\", \"factor\": …}; {\"rope_type\": \"llama3\", \"factor\": …, \
+                 \"low_freq_factor\": …, \"high_freq_factor\": …, \"original_max_position_embeddings\": …}, the high factor above \
+                 the low one; or {\"rope_type\": \"yarn\", \"factor\": …, \"original_max_position_embeddings\": …} and, if it has \
+                 them, attention_factor, beta_fast and beta_slow; all > 0"
             }
         }
     }
@@ -79,17 +80,24 @@ impl Kind {
 
 /// Whether this is a scaling that [`crate::nn::RotaryScaling`] has, with all its numbers and nothing else.
 fn is_rope_scaling(value: &Value) -> bool {
-    const LLAMA3: [&str; 4] =
-        ["factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"];
-    let numbers: &[&str] = match value["rope_type"].as_str() {
-        Some("linear") => &LLAMA3[..1],
-        Some("llama3") => &LLAMA3,
+    let (needed, optional): (&[&str], &[&str]) = match value["rope_type"].as_str() {
+        Some("linear") => (&["factor"], &[]),
+        Some("llama3") => {
+            (&["factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"], &[])
+        }
+        Some("yarn") => {
+            (&["factor", "original_max_position_embeddings"], &["attention_factor", "beta_fast", "beta_slow"])
+        }
         _ => return false,
     };
-    let has_all = numbers.iter().all(|name| Kind::Positive.accepts(&value[*name]));
-    let has_no_other = value.as_object().is_some_and(|fields| fields.len() == numbers.len() + 1);
-    let rises = numbers.len() == 1 || value["high_freq_factor"].as_f64() > value["low_freq_factor"].as_f64();
-    has_all && has_no_other && rises
+    let is_known = |(name, value): (&String, &Value)| {
+        let name = name.as_str();
+        name == "rope_type"
+            || needed.iter().chain(optional).any(|known| *known == name) && Kind::Positive.accepts(value)
+    };
+    let fits = value.as_object().is_some_and(|fields| fields.iter().all(is_known));
+    let [low, high] = ["low_freq_factor", "high_freq_factor"].map(|name| value[name].as_f64());
+    fits && needed.iter().all(|name| !value[*name].is_null()) && (low.is_none() || high > low)
 }
 
 impl Settings {

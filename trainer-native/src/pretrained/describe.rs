@@ -179,14 +179,15 @@ mod tests {
     #[test]
     fn what_no_family_here_computes_is_refused_by_name() {
         let longrope = json!({ "rope_type": "longrope", "short_factor": [1.0], "long_factor": [2.0] });
+        let truncated = json!({ "rope_type": "yarn", "factor": 2.0, "truncate": false });
         let scaled = |kind: &str| json!({ "rope_type": kind, "factor": 2.0, "rope_theta": 1e4 });
         let cases: [(&str, &str, Value, &str); 15] = [
             ("llama3", "model_type", json!("cohere"), "model_type = \"cohere\"; allowed: gpt2, gemma"),
             ("llama3", "hidden_act", json!("relu"), "hidden_act = \"relu\""),
             ("gemma2", "hidden_activation", json!("gelu"), "hidden_activation = \"gelu\""),
-            ("llama3", "rope_parameters", scaled("yarn"), "yarn"),
+            ("llama3", "rope_parameters", scaled("proportional"), "proportional"),
             ("llama3", "rope_scaling", scaled("dynamic"), "dynamic"),
-            ("qwen3", "rope_scaling", scaled("ntk"), "rope_type\":\"ntk"),
+            ("qwen3", "rope_scaling", truncated, "truncate\":false"),
             ("phi3", "rope_parameters", longrope.clone(), "longrope"),
             ("phi3", "rope_scaling", longrope, "longrope"),
             ("phi3", "rope_scaling", scaled("linear"), "linear"),

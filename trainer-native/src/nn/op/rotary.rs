@@ -4,7 +4,9 @@
 //! # References
 //! Su et al. 2021, <https://arxiv.org/abs/2104.09864>; coordinate i is paired with i + d/2, as Hugging Face's models.
 //! Scaling as `transformers`' `modeling_rope_utils.py`: linear of Chen et al. 2023, <https://arxiv.org/abs/2306.15595>; that
-//! of Llama 3.1, <https://arxiv.org/abs/2407.21783>.
+//! of Llama 3.1, <https://arxiv.org/abs/2407.21783>; YaRN of Peng et al. 2023, <https://arxiv.org/abs/2309.00071>.
+
+use std::f64::consts::TAU;
 
 use crate::nn::Kernels;
 use crate::tensor::{Tensor, from_host};
@@ -36,18 +38,49 @@ pub enum RotaryScaling {
         high: f64,
         original_context: f64,
     },
+    /// YaRN's: pairs that turn often within the original context stay, those that turn seldom are divided by the factor, and
+    /// those between are interpolated by their index.
+    Yarn {
+        factor: f64,
+        /// How many turns are many.
+        fast: f64,
+        /// How many are few.
+        slow: f64,
+        original_context: f64,
+        /// Factor of the turned queries and keys.
+        amplitude: f64,
+    },
 }
 
-impl RotaryScaling {
-    fn of(self, frequency: f64) -> f64 {
-        match self {
-            Self::None => frequency,
-            Self::Linear(factor) => frequency / factor,
-            Self::Llama3 { factor, low, high, original_context } => {
-                let turns = original_context * frequency / std::f64::consts::TAU;
+impl Rotary {
+    /// By how much an angle grows from one position to the next.
+    fn frequency(&self, pair: usize) -> f64 {
+        let d = self.d_head as f64;
+        let frequency = self.base.powf(-2.0 * pair as f64 / d);
+        match self.scaling {
+            RotaryScaling::None => frequency,
+            RotaryScaling::Linear(factor) => frequency / factor,
+            RotaryScaling::Llama3 { factor, low, high, original_context } => {
+                let turns = original_context * frequency / TAU;
                 let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
                 frequency * (kept + (1.0 - kept) / factor)
             }
+            RotaryScaling::Yarn { factor, fast, slow, original_context, .. } => {
+                // The index of a pair that turns so often.
+                let pair_of =
+                    |turns: f64| d * (original_context / (turns * TAU)).ln() / (2.0 * self.base.ln());
+                let (first, last) = (pair_of(fast).floor().max(0.0), pair_of(slow).ceil().min(d - 1.0));
+                let width = if first == last { 0.001 } else { last - first };
+                let divided = ((pair as f64 - first) / width).clamp(0.0, 1.0);
+                frequency * (divided / factor + 1.0 - divided)
+            }
+        }
+    }
+
+    fn amplitude(&self) -> f64 {
+        match self.scaling {
+            RotaryScaling::Yarn { amplitude, .. } => amplitude,
+            _ => 1.0,
         }
     }
 }
@@ -70,11 +103,10 @@ impl Rotary {
     ) -> Angles<B> {
         let pairs = self.d_head / 2;
         let seq = positions.len();
-        let frequency = |pair: usize| self.base.powf(-2.0 * pair as f64 / self.d_head as f64);
-        let frequencies: Vec<f64> = (0..pairs).map(|pair| self.scaling.of(frequency(pair))).collect();
+        let frequencies: Vec<f64> = (0..pairs).map(|pair| self.frequency(pair)).collect();
         let angle = |at: usize| positions[at / pairs] as f64 * frequencies[at % pairs];
         let table = |of: fn(f64) -> f64| {
-            let values = (0..seq * pairs).map(|at| of(angle(at)) as f32).collect();
+            let values = (0..seq * pairs).map(|at| (self.amplitude() * of(angle(at))) as f32).collect();
             from_host(values, [seq, pairs], like.dtype().into(), &like.device())
         };
         Angles { cos: table(f64::cos), sin: table(f64::sin) }
@@ -98,7 +130,7 @@ impl<B: Kernels> Angles<B> {
         self.turn(values.swap_dims(0, 2)).swap_dims(0, 2)
     }
 
-    /// Each position turned back: the gradient of [`Angles::turn`], since a turn's transpose is its inverse.
+    /// Each position turned back: the gradient of [`Angles::turn`].
     pub fn turn_back(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
         self.rotate(values, self.sin.clone().neg())
     }

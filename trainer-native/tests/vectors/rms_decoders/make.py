@@ -23,6 +23,7 @@ TEXTS = [[5, 17, 17, 28, 0, 3, 12, 8, 9, 11, 2, 20, 4, 7], [1, 4], [7, 7, 7, 7, 
 PROMPTS = [[3, 1, 4, 1, 5], [9], [2, 6, 5, 3, 5, 8, 9]]
 RANK, ALPHA = 1, 3.0
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 COMMON = dict(
     vocab_size=VOCABULARY, max_position_embeddings=CONTEXT, hidden_size=8, num_hidden_layers=2, num_attention_heads=4,
     num_key_value_heads=2, head_dim=6, intermediate_size=12, bos_token_id=1, eos_token_id=END,
@@ -35,7 +36,7 @@ MODELS = {
     "qwen2": Qwen2Config(**COMMON, rope_theta=1000000.0, tie_word_embeddings=True),
     "qwen2_window": Qwen2Config(**COMMON, rope_theta=700.0, use_sliding_window=True, sliding_window=3, max_window_layers=1,
                                 rms_norm_eps=1e-5, tie_word_embeddings=False),
-    "qwen3": Qwen3Config(**COMMON, rope_theta=900.0, rms_norm_eps=1e-5, tie_word_embeddings=True),
+    "qwen3": Qwen3Config(**COMMON, rope_parameters={**YARN, "rope_theta": 900.0}, rms_norm_eps=1e-5, tie_word_embeddings=True),
     "mistral": MistralConfig(**COMMON, rope_theta=800.0, sliding_window=4, rms_norm_eps=1e-5, tie_word_embeddings=False),
     "gemma2": Gemma2Config(**{**COMMON, "num_hidden_layers": 3}, sliding_window=3, query_pre_attn_scalar=10,
                            attn_logit_softcapping=1.5, final_logit_softcapping=4.0, rms_norm_eps=1e-5),
