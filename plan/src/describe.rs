@@ -51,6 +51,7 @@ pub(crate) fn allowed(outer: &'static Value) -> String {
         return list(variants(schema).iter().map(Variant::written).collect());
     }
     match kind(schema) {
+        "object" if names(schema).is_empty() => "an object".to_owned(),
         "object" => format!("an object with {}", names(schema).join(", ")),
         "array" => match schema["items"]["type"].as_str() {
             Some("string") => "a list of texts".to_owned(),

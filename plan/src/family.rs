@@ -138,7 +138,6 @@ impl Family {
             Self::Gpt2
             | Self::Decoder
             | Self::Gemma2
-            | Self::Gemma3
             | Self::Llama
             | Self::Mistral
             | Self::Qwen2
@@ -152,6 +151,13 @@ impl Family {
                 Objective::SequenceClassification,
                 Objective::MultiLabelClassification,
                 Objective::TokenClassification,
+                Objective::TextToText,
+            ],
+            // `transformers` has no tagger of it.
+            Self::Gemma3 => &[
+                Objective::CausalLm,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
                 Objective::TextToText,
             ],
             Self::T5 | Self::T5V1_1 => {

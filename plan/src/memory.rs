@@ -145,7 +145,7 @@ mod tests {
     }
 
     /// Oracles: the published sizes of T5 1.1 small, mT5 small, Llama 2 7B, GPT-2 small, Gemma 2B, T5-small, T5-base, and
-    /// BERT-base with both heads.
+    /// BERT-base with both heads. Those of other decoders are compared in the trainer, with their published configurations.
     #[test]
     fn models_have_their_published_number_of_parameters() {
         let base = of(
@@ -190,6 +190,36 @@ mod tests {
             let tokenizer = Tokenizer::Train(trained);
             let network = Network { model: &model, predicts: predicts(objective), tokenizer: &tokenizer };
             assert_eq!(network.parameters(), want, "{model:?}");
+        }
+    }
+
+    /// Oracles: the sizes that the model cards state, and of the last model the file that `transformers` wrote.
+    #[test]
+    fn decoders_with_rms_norms_have_their_published_number_of_parameters() {
+        let sizes = |family: &str, [d_model, layers, heads, kv_heads, d_head, d_ff]: [u32; 6]| Model {
+            kv_heads: Some(kv_heads),
+            d_head: Some(d_head),
+            ..of(&format!(
+                r#"{{"family": "{family}", "d_model": {d_model}, "layers": {layers}, "heads": {heads}, "d_ff": {d_ff},
+                    "context": 64}}"#
+            ))
+        };
+        let untied = |model: Model| Model { untied: true, ..model };
+        let biased = r#"{"family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_head": 6, "d_ff": 12,
+            "context": 16, "untied": true, "config": {"attention_bias": true, "mlp_bias": true}}"#;
+        let published = [
+            ("Llama 3.2 1B", sizes("llama", [2048, 16, 32, 8, 64, 8192]), 128_256, 1_235_814_400),
+            ("Qwen 2.5 0.5B", sizes("qwen2", [896, 24, 14, 2, 64, 4864]), 151_936, 494_032_768),
+            ("Qwen 3 0.6B", sizes("qwen3", [1024, 28, 16, 8, 128, 3072]), 151_936, 596_049_920),
+            ("Gemma 2 2B", sizes("gemma2", [2304, 26, 8, 4, 256, 9216]), 256_000, 2_614_341_888),
+            ("Gemma 3 1B", sizes("gemma3", [1152, 26, 4, 1, 256, 6912]), 262_144, 999_885_952),
+            ("Phi-3 mini", untied(sizes("phi3", [3072, 32, 32, 32, 96, 8192])), 32_064, 3_821_079_552),
+            ("Mistral 7B", untied(sizes("mistral", [4096, 32, 32, 8, 128, 14336])), 32_000, 7_241_732_096),
+            ("llama_biased", of(biased), 29, 2_408),
+        ];
+        for (name, model, vocabulary, want) in published {
+            let found = family::parameters(&model, predicts(Objective::CausalLm), vocabulary);
+            assert_eq!(found, want, "{name}");
         }
     }
 

@@ -32,7 +32,7 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 131_072))]
     pub decoder_context: Option<u32>,
-    /// Key and value heads, each shared by a group of query heads (decoders with RMS norms only: llama, gemma3 and their like). Defaults to `heads`.
+    /// Key and value heads, each shared by a group of query heads (decoders with RMS norms only: llama, gemma3 and others). Defaults to `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
@@ -48,7 +48,6 @@ pub struct Model {
     /// Fields of the checkpoint's `config.json` in which it differs from the usual values of the family, such as `rope_theta`.
     /// `trainer-native describe CHECKPOINT` writes them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(extend("default" = {}))]
     pub config: Map<String, Value>,
     /// Number of preceding tokens that a prediction sees (feed_forward only).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0, "default" = 0.0))]
     pub label_smoothing: f64,
-    /// Dropout rate in training: of attention probabilities and, except in decoder and llama, of embeddings and of the outputs of
+    /// Dropout rate in training: of attention probabilities and, except in decoders with RMS norms, of embeddings and of the outputs of
     /// each part (Srivastava et al. 2014).
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0, "default" = 0.0))]

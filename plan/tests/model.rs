@@ -43,6 +43,11 @@ fn every_family_is_accepted() {
         gpt2(),
         decoder(),
         set(decoder(), "untied", json!(true)),
+        set(
+            set(decoder(), "family", json!("qwen3")),
+            "config",
+            json!({ "rope_theta": 1e6, "layer_types": ["full_attention"] }),
+        ),
         feed_forward(),
         set(tuned.clone(), "trainable", lora),
         set(tuned, "trainable", json!({ "last_layers": 2 })),
@@ -55,7 +60,7 @@ fn every_family_is_accepted() {
 #[test]
 fn what_is_left_out_is_not_written() {
     let text = certify(&with_model(&gpt2())).unwrap().to_json().to_owned();
-    for field in ["kv_heads", "d_head", "untied", "history", "hidden", "initial", "trainable"] {
+    for field in ["kv_heads", "d_head", "untied", "history", "hidden", "initial", "trainable", "config"] {
         assert!(!text.contains(field), "{field}");
     }
 }

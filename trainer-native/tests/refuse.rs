@@ -56,6 +56,15 @@ fn cases_of_figures() -> Vec<Case> {
             },
             "this machine has",
         ),
+        (
+            "a setting that the family does not have",
+            {
+                let mut plan = change("/tokenizer", json!("bytes"));
+                plan["model"]["config"] = json!({ "rope_theta": 1e4 });
+                plan
+            },
+            "model.config: \"rope_theta\"",
+        ),
         ("epsilon of zero", change("/privacy/epsilon", json!(0.0)), "privacy.epsilon"),
         ("future version", change("/version", json!(2)), "version"),
     ]

@@ -4,7 +4,7 @@
 //! # References
 //! Gemma Team 2025, <https://arxiv.org/abs/2503.19786>; names and initial values as Hugging Face's `Gemma3ForCausalLM`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::decoder::config::{
     ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
@@ -65,7 +65,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         logit_cap("null"),
     ],
     buffers: &["rotary_emb.inv_freq", "rotary_emb_local.inv_freq", "embed_scale"],
-    ..HuggingFace::decoder("gemma3_text", "Gemma3")
+    ..HuggingFace::decoder("gemma3_text", "Gemma3Text")
 };
 
 /// The scaling of the layers that see all tokens. A file whose other layers are scaled too gets an answer that no plan gives.
@@ -88,6 +88,8 @@ pub(crate) enum Gemma3Style {}
 impl RmsDecoder for Gemma3Style {
     const STYLE: Style = Style {
         hugging_face: &HUGGING_FACE,
+        // Of all its classes, this one alone is not named after text.
+        fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
         head_norms: true,
         slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
         ..Gemma2Style::STYLE

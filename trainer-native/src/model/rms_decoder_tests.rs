@@ -5,13 +5,13 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Clipping;
 use serde_json::{Value, json};
 
-use super::testing::{Described, rms_decoders};
 use super::*;
 use crate::data::Example;
 use crate::dp::clipped_sum;
 use crate::dp::reference::{flatten, lot, moved_weights, norm, relative_distance, single_gradient};
 use crate::nn::{ParamSpec, Selection, Weights};
 use crate::pretrained::Checkpoint;
+use crate::pretrained::testing::{Described, rms_decoders};
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;

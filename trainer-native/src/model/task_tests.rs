@@ -229,6 +229,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "gpt2" }),
         json!({ "family": "llama", "kv_heads": 1, "untied": true }),
         json!({ "family": "decoder", "d_head": 6 }),
+        json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }),
         json!({ "family": "bert" }),
         json!({ "family": "roberta" }),
         json!({ "family": "distilbert" }),
@@ -350,10 +351,12 @@ fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     (network, examples, objective)
 }
 
-const WITH_DROPOUT: [&str; 15] = [
+const WITH_DROPOUT: [&str; 17] = [
     "gpt2",
     "llama",
     "decoder",
+    "gemma2",
+    "phi3",
     "bert",
     "t5",
     "t5_v1_1",

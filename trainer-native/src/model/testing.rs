@@ -30,33 +30,3 @@ pub(crate) fn vectors(name: &str) -> (PathBuf, Network) {
     let vocab_size = model["vocab_size"].as_u64().unwrap() as usize;
     (folder.join(name), network(&model["model"], model["objective"].as_str().unwrap(), vocab_size))
 }
-
-/// A checkpoint in `tests/vectors/rms_decoders`: its folder, what `describe` makes of it, and the network of that.
-pub(crate) struct Described {
-    pub folder: PathBuf,
-    pub name: String,
-    pub model: plan::Model,
-    pub network: Network,
-    /// What `transformers` computes with it (tests/vectors/rms_decoders/make.py).
-    pub expected: Value,
-}
-
-/// All of them.
-pub(crate) fn rms_decoders() -> Vec<Described> {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/rms_decoders");
-    let folders = std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path());
-    let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
-    folders.sort();
-    let described = |folder: PathBuf| {
-        let model = crate::pretrained::describe(&folder).unwrap();
-        let training = json!({
-            "objective": "causal_lm", "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-        });
-        let network = Network::new(&model, &serde_json::from_value(training).unwrap(), 29).unwrap();
-        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        let expected = serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
-        Described { folder, name, model, network, expected }
-    };
-    folders.into_iter().map(described).collect()
-}

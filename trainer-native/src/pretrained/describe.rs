@@ -42,10 +42,9 @@ fn of_config(config: &Value) -> Result<plan::Model, String> {
         let theirs = hugging_face(family);
         field(theirs, config, "model_type") == theirs.model_type
     };
-    let attempts = known().filter(is_of).flat_map(|family| [(family, false), (family, true)]);
     let mut first_problem = None;
-    for (family, lists_layers) in attempts {
-        match fitted(family, config, lists_layers) {
+    for family in known().filter(is_of) {
+        match fitted(family, config, false).or_else(|_| fitted(family, config, true)) {
             Ok(model) => return Ok(model),
             Err(problem) => _ = first_problem.get_or_insert(problem),
         }
@@ -221,7 +220,7 @@ mod tests {
     /// A plan that lacks what a checkpoint has is told what to write.
     #[test]
     fn a_setting_that_the_plan_lacks_is_named_with_what_to_write() {
-        for case in testing::rms_decoders() {
+        for case in crate::pretrained::testing::rms_decoders() {
             // Windows and the layers that have them only come together.
             let together =
                 |name: &str| case.name == "qwen2_window" && ["layer_types", "sliding_window"].contains(&name);

@@ -78,4 +78,6 @@ fn refused(field: &str, folder: &Path, what: &dyn std::fmt::Display) -> RunError
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

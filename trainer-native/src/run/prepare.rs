@@ -41,12 +41,13 @@ impl Inputs {
     }
 }
 
-/// Refuses a network that cannot be built, before a vocabulary is released for it.
+/// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.
 fn check_network(plan: &plan::Plan) -> Result<(), RunError> {
     let vocab_size = match plan.tokenizer() {
         plan::Tokenizer::Train(settings) => settings.vocab_size as usize,
         plan::Tokenizer::Extend(settings) => settings.added_tokens as usize,
-        plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => return Ok(()),
+        // Read later. No other size depends on it.
+        plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 1,
     };
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
     let network = Network::new(plan.model(), plan.training(), vocab_size).map_err(|error| refused(&error))?;

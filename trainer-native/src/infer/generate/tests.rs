@@ -7,6 +7,7 @@ use crate::dp::reference::moved_weights;
 use crate::infer::InferenceModel;
 use crate::model::testing;
 use crate::pretrained::Checkpoint;
+use crate::pretrained::testing::rms_decoders;
 use crate::tensor::{Flex, FlexDevice};
 
 const VOCABULARY: u64 = 23;
@@ -156,7 +157,7 @@ fn texts_are_those_of(expected: &Value) {
 /// Oracle: `transformers` (tests/vectors/rms_decoders/make.py), to the end of the context: beyond every sliding window.
 #[test]
 fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
-    for case in testing::rms_decoders() {
+    for case in rms_decoders() {
         let checkpoint = Checkpoint::read(&case.folder).unwrap();
         let weights = checkpoint.weights(&case.network.specs(), &case.network.hf_config()).unwrap().weights;
         let model = InferenceModel::<Flex>::new(case.network, weights, 3, FlexDevice).unwrap();

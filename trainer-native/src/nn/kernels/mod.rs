@@ -351,10 +351,7 @@ pub trait Kernels: Backend {
         a.matmul(b)
     }
 
-    /// Matrix product of operands rounded to bfloat16, accumulated in 32 bits.
-    ///
-    /// # Shapes
-    /// As [`Kernels::product`].
+    /// [`Kernels::product`] of operands rounded to bfloat16, accumulated in 32 bits.
     fn product_bf16<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
         portable::product_bf16(a, b)
     }
