@@ -54,11 +54,19 @@ pub enum Family {
     Opt,
     /// GPT-Neo: like GPT-2, with a window of 256 tokens in every second block.
     GptNeo,
+    /// ModernBERT: encoder only, rotary positions, a window of 128 tokens in two of three blocks, pre-layer norm, gated GELU.
+    #[serde(rename = "modernbert")]
+    ModernBert,
+    /// BART: encoder and decoder of `layers` blocks each, learned positions, post-layer norm, exact GELU, tied embedding and
+    /// head.
+    Bart,
+    /// Marian, the models of OPUS-MT: like BART, with sinusoidal positions, SiLU and a bias of the logits.
+    Marian,
 }
 
 impl Family {
     /// All families, as a reader expects to choose among them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Gpt2,
         Self::Decoder,
         Self::Gemma2,
@@ -77,11 +85,14 @@ impl Family {
         Self::Bert,
         Self::Roberta,
         Self::DistilBert,
+        Self::ModernBert,
+        Self::Bart,
+        Self::Marian,
         Self::FeedForward,
     ];
 
     /// What each of [`Self::ALL`] is called in a plan, and to a person.
-    pub const NAMES: [(&'static str, &'static str); 19] = [
+    pub const NAMES: [(&'static str, &'static str); 22] = [
         ("gpt2", "GPT-2 (decoder)"),
         ("decoder", "Gemma-style (decoder)"),
         ("gemma2", "Gemma 2 (decoder)"),
@@ -100,6 +111,9 @@ impl Family {
         ("bert", "BERT (encoder)"),
         ("roberta", "RoBERTa (encoder)"),
         ("distilbert", "DistilBERT (encoder)"),
+        ("modernbert", "ModernBERT (encoder)"),
+        ("bart", "BART (encoder–decoder)"),
+        ("marian", "Marian (encoder–decoder)"),
         ("feed_forward", "Feed-forward"),
     ];
 
@@ -156,7 +170,8 @@ impl Family {
                 Objective::MultiLabelClassification,
                 Objective::TokenClassification,
             ],
-            Self::Roberta | Self::DistilBert => &[
+            Self::Bart | Self::Marian => &[Objective::TextToText],
+            Self::Roberta | Self::DistilBert | Self::ModernBert => &[
                 Objective::MaskedLm,
                 Objective::SequenceClassification,
                 Objective::MultiLabelClassification,
@@ -174,7 +189,7 @@ impl Family {
     /// Whether it has an encoder and a decoder.
     #[must_use]
     pub fn has_decoder_context(self) -> bool {
-        matches!(self, Self::T5 | Self::T5V1_1)
+        matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::Marian)
     }
 
     /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
@@ -261,6 +276,17 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
                 _ => d * d + 3 * d + vocabulary,
             };
             embeddings + layers * block + head
+        }
+        Family::ModernBert => {
+            let head = if classifies { labels * d + labels } else { vocabulary };
+            vocabulary * d + layers * (4 * d * d + 3 * d * d_ff + 2 * d) + d * d + 2 * d + head
+        }
+        Family::Bart | Family::Marian => {
+            let positions = 2 + context.max(model.decoder_context.map_or(context, u128::from));
+            // Learned positions and norms of embeddings, or a bias of the logits.
+            let more = if model.family == Family::Bart { 2 * (positions + 2) * d } else { vocabulary };
+            let across = 4 * d * d + 6 * d;
+            vocabulary * d + more + layers * (2 * block + across)
         }
         Family::FeedForward => {
             let mut d_in = d * u128::from(model.history.unwrap_or(1));

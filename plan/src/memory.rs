@@ -120,6 +120,20 @@ mod tests {
             ),
             ("pythia-70m", with(of_512(2_048), "gpt_neox", untied.clone()), 50_304, 70_426_624),
             ("phi-2", with(phi, "phi", untied), 51_200, 2_779_683_840),
+            // transformers counts its two tables of sinusoids and not the bias of the logits.
+            (
+                "opus-mt",
+                with(of_512(2_048), "marian", Value::Null),
+                58_101,
+                74_410_496 - 2 * 512 * 512 + 58_101,
+            ),
+            ("bart-base", with(base(1_024), "bart", json!({ "layers": 6 })), 50_265, 139_420_416),
+            (
+                "ModernBERT-base",
+                with(base(8_192), "modernbert", json!({ "layers": 22, "d_ff": 1_152 })),
+                50_368,
+                149_655_232,
+            ),
             ("opt-125m", with(base(2_048), "opt", Value::Null), 50_272, 125_239_296),
             ("gpt-neo-125M", with(base(2_048), "gpt_neo", Value::Null), 50_257, 125_198_592),
         ];

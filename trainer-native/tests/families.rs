@@ -10,12 +10,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::vectors::{self, read_json, tensors, vectors};
+use common::{Bench, stderr, tiny};
 use serde_json::{Value, json};
 use trainer_native::RunError;
 use trainer_native::model::Network;
 use trainer_native::pretrained::{Assigned, Checkpoint};
+use trainer_native::tensor_file::NamedTensor;
+use trainer_native::verify::verify_run;
 
-const MODELS: [&str; 12] = [
+const MODELS: [&str; 17] = [
     "roberta_tiny",
     "roberta_classifier_tiny",
     "roberta_tagger_tiny",
@@ -28,6 +31,11 @@ const MODELS: [&str; 12] = [
     "phi_tiny",
     "opt_tiny",
     "gpt_neo_tiny",
+    "bart_tiny",
+    "marian_tiny",
+    "modernbert_tiny",
+    "modernbert_classifier_tiny",
+    "modernbert_tagger_tiny",
 ];
 
 fn network(name: &str) -> Network {
@@ -53,6 +61,8 @@ fn names_shapes_and_config_are_those_of_transformers() {
         let theirs = tensors(&vectors(name).join("model.safetensors"));
         let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
         ours.sort();
+        // BART's holds zeros, and transformers does without the file's.
+        theirs.retain(|(tensor, _)| tensor != "final_logits_bias" || name != "bart_tiny");
         theirs.sort();
         assert_eq!(ours, theirs, "{name}");
         let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
@@ -71,6 +81,21 @@ fn names_shapes_and_config_are_those_of_transformers() {
     }
 }
 
+/// Writes the tensors of a checkpoint.
+fn write(folder: &Path, tensors: Vec<NamedTensor>) {
+    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
+        .into_iter()
+        .map(|one| (one.name, one.shape, one.data.iter().flat_map(|value| value.to_le_bytes()).collect()))
+        .collect();
+    let views = bytes.iter().map(|(name, shape, data)| {
+        (name, safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), data).unwrap())
+    });
+    // transformers reads no file that does not name its format.
+    let marks = std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    std::fs::write(folder.join("model.safetensors"), safetensors::serialize(views, Some(marks)).unwrap())
+        .unwrap();
+}
+
 /// Writes a checkpoint's weights under our configuration, and has `transformers` compute its logits. Without a Python the names
 /// and the configuration are compared above.
 #[test]
@@ -82,20 +107,15 @@ fn what_is_written_computes_the_same_in_transformers() {
     for name in MODELS {
         let folder = tempfile::tempdir().unwrap();
         let network = network(name);
-        std::fs::write(folder.path().join("config.json"), network.hf_config().to_string()).unwrap();
-        let written = read(name, &vectors(name)).unwrap().weights;
-        let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = written
-            .into_iter()
-            .map(|one| (one.name, one.shape, one.data.iter().flat_map(|value| value.to_le_bytes()).collect()))
-            .collect();
-        let views = bytes.iter().map(|(name, shape, data)| {
-            let format = safetensors::Dtype::F32;
-            (name, safetensors::tensor::TensorView::new(format, shape.clone(), data).unwrap())
-        });
-        // transformers reads no file that does not name its format.
-        let marks = std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        let file = safetensors::serialize(views, Some(marks)).unwrap();
-        std::fs::write(folder.path().join("model.safetensors"), file).unwrap();
+        let (mut config, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
+        // A run adds those of its tokenizer.
+        for (field, id) in
+            theirs.as_object().unwrap().iter().filter(|(field, _)| field.ends_with("_token_id"))
+        {
+            config[field] = id.clone();
+        }
+        std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+        write(folder.path(), read(name, &vectors(name)).unwrap().weights);
         let examples = read_json(&vectors(name).join("expected.json"))["examples"].take();
         let mut child = Command::new(&python)
             .args([&vectors("check_written.py"), folder.path()])
@@ -137,7 +157,7 @@ fn changed(name: &str, fields: &Value) -> Result<Assigned, RunError> {
 
 #[test]
 fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
-    let turned = json!({ "rope_theta": 10_000.0, "rope_type": "linear", "factor": 2.0 });
+    let turned = &json!({ "rope_theta": 10_000.0, "rope_type": "linear", "factor": 2.0 });
     let cases = [
         ("roberta_tiny", json!({ "pad_token_id": 3 }), "pad_token_id = 3; allowed: 1"),
         ("roberta_tiny", json!({ "hidden_act": "quick_gelu" }), "hidden_act = \"quick_gelu\""),
@@ -162,6 +182,25 @@ fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
         ("gpt_neo_tiny", json!({ "window_size": 128 }), "window_size = 128"),
         ("gpt_neo_tiny", json!({ "attention_types": [[["global"], 2]] }), "attention_layers"),
         ("gpt_neo_tiny", json!({ "activation_function": "swish" }), "activation_function = \"swish\""),
+        ("bart_tiny", json!({ "activation_function": "relu" }), "activation_function = \"relu\""),
+        ("bart_tiny", json!({ "decoder_layers": 3 }), "decoder_layers = 3"),
+        ("bart_tiny", json!({ "normalize_before": true }), "normalize_before = true; allowed: false"),
+        ("bart_tiny", json!({ "model_type": "mbart" }), "model_type = \"mbart\""),
+        ("marian_tiny", json!({ "activation_function": "relu" }), "activation_function = \"relu\""),
+        ("marian_tiny", json!({ "scale_embedding": false }), "scale_embedding = false"),
+        ("marian_tiny", json!({ "static_position_embeddings": false }), "static_position_embeddings = false"),
+        ("marian_tiny", json!({ "share_encoder_decoder_embeddings": false }), "share_encoder_decoder"),
+        ("marian_tiny", json!({ "decoder_vocab_size": 29 }), "decoder_vocab_size = 29"),
+        ("modernbert_tiny", json!({ "attention_bias": true }), "attention_bias = true; allowed: false"),
+        ("modernbert_tiny", json!({ "hidden_activation": "silu" }), "hidden_activation = \"silu\""),
+        ("modernbert_tiny", json!({ "local_attention": 64 }), "local_attention = 64"),
+        (
+            "modernbert_tiny",
+            json!({ "layer_types": null, "global_attn_every_n_layers": 1 }),
+            "full_attention",
+        ),
+        ("modernbert_tiny", json!({ "rope_parameters": { "full_attention": turned } }), "\"linear\""),
+        ("modernbert_classifier_tiny", json!({ "classifier_pooling": "mean" }), "classifier_pooling"),
     ];
     for (name, fields, words) in cases {
         let Err(refusal) = changed(name, &fields) else { panic!("{name} {fields} is taken") };
@@ -175,4 +214,110 @@ fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
     changed("opt_tiny", &json!({ "word_embed_proj_dim": null })).unwrap();
     changed("gpt_neo_tiny", &json!({ "attention_types": [[["global"], 1], [["local"], 1]] })).unwrap();
     changed("roberta_tiny", &json!({ "model_type": "xlm-roberta" })).unwrap();
+    changed("marian_tiny", &json!({ "activation_function": "silu", "decoder_vocab_size": null })).unwrap();
+    changed("modernbert_tiny", &json!({ "classifier_pooling": "mean" })).unwrap();
+    let old = json!({ "layer_types": null, "rope_parameters": null, "global_rope_theta": 160_000.0,
+        "local_rope_theta": 10_000.0, "global_attn_every_n_layers": 3 });
+    changed("modernbert_tiny", &old).unwrap();
+}
+
+/// BART's tensor of zeros adds nothing to the logits; another one would.
+#[test]
+fn a_bias_of_barts_logits_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(vectors("bart_tiny").join("config.json"), folder.path().join("config.json")).unwrap();
+    let mut all = tensors(&vectors("bart_tiny").join("model.safetensors"));
+    let bias = all.iter_mut().find(|tensor| tensor.name == "final_logits_bias").unwrap();
+    bias.data[3] = 0.5;
+    write(folder.path(), all);
+    let Err(refusal) = read("bart_tiny", folder.path()) else { panic!("a bias is left out in silence") };
+    assert!(refusal.to_string().contains("final_logits_bias holds other values than 0"), "{refusal}");
+}
+
+/// A tokenizer of whole words with the special tokens of RoBERTa and BART, in this order.
+fn tokenizer(special: &[&str]) -> Value {
+    let words = "a no yes the patient seen with pain zero one two";
+    let tokens: Vec<&str> = special.iter().copied().chain(words.split(' ')).collect();
+    let vocab: serde_json::Map<String, Value> =
+        tokens.iter().enumerate().map(|(id, token)| ((*token).to_owned(), json!(id))).collect();
+    let added: Vec<Value> = special
+        .iter()
+        .enumerate()
+        .map(|(id, content)| {
+            json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true })
+        })
+        .collect();
+    json!({ "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+        "pre_tokenizer": { "type": "WhitespaceSplit" }, "post_processor": null, "decoder": null,
+        "model": { "type": "WordLevel", "vocab": vocab, "unk_token": "<unk>" } })
+}
+
+const ROBERTA: [&str; 5] = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"];
+
+fn bench(family: &str, objective: &str, special: &[&str]) -> Bench {
+    let mut plan = tiny();
+    plan["model"] =
+        json!({ "family": family, "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 24 });
+    plan["training"]["objective"] = json!(objective);
+    plan["training"]["steps"] = json!(6);
+    plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
+    plan.as_object_mut().unwrap().remove("evaluation");
+    if objective != "masked_lm" {
+        plan["data"] = json!({ "source": { "path": "train.jsonl" }, "units": 240 });
+    }
+    let bench = Bench::new(&plan);
+    std::fs::write(bench.path("tokenizer.json"), tokenizer(special).to_string()).unwrap();
+    let word = |number: usize| ["zero", "one", "two"][number % 3];
+    let line =
+        |number: usize| format!("{}\n", json!({ "text": word(number), "target": format!("yes {number}") }));
+    std::fs::write(bench.path("train.jsonl"), (0..240).map(line).collect::<String>()).unwrap();
+    bench
+}
+
+/// A RoBERTa takes its own special tokens, and one whose positions `transformers` would count in another way is refused.
+#[test]
+fn robertas_tokenizer_is_taken_and_another_padding_token_is_refused() {
+    let trained = bench("roberta", "masked_lm", &ROBERTA);
+    trained.model("run", &[]);
+    assert!(verify_run(&trained.path("run")).unwrap().private);
+    let config = read_json(&trained.path("run").join("config.json"));
+    let told = ["pad_token_id", "eos_token_id", "max_position_embeddings"].map(|field| config[field].clone());
+    assert_eq!(told, [json!(1), json!(2), json!(26)]);
+    let other = bench("roberta", "masked_lm", &["<pad>", "<s>", "</s>", "<unk>", "<mask>"]);
+    let output = other.run("run", &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("its padding token has id 0"), "{}", stderr(&output));
+    assert!(!other.path("run").exists());
+}
+
+/// BART's first token is written in front of each text, and never shown.
+#[test]
+fn bart_and_marian_write_texts_with_their_own_special_tokens() {
+    for (family, start, first) in [("bart", 2, json!(0)), ("marian", 1, Value::Null)] {
+        let trained = bench(family, "text_to_text", &ROBERTA);
+        trained.model("run", &[]);
+        let run = trained.path("run");
+        let config = read_json(&run.join("config.json"));
+        assert_eq!(
+            (&config["decoder_start_token_id"], &config["forced_bos_token_id"]),
+            (&json!(start), &first)
+        );
+        let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+            .args([
+                "generate",
+                run.to_str().unwrap(),
+                "--prompt",
+                "one",
+                "--temperature",
+                "0",
+                "--tokens",
+                "4",
+            ])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.trim_start().starts_with("<s>"), "{family}: {text}");
+    }
 }

@@ -259,6 +259,8 @@ fn a_private_vocabulary_is_not_extended() {
     let message = stderr(&output);
     assert!(message.contains("tokenizer.extend.path") && message.contains("private text"), "{message}");
     assert!(!bench.path("tuned").exists());
+}
+
 /// `describe` prints the model that a run was planned with, settings included, and a plan with it goes on from the run.
 #[test]
 fn a_described_checkpoint_is_the_model_of_a_plan_that_starts_from_it() {

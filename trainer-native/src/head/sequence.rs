@@ -19,6 +19,8 @@ pub struct SequenceHead {
 pub enum Pooling {
     /// An encoder's: the first position, through a linear layer and an activation, tanh in BERT.
     First(Linear, Activation),
+    /// The first position as it is.
+    FirstAlone,
     /// Of a decoder: the last position that is no padding, which has seen all others.
     Last,
 }
@@ -39,6 +41,7 @@ impl SequenceHead {
                 let first = linear.forward(pass, first);
                 activation.forward(pass, first)
             }
+            Pooling::FirstAlone => row(pass, hidden, 0),
             Pooling::Last => gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1)),
         };
         if self.drops_pooled {

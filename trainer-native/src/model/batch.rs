@@ -109,6 +109,17 @@ pub struct Batch<B: Backend> {
 }
 
 impl<B: Backend> Batch<B> {
+    /// The decoder's input; a batch without one has a decoder that reads token 0 alone.
+    ///
+    /// # Shapes
+    /// - output: `[rows, decoder]`
+    pub(super) fn decoder_input(&self) -> Tensor<B, 2, Int> {
+        match &self.decoder_tokens {
+            Some(tokens) => tokens.clone(),
+            None => Tensor::zeros([self.tokens.dims()[0], 1], &self.tokens.device()),
+        }
+    }
+
     /// Lays examples out.
     ///
     /// # Panics

@@ -35,6 +35,8 @@ pub(crate) struct HuggingFace {
     pub renamed: &'static [(&'static str, &'static str)],
     /// Names under which a tied table is written a second time.
     pub copies: &'static [&'static str],
+    /// Names of buffers that may hold zeros alone, and then compute nothing.
+    pub zeros: &'static [&'static str],
     /// Starts of names of parts that a model of this program may do without.
     pub unused: &'static [&'static str],
     /// Name of what predicts tags of words.
@@ -43,7 +45,7 @@ pub(crate) struct HuggingFace {
     pub token_heads: &'static [&'static str],
     /// Starts of names of what predicts labels. It is drawn at random if a checkpoint lacks it.
     pub label_heads: &'static [&'static str],
-    /// The table of positions, of which a file may have more than the plan.
+    /// The end of the names of tables of positions, of which a file may have more than the plan.
     pub position_table: Option<&'static str>,
 }
 
@@ -93,6 +95,7 @@ impl HuggingFace {
             buffers: &[],
             renamed: &[],
             copies: &["lm_head.weight"],
+            zeros: &[],
             unused: &[],
             tagger: "score",
             token_heads: &["lm_head."],

@@ -12,18 +12,20 @@ use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNet
 use crate::head::LmHead;
 use crate::nn::{Activation, Initial, Kernels, ParamList, Part, Pass, TableLogits, Var};
 
-const STYLE: Style =
-    Style { first_position: None, norms_embedding: false, activation: Activation::Silu };
+const STYLE: Style = Style { first_position: None, norms_embedding: false, activation: Activation::Silu };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    defaults: &[("activation_function", "\"gelu\""), ("scale_embedding", "false")],
+    defaults: &[
+        ("activation_function", "\"gelu\""),
+        ("scale_embedding", "false"),
+        ("share_encoder_decoder_embeddings", "true"),
+        ("static_position_embeddings", "true"),
+    ],
     fixed: &[
         ("add_bias_logits", "false"),
         ("add_final_layer_norm", "false"),
         ("normalize_before", "false"),
         ("normalize_embedding", "false"),
-        ("share_encoder_decoder_embeddings", "true"),
-        ("static_position_embeddings", "true"),
     ],
     settings: &[Setting { name: "scale_embedding", usual: "true", kind: Kind::Flag }],
     read: |config, field| match field {

@@ -2,6 +2,7 @@
 //!
 //! To add a family, write its file and add a line to `families!`.
 
+mod bart;
 mod batch;
 mod bert;
 mod decoder;
@@ -16,7 +17,9 @@ mod gpt_neo;
 mod gpt_neox;
 mod hugging_face;
 mod llama;
+mod marian;
 mod mistral;
+mod modernbert;
 mod network;
 mod opt;
 mod phi;
@@ -26,9 +29,11 @@ mod qwen2;
 mod qwen3;
 mod roberta;
 mod rope;
+mod seq2seq;
 mod setting;
 mod t5;
 
+use bart::Bart;
 pub use batch::{Batch, Predictions, Shape};
 use bert::Bert;
 use distilbert::DistilBert;
@@ -43,7 +48,9 @@ pub(crate) use gpt2::Gpt2;
 pub(crate) use gpt2::Gpt2Config;
 pub(crate) use hugging_face::HuggingFace;
 use llama::Llama;
+use marian::Marian;
 use mistral::Mistral;
+use modernbert::ModernBert;
 pub use network::Network;
 use opt::Opt;
 use phi::Phi;
@@ -223,6 +230,9 @@ families! {
     phi::Phi: Phi;
     opt::Opt: Opt;
     gpt_neo::GptNeo: GptNeo;
+    modernbert::ModernBert: ModernBert;
+    bart::Bart: Bart;
+    marian::Marian: Marian;
     feed_forward::FeedForward: FeedForward;
 }
 

@@ -21,14 +21,12 @@ use crate::objective;
 
 const INITIAL_STD: f64 = 0.02;
 const NORM_EPSILON: Setting = Setting { name: "norm_eps", usual: "1e-5", kind: Kind::Positive };
-const GLOBAL_BASE: Setting =
-    Setting { name: "global_rope_theta", usual: "160000.0", kind: Kind::Positive };
+const GLOBAL_BASE: Setting = Setting { name: "global_rope_theta", usual: "160000.0", kind: Kind::Positive };
 const LOCAL_BASE: Setting = Setting { name: "local_rope_theta", usual: "10000.0", kind: Kind::Positive };
 /// Width of a window, half of it on either side of a token.
 const WINDOW: Setting = Setting { name: "local_attention", usual: "128", kind: Kind::Count };
 /// One of so many blocks sees everything, the first of them.
-const GLOBAL_EVERY: Setting =
-    Setting { name: "global_attn_every_n_layers", usual: "3", kind: Kind::Count };
+const GLOBAL_EVERY: Setting = Setting { name: "global_attn_every_n_layers", usual: "3", kind: Kind::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[

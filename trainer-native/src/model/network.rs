@@ -153,7 +153,7 @@ impl Network {
 
     /// Sets the rate of dropout in training, in `config.json` too, where each family's rates have their own names.
     pub(super) fn set_dropout(&mut self, rate: f64) {
-        const NAMES: [&str; 11] = [
+        const NAMES: [&str; 13] = [
             "attention_dropout",
             "attention_probs_dropout_prob",
             "attn_pdrop",
@@ -161,8 +161,10 @@ impl Network {
             "dropout_rate",
             "embd_pdrop",
             "embed_dropout",
+            "embedding_dropout",
             "hidden_dropout",
             "hidden_dropout_prob",
+            "mlp_dropout",
             "resid_dropout",
             "resid_pdrop",
         ];

@@ -153,7 +153,7 @@ impl Seq2Seq {
     pub fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
-        let output = self.table.forward(pass, batch.decoder_tokens());
+        let output = self.table.forward(pass, batch.decoder_input());
         let output = self.scaled(pass, output);
         // The decoder's padding comes last, so no place with a target sees it.
         self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))

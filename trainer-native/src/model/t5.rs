@@ -18,7 +18,7 @@ use crate::nn::{
     TokenEmbedding, Var, branch, dropout, residual,
 };
 use crate::objective;
-use crate::tensor::{Int, Tensor};
+use crate::tensor::Tensor;
 
 const BUCKETS: usize = 32;
 /// Distances from here on share the last bucket.
@@ -232,7 +232,7 @@ impl Model for T5 {
         if head != self.table.table {
             pass.leave_record_here(head);
         }
-        let output = self.table.forward(pass, decoder_tokens(batch));
+        let output = self.table.forward(pass, batch.decoder_input());
         // The decoder's padding comes last, so no place with a target sees it.
         self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
     }
@@ -376,12 +376,4 @@ fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, variance:
 
 fn norm(list: &mut ParamList, name: &str, d: usize) -> RmsNorm {
     list.rms_norm(name, d, NORM_EPSILON, false)
-}
-
-/// The decoder's input; a batch without one has a decoder that reads token 0 alone.
-fn decoder_tokens<B: Kernels>(batch: &Batch<B>) -> Tensor<B, 2, Int> {
-    match &batch.decoder_tokens {
-        Some(tokens) => tokens.clone(),
-        None => Tensor::zeros([batch.tokens.dims()[0], 1], &batch.tokens.device()),
-    }
 }

@@ -102,7 +102,13 @@ impl ParamList {
     pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
         let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
         let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
-        LayerNorm { gain, bias, epsilon }
+        LayerNorm { gain, bias: Some(bias), epsilon }
+    }
+
+    /// A layer norm of width `d` with a gain alone.
+    pub fn layer_norm_without_bias(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
+        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
+        LayerNorm { gain, bias: None, epsilon }
     }
 
     /// An RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.

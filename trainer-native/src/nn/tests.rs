@@ -158,7 +158,7 @@ fn root_mean_square_norm() {
 
 #[test]
 fn layer_norm() {
-    let layer = LayerNorm { gain: ParamId(0), bias: ParamId(1), epsilon: 1e-2 };
+    let layer = LayerNorm { gain: ParamId(0), bias: Some(ParamId(1)), epsilon: 1e-2 };
     let forward = |pass: &mut Pass<'_, _>, input| layer.forward(pass, input);
     Case { params: vec![vec![6], vec![6]], input: [4, 6], forward }.check();
 }

@@ -190,7 +190,7 @@ impl Objective {
         match self.kind {
             Kind::CausalLm => Generation::Continuation,
             Kind::SpanCorruption(spans::SpanCorruption { start, .. }) | Kind::PrefixLm { start, .. } => {
-                Generation::FromDecoder { start }
+                Generation::FromDecoder { start, first: None }
             }
             Kind::MaskedLm(_) => Generation::None,
             Kind::Task(ref task) => task.generation(),
@@ -209,6 +209,8 @@ pub(crate) enum Generation {
     FromDecoder {
         /// The token that the decoder starts from.
         start: u32,
+        /// The first token of each text, if there is one.
+        first: Option<u32>,
     },
     /// It predicts masked tokens and generates no text.
     None,

@@ -27,8 +27,8 @@ enum InputLayout {
     Bert { classify: u32, separate: u32, between: usize },
     /// Two texts with the end-of-text token between them.
     Decoder { eos: u32 },
-    /// A text with the end-of-text token after it; the decoder begins with `start`.
-    EncoderDecoder { eos: u32, start: u32, decoder_context: usize },
+    /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token.
+    EncoderDecoder { eos: u32, start: u32, first: Option<u32>, decoder_context: usize },
 }
 
 impl Task {
@@ -43,16 +43,24 @@ impl Task {
         }
         let special = Special { objective: kind, tokenizer };
         let layout = match plan.model().family {
-            family @ (plan::Family::Bert | plan::Family::Roberta | plan::Family::DistilBert) => {
-                InputLayout::Bert {
-                    classify: special.any(CLASSIFY)?,
-                    separate: special.any(SEPARATE)?,
-                    between: if family == plan::Family::Roberta { 2 } else { 1 },
-                }
-            }
-            plan::Family::T5 | plan::Family::T5V1_1 => InputLayout::EncoderDecoder {
+            family @ (plan::Family::Bert
+            | plan::Family::Roberta
+            | plan::Family::DistilBert
+            | plan::Family::ModernBert) => InputLayout::Bert {
+                classify: special.any(CLASSIFY)?,
+                separate: special.any(SEPARATE)?,
+                between: if family == plan::Family::Roberta { 2 } else { 1 },
+            },
+            plan::Family::T5 | plan::Family::T5V1_1 | plan::Family::Marian => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
                 start: special.padding()?,
+                first: None,
+                decoder_context: super::decoder_context(kind, plan.model()),
+            },
+            plan::Family::Bart => InputLayout::EncoderDecoder {
+                eos: end_of_text(tokenizer)?,
+                start: end_of_text(tokenizer)?,
+                first: tokenizer.id(CLASSIFY[1]),
                 decoder_context: super::decoder_context(kind, plan.model()),
             },
             _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
@@ -109,8 +117,8 @@ impl Task {
         // Half of the largest number leaves room for the marks of a text.
         const ANY: usize = usize::MAX / 2;
         let layout = match self.layout {
-            InputLayout::EncoderDecoder { eos, start, .. } => {
-                InputLayout::EncoderDecoder { eos, start, decoder_context: ANY }
+            InputLayout::EncoderDecoder { eos, start, first, .. } => {
+                InputLayout::EncoderDecoder { eos, start, first, decoder_context: ANY }
             }
             other => other,
         };
@@ -180,10 +188,13 @@ impl Task {
     /// A text to be read and one to be written.
     fn written(&self, mut source: Vec<u32>, mut target: Vec<u32>) -> Example {
         match self.layout {
-            InputLayout::EncoderDecoder { eos, start, decoder_context } => {
-                source.truncate(self.context - 1);
-                target.truncate(decoder_context - 1);
-                spans::answer([source, vec![eos]].concat(), [target, vec![eos]].concat(), start)
+            InputLayout::EncoderDecoder { eos, start, first, decoder_context } => {
+                let marks = 1 + usize::from(first.is_some());
+                source.truncate(self.context - marks);
+                target.truncate(decoder_context.saturating_sub(marks));
+                let first: Vec<u32> = first.into_iter().collect();
+                let whole = |text: Vec<u32>| [first.clone(), text, vec![eos]].concat();
+                spans::answer(whole(source), whole(target), start)
             }
             InputLayout::Decoder { eos } | InputLayout::Bert { separate: eos, .. } => {
                 cut(&mut source, Some(&mut target), self.context - 1);
@@ -202,8 +213,8 @@ impl Task {
     /// How a model trained for this task generates text, if it does.
     pub fn generation(&self) -> Generation {
         match (self.kind, self.layout) {
-            (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, .. }) => {
-                Generation::FromDecoder { start }
+            (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, first, .. }) => {
+                Generation::FromDecoder { start, first }
             }
             (plan::Objective::TextToText, _) => Generation::Answer,
             _ => Generation::None,
@@ -276,11 +287,17 @@ mod tests {
         );
         let cut = task(text, DECODER, 4).written(vec![1, 2, 3, 4], vec![5, 6]);
         assert_eq!((cut.input, cut.targets), (vec![1, 2, 9, 5], vec![5, 9]));
-        let layout = InputLayout::EncoderDecoder { eos: 9, start: 0, decoder_context: 3 };
+        let layout = InputLayout::EncoderDecoder { eos: 9, start: 0, first: None, decoder_context: 3 };
         let example = task(text, layout, 3).written(vec![1, 2, 3], vec![5, 6, 7]);
         assert_eq!(
             (example.input, example.decoder_input, example.targets),
             (vec![1, 2, 9], vec![0, 5, 6], vec![5, 6, 9])
+        );
+        let layout = InputLayout::EncoderDecoder { eos: 9, start: 9, first: Some(8), decoder_context: 4 };
+        let example = task(text, layout, 4).written(vec![1, 2, 3], vec![5, 6, 7]);
+        assert_eq!(
+            (example.input, example.decoder_input, example.targets),
+            (vec![8, 1, 2, 9], vec![9, 8, 5, 6], vec![8, 5, 6, 9])
         );
     }
 }

@@ -113,7 +113,9 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
         }
     }
     let is_known = |name: &str| {
-        let has_base = ["rope_theta", "rotary_emb_base"].iter().any(|base| fields.contains_key(*base));
+        let has_base = ["rope_theta", "rotary_emb_base", "global_rope_theta"]
+            .iter()
+            .any(|base| fields.contains_key(*base));
         let is_read = name == "rope_parameters" && has_base || fixed().any(|(fixed, _)| *fixed == name);
         is_read || fields.contains_key(name) || !relevant(name)
     };

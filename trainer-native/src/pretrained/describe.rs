@@ -156,6 +156,9 @@ mod tests {
             "phi_tiny",
             "opt_tiny",
             "gpt_neo_tiny",
+            "bart_tiny",
+            "marian_tiny",
+            "modernbert_tiny",
         ];
         for name in names {
             let model = serde_json::to_value(describe(&vectors(name)).unwrap()).unwrap();

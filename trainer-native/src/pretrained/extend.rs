@@ -33,7 +33,9 @@ impl Start {
             let width = tensor.data.len() / self.vocab_size;
             let rows: Vec<Vec<f32>> = parts.iter().map(|ids| mean(tensor, ids, width)).collect();
             tensor.data.resize(vocab_size * width, 0.0);
-            tensor.shape[0] = vocab_size;
+            // Marian's bias of the logits is one row of them.
+            let axis = tensor.shape.iter().position(|size| *size == self.vocab_size);
+            tensor.shape[axis.unwrap_or(0)] = vocab_size;
             tensor.data[added.start * width..added.end * width].copy_from_slice(&rows.concat());
         }
         self.vocab_size = vocab_size;

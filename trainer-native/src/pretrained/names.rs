@@ -46,17 +46,23 @@ pub(super) fn assign(
         let buffer = family.buffers.iter().any(|end| name.ends_with(end));
         let replaced = predicts_labels && begins(name, family.token_heads);
         let copy = !replaced && family.copies.contains(&name.as_str());
+        let zeros = family.zeros.contains(&name.as_str());
+        if zeros && tensor.data.iter().any(|value| *value != 0.0) {
+            return Err(format!(
+                "tensor {name} holds other values than 0, which the model would add to its logits"
+            ));
+        }
         if copy && !found.values().any(|used| used.shape == tensor.shape && used.data == tensor.data) {
             return Err(format!("tensor {name} differs from the table that the model ties it to"));
         }
-        if !buffer && !copy && !replaced && !begins(name, family.unused) {
+        if !buffer && !zeros && !copy && !replaced && !begins(name, family.unused) {
             return Err(format!("tensor {name} is not one of a {:?} model's", family.model_type));
         }
         ignored.push(name.clone());
     }
     let (mut weights, mut drawn) = (Vec::new(), Vec::new());
     for spec in specs {
-        let is_positions = family.position_table == Some(&spec.name);
+        let is_positions = family.position_table.is_some_and(|table| spec.name.ends_with(table));
         match found.get(spec.name.as_str()) {
             Some(tensor) => weights.push(fitted(tensor, spec, is_positions)?),
             None if predicts_labels && begins(&spec.name, family.label_heads) => {

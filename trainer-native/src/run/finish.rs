@@ -63,7 +63,13 @@ pub(super) fn model<B: Kernels>(
     config["pad_token_id"] = json!(run.tokenizer.pad_id());
     match run.data.objective.generation() {
         Generation::Continuation | Generation::Answer => config["bos_token_id"] = json!(eos),
-        Generation::FromDecoder { start } => config["decoder_start_token_id"] = json!(start),
+        Generation::FromDecoder { start, first } => {
+            config["decoder_start_token_id"] = json!(start);
+            if let Some(first) = first {
+                config["bos_token_id"] = json!(first);
+                config["forced_bos_token_id"] = json!(first);
+            }
+        }
         Generation::None => {}
     }
     config["privacy"] = json!(privacy);

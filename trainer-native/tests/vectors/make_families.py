@@ -121,7 +121,7 @@ def write(name, kind, config, examples, lora=(), generates=False, kept=None, bef
     torch.manual_seed(20261123)
     model = getattr(transformers, kind)(config).eval()
     with torch.no_grad():  # away from the initial values, so that gains and biases take part
-        for parameter in model.parameters():
+        for parameter in filter(lambda p: p.requires_grad, model.parameters()):  # Marian's sinusoids are none
             parameter.add_(0.3 * torch.randn_like(parameter))
         if before:
             before(model)

@@ -123,8 +123,10 @@ impl<B: Kernels> RunModel<B> {
             Generation::Answer => {
                 Ok(Prompt { encoder_input: Vec::new(), written: [text, &[end]].concat() })
             }
-            Generation::FromDecoder { start } => {
-                Ok(Prompt { encoder_input: [text, &[end]].concat(), written: vec![start] })
+            Generation::FromDecoder { start, first } => {
+                let first: Vec<u32> = first.into_iter().collect();
+                let encoder_input = [&first, text, &[end]].concat();
+                Ok(Prompt { encoder_input, written: [vec![start], first].concat() })
             }
             Generation::None => Err(RunError::Refused(
                 "generate: this model fills masked places and does not write text; use eval, or load the run with \

@@ -12,6 +12,8 @@ pub enum Activation {
     Gelu,
     /// GELU in its tanh form, Hugging Face's "gelu_new".
     GeluTanh,
+    /// x·σ(x), Hugging Face's "silu" and "swish".
+    Silu,
     /// The hyperbolic tangent.
     Tanh,
 }
@@ -27,6 +29,7 @@ impl Activation {
             Self::Tanh => shared(value.tanh()),
             Self::Gelu => (B::gelu_erf(value.clone()), value),
             Self::GeluTanh => (B::gelu_new(value.clone()), value),
+            Self::Silu => (activation::silu(value.clone()), value),
         };
         pass.note(output, slot.is_some(), move |grad, back| back.add(slot, self.backward(saved, grad)))
     }
@@ -36,9 +39,16 @@ impl Activation {
             Self::Relu => grad.mask_fill(saved.lower_equal_elem(0.0), 0.0),
             Self::Gelu => B::gelu_erf_backward(saved, grad),
             Self::GeluTanh => B::gelu_new_backward(saved, grad),
+            Self::Silu => grad * silu_slope(saved),
             Self::Tanh => grad * (saved.square().neg() + 1.0),
         }
     }
+}
+
+/// d/dx x·σ(x) = σ(x)·(1 + x·(1 − σ(x)))
+pub(super) fn silu_slope<B: Kernels>(input: Tensor<B, 3>) -> Tensor<B, 3> {
+    let sigmoid = activation::sigmoid(input.clone());
+    (input * (sigmoid.clone().neg() + 1.0) + 1.0) * sigmoid
 }
 
 fn shared<B: Kernels>(output: Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 3>) {

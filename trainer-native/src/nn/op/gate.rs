@@ -1,5 +1,6 @@
 //! One projection, through an activation, opens and closes another.
 
+use super::activation::silu_slope;
 use crate::nn::{Kernels, Pass, Var};
 use crate::tensor::{Tensor, activation};
 
@@ -8,6 +9,8 @@ use crate::tensor::{Tensor, activation};
 pub enum Gate {
     /// GELU in its tanh form: GEGLU of Gemma, T5 v1.1 and mT5.
     GeluTanh,
+    /// GELU itself: GEGLU of ModernBERT.
+    Gelu,
     /// x·σ(x): SwiGLU of Llama.
     Silu,
 }
@@ -45,6 +48,7 @@ impl Gate {
     fn value<B: Kernels>(self, gate: Tensor<B, 3>, up: Tensor<B, 3>) -> Tensor<B, 3> {
         match self {
             Self::GeluTanh => B::gelu_gate(gate, up),
+            Self::Gelu => B::gelu_erf(gate) * up,
             Self::Silu => activation::silu(gate) * up,
         }
     }
@@ -57,10 +61,13 @@ impl Gate {
     ) -> [Tensor<B, 3>; 2] {
         match self {
             Self::GeluTanh => B::gelu_gate_backward(gate, up, grad),
+            Self::Gelu => {
+                let through_up = grad.clone() * B::gelu_erf(gate.clone());
+                [B::gelu_erf_backward(gate, grad * up), through_up]
+            }
             Self::Silu => {
-                // d/dx x·σ(x) = σ(x)·(1 + x·(1 − σ(x)))
                 let sigmoid = activation::sigmoid(gate.clone());
-                let slope = (gate.clone() * (sigmoid.clone().neg() + 1.0) + 1.0) * sigmoid.clone();
+                let slope = silu_slope(gate.clone());
                 [grad.clone() * up * slope, grad * gate * sigmoid]
             }
         }

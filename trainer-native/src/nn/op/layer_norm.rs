@@ -2,13 +2,13 @@
 
 use crate::nn::{Kernels, ParamId, Pass, Var};
 
-/// Normalisation of the last axis with gain and bias.
+/// Normalisation of the last axis with gain and, in most models, bias.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
     /// `[d]`
     pub gain: ParamId,
     /// `[d]`
-    pub bias: ParamId,
+    pub bias: Option<ParamId>,
     /// Added to the variance.
     pub epsilon: f64,
 }
@@ -19,14 +19,18 @@ impl LayerNorm {
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let Var { value, slot } = input;
-        let (gain, bias) = (weights.vector(self.gain), weights.vector(self.bias));
+        let gain = weights.vector(self.gain);
+        let bias = self.bias.map_or_else(|| gain.zeros_like(), |bias| weights.vector(bias));
         let [output, normalized, reciprocal] = B::normalize(value, gain, bias, self.epsilon);
-        let needed = slot.is_some() || weights.trains(self.gain) || weights.trains(self.bias);
+        let needed =
+            slot.is_some() || weights.trains(self.gain) || self.bias.is_some_and(|bias| weights.trains(bias));
         pass.note(output, needed, move |grad, back| {
             let gain = back.weights.vector(self.gain);
             let (input_grad, [gain, bias]) = B::normalize_backward(grad, normalized, reciprocal, gain);
             back.explicit(self.gain, gain);
-            back.explicit(self.bias, bias);
+            if let Some(place) = self.bias {
+                back.explicit(place, bias);
+            }
             back.add(slot, input_grad);
         })
     }

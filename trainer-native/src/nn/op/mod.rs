@@ -16,6 +16,7 @@ mod linear;
 mod relative_bias;
 mod rms_norm;
 mod rotary;
+mod sinusoids;
 mod table;
 
 pub use activation::Activation;
@@ -33,4 +34,5 @@ pub use linear::{Linear, Stored};
 pub use relative_bias::RelativeBias;
 pub use rms_norm::RmsNorm;
 pub use rotary::{Rotary, RotaryScaling};
+pub use sinusoids::Sinusoids;
 pub use table::TableLogits;

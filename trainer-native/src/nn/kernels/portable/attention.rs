@@ -42,7 +42,8 @@ pub(crate) fn masked_softmax<B: Backend>(scores: Tensor<B, 4>, mask: Mask<B>, sc
         scores = scores.mask_fill(future(queries, keys, &device), f32::NEG_INFINITY);
     }
     if let Some(window) = window {
-        scores = scores.mask_fill(distant(queries, keys, window, &device), f32::NEG_INFINITY);
+        // A finite number: a query in the padding may see no key, and its row must be no NaN.
+        scores = scores.mask_fill(distant(queries, keys, window, &device), -1e30);
     }
     activation::softmax(scores, 3)
 }
