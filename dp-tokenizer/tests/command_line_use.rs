@@ -204,6 +204,58 @@ fn help_is_grouped_and_gives_examples() {
 }
 
 #[test]
+fn text_is_normalized_by_rules_of_one_s_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules.tsv");
+    std::fs::write(&rules, "46\t66\t# F becomes f\nEF\t69\n").unwrap();
+    let normalized = ["--vocab-size", "380", "--normalization-rules", path(&rules)];
+    let out = train(folder.path(), "rules", &normalized);
+    let model = folder.path().join("rules.model");
+    succeed(&["convert", "--tokenizer", path(&out), "--out", path(&model)], "");
+    for tokenizer in [&out, &model] {
+        let tokens = |text| succeed(&["encode", "--tokenizer", path(tokenizer), "--as", "tokens"], text);
+        assert_eq!(tokens(" Fever naïve\n"), tokens(" fever naive\n"));
+        assert_eq!(tokens(" Fever\n"), "▁fever\n");
+    }
+    let start =
+        ["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--out", path(&out), "--overwrite"];
+    std::fs::write(&rules, "46\t66\nF\n").unwrap();
+    let message = refusal(&[&start[..], &normalized].concat(), "");
+    assert!(
+        message.contains("rules.tsv: normalization rules: no tab") && message.contains("(at 2)"),
+        "{message}"
+    );
+    let message = refusal(&[&start[..], &normalized, &["--model", "bpe"]].concat(), "");
+    assert!(message.contains("a normalizer goes with --model unigram"), "{message}");
+    std::fs::write(&rules, "46\t66\n46 301\t67\n").unwrap();
+    let words = folder.path().join("words.tsv");
+    let start = ["train", "--public", "--counts", path(&words), "--out", path(&out), "--overwrite"];
+    let done = run(&[&start[..], &normalized].concat(), "");
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("Hugging Face normalizes 46 301 otherwise than SentencePiece"), "{said}");
+}
+
+#[test]
+fn pieces_across_blanks_are_refused_with_the_reason() {
+    let start = [
+        "train",
+        "--embedded",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--out",
+        "nowhere",
+        "--split-by-whitespace",
+    ];
+    let message = refusal(&[&start[..], &["false"]].concat(), "");
+    assert!(message.contains("pieces across blanks need a release of runs of words"), "{message}");
+    assert!(!Path::new("nowhere").exists());
+    let folder = tempfile::tempdir().unwrap();
+    train(folder.path(), "split", &["--vocab-size", "380", "--split-by-whitespace", "true"]);
+}
+
+#[test]
 fn the_config_names_the_tokens_of_each_role() {
     let folder = tempfile::tempdir().unwrap();
     let config = |name: &str, more: &[&str]| -> Value {

@@ -92,7 +92,7 @@ pub(super) struct Train {
         value_name = "PUBLIC",
         conflicts_with_all = [
             "model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer",
-            "normalizer_of", "required_characters", "max_piece_length", "cased", "special_tokens"
+            "normalizer_of", "normalization_rules", "required_characters", "max_piece_length", "cased", "special_tokens"
         ],
         help_heading = "Vocabulary"
     )]

@@ -35,6 +35,9 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     if extension.is_none() {
         rehearse(arguments)?;
     }
+    if let Some(warning) = super::train_options::warning_of_rules(&arguments.options) {
+        progress(&format!("warning: {warning}"));
+    }
     let planned = (arguments.text() == Text::Private).then(|| super::private::plan(arguments)).transpose()?;
     let files = VocabularyFiles::prepare(&arguments.out, &arguments.output, &inputs(arguments)?)?;
     // Once the folder exists, so that a path through it is no second name of a file.
@@ -250,7 +253,9 @@ fn count_public(arguments: &Train, text: Option<&Source>) -> anyhow::Result<Vec<
 
 fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
     let named = [arguments.corpus.input.as_slice(), arguments.counts.as_slice()].concat();
-    let read = arguments.options.normalizer_of.iter().chain(&arguments.extend).cloned();
+    let options = &arguments.options;
+    let read =
+        options.normalizer_of.iter().chain(&options.normalization_rules).chain(&arguments.extend).cloned();
     Ok(expand(&named).map_err(refuse)?.into_iter().chain(read).collect())
 }
 

@@ -1,7 +1,7 @@
 //! Which options of `train` go together. One that would have no effect is refused.
 
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
-use dp_tokenizer::normalize::{Charsmap, Normalizer};
+use dp_tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
 use mechanisms::PrivacyUnit;
 
 use super::arguments::{Model, Text, Train, WordsName};
@@ -67,7 +67,9 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
     let VocabularyOptions { min_frequency, required_characters, max_piece_length, .. } = &arguments.options;
     let model = arguments.model;
     let is_unigram = matches!(model, Model::Unigram);
-    let normalized = *normalizer != NormalizerName::None || normalizer_of.is_some();
+    let normalized = *normalizer != NormalizerName::None
+        || normalizer_of.is_some()
+        || arguments.options.normalization_rules.is_some();
     let asked = [
         (
             arguments.words == WordsName::AsWritten,
@@ -138,6 +140,18 @@ fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What in the rules of normalization Hugging Face reads otherwise than SentencePiece, in a line for the user.
+pub(super) fn warning_of_rules(options: &VocabularyOptions) -> Option<String> {
+    let text = std::fs::read_to_string(options.normalization_rules.as_ref()?).ok()?;
+    let rules = NormalizationRules::from_tsv(&text).ok()?;
+    let from = rules.read_otherwise(&rules.map().ok()?)?;
+    let codes = from.chars().map(|c| format!("{:X}", u32::from(c))).collect::<Vec<_>>().join(" ");
+    Some(format!(
+        "Hugging Face normalizes {codes} otherwise than SentencePiece: it applies the shortest rule to a whole grapheme of at most \
+         five bytes; convert refuses where both would differ"
+    ))
+}
+
 /// The requested normalizer.
 pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<Normalizer>> {
     if let Some(path) = &options.normalizer_of {
@@ -146,6 +160,13 @@ pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<N
         let model = SentencePieceModel::from_bytes(&bytes).map_err(|error| refused(&error))?;
         let map =
             Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).map_err(|error| refused(&error))?;
+        return Ok(Some(Normalizer::Precompiled(map)));
+    }
+    if let Some(path) = &options.normalization_rules {
+        let refused = |error: &dyn std::fmt::Display| refuse(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
+        let rules = NormalizationRules::from_tsv(&text).map_err(|error| refused(&error))?;
+        let map = rules.map().map_err(|error| refused(&error))?;
         return Ok(Some(Normalizer::Precompiled(map)));
     }
     Ok(match options.normalizer {

@@ -30,6 +30,14 @@ pub(super) struct VocabularyOptions {
     /// Normalize with the character map of this SentencePiece .model, such as T5's nmt_nfkc (unigram).
     #[arg(long, value_name = "PATH", conflicts_with = "normalizer")]
     pub(super) normalizer_of: Option<PathBuf>,
+    /// Normalize by the rules of this file, one a line as in SentencePiece's nmt_nfkc.tsv: hexadecimal code points, a tab, and
+    /// those that replace them (unigram).
+    #[arg(long, value_name = "FILE.tsv", conflicts_with_all = ["normalizer", "normalizer_of"])]
+    pub(super) normalization_rules: Option<PathBuf>,
+    /// Whether pieces end at blanks, as in SentencePiece. Always: a release has words, not what stands beside them. Pieces across
+    /// blanks would need a release of runs of words, whose bounded contribution each run shares, so that it finds fewer of both.
+    #[arg(long, value_name = "BOOL", default_value = "true", value_parser = splits_by_whitespace)]
+    pub(super) split_by_whitespace: bool,
     /// Keep case and accents, as BERT cased does (wordpiece, word).
     #[arg(long)]
     pub(super) cased: bool,
@@ -47,7 +55,8 @@ pub(super) struct VocabularyOptions {
 /// Normalizers that need no file.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum NormalizerName {
-    /// No normalization.
+    /// No normalization, as SentencePiece's identity.
+    #[value(alias = "identity")]
     None,
     /// Unicode NFC.
     Nfc,
@@ -55,6 +64,14 @@ pub(super) enum NormalizerName {
     Nfkc,
     /// NFKC, then lower case.
     NfkcLowercase,
+}
+
+fn splits_by_whitespace(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        "false" => Err("pieces across blanks need a release of runs of words, and this one has single words; allowed: true".to_owned()),
+        _ => Err("allowed: true".to_owned()),
+    }
 }
 
 /// A special token with its role.

@@ -4,6 +4,7 @@ mod bert;
 mod characters;
 mod charsmap;
 mod replace;
+mod rules;
 mod sentencepiece;
 
 use std::borrow::Cow;
@@ -19,6 +20,7 @@ pub use bert::BertNormalizer;
 pub(crate) use characters::{ByteLevel, Nmt, Strip, StripAccents};
 pub use charsmap::Charsmap;
 pub(crate) use replace::{Prepend, Replace};
+pub use rules::NormalizationRules;
 pub(crate) use sentencepiece::SentencePieceNormalizer;
 
 /// A normalizer as in a `tokenizer.json`.

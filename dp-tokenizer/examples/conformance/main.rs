@@ -3,9 +3,14 @@
 //!
 //! Public vocabularies and vocabularies trained here, on the texts of `../shared/data`. Prints a line for each vocabulary
 //! and corpus, and fails where more texts differ than `docs/conformance.md` explains by name. Arguments name the corpora to
-//! run on, and how the names of the vocabularies to run begin; without them, all.
+//! run on, and how the names of the vocabularies to run begin; without them, all. `at-most=N` takes N texts of each corpus,
+//! evenly spaced. `convert` writes each vocabulary in each format instead, and compares what is read of it on the same texts.
 
 #![allow(clippy::print_stdout, reason = "a report talks to its user")]
+
+mod cases;
+mod convert;
+mod corpora;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,27 +18,12 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use dp_tokenizer::corpus::{Source, open};
-use dp_tokenizer::count::{CountOptions, Words};
-use dp_tokenizer::format::sentencepiece::SentencePieceModel;
-use dp_tokenizer::format::{gpt2, vocab_txt};
-use dp_tokenizer::normalize::{BertNormalizer, Normalizer};
-use dp_tokenizer::release::public_corpus_counts;
-use dp_tokenizer::train::{
-    BpeConfig, CharacterConfig, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram, wordpiece,
-};
+use corpora::{Corpora, SWEEP};
 use dp_tokenizer::{OffsetUnit, Tokenizer};
 use serde_json::json;
 use unicode_properties::UnicodeGeneralCategory;
 
 const PEERS: &str = include_str!("peers.py");
-const MODELS: &str = include_str!("models.py");
-
-/// Texts of a corpus for each of the many structures, evenly spaced.
-const FOR_STRUCTURES: usize = 4000;
-
-/// The corpus of all code points, one a text.
-const SWEEP: &str = "sweep";
 
 /// Texts that may differ, and the number of the reason in `docs/conformance.md`: (vocabulary, corpus, ids, offsets,
 /// decoded, reason).
@@ -67,7 +57,6 @@ impl Case {
     }
 }
 
-type Corpora = BTreeMap<&'static str, Vec<String>>;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
@@ -77,10 +66,11 @@ fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("peers.py");
     std::fs::write(&script, PEERS)?;
-    let (mut corpora, mut cases) = (read_corpora(&data, &python, &script)?, Vec::new());
-    make_cases(&data, folder.path(), &corpora["novels"], &mut cases)?;
-    structures(&python, folder.path(), &corpora, &mut cases)?;
-    select(&mut corpora, &mut cases)?;
+    let mut corpora = corpora::read(&data, &python, &script)?;
+    let mut cases = cases::make(&data, folder.path(), &python, &corpora)?;
+    if select(&mut corpora, &mut cases)? {
+        return convert::compare(&cases, &corpora);
+    }
     let job = write_job(folder.path(), &cases, &corpora)?;
     let mut peer = Command::new(&python).arg(&script).arg(&job).stdout(Stdio::piped()).spawn()?;
     let mut answers = BufReader::with_capacity(1 << 20, peer.stdout.take().ok_or("no answers")?);
@@ -103,9 +93,15 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Keeps what the arguments name.
-fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// Keeps what the arguments name; whether formats are to be converted.
+fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<bool> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let converts = arguments.iter().any(|argument| argument == "convert");
+    if let Some(most) = arguments.iter().find_map(|argument| argument.strip_prefix("at-most=")) {
+        let most = most.parse()?;
+        cases.iter_mut().for_each(|case| case.most = case.most.min(most));
+    }
+    arguments.retain(|argument| argument != "convert" && !argument.starts_with("at-most="));
     let (names, starts): (Vec<_>, Vec<_>) =
         arguments.into_iter().partition(|name| corpora.contains_key(name.as_str()));
     if let Some(unknown) = starts.iter().find(|start| !cases.iter().any(|case| case.name.starts_with(*start)))
@@ -119,7 +115,7 @@ fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<()> {
     corpora.retain(|name, _| names.is_empty() || names.iter().any(|wanted| wanted == name));
     cases
         .retain(|case| starts.is_empty() || starts.iter().any(|start| case.name.starts_with(start.as_str())));
-    Ok(())
+    Ok(converts)
 }
 
 /// One vocabulary on one corpus; whether it differs exactly as explained.
@@ -251,150 +247,4 @@ fn write_job(folder: &Path, cases: &[Case], corpora: &Corpora) -> Outcome<PathBu
     let path = folder.join("job.json");
     std::fs::write(&path, json!({"corpora": files, "cases": cases}).to_string())?;
     Ok(path)
-}
-
-fn read_corpora(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora> {
-    let texts = |path: &str| -> Outcome<Vec<String>> {
-        let path = data.join(path);
-        if !path.is_file() {
-            return Err(format!("{} is not here; it is needed", path.display()).into());
-        }
-        open(&Source::files([path]))?.map(|record| Ok(record?.text)).collect()
-    };
-    let naughty: Vec<String> = serde_json::from_slice(&std::fs::read(data.join("unicode/blns/blns.json"))?)?;
-    let questions: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(data.join("tokenizers/expected/question_tokens.json"))?)?;
-    let questions = questions.as_array().into_iter().flatten();
-    let brown = texts("brown/brown_plain.tsv.zst")?;
-    let zip = data.join("unicode/udhr2.zip");
-    let udhr = Command::new(python).arg(script).arg("udhr").arg(zip).stderr(Stdio::inherit()).output()?;
-    let udhr = udhr.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    // Within a word, between words, and repeated.
-    let sweep = (0..=0x10FFFF).filter_map(char::from_u32).map(|c| format!("a{c}b {c} {c}{c}"));
-    Ok(BTreeMap::from([
-        ("novels", texts("novels/novels.jsonl.zst")?),
-        ("brown", brown.iter().filter_map(|row| Some(row.rsplit_once('\t')?.1.to_owned())).collect()),
-        ("udhr", udhr.map(serde_json::from_slice).collect::<Result<_, _>>()?),
-        ("naughty", naughty),
-        ("squad", questions.filter_map(|q| Some(q["original"].as_str()?.to_owned())).collect()),
-        ("japanese", texts("tokenizers/sp/wagahaiwa_nekodearu.txt")?),
-        ("irc", texts("irc/irc_train.jsonl.zst")?.into_iter().step_by(20).collect()),
-        ("german", texts("multi30k/train.de.gz")?),
-        (SWEEP, sweep.collect()),
-    ]))
-}
-
-/// Public vocabularies, and those that are trained here on every eighth of the novels' paragraphs.
-fn make_cases(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) -> Outcome<()> {
-    let file = |path: &str| data.join("tokenizers").join(path);
-    let mut add = |name: &str, tokenizer, kind, path, is_lossless| {
-        cases.push(Case { name: name.to_owned(), tokenizer, kind, path, is_lossless, most: usize::MAX >> 1 });
-    };
-    let path = file("torchtext/bert_base_uncased_vocab.txt");
-    let bert = Tokenizer::bert(vocab_txt::read(&std::fs::read(&path)?)?, BertNormalizer::uncased())?;
-    add("BERT vocab.txt", bert, "bert", path, false);
-    for (name, path) in [
-        ("GPT-2 tokenizer.json", "hf/gpt2/tokenizer.json"),
-        ("T5 tokenizer.json", "hf/t5-small/tokenizer.json"),
-    ] {
-        let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(file(path))?)?;
-        add(name, tokenizer, "json", file(path), path.contains("gpt2"));
-    }
-    let merges = folder.join("merges.txt");
-    std::fs::copy(file("torchtext/gpt2_bpe_vocab.bpe"), &merges)?;
-    let path = folder.join("vocab.json");
-    std::fs::copy(file("torchtext/gpt2_bpe_encoder.json"), &path)?;
-    let merges = gpt2::read_merges(&std::fs::read(merges)?)?;
-    let tokenizer = Tokenizer::gpt2(gpt2::read_vocab(&std::fs::read(&path)?)?, merges)?;
-    add("GPT-2 vocab.json, merges.txt", tokenizer, "gpt2", path, true);
-    for (name, path) in [
-        ("T5 .model", "torchtext/t5_tokenizer_base.model"),
-        ("SentencePiece's English .model", "sp/test_model.model"),
-        ("SentencePiece's Japanese .model", "sp/test_ja_model.model"),
-    ] {
-        let model = SentencePieceModel::from_bytes(&std::fs::read(file(path))?)?;
-        add(name, Tokenizer::from_sentencepiece(&model)?, "sentencepiece", file(path), false);
-    }
-    let part = folder.join("part.txt");
-    let lines: Vec<String> = novels.iter().step_by(8).map(|line| line.replace('\n', " ")).collect();
-    std::fs::write(&part, lines.join("\n"))?;
-    let options = CountOptions { threads: 2, memory: usize::MAX, spill_folder: None };
-    let words = public_corpus_counts(&Source::files([part]), Words::ByClass, &options)?;
-    trained(folder, &words, &mut add)
-}
-
-/// Small vocabularies of the structure of well-known models, made by Hugging Face's library.
-fn structures(python: &Path, folder: &Path, corpora: &Corpora, cases: &mut Vec<Case>) -> Outcome<()> {
-    let [models, script, part] = ["models", "models.py", "models.txt"].map(|name| folder.join(name));
-    std::fs::write(&script, MODELS)?;
-    let some = ["novels", "japanese", "irc", "german"].map(|name| corpora[name].iter().take(1500));
-    let lines: Vec<String> = some.into_iter().flatten().map(|line| line.replace('\n', " ")).collect();
-    std::fs::write(&part, lines.join("\n"))?;
-    if !Command::new(python).arg(&script).arg(&models).arg(&part).status()?.success() {
-        return Err("models.py failed; its message stands above".into());
-    }
-    for entry in std::fs::read_dir(&models)? {
-        let path = entry?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(&path)?);
-        let tokenizer = tokenizer.map_err(|error| format!("{name}: {error}"))?;
-        cases.push(Case { name, tokenizer, kind: "json", path, is_lossless: false, most: FOR_STRUCTURES });
-    }
-    Ok(())
-}
-
-fn trained(
-    folder: &Path,
-    words: &[(String, f64)],
-    add: &mut impl FnMut(&str, Tokenizer, &'static str, PathBuf, bool),
-) -> Outcome<()> {
-    let plain = || UnigramConfig::default();
-    let nfkc = UnigramConfig { normalizer: Some(Normalizer::Nfkc), ..plain() };
-    let symbols = vec!["<user>".to_owned(), "the".to_owned()];
-    let shaped =
-        UnigramConfig { byte_fallback: false, symbols, sentinels: 3, character_coverage: 0.999, ..plain() };
-    let specials = BpeConfig::default().special_tokens;
-    let made = [
-        ("unigram", unigram(words, &plain())?.tokenizer, true),
-        ("unigram, NFKC", unigram(words, &nfkc)?.tokenizer, false),
-        ("unigram, symbols, no bytes", unigram(words, &shaped)?.tokenizer, false),
-        ("BPE", bpe(words, &BpeConfig::default())?.tokenizer, true),
-        ("WordPiece", wordpiece(words, &WordPieceTraining::default())?.tokenizer, false),
-        ("characters", characters(words, &CharacterConfig::default())?.tokenizer, true),
-        ("bytes", bytes(&specials)?, true),
-    ];
-    for (number, (name, tokenizer, is_lossless)) in made.into_iter().enumerate() {
-        let own = folder.join(number.to_string());
-        std::fs::create_dir(&own)?;
-        let json = tokenizer.to_json();
-        std::fs::write(own.join("tokenizer.json"), &json)?;
-        std::fs::write(own.join("tokenizer_config.json"), tokenizer.to_config_json())?;
-        let name_of = |form: &str| format!("{name} {form}");
-        if let Ok(model) = tokenizer.to_sentencepiece() {
-            let path = own.join("spm.model");
-            std::fs::write(&path, model.to_bytes())?;
-            add(
-                &name_of(".model"),
-                Tokenizer::from_sentencepiece(&model)?,
-                "sentencepiece",
-                path,
-                is_lossless,
-            );
-        }
-        add(
-            &name_of("by transformers"),
-            Tokenizer::from_json(&json)?,
-            "transformers",
-            own.clone(),
-            is_lossless,
-        );
-        add(
-            &name_of("tokenizer.json"),
-            Tokenizer::from_json(&json)?,
-            "json",
-            own.join("tokenizer.json"),
-            is_lossless,
-        );
-    }
-    Ok(())
 }

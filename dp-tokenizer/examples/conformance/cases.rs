@@ -1,0 +1,146 @@
+//! The vocabularies that are compared.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use dp_tokenizer::Tokenizer;
+use dp_tokenizer::corpus::Source;
+use dp_tokenizer::count::{CountOptions, Words};
+use dp_tokenizer::format::sentencepiece::SentencePieceModel;
+use dp_tokenizer::format::{gpt2, vocab_txt};
+use dp_tokenizer::normalize::{BertNormalizer, Normalizer};
+use dp_tokenizer::release::public_corpus_counts;
+use dp_tokenizer::train::{
+    BpeConfig, CharacterConfig, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram, wordpiece,
+};
+
+use super::corpora::Corpora;
+use super::{Case, Outcome};
+
+const MODELS: &str = include_str!("models.py");
+
+/// Texts of a corpus for each of the many structures, evenly spaced.
+const FOR_STRUCTURES: usize = 4000;
+
+/// All vocabularies; their files are in `folder`.
+pub(super) fn make(data: &Path, folder: &Path, python: &Path, corpora: &Corpora) -> Outcome<Vec<Case>> {
+    let mut cases = Vec::new();
+    public(data, folder, &corpora["novels"], &mut cases)?;
+    structures(python, folder, corpora, &mut cases)?;
+    Ok(cases)
+}
+
+/// Public vocabularies, and those that are trained here on every eighth of the novels' paragraphs.
+fn public(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) -> Outcome<()> {
+    let file = |path: &str| data.join("tokenizers").join(path);
+    let mut add = |name: &str, tokenizer, kind, path, is_lossless| {
+        cases.push(Case { name: name.to_owned(), tokenizer, kind, path, is_lossless, most: usize::MAX >> 1 });
+    };
+    let path = file("torchtext/bert_base_uncased_vocab.txt");
+    let bert = Tokenizer::bert(vocab_txt::read(&std::fs::read(&path)?)?, BertNormalizer::uncased())?;
+    add("BERT vocab.txt", bert, "bert", path, false);
+    for (name, path) in [
+        ("GPT-2 tokenizer.json", "hf/gpt2/tokenizer.json"),
+        ("T5 tokenizer.json", "hf/t5-small/tokenizer.json"),
+    ] {
+        let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(file(path))?)?;
+        add(name, tokenizer, "json", file(path), path.contains("gpt2"));
+    }
+    let merges = folder.join("merges.txt");
+    std::fs::copy(file("torchtext/gpt2_bpe_vocab.bpe"), &merges)?;
+    let path = folder.join("vocab.json");
+    std::fs::copy(file("torchtext/gpt2_bpe_encoder.json"), &path)?;
+    let merges = gpt2::read_merges(&std::fs::read(merges)?)?;
+    let tokenizer = Tokenizer::gpt2(gpt2::read_vocab(&std::fs::read(&path)?)?, merges)?;
+    add("GPT-2 vocab.json, merges.txt", tokenizer, "gpt2", path, true);
+    for (name, path) in [
+        ("T5 .model", "torchtext/t5_tokenizer_base.model"),
+        ("SentencePiece's English .model", "sp/test_model.model"),
+        ("SentencePiece's Japanese .model", "sp/test_ja_model.model"),
+    ] {
+        let model = SentencePieceModel::from_bytes(&std::fs::read(file(path))?)?;
+        add(name, Tokenizer::from_sentencepiece(&model)?, "sentencepiece", file(path), false);
+    }
+    let part = folder.join("part.txt");
+    let lines: Vec<String> = novels.iter().step_by(8).map(|line| line.replace('\n', " ")).collect();
+    std::fs::write(&part, lines.join("\n"))?;
+    let options = CountOptions { threads: 2, memory: usize::MAX, spill_folder: None };
+    let words = public_corpus_counts(&Source::files([part]), Words::ByClass, &options)?;
+    trained(folder, &words, &mut add)
+}
+
+/// Small vocabularies of the structure of well-known models, made by Hugging Face's library.
+fn structures(python: &Path, folder: &Path, corpora: &Corpora, cases: &mut Vec<Case>) -> Outcome<()> {
+    let [models, script, part] = ["models", "models.py", "models.txt"].map(|name| folder.join(name));
+    std::fs::write(&script, MODELS)?;
+    let some = ["novels", "japanese", "irc", "german"].map(|name| corpora[name].iter().take(1500));
+    let lines: Vec<String> = some.into_iter().flatten().map(|line| line.replace('\n', " ")).collect();
+    std::fs::write(&part, lines.join("\n"))?;
+    if !Command::new(python).arg(&script).arg(&models).arg(&part).status()?.success() {
+        return Err("models.py failed; its message stands above".into());
+    }
+    for entry in std::fs::read_dir(&models)? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(&path)?);
+        let tokenizer = tokenizer.map_err(|error| format!("{name}: {error}"))?;
+        cases.push(Case { name, tokenizer, kind: "json", path, is_lossless: false, most: FOR_STRUCTURES });
+    }
+    Ok(())
+}
+
+fn trained(
+    folder: &Path,
+    words: &[(String, f64)],
+    add: &mut impl FnMut(&str, Tokenizer, &'static str, PathBuf, bool),
+) -> Outcome<()> {
+    let plain = || UnigramConfig::default();
+    let nfkc = UnigramConfig { normalizer: Some(Normalizer::Nfkc), ..plain() };
+    let symbols = vec!["<user>".to_owned(), "the".to_owned()];
+    let shaped =
+        UnigramConfig { byte_fallback: false, symbols, sentinels: 3, character_coverage: 0.999, ..plain() };
+    let specials = BpeConfig::default().special_tokens;
+    let made = [
+        ("unigram", unigram(words, &plain())?.tokenizer, true),
+        ("unigram, NFKC", unigram(words, &nfkc)?.tokenizer, false),
+        ("unigram, symbols, no bytes", unigram(words, &shaped)?.tokenizer, false),
+        ("BPE", bpe(words, &BpeConfig::default())?.tokenizer, true),
+        ("WordPiece", wordpiece(words, &WordPieceTraining::default())?.tokenizer, false),
+        ("characters", characters(words, &CharacterConfig::default())?.tokenizer, true),
+        ("bytes", bytes(&specials)?, true),
+    ];
+    for (number, (name, tokenizer, is_lossless)) in made.into_iter().enumerate() {
+        let own = folder.join(number.to_string());
+        std::fs::create_dir(&own)?;
+        let json = tokenizer.to_json();
+        std::fs::write(own.join("tokenizer.json"), &json)?;
+        std::fs::write(own.join("tokenizer_config.json"), tokenizer.to_config_json())?;
+        let name_of = |form: &str| format!("{name} {form}");
+        if let Ok(model) = tokenizer.to_sentencepiece() {
+            let path = own.join("spm.model");
+            std::fs::write(&path, model.to_bytes())?;
+            add(
+                &name_of(".model"),
+                Tokenizer::from_sentencepiece(&model)?,
+                "sentencepiece",
+                path,
+                is_lossless,
+            );
+        }
+        add(
+            &name_of("by transformers"),
+            Tokenizer::from_json(&json)?,
+            "transformers",
+            own.clone(),
+            is_lossless,
+        );
+        add(
+            &name_of("tokenizer.json"),
+            Tokenizer::from_json(&json)?,
+            "json",
+            own.join("tokenizer.json"),
+            is_lossless,
+        );
+    }
+    Ok(())
+}
