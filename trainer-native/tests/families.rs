@@ -155,10 +155,10 @@ fn changed(name: &str, fields: &Value) -> Result<Assigned, RunError> {
     read(name, folder.path())
 }
 
-#[test]
-fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
+/// A model, changed fields of its config.json, and a part of the refusal.
+fn refusals() -> Vec<(&'static str, Value, &'static str)> {
     let turned = &json!({ "rope_theta": 10_000.0, "rope_type": "linear", "factor": 2.0 });
-    let cases = [
+    vec![
         ("roberta_tiny", json!({ "pad_token_id": 3 }), "pad_token_id = 3; allowed: 1"),
         ("roberta_tiny", json!({ "hidden_act": "quick_gelu" }), "hidden_act = \"quick_gelu\""),
         ("roberta_tiny", json!({ "model_type": "camembert" }), "model_type = \"camembert\""),
@@ -201,8 +201,12 @@ fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
         ),
         ("modernbert_tiny", json!({ "rope_parameters": { "sliding_attention": turned } }), "\"linear\""),
         ("modernbert_classifier_tiny", json!({ "classifier_pooling": "mean" }), "classifier_pooling"),
-    ];
-    for (name, fields, words) in cases {
+    ]
+}
+
+#[test]
+fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
+    for (name, fields, words) in refusals() {
         let Err(refusal) = changed(name, &fields) else { panic!("{name} {fields} is taken") };
         let message = refusal.to_string();
         assert!(message.contains(words) && !message.contains('\n'), "{name} {fields}: {message}");
