@@ -241,16 +241,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
     let tables = if model.untied && !classifies { 2 } else { 1 };
     match model.family {
         Family::Gpt2 | Family::Opt | Family::GptNeo | Family::GptNeoX | Family::Phi => {
-            // Rows of positions; what a block lacks of the usual vectors; biases of the head for tokens.
-            let (positions, lacking, biases) = match model.family {
-                Family::Opt => (context + 2, 0, 0),
-                Family::GptNeo => (context, 3 * d, 0),
-                Family::GptNeoX => (0, 0, 0),
-                Family::Phi => (0, 2 * d, vocabulary),
-                _ => (context, 0, 0),
-            };
-            let head = if classifies { classifier(objective, labels, d) } else { biases };
-            (tables * vocabulary + positions) * d + layers * (block - lacking) + 2 * d + head
+            layer_norm_decoder(model, predicts, vocabulary, block)
         }
         Family::T5 | Family::T5V1_1 => {
             let (tables, matrices) = if model.family == Family::T5 { (1, 2) } else { (2, 3) };
@@ -260,23 +251,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
             let (buckets, last_norms) = (2 * 32 * heads, 2 * d);
             tables * vocabulary * d + blocks + buckets + last_norms
         }
-        Family::Bert | Family::Roberta | Family::DistilBert => {
-            // Classes of tokens, and RoBERTa's positions without a use.
-            let more = match model.family {
-                Family::Bert => 2,
-                Family::Roberta => 3,
-                _ => 0,
-            };
-            let embeddings = (vocabulary + context + more) * d + 2 * d;
-            let pooler = d * d + d;
-            let head = match objective {
-                Objective::TokenClassification => labels * d + labels,
-                _ if classifies => pooler + labels * d + labels,
-                Objective::MaskedLmNextSentence => d * d + 3 * d + vocabulary + pooler + 2 * d + 2,
-                _ => d * d + 3 * d + vocabulary,
-            };
-            embeddings + layers * block + head
-        }
+        Family::Bert | Family::Roberta | Family::DistilBert => bert(model, predicts, vocabulary, block),
         Family::ModernBert => {
             let head = if classifies { labels * d + labels } else { vocabulary };
             vocabulary * d + layers * (4 * d * d + 3 * d * d_ff + 2 * d) + d * d + 2 * d + head
@@ -309,6 +284,43 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: u128) ->
             tables * vocabulary * d + layers * rms_block(model) + d + head
         }
     }
+}
+
+/// Parameters of a decoder whose usual block has `block`.
+fn layer_norm_decoder(model: &Model, predicts: Predicts, vocabulary: u128, block: u128) -> u128 {
+    let Predicts { objective, labels } = predicts;
+    let [d, layers, context] = [model.d_model, model.layers, model.context].map(u128::from);
+    // Rows of positions; what a block lacks of the usual vectors; biases of the head for tokens.
+    let (positions, lacking, biases) = match model.family {
+        Family::Opt => (context + 2, 0, 0),
+        Family::GptNeo => (context, 3 * d, 0),
+        Family::GptNeoX => (0, 0, 0),
+        Family::Phi => (0, 2 * d, vocabulary),
+        _ => (context, 0, 0),
+    };
+    let tables = if model.untied && labels == 0 { 2 } else { 1 };
+    let head = if labels > 0 { classifier(objective, labels, d) } else { biases };
+    (tables * vocabulary + positions) * d + layers * (block - lacking) + 2 * d + head
+}
+
+/// Parameters of an encoder like BERT, whose block has `block`.
+fn bert(model: &Model, predicts: Predicts, vocabulary: u128, block: u128) -> u128 {
+    let Predicts { objective, labels } = predicts;
+    let [d, layers, context] = [model.d_model, model.layers, model.context].map(u128::from);
+    // Classes of tokens, and RoBERTa's positions without a use.
+    let more = match model.family {
+        Family::Bert => 2,
+        Family::Roberta => 3,
+        _ => 0,
+    };
+    let pooler = d * d + d;
+    let head = match objective {
+        Objective::TokenClassification => labels * d + labels,
+        _ if labels > 0 => pooler + labels * d + labels,
+        Objective::MaskedLmNextSentence => d * d + 3 * d + vocabulary + pooler + 2 * d + 2,
+        _ => d * d + 3 * d + vocabulary,
+    };
+    (vocabulary + context + more) * d + 2 * d + layers * block + head
 }
 
 /// Parameters of a block of a decoder with RMS norms.

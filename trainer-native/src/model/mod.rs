@@ -237,6 +237,8 @@ families! {
 }
 
 #[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
 mod rms_decoder_tests;
 #[cfg(test)]
 mod task_tests;

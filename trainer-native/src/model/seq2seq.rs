@@ -198,7 +198,7 @@ impl Stack {
         let norm = style
             .norms_embedding
             .then(|| list.layer_norm(&format!("{}.layernorm_embedding", kind.name()), d, NORM_EPSILON));
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, (kind, at), list)).collect();
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, kind, at, list)).collect();
         Self { positions, norm, blocks }
     }
 
@@ -245,7 +245,7 @@ impl Stack {
 }
 
 impl Block {
-    fn new(sizes: Sizes, style: Style, (kind, at): (Kind, usize), list: &mut ParamList) -> Self {
+    fn new(sizes: Sizes, style: Style, kind: Kind, at: usize, list: &mut ParamList) -> Self {
         if kind == Kind::Decoder {
             list.enter(Part::Block(at));
         }
