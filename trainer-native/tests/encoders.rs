@@ -4,9 +4,8 @@
 
 mod common;
 
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, stderr, tiny, tiny_with_vocabulary};
@@ -208,17 +207,7 @@ fn what_a_run_leaves_computes_the_same_in_transformers() {
             "input": example.input, "decoder_input": example.decoder_input, "segments": example.segments,
             "positions": example.positions
         }]);
-        let mut child = Command::new(&python)
-            .arg(vectors("check_written.py"))
-            .arg(&run)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(sent.to_string().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let read: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!((&read["missing"], &read["unexpected"]), (&json!([]), &json!([])), "{family} {objective}");
+        let read = vectors::read_by_transformers(&python, &run, &sent);
         let theirs: Vec<Vec<f32>> = serde_json::from_value(read["logits"][0].clone()).unwrap();
         let ours = model.logits(&example).unwrap();
         let pairs = ours.iter().flatten().zip(theirs.iter().flatten());

@@ -1,6 +1,9 @@
 //! Models that other libraries wrote, in `tests/vectors`, and networks of the same shape.
 
+use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use trainer_native::model::Network;
@@ -48,4 +51,20 @@ pub fn planned(name: &str) -> (Value, String, usize) {
 pub fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
     let model = serde_json::from_value(model.clone()).unwrap();
     Network::new(&model, &training(objective), vocab_size).unwrap()
+}
+
+/// What check_written.py prints of a folder and these examples: `transformers` finds each of its weights, and no other.
+pub fn read_by_transformers(python: &OsStr, folder: &Path, examples: &Value) -> Value {
+    let mut child = Command::new(python)
+        .arg(vectors("check_written.py"))
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(examples.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&read["missing"], &read["unexpected"]), (&json!([]), &json!([])), "{folder:?}");
+    read
 }
