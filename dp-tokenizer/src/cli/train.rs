@@ -215,17 +215,7 @@ fn train_model(
             &BpeConfig { vocab_size, max_piece_length, special_tokens: special_tokens(), released },
         ),
         Model::Wordpiece | Model::Word => {
-            let normalizer = if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
-            let required_characters = options.required_characters.clone().unwrap_or_default();
-            let config = WordPieceTraining {
-                roles: roles.clone(),
-                vocab_size,
-                max_piece_length,
-                required_characters,
-                normalizer,
-                released,
-                ..Default::default()
-            };
+            let config = word_config(arguments, roles);
             let train = if arguments.model == Model::Word { whole_words } else { wordpiece };
             train(words, &config)
         }
@@ -243,6 +233,19 @@ fn train_model(
             bytes(&special).map(|tokenizer| Trained { tokenizer, requested })
         }
     })
+}
+
+fn word_config(arguments: &Train, roles: &RoleTokens) -> WordPieceTraining {
+    let options = &arguments.options;
+    WordPieceTraining {
+        roles: roles.clone(),
+        vocab_size: arguments.vocab_size,
+        max_piece_length: options.max_piece_length.map(usize::from),
+        required_characters: options.required_characters.clone().unwrap_or_default(),
+        normalizer: if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() },
+        released: !arguments.public,
+        ..Default::default()
+    }
 }
 
 fn source(arguments: &Train, given: &Given) -> anyhow::Result<Source> {
