@@ -20,7 +20,6 @@ mod pretrained;
 pub mod preview;
 mod regex;
 pub mod release;
-mod roles;
 mod short_key;
 mod tokenizer;
 #[cfg(not(target_arch = "wasm32"))]
@@ -32,8 +31,8 @@ mod word_hasher;
 
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};
-pub use roles::{Role, RoleTokens};
 pub use tokenizer::{
-    DecodeStream, EOS, Encoder, PAD, Sampler, Segmentation, SegmentationError, Tokenizer, UNK,
+    DecodeStream, EOS, Encoder, PAD, Role, RoleTokens, Sampler, Segmentation, SegmentationError, Tokenizer,
+    UNK,
 };
 pub use vocabulary::{DuplicateToken, Vocabulary};

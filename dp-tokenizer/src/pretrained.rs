@@ -6,8 +6,7 @@ use crate::format::FormatError;
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::PreTokenizer;
-use crate::roles::{Role, RoleTokens};
-use crate::tokenizer::{SpecialTokens, Stage, Tokenizer};
+use crate::tokenizer::{Role, RoleTokens, SpecialTokens, Stage, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
 impl Tokenizer {

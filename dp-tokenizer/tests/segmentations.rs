@@ -18,6 +18,9 @@ fn read(bytes: &[u8]) -> Tokenizer {
     Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(bytes).unwrap()).unwrap()
 }
 
+/// A score, ids, and offsets.
+type Row = (f64, Vec<u32>, Vec<(usize, usize)>);
+
 #[test]
 fn the_n_best_segmentations_and_their_scores_equal_sentencepiece_s() {
     // Oracle: `NBestEncode` of the sentencepiece that the fixture names: score, ids, offsets in bytes.
@@ -25,8 +28,7 @@ fn the_n_best_segmentations_and_their_scores_equal_sentencepiece_s() {
     let tokenizer = read(include_bytes!("fixtures/small.model"));
     for row in fixture["rows"].as_array().unwrap() {
         let text = row[0].as_str().unwrap();
-        let wanted: Vec<(f64, Vec<u32>, Vec<(usize, usize)>)> =
-            serde_json::from_value(row[1].clone()).unwrap();
+        let wanted: Vec<Row> = serde_json::from_value(row[1].clone()).unwrap();
         let found = tokenizer.encode_n_best(text, wanted.len(), OffsetUnit::Bytes).unwrap();
         assert_eq!(found.len(), wanted.len(), "{text:?}");
         for (found, (score, ids, offsets)) in found.iter().zip(&wanted) {

@@ -66,7 +66,7 @@ pub(super) fn read(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora
         ("sst", sentences("sentcls/stsa.fine.train")?),
         ("subjectivity", sentences("sentcls/subj.all.zst")?),
         ("medical", sentences_of_words(&data.join("ner/BC5CDR-IOB/train.tsv.zst"))?),
-        ("english", texts("multi30k/train.en.gz")?),
+        ("english", lines_of(&data.join("multi30k/train.en.gz"))?),
         ("sp-english", lines_of(&data.join("tokenizers/sp/botchan.txt"))?),
         ("normalization", lines_of(&data.join("unicode/NormalizationTest-8.0.0.txt.zst"))?),
         ("novels", texts("novels/novels.jsonl.zst")?),
@@ -76,7 +76,7 @@ pub(super) fn read(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora
         ("squad", questions.filter_map(|q| Some(q["original"].as_str()?.to_owned())).collect()),
         ("japanese", texts("tokenizers/sp/wagahaiwa_nekodearu.txt")?),
         ("irc", texts("irc/irc_train.jsonl.zst")?.into_iter().step_by(20).collect()),
-        ("german", texts("multi30k/train.de.gz")?),
+        ("german", lines_of(&data.join("multi30k/train.de.gz"))?),
         (SWEEP, sweep.collect()),
     ]))
 }

@@ -118,7 +118,7 @@ fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<bool> {
     Ok(converts)
 }
 
-/// One vocabulary on one corpus; whether it differs exactly as explained.
+/// One vocabulary on one corpus; whether it differs no more than explained.
 fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read) -> Outcome<bool> {
     let mut encoder = case.tokenizer.encoder();
     // SentencePiece's own form of an answer counts bytes.
@@ -162,7 +162,8 @@ fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read)
         }
     }
     let known = EXPLAINED.iter().find(|known| (known.0, known.1) == (case.name.as_str(), corpus));
-    let is_explained = altered == 0 && differing == known.map_or([0; 3], |known| known.2);
+    let most = known.map_or([0; 3], |known| known.2);
+    let is_explained = altered == 0 && differing.iter().zip(most).all(|(found, most)| *found <= most);
     let [ids, offsets, texts] = differing;
     let lossless = if case.is_lossless { altered.to_string() } else { "-".to_owned() };
     let note = known.map_or(String::new(), |known| format!(" ({})", known.3));

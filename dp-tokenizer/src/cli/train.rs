@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use dp_tokenizer::RoleTokens;
 use dp_tokenizer::corpus::{Source, expand, read_counts};
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
@@ -173,15 +174,26 @@ fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
 
 /// The outer error is of the options, the inner one of the words.
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Trained, TrainError>> {
+    let roles = arguments.options.roles(arguments.model);
+    Ok(train_model(arguments, words, &roles)?.map(|Trained { tokenizer, requested }| Trained {
+        tokenizer: tokenizer.with_roles(&roles),
+        requested,
+    }))
+}
+
+fn train_model(
+    arguments: &Train,
+    words: &[(String, f64)],
+    roles: &RoleTokens,
+) -> anyhow::Result<Result<Trained, TrainError>> {
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;
     let released = !arguments.public;
     let max_piece_length = options.max_piece_length.map(usize::from);
-    let roles = options.roles(arguments.model);
     let special_tokens =
         || roles.names().map(str::to_owned).chain(options.symbols.iter().cloned()).collect::<Vec<_>>();
-    let trained = match arguments.model {
+    Ok(match arguments.model {
         Model::Unigram => unigram(
             words,
             &UnigramConfig {
@@ -203,17 +215,7 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
             &BpeConfig { vocab_size, max_piece_length, special_tokens: special_tokens(), released },
         ),
         Model::Wordpiece | Model::Word => {
-            let normalizer = if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
-            let required_characters = options.required_characters.clone().unwrap_or_default();
-            let config = WordPieceTraining {
-                roles: roles.clone(),
-                vocab_size,
-                max_piece_length,
-                required_characters,
-                normalizer,
-                released,
-                ..Default::default()
-            };
+            let config = word_config(arguments, roles);
             let train = if arguments.model == Model::Word { whole_words } else { wordpiece };
             train(words, &config)
         }
@@ -230,11 +232,20 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
             let requested = special.len() + 256;
             bytes(&special).map(|tokenizer| Trained { tokenizer, requested })
         }
-    };
-    Ok(trained.map(|Trained { tokenizer, requested }| Trained {
-        tokenizer: tokenizer.with_roles(&roles),
-        requested,
-    }))
+    })
+}
+
+fn word_config(arguments: &Train, roles: &RoleTokens) -> WordPieceTraining {
+    let options = &arguments.options;
+    WordPieceTraining {
+        roles: roles.clone(),
+        vocab_size: arguments.vocab_size,
+        max_piece_length: options.max_piece_length.map(usize::from),
+        required_characters: options.required_characters.clone().unwrap_or_default(),
+        normalizer: if options.cased { BertNormalizer::cased() } else { BertNormalizer::uncased() },
+        released: !arguments.public,
+        ..Default::default()
+    }
 }
 
 fn source(arguments: &Train, given: &Given) -> anyhow::Result<Source> {

@@ -36,7 +36,13 @@ pub(super) struct VocabularyOptions {
     pub(super) normalization_rules: Option<PathBuf>,
     /// Whether pieces end at blanks, as in SentencePiece. Always: a release has words, not what stands beside them. Pieces across
     /// blanks would need a release of runs of words, whose bounded contribution each run shares, so that it finds fewer of both.
-    #[arg(long, value_name = "BOOL", default_value = "true", value_parser = splits_by_whitespace)]
+    #[arg(
+        long,
+        action = clap::ArgAction::Set,
+        value_name = "BOOL",
+        default_value = "true",
+        value_parser = splits_by_whitespace
+    )]
     pub(super) split_by_whitespace: bool,
     /// Keep case and accents, as BERT cased does (wordpiece, word).
     #[arg(long)]

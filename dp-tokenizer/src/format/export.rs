@@ -5,8 +5,7 @@ use super::{FormatError, gpt2, vocab_txt};
 use crate::encode::{Alphabet, Model, Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::{OF_T5, PreTokenizer, PrependScheme};
-use crate::roles::Role;
-use crate::tokenizer::{EOS, PAD, Stage, Tokenizer};
+use crate::tokenizer::{EOS, PAD, Role, Stage, Tokenizer};
 
 fn refused(file: &'static str, allowed: &'static str) -> FormatError {
     FormatError::Inconsistent { reason: format!("this tokenizer cannot be written as {file}; {allowed} can") }

@@ -12,8 +12,7 @@ use crate::encode::{Model, Unigram};
 use crate::normalize::Normalizer;
 use crate::offsets::ids_by_place;
 use crate::postprocess::PostProcessor;
-use crate::roles::Role;
-use crate::tokenizer::{Stage, Tokenizer, UNK};
+use crate::tokenizer::{Role, Stage, Tokenizer, UNK};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.

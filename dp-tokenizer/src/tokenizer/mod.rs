@@ -3,6 +3,7 @@
 mod compare;
 mod decode_stream;
 mod encoder;
+mod roles;
 mod segmentations;
 mod special_tokens;
 
@@ -13,10 +14,11 @@ use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
-use crate::roles::RoleIds;
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
+pub(crate) use roles::RoleIds;
+pub use roles::{Role, RoleTokens};
 pub use segmentations::{Sampler, Segmentation};
 pub(crate) use special_tokens::{SpecialTokens, TokenOptions};
 

@@ -84,8 +84,8 @@ impl Tokenizer {
     /// use dp_tokenizer::{OffsetUnit, train::{UnigramConfig, unigram}};
     /// let words = [("▁the".to_owned(), 50.0), ("▁then".to_owned(), 9.0)];
     /// let tokenizer = unigram(&words, &UnigramConfig { vocab_size: 400, ..Default::default() })?.tokenizer;
-    /// let found = tokenizer.encode_n_best(" the", 3, OffsetUnit::Bytes)?;
-    /// assert_eq!(found[0].encoding.ids, tokenizer.encode(" the"));
+    /// let found = tokenizer.encode_n_best(" then the", 3, OffsetUnit::Bytes)?;
+    /// assert_eq!(found[0].encoding.ids, tokenizer.encode(" then the"));
     /// assert!(found.len() == 3 && found[0].score > found[1].score);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

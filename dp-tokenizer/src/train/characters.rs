@@ -6,8 +6,7 @@ use super::bpe::room;
 use super::pairs::count_pieces;
 use super::{TrainError, Trained, check_roles};
 use crate::encode::{Unigram, byte_token};
-use crate::roles::{Role, RoleTokens};
-use crate::tokenizer::{SpecialTokens, Tokenizer};
+use crate::tokenizer::{Role, RoleTokens, SpecialTokens, Tokenizer};
 
 /// Settings of the choice of characters.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +73,7 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
         // All scores alike: each text has but one path through single characters.
         pieces.push((c.to_string(), -1.0));
     }
-    let unknown = config.roles.find(Role::Unk).map(|token| token.0);
+    let unknown = config.roles.id(Role::Unk);
     let model = Unigram::new(pieces, unknown, config.byte_fallback).ok_or(TrainError::NoWords)?;
     let tokenizer = Tokenizer::new(model, SpecialTokens::new((0..).zip(special).collect()));
     Ok(Trained { tokenizer: tokenizer.with_roles(&config.roles), requested: config.vocab_size })

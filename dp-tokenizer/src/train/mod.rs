@@ -21,7 +21,7 @@ pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
 pub use words::words;
 
-use crate::roles::{Role, RoleTokens};
+use crate::tokenizer::{Role, RoleTokens};
 
 /// Refuses names that pieces could have, and a vocabulary without a token for the unknown.
 fn check_roles(roles: &RoleTokens) -> Result<(), TrainError> {

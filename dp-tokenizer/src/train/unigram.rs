@@ -16,8 +16,7 @@ use super::{TrainError, check_roles};
 use crate::encode::{Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::Metaspace;
-use crate::roles::{Role, RoleTokens};
-use crate::tokenizer::{BLANK, SpecialTokens, Stage, Tokenizer};
+use crate::tokenizer::{BLANK, Role, RoleTokens, SpecialTokens, Stage, Tokenizer};
 
 /// Settings of the unigram trainer.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,9 +129,8 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let leading = config.roles.names().map(str::to_owned).chain(config.symbols.iter().cloned());
     let last = (pieces.len() - sentinels.len()) as u32;
     let special = (0..).zip(leading).chain((last..).zip(sentinels)).collect();
-    let unknown = config.roles.find(Role::Unk).map(|token| token.0);
-    let unigram = Unigram::new(pieces, unknown, config.byte_fallback).ok_or(TrainError::NoWords)?;
-    let mut tokenizer = Tokenizer::new(unigram, SpecialTokens::new(special));
+    let model = Unigram::new(pieces, config.roles.id(Role::Unk), config.byte_fallback);
+    let mut tokenizer = Tokenizer::new(model.ok_or(TrainError::NoWords)?, SpecialTokens::new(special));
     if let Some(normalizer) = &config.normalizer {
         tokenizer.normalizer = Stage::Normalizer(normalizer.clone());
     }
@@ -178,8 +176,8 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
     if !rare.is_empty() {
         merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
     }
-    let symbols = config.symbols.iter().map(String::as_str).chain(config.roles.names());
-    for symbol in symbols.filter(|symbol| !symbol.is_empty()) {
+    let reserved = config.symbols.iter().map(String::as_str).chain(config.roles.names());
+    for symbol in reserved.filter(|symbol| !symbol.is_empty()) {
         // Encoding splits texts there too, before the model.
         merged = cut_all(merged, |word| word.split(symbol).collect());
     }

@@ -9,8 +9,7 @@ use super::{TrainError, Trained, check_roles};
 use crate::character_class::{is_bert_punctuation, is_cjk_ideograph};
 use crate::normalize::BertNormalizer;
 use crate::pretokenize::bert_words;
-use crate::roles::RoleTokens;
-use crate::tokenizer::{BLANK, Tokenizer};
+use crate::tokenizer::{BLANK, RoleTokens, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
 const PREFIX: &str = "##";

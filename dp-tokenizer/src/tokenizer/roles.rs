@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::{BLANK, EOS, PAD, Tokenizer, UNK};
 use crate::encode::{Model, byte_token};
 use crate::format::FormatError;
 use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
-use crate::tokenizer::{BLANK, EOS, PAD, Tokenizer, UNK};
 
 /// What a special token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,8 @@ impl RoleTokens {
     /// `<pad>`, `</s>` and `<unk>`, as in T5.
     #[must_use]
     pub fn of_t5() -> Self {
-        Self([(Role::Pad, PAD), (Role::Eos, EOS), (Role::Unk, UNK)].map(owned).to_vec())
+        let tokens = [(Role::Pad, PAD), (Role::Eos, EOS), (Role::Unk, UNK)];
+        Self(tokens.map(|token| (token.0, token.1.to_owned())).to_vec())
     }
 
     /// `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]`, as in BERT.
@@ -93,6 +94,11 @@ impl RoleTokens {
         (0..).zip(self.iter()).find(|(_, token)| token.0 == role).map(|(id, token)| (id, token.1))
     }
 
+    /// The id of the token with this role.
+    pub(crate) fn id(&self, role: Role) -> Option<u32> {
+        self.find(role).map(|token| token.0)
+    }
+
     /// A name that some piece of a vocabulary could have, a role or a name that is there twice, or the name of a byte.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
@@ -106,10 +112,6 @@ impl RoleTokens {
         let mut names = self.names().enumerate();
         names.find(|(at, name)| is_piece(name) || is_byte(name) || is_again(*at)).map(|(_, name)| name)
     }
-}
-
-fn owned((role, name): (Role, &str)) -> (Role, String) {
-    (role, name.to_owned())
 }
 
 /// The ids of tokens with a role, as far as they are stated; by [`Role::ALL`].
