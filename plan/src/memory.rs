@@ -23,14 +23,14 @@ pub(crate) struct Network<'a> {
 
 impl<'a> Network<'a> {
     pub fn of(file: &'a PlanFile) -> Self {
-        let labels = file.training.labels().len() as u128;
+        let labels = file.training.labels().len() as f64;
         let predicts = Predicts { objective: file.training.objective, labels };
         Self { model: &file.model, predicts, tokenizer: &file.tokenizer }
     }
 
     /// Number of trainable parameters.
     pub fn parameters(self) -> u128 {
-        family::parameters(self.model, self.predicts, vocabulary(self.tokenizer))
+        family::parameters(self.model, self.predicts, vocabulary(self.tokenizer).into()) as u128
     }
 
     /// Bytes of weights, gradient sum and two moments in 32 bits, and of the activations of one micro-batch: a lower bound on
@@ -64,16 +64,16 @@ impl<'a> Network<'a> {
             | Objective::MultiLabelClassification
             | Objective::TokenClassification => 0,
         };
-        4 * (context * d * layers + predicted * vocabulary(tokenizer) + scores)
+        4 * (context * d * layers + predicted * u128::from(vocabulary(tokenizer)) + scores)
     }
 }
 
-fn vocabulary(tokenizer: &Tokenizer) -> u128 {
-    u128::from(match tokenizer {
+fn vocabulary(tokenizer: &Tokenizer) -> u32 {
+    match tokenizer {
         Tokenizer::Train(trained) => trained.vocab_size,
         Tokenizer::Extend(extended) => BYTE_VOCABULARY.saturating_add(extended.added_tokens),
         Tokenizer::Public(_) | Tokenizer::Bytes => BYTE_VOCABULARY,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn predicts(objective: Objective) -> Predicts {
-        Predicts { objective, labels: 0 }
+        Predicts { objective, labels: 0.0 }
     }
 
     fn of_bytes(model: &Model) -> Network<'_> {
@@ -140,7 +140,8 @@ mod tests {
         for (name, model, vocabulary, want) in counted {
             let model: Model = serde_json::from_value(model).unwrap();
             let objective = model.family.objectives()[0];
-            assert_eq!(family::parameters(&model, predicts(objective), vocabulary), want, "{name}");
+            let found = family::parameters(&model, predicts(objective), vocabulary.into());
+            assert_eq!(found as u64, want, "{name}");
         }
     }
 
@@ -218,8 +219,8 @@ mod tests {
             ("llama_biased", of(biased), 29, 2_408),
         ];
         for (name, model, vocabulary, want) in published {
-            let found = family::parameters(&model, predicts(Objective::CausalLm), vocabulary);
-            assert_eq!(found, want, "{name}");
+            let found = family::parameters(&model, predicts(Objective::CausalLm), vocabulary.into());
+            assert_eq!(found as u64, want, "{name}");
         }
     }
 
