@@ -31,5 +31,7 @@ mod word_hasher;
 
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};
-pub use tokenizer::{DecodeStream, EOS, Encoder, PAD, Tokenizer, UNK};
+pub use tokenizer::{
+    DecodeStream, EOS, Encoder, PAD, Sampler, Segmentation, SegmentationError, Tokenizer, UNK,
+};
 pub use vocabulary::{DuplicateToken, Vocabulary};

@@ -1,6 +1,6 @@
 //! Encoding with the offsets of tokens in the text.
 
-use crate::aligned_text::AlignedText;
+use crate::aligned_text::{AlignedText, Span};
 use crate::encode::Token;
 use crate::tokenizer::{Encoder, Stage, Tokenizer};
 
@@ -66,84 +66,107 @@ impl Tokenizer {
 impl Encoder<'_> {
     /// The ids of `text` with offsets; see [`Tokenizer::encode_with_offsets`].
     pub fn encode_with_offsets(&mut self, text: &str, unit: OffsetUnit) -> Encoding {
-        let mut found = Found::default();
-        self.tokenizer.special.each_part(text, |place, id| match id {
-            Some(id) => {
-                let matched = &text[place.clone()];
-                found.push_added(self.tokenizer, id, matched, (place.start, place.end));
-            }
-            None => {
-                let (from, part) = (place.start, &text[place]);
-                normalized(self.tokenizer, AlignedText::new(part, from), &mut found);
+        let tokenizer = self.tokenizer;
+        let (mut found, mut tokens) = (Found::default(), Vec::new());
+        each_part(tokenizer, text, &mut |part| match part {
+            Part::Added { id, matched, span } => found.push_added(tokenizer, id, matched, span),
+            Part::Word(word) => {
+                tokens.clear();
+                tokenizer.model.tokens(&word.text, &mut tokens);
+                found.push_tokens(word, &tokens);
             }
         });
-        let Found { encoding: mut found, widened } = found;
-        if unit == OffsetUnit::Characters && !text.is_ascii() {
-            let before = characters_before(text);
-            for (start, end) in &mut found.offsets {
-                (*start, *end) = (before[*start], before[*end]);
-            }
-        }
-        self.tokenizer.post_processor.trim(self.tokenizer, &widened, &mut found);
-        found
+        found.finish(tokenizer, text, unit)
     }
+}
+
+/// The ids of a part of a text that starts at `origin`, without special tokens, by way of the places of its words.
+pub(crate) fn ids_by_place(tokenizer: &Tokenizer, part: &str, origin: usize, ids: &mut Vec<u32>) {
+    each_normalized_part(tokenizer, AlignedText::new(part, origin), &mut |part| match part {
+        Part::Added { id, .. } => ids.push(id),
+        Part::Word(word) => tokenizer.model.encode(&word.text, ids),
+    });
 }
 
 /// An encoding in the making.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     encoding: Encoding,
     /// Places in the list of added tokens that took blanks around them, and what they took.
     widened: Vec<(usize, String)>,
 }
 
 impl Found {
-    fn push_added(&mut self, tokenizer: &Tokenizer, id: u32, matched: &str, span: (usize, usize)) {
+    /// An added token, and the text that it was found as.
+    pub(crate) fn push_added(&mut self, tokenizer: &Tokenizer, id: u32, matched: &str, span: Span) {
         if tokenizer.special.name(id) != Some(matched) {
             self.widened.push((self.encoding.ids.len(), matched.to_owned()));
         }
         self.encoding.ids.push(id);
         self.encoding.offsets.push(span);
     }
+
+    /// The tokens of a word.
+    pub(crate) fn push_tokens(&mut self, word: &AlignedText, tokens: &[Token]) {
+        for &Token { id, start, end } in tokens {
+            self.encoding.ids.push(id);
+            self.encoding.offsets.push(word.span(start..end));
+        }
+    }
+
+    /// The encoding of `text`, with offsets in `unit`.
+    pub(crate) fn finish(self, tokenizer: &Tokenizer, text: &str, unit: OffsetUnit) -> Encoding {
+        let Self { encoding: mut found, widened } = self;
+        if unit == OffsetUnit::Characters && !text.is_ascii() {
+            let before = characters_before(text);
+            for (start, end) in &mut found.offsets {
+                (*start, *end) = (before[*start], before[*end]);
+            }
+        }
+        tokenizer.post_processor.trim(tokenizer, &widened, &mut found);
+        found
+    }
 }
 
-/// Text without special tokens, through all stages.
-fn normalized(tokenizer: &Tokenizer, mut text: AlignedText, found: &mut Found) {
-    let is_first = text.span(0..text.text.len().min(1)).0 == 0;
+/// A part of a text.
+pub(crate) enum Part<'a> {
+    /// An added token, the text that it was found as, and its place.
+    Added { id: u32, matched: &'a str, span: Span },
+    /// A word, which the model cuts into tokens.
+    Word(&'a AlignedText),
+}
+
+/// Hands the parts of a text to `take`, in order.
+pub(crate) fn each_part(tokenizer: &Tokenizer, text: &str, take: &mut dyn FnMut(Part<'_>)) {
+    tokenizer.special.each_part(text, |place, id| match id {
+        Some(id) => take(Part::Added { id, matched: &text[place.clone()], span: (place.start, place.end) }),
+        None => {
+            let (from, part) = (place.start, &text[place]);
+            each_normalized_part(tokenizer, AlignedText::new(part, from), take);
+        }
+    });
+}
+
+/// Text without special tokens, through all stages but the model.
+fn each_normalized_part(tokenizer: &Tokenizer, mut text: AlignedText, take: &mut dyn FnMut(Part<'_>)) {
     match &tokenizer.normalizer {
         Stage::Identity => {}
         Stage::Normalizer(normalizer) => normalizer.align(&mut text),
         Stage::SentencePiece(normalizer) => text = normalizer.align(&text),
     }
+    let words = |text: AlignedText, take: &mut dyn FnMut(Part<'_>)| match &tokenizer.pre_tokenizer {
+        Some(stages) => stages.each_aligned(text, &mut |word| take(Part::Word(word))),
+        None => take(Part::Word(&text)),
+    };
     match tokenizer.special.normalized() {
-        None => words(tokenizer, text, is_first, found),
+        None => words(text, take),
         Some(tokens) => tokens.each_part(&text.text, |place, id| match id {
             Some(id) => {
                 let span = text.span(place.clone());
-                found.push_added(tokenizer, id, &text.text[place], span);
+                take(Part::Added { id, matched: &text.text[place], span });
             }
-            None => {
-                let opens = is_first && place.start == 0;
-                words(tokenizer, text.part(place), opens, found);
-            }
+            None => words(text.part(place), take),
         }),
-    }
-}
-
-/// Normalized text without special tokens.
-fn words(tokenizer: &Tokenizer, text: AlignedText, is_first: bool, found: &mut Found) {
-    let mut tokens = Vec::new();
-    let mut encode = |word: &AlignedText| {
-        tokens.clear();
-        tokenizer.model.tokens(&word.text, &mut tokens);
-        for &Token { id, start, end } in &tokens {
-            found.encoding.ids.push(id);
-            found.encoding.offsets.push(word.span(start..end));
-        }
-    };
-    match &tokenizer.pre_tokenizer {
-        Some(words) => words.each_aligned(text, is_first, &mut encode),
-        None => encode(&text),
     }
 }
 

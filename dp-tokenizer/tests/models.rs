@@ -50,6 +50,38 @@ fn ids_offsets_and_texts_equal_hugging_face_s_for_the_structure_of_each_model() 
     assert!(fixture["cases"].as_array().unwrap().len() >= 37);
 }
 
+/// Prepend scheme `first` marks each word whose place starts where the input does: none after a blank that the normalizer
+/// dropped, and all words that it made of the first character.
+#[test]
+fn words_are_marked_by_their_place_in_the_input() {
+    let tokens = ["<unk>", "abc", "▁abc", "▁d", "7", "▁7", "▁⁄", "▁8", "▁", "T"];
+    let vocab: serde_json::Map<String, Value> =
+        (0..).zip(tokens).map(|(id, token)| (token.to_owned(), serde_json::json!(id))).collect();
+    let first = serde_json::json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true});
+    let digits = serde_json::json!({"type": "Digits", "individual_digits": true});
+    let both = serde_json::json!({"type": "Sequence", "pretokenizers": [digits, first]});
+    let strip = serde_json::json!({"type": "Strip", "strip_left": true, "strip_right": true});
+    // Oracle: tokenizers 0.23.3.
+    for (normalizer, pre_tokenizer, is_normalized, text, want) in [
+        (&strip, &first, true, "abc d", vec!["▁abc", "▁d"]),
+        (&strip, &first, true, "  abc d", vec!["abc", "▁d"]),
+        (&strip, &first, true, "  abcT d", vec!["abc", "T", "▁d"]),
+        (&Value::Null, &first, false, "Tabc d", vec!["T", "abc", "▁d"]),
+        (&serde_json::json!({"type": "NFKC"}), &both, false, "⅞ 7", vec!["▁7", "▁⁄", "▁8", "▁", "7"]),
+    ] {
+        let added =
+            serde_json::json!([{"id": 9, "content": "T", "normalized": is_normalized, "special": true}]);
+        let file = serde_json::json!({
+            "added_tokens": added, "normalizer": normalizer, "pre_tokenizer": pre_tokenizer,
+            "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
+        });
+        let tokenizer = Tokenizer::from_json(&file.to_string()).unwrap();
+        let found = tokenizer.encode_with_offsets(text, OffsetUnit::Bytes);
+        let named: Vec<&str> = found.ids.iter().filter_map(|id| tokenizer.token(*id)).collect();
+        assert_eq!((named, &tokenizer.encode(text)), (want, &found.ids), "{text:?}");
+    }
+}
+
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     let fixture = fixture();

@@ -4,7 +4,7 @@ use accountant::calibrate::EpsilonTarget;
 use accountant::{Bounds, DpEvent, budget};
 
 use crate::certified::{CertifiedPlan, Phase, TokenizerRelease};
-use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Privacy, Tokenizer};
+use crate::{BatchPhase, Clipping, NoiseMultipliers, Plan, PlanError, Privacy};
 
 /// The noise multiplier of the mechanisms that draw batches of public text; no noise is added there.
 const UNUSED_NOISE: f64 = 1.0;
@@ -85,19 +85,19 @@ impl Plan {
 
     /// The noise of the vocabulary release for the tokenizer's share of a budget; `None` where no vocabulary is released.
     pub(crate) fn tokenizer_noise(&self, target: &EpsilonTarget) -> Result<Option<f64>, PlanError> {
-        let Tokenizer::Train(_) = self.tokenizer() else { return Ok(None) };
+        if self.tokenizer().release().is_none() {
+            return Ok(None);
+        }
         let threshold = budget::threshold_delta(target.delta);
         Ok(Some(budget::noise_multiplier_of_share(target, self.privacy().tokenizer_share, threshold)?))
     }
 
     pub(crate) fn release(&self, noise_multiplier: Option<f64>) -> Option<TokenizerRelease> {
-        let (noise_multiplier, Tokenizer::Train(trained)) = (noise_multiplier?, self.tokenizer()) else {
-            return None;
-        };
-        let method = trained.release;
+        let noise_multiplier = noise_multiplier?;
+        let (method, words) = self.tokenizer().release()?;
         let threshold_delta = budget::threshold_delta(self.delta());
         Some(TokenizerRelease {
-            words: trained.words,
+            words,
             method,
             noise_multiplier,
             threshold_delta,

@@ -90,7 +90,7 @@ pub enum Source {
         #[schemars(range(max = 9_007_199_254_740_991_u64))]
         seed: u64,
     },
-    /// One file: `.txt`, `.jsonl`, `.json`, `.csv`, `.tsv` or `.iob`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
+    /// One file: `.txt`, `.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet` or `.iob`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
     /// written by `dp-tokenizer encode --out` with the public tokenizer that the plan names.
     Path(#[schemars(length(min = 1))] String),
     /// Several files, read in this order.
@@ -108,10 +108,14 @@ pub enum Format {
     Text,
     /// Each line is a JSON object with a text field.
     Jsonl,
+    /// A JSON array of objects with a text field. Each object is a record.
+    Json,
     /// A table with commas (RFC 4180). Each row is a record, and each column a field.
     Csv,
     /// A table with tabs, without quotation marks.
     Tsv,
+    /// A table in Apache Parquet. Needs a trainer that was built with the feature `parquet`.
+    Parquet,
     /// A word and its tag a line, and a blank line after each sentence, which is a record.
     Iob,
 }

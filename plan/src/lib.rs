@@ -60,7 +60,7 @@ pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPois
 pub use reference::reference;
 pub use solve::Unknown;
 pub use sweep::{AllTrials, CertifiedSweep, Setting, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
-pub use tokenizer::{PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
+pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, BatchPhase, Decay, DpBiasCorrection, Lamb, LearningRate, Objective, Optimizer, Sgd,
     Training,

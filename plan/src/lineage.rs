@@ -4,7 +4,7 @@ use accountant::DpEvent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Plan, PlanError, Tokenizer};
+use crate::{Plan, PlanError};
 
 /// What a checkpoint or a tokenizer was made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,11 +39,7 @@ impl Plan {
     /// Whether the plan builds on a file that was made from its own private units.
     #[must_use]
     pub fn continues_same_units(&self) -> bool {
-        let tokenizer = match self.tokenizer() {
-            Tokenizer::Public(public) => public.made_from,
-            Tokenizer::Train(_) | Tokenizer::Bytes => MadeFrom::PublicText,
-        };
-        [tokenizer, self.model().checkpoint_made_from].contains(&MadeFrom::SameUnits)
+        [self.tokenizer().made_from(), self.model().checkpoint_made_from].contains(&MadeFrom::SameUnits)
     }
 
     /// The plan after these events on its own units: what made the files that it builds on. They count towards its ε.

@@ -71,6 +71,7 @@ impl<'a> Network<'a> {
 fn vocabulary(tokenizer: &Tokenizer) -> u128 {
     u128::from(match tokenizer {
         Tokenizer::Train(trained) => trained.vocab_size,
+        Tokenizer::Extend(extended) => BYTE_VOCABULARY.saturating_add(extended.added_tokens),
         Tokenizer::Public(_) | Tokenizer::Bytes => BYTE_VOCABULARY,
     })
 }

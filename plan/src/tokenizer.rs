@@ -12,6 +12,8 @@ use crate::MadeFrom;
 pub enum Tokenizer {
     /// Trained on words released privately from the training text. Charged.
     Train(TrainedTokenizer),
+    /// A public file with more tokens: words released privately from the training text. Charged.
+    Extend(ExtendedTokenizer),
     /// An existing file, made without the private text or declared in `made_from`.
     Public(PublicTokenizer),
     /// One token per byte. Costs nothing.
@@ -36,6 +38,51 @@ pub struct TrainedTokenizer {
     #[serde(default, skip_serializing_if = "Words::is_by_class")]
     #[schemars(extend("default" = "by_class"))]
     pub words: Words,
+}
+
+/// A public vocabulary and privately released words. Tokens of the file keep their ids.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedTokenizer {
+    /// A `tokenizer.json` made from public text, relative to the plan file: unigram, BPE or WordPiece.
+    #[schemars(length(min = 1))]
+    pub path: String,
+    /// Maximum number of tokens to add. Each has a row in the model's tables.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub added_tokens: u32,
+    /// The method that releases words.
+    pub release: ReleaseMethod,
+}
+
+impl Tokenizer {
+    /// How words of the training text are released for it; `None` where none are.
+    #[must_use]
+    pub fn release(&self) -> Option<(ReleaseMethod, Words)> {
+        match self {
+            Self::Train(trained) => Some((trained.release, trained.words)),
+            Self::Extend(extended) => Some((extended.release, Words::ByClass)),
+            Self::Public(_) | Self::Bytes => None,
+        }
+    }
+
+    /// The file that it is or extends, relative to the plan file.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::Public(public) => Some(&public.path),
+            Self::Extend(extended) => Some(&extended.path),
+            Self::Train(_) | Self::Bytes => None,
+        }
+    }
+
+    /// What [its file](Self::file) was made from.
+    #[must_use]
+    pub fn made_from(&self) -> MadeFrom {
+        match self {
+            Self::Public(public) => public.made_from,
+            Self::Train(_) | Self::Extend(_) | Self::Bytes => MadeFrom::PublicText,
+        }
+    }
 }
 
 fn yes() -> bool {

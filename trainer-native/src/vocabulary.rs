@@ -9,7 +9,7 @@ use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
-    unigram, wordpiece,
+    extend, unigram, wordpiece,
 };
 use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
@@ -63,8 +63,24 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
             let special = special_tokens(training.objective, plan.plan().model().context as usize).len();
             check_smallest(settings, special)
         }
+        plan::Tokenizer::Extend(settings) => {
+            let public = read_file(&base.join(&settings.path))?;
+            Objective::new(plan.plan(), &public)?;
+            extended(settings, &public, &[(format!("{BLANK}a"), 1.0)]).map(|_| ())
+        }
         plan::Tokenizer::Bytes => Ok(()),
     }
+}
+
+/// The public tokenizer with released words.
+fn extended(
+    settings: &plan::ExtendedTokenizer,
+    public: &Tokenizer,
+    words: &[(String, f64)],
+) -> Result<Tokenizer, RunError> {
+    extend(public, words, settings.added_tokens as usize)
+        .map(|trained| trained.tokenizer)
+        .map_err(|error| RunError::Refused(format!("tokenizer.extend.path: {}: {error}", settings.path)))
 }
 
 /// Trains the plan's kind of vocabulary with room for `special` more tokens, on the words alone: pieces of words that a release
@@ -133,21 +149,38 @@ fn make(
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
         plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
+        plan::Tokenizer::Extend(settings) => {
+            let public = read_file(&base.join(&settings.path))?;
+            let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
+            Ok(extended(settings, &public, &words)?.to_json())
+        }
         plan::Tokenizer::Train(settings) => {
-            let words = match plan.tokenizer_release() {
-                Some(planned) => release_words(plan, planned, base, store, rng)?,
-                None => {
-                    let source = training_source(plan.plan(), base);
-                    public_corpus_counts(&source, settings.words, &CountOptions::default())
-                        .map_err(|error| unreadable(&error))?
-                }
-            };
+            let words = words(plan, base, store, rng, 0)?;
             let trained = train(settings, special.len(), &words)
                 .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
             Ok(trained.tokenizer.with_special_tokens(&special).to_json())
+        }
+    }
+}
+
+/// The words of the training text, released privately where it is private. The file of the tokenizer will take `space` bytes
+/// beside those of new tokens.
+fn words(
+    plan: &CertifiedPlan,
+    base: &Path,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+    space: u64,
+) -> Result<Vec<(String, f64)>, RunError> {
+    match plan.tokenizer_release() {
+        Some(planned) => release_words(plan, planned, base, store, rng, space),
+        None => {
+            let source = training_source(plan.plan(), base);
+            let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
+            public_corpus_counts(&source, words, &CountOptions::default()).map_err(|error| unreadable(&error))
         }
     }
 }
@@ -173,6 +206,7 @@ fn release_words(
     base: &Path,
     store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
+    space: u64,
 ) -> Result<Vec<(String, f64)>, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
     let unit = plan.plan().privacy().unit;
@@ -185,11 +219,11 @@ fn release_words(
     let plan = plan.plan();
     let source = training_source(plan, base);
     let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
-    store.charge_release(config.event(), rng.source(), space_for(plan.tokenizer()))?;
+    store.charge_release(config.event(), rng.source(), space + space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {
         return Err(RunError::Refused(
-            "tokenizer.train: no word passed the release's threshold; give more units or a larger \
+            "tokenizer: no word passed the release's threshold; give more units or a larger \
              privacy.tokenizer_share, or use \"bytes\" or a public tokenizer"
                 .to_owned(),
         ));
@@ -204,6 +238,7 @@ fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
     const STAGES: u64 = 64 << 10;
     match tokenizer {
         plan::Tokenizer::Train(settings) => u64::from(settings.vocab_size) * PER_TOKEN + STAGES,
+        plan::Tokenizer::Extend(settings) => u64::from(settings.added_tokens) * PER_TOKEN + STAGES,
         plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 0,
     }
 }

@@ -130,6 +130,41 @@ fn three_stages_on_one_text_are_certified_together_below_the_sum_of_their_parts(
     verify_run(&tuned).unwrap();
 }
 
+/// A release whose tokenizer was never written has spent its budget: the history counts it, and no run builds on it.
+#[test]
+fn a_release_without_a_tokenizer_counts_in_the_history() {
+    let bench = Bench::new(&tiny());
+    write_vocabulary(&bench);
+    let [whole, spent] = ["vocabulary", "spent"].map(|name| bench.path(name));
+    fs::create_dir(&spent).unwrap();
+    let mut statement: Value =
+        serde_json::from_slice(&fs::read(whole.join("privacy.json")).unwrap()).unwrap();
+    statement.as_object_mut().unwrap().remove("tokenizer_sha256");
+    fs::write(spent.join("privacy.json"), statement.to_string()).unwrap();
+    let history = |folders: &[&Path], more: &[&str]| {
+        let folders: Vec<&str> = folders.iter().map(|folder| folder.to_str().unwrap()).collect();
+        program(&[&["history"], folders.as_slice(), &["--delta", "1e-4"], more].concat())
+    };
+    let of = |folders: &[&Path]| {
+        let found: Value = serde_json::from_slice(&history(folders, &["--json"]).stdout).unwrap();
+        found["epsilon"]["upper"].as_f64().unwrap()
+    };
+    assert_eq!(of(&[&spent]), of(&[&whole]), "the same event");
+    assert!(of(&[&whole, &spent]) > 1.2 * of(&[&whole]));
+    let told = String::from_utf8(history(&[&spent], &[]).stdout).unwrap();
+    assert!(told.starts_with("vocabulary (spent, no tokenizer written) ("), "{told}");
+    // A tokenizer that the statement does not name is not its own.
+    fs::copy(whole.join("tokenizer.json"), spent.join("other.json")).unwrap();
+    refused(
+        &bench,
+        &with_tokenizer(stage("a", 6.0), "spent/other.json", "same_units"),
+        &["wrote no tokenizer"],
+    );
+    fs::copy(whole.join("tokenizer.json"), spent.join("tokenizer.json")).unwrap();
+    let message = stderr(&history(&[&spent], &[]));
+    assert!(message.contains("does not name the tokenizer beside it"), "{message}");
+}
+
 /// TRUST 3: what a file was made from is found, and only a declaration that can be true is accepted.
 #[test]
 fn wrong_declarations_of_what_a_file_was_made_from_are_refused() {

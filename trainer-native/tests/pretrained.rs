@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Bench, ledger, on_public_text, stderr, tiny};
+use dp_tokenizer::Tokenizer;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
@@ -213,4 +214,87 @@ fn a_described_checkpoint_is_the_model_of_a_plan_that_starts_from_it() {
     let message = stderr(&output);
     assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
     assert!(message.contains("hidden_activation = \"relu\""), "{message}");
+}
+
+fn floats(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {
+    let tensor = file.tensor(name).unwrap();
+    tensor.data().chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect()
+}
+
+fn tokenizer(bench: &Bench, run: &str) -> Tokenizer {
+    let json = std::fs::read_to_string(bench.path(run).join("tokenizer.json")).unwrap();
+    Tokenizer::from_json(&json).unwrap()
+}
+
+/// Old tokens keep their rows, a new one begins at the mean of the rows of what its word was before, and ε counts the release.
+#[test]
+fn released_words_extend_the_vocabulary_and_the_tables_of_a_checkpoint() {
+    let cases = [
+        ("gpt2", "causal_lm", "char", &["transformer.wte.weight"][..]),
+        (
+            "bert",
+            "masked_lm",
+            "wordpiece",
+            &["bert.embeddings.word_embeddings.weight", "cls.predictions.bias"],
+        ),
+    ];
+    for (family, objective, model, tables) in cases {
+        let mut plan = tiny();
+        plan["model"]["family"] = json!(family);
+        plan["training"]["objective"] = json!(objective);
+        plan["training"]["steps"] = json!(5);
+        plan["tokenizer"] = json!({ "train": { "model": model, "vocab_size": 360, "release": "pooled" } });
+        let bench = pretrained_from(plan, &[]);
+        let extend = json!({ "path": "public/tokenizer.json", "added_tokens": 40, "release": "pooled" });
+        change(&bench, "/tokenizer", json!({ "extend": extend }));
+        let before = std::fs::read(bench.path("public/model.safetensors")).unwrap();
+        let after = bench.model("tuned", &[]);
+        let (before, after) =
+            (SafeTensors::deserialize(&before).unwrap(), SafeTensors::deserialize(&after).unwrap());
+        let (public, extended) = (tokenizer(&bench, "public"), tokenizer(&bench, "tuned"));
+        let added = extended.vocab_size() - public.vocab_size();
+        assert!((5..=40).contains(&added), "{family}: {added}");
+        for (name, tensor) in after.iter() {
+            let old = before.tensor(name).unwrap();
+            assert_eq!(tables.contains(&name), old.shape() != tensor.shape(), "{name}");
+        }
+        for table in tables {
+            let (old, new) = (floats(&before, table), floats(&after, table));
+            let width = old.len() / public.vocab_size();
+            let near = |left: &[f32], right: &[f32]| {
+                left.iter().zip(right).all(|(left, right)| (left - right).abs() < 1e-4)
+            };
+            assert!(near(&old, &new), "{family} {table}: two steps with a rate of 1e-6 move nothing");
+            for id in public.vocab_size()..extended.vocab_size() {
+                let parts = public.encode(&extended.decode(&[id as u32]));
+                assert!(parts.len() > 1, "{family}: {:?}", extended.token(id as u32));
+                let mean = |at: usize| {
+                    parts.iter().map(|part| old[*part as usize * width + at]).sum::<f32>()
+                        / parts.len() as f32
+                };
+                let mean: Vec<f32> = (0..width).map(mean).collect();
+                assert!(near(&mean, &new[id * width..(id + 1) * width]), "{family} {table} {id}");
+            }
+        }
+        let run = bench.path("tuned");
+        assert!(ledger(&run).iter().any(|entry| entry["kind"] == "release"), "{family}");
+        assert!(verify_run(&run).unwrap().private);
+    }
+}
+
+/// The ε of a private vocabulary would be spent twice.
+#[test]
+fn a_private_vocabulary_is_not_extended() {
+    let mut plan = tiny();
+    plan["tokenizer"] = json!({ "train": { "model": "unigram", "vocab_size": 400, "release": "pooled" } });
+    let bench = Bench::new(&plan);
+    bench.model("private", &[]);
+    plan["tokenizer"] =
+        json!({ "extend": { "path": "private/tokenizer.json", "added_tokens": 40, "release": "pooled" } });
+    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    let output = bench.run("tuned", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains("tokenizer.extend.path") && message.contains("private text"), "{message}");
+    assert!(!bench.path("tuned").exists());
 }

@@ -84,17 +84,32 @@ fn a_public_corpus_spends_nothing_and_is_marked_everywhere() {
 fn evaluation_text_is_read_in_its_own_format() {
     let mut plan = tiny();
     plan["evaluation"]["source"] = json!({ "path": "held_out.data" });
-    plan["evaluation"]["format"] = json!("jsonl");
     plan["evaluation"]["text_field"] = json!("body");
     plan["training"]["steps"] = json!(5);
+    for (format, text) in [
+        ("jsonl", "{\"body\":\"alpha\"}\n{\"body\":\"beta\"}\n"),
+        ("json", "[{\"body\": \"alpha\"},\n {\"body\": \"beta\"}]"),
+        ("csv", "body,date\r\nalpha,1\r\nbeta,2\r\n"),
+    ] {
+        plan["evaluation"]["format"] = json!(format);
+        let bench = Bench::new(&plan);
+        std::fs::write(bench.path("held_out.data"), text).unwrap();
+        bench.model("run", &["--test-key", "4"]);
+        // 5 and 4 letters, each with its end of text.
+        let Some(Evaluation::Tokens(figures)) = verify_run(&bench.path("run")).unwrap().evaluation else {
+            panic!()
+        };
+        assert_eq!(figures.tokens, 11, "{format}");
+    }
+    // What is no such table, and what a trainer without the feature cannot read, is refused before anything is written.
+    plan["evaluation"]["format"] = json!("parquet");
     let bench = Bench::new(&plan);
-    std::fs::write(bench.path("held_out.data"), "{\"body\":\"alpha\"}\n{\"body\":\"beta\"}\n").unwrap();
-    bench.model("run", &["--test-key", "4"]);
-    // 5 and 4 letters, each with its end of text.
-    let Some(Evaluation::Tokens(figures)) = verify_run(&bench.path("run")).unwrap().evaluation else {
-        panic!()
-    };
-    assert_eq!(figures.tokens, 11);
+    std::fs::write(bench.path("held_out.data"), "{\"body\":\"alpha\"}\n").unwrap();
+    let refused = bench.run("run", &[]);
+    let said = common::stderr(&refused);
+    let reason = if cfg!(feature = "parquet") { "Invalid Parquet file" } else { "--features parquet" };
+    assert!(refused.status.code() == Some(2) && said.contains(reason), "{said}");
+    assert!(!bench.path("run").exists());
 }
 
 /// PITFALLS 19: metrics hold only public figures, and the ledger only the plan's.

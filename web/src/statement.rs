@@ -1,7 +1,7 @@
 //! The privacy statement of a plan, and the table of its figures.
 
 use accountant::NeighboringRelation;
-use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Tokenizer, Visibility};
+use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Visibility};
 
 use crate::numbers::{grouped, rounded_down, rounded_up};
 use crate::presets::published;
@@ -32,9 +32,9 @@ pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
 }
 
 fn guarantee(plan: &PlanFile, certified: &Certified) -> String {
-    let released = match plan.tokenizer {
-        Tokenizer::Train(_) => "The vocabulary and the model, including every intermediate checkpoint, are",
-        Tokenizer::Public(_) | Tokenizer::Bytes => "The model, including every intermediate checkpoint, is",
+    let released = match plan.tokenizer.release() {
+        Some(_) => "The vocabulary and the model, including every intermediate checkpoint, are",
+        None => "The model, including every intermediate checkpoint, is",
     };
     format!(
         "{released} differentially private with ε = {} and δ = {:e}. This limits how well anyone who sees them can tell \

@@ -12,6 +12,7 @@ use super::corpus::{Corpus, Machine};
 use super::examples;
 use super::line::Line;
 use super::output::Output;
+use super::segmentation::SegmentationOptions;
 
 /// Train a tokenizer on private text with differential privacy, and use it.
 #[derive(Parser)]
@@ -174,6 +175,8 @@ pub(super) struct Encode {
     /// Add the tokens that the tokenizer puts around a text, such as [CLS] and [SEP].
     #[arg(long, conflicts_with = "out")]
     pub(super) special_tokens: bool,
+    #[command(flatten)]
+    pub(super) segmentation: SegmentationOptions,
     #[command(flatten)]
     pub(super) line: Line,
     #[command(flatten)]

@@ -10,6 +10,7 @@ use dp_tokenizer::{FormatError, Tokenizer};
 
 use super::arguments::{Convert, TokenizerFile};
 use super::failure::refuse;
+use super::statement;
 
 /// The format that a file name implies.
 enum Kind {
@@ -70,6 +71,11 @@ pub(super) fn tokenizer_file(path: &str) -> Result<PathBuf, String> {
         .or_else(model)
         .or_else(|| named("vocab.txt").or_else(vocab_json).map(Ok))
         .unwrap_or_else(|| {
+            if statement::is_spent_in(&path) {
+                return Err("holds the privacy.json of a release whose tokenizer was not written; what it spent counts, so train \
+                            again with what is left of the budget, or name another folder"
+                    .to_owned());
+            }
             Err("holds no tokenizer.json, .model, vocab.txt, or vocab.json with merges.txt; name a file or another folder"
                 .to_owned())
         })

@@ -17,6 +17,10 @@ Examples:
     echo 'the fever rises' | dp-tokenizer encode --tokenizer vocabulary --as tokens
   Ids of all texts of a file, 128 each:
     dp-tokenizer encode --tokenizer vocabulary --input notes.jsonl --max-length 128 --pad
+  The three best ways to cut a line, with their scores:
+    echo 'the fever rises' | dp-tokenizer encode --tokenizer vocabulary --n-best 3 --as tokens
+  Random ones, for subword regularization:
+    dp-tokenizer encode --tokenizer vocabulary --input notes.txt --sample --alpha 0.2 --seed 1
   A token file for training:
     dp-tokenizer encode --tokenizer vocabulary --input notes.jsonl --out notes.tokens";
 

@@ -47,7 +47,9 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
 fn statement_beside(tokenizer: &Path) -> Value {
     let Ok(bytes) = std::fs::read(tokenizer.with_file_name("privacy.json")) else { return Value::Null };
     let statement = statement::parse(&bytes);
-    let Some(stated) = statement["tokenizer_sha256"].as_str() else { return statement };
+    let Some(stated) = statement["tokenizer_sha256"].as_str() else {
+        return if statement::is_spent(&statement) { Value::from(statement::OF_ANOTHER) } else { statement };
+    };
     // Other formats are made from the tokenizer.json beside them.
     let named = [tokenizer.to_owned(), tokenizer.with_file_name("tokenizer.json")];
     let is_of = |path: &Path| std::fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == stated);

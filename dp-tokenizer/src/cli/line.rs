@@ -49,6 +49,13 @@ pub(super) enum Side {
     Right,
 }
 
+/// One of several segmentations of a text.
+pub(super) struct Ranked {
+    /// The number of the text, from 1.
+    pub(super) text: u64,
+    pub(super) score: f64,
+}
+
 /// Writes the tokens of each text as the options say.
 pub(super) struct LineWriter<'a> {
     tokenizer: &'a Tokenizer,
@@ -88,7 +95,13 @@ impl<'a> LineWriter<'a> {
         Ok(Self { tokenizer, options, around, has_offsets, pad: pad.transpose()? })
     }
 
-    pub(super) fn write(&self, out: &mut impl Write, mut encoding: Encoding) -> anyhow::Result<()> {
+    /// Writes a line. `ranked`: the number of the text, and the score of this segmentation of it.
+    pub(super) fn write(
+        &self,
+        out: &mut impl Write,
+        mut encoding: Encoding,
+        ranked: Option<Ranked>,
+    ) -> anyhow::Result<()> {
         let length = self.options.max_length.map_or(usize::MAX, |length| length as usize);
         let room = length - self.around.unwrap_or(0);
         truncate(&mut encoding.ids, room, self.options.truncation_side);
@@ -114,7 +127,13 @@ impl<'a> LineWriter<'a> {
             if self.has_offsets {
                 line["offsets"] = json!(offsets);
             }
+            if let Some(Ranked { text, score }) = ranked {
+                (line["text"], line["score"]) = (json!(text), json!(score));
+            }
             return Ok(writeln!(out, "{line}")?);
+        }
+        if let Some(Ranked { text, score }) = ranked {
+            write!(out, "{text}\t{score}\t")?;
         }
         for (number, id) in ids.iter().enumerate() {
             let blank = if number == 0 { "" } else { " " };

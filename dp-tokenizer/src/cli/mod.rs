@@ -12,6 +12,7 @@ mod line;
 mod output;
 mod private;
 mod progress;
+mod segmentation;
 mod statement;
 mod tokens;
 mod train;

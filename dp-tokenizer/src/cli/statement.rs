@@ -1,5 +1,7 @@
 //! `privacy.json` in one line.
 
+use std::path::Path;
+
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::Value;
 
@@ -10,6 +12,26 @@ pub(super) fn parse(bytes: &[u8]) -> Value {
 
 /// In place of a statement that belongs to another tokenizer.
 pub(super) const OF_ANOTHER: &str = "the privacy.json beside it is of another tokenizer";
+
+/// The `outcome` of a release whose vocabulary is not written, or not yet.
+const SPENT: &str = "the budget is spent, and no tokenizer was written";
+
+/// The statement that stands on the disk from the release on until its tokenizer is written.
+pub(super) fn spent(privacy: &Value) -> Value {
+    let mut spent = privacy.clone();
+    spent["outcome"] = SPENT.into();
+    spent
+}
+
+/// Whether it states a release without a tokenizer.
+pub(super) fn is_spent(privacy: &Value) -> bool {
+    privacy["outcome"] == SPENT
+}
+
+/// The same of the statement in a folder.
+pub(super) fn is_spent_in(folder: &Path) -> bool {
+    std::fs::read(folder.join("privacy.json")).is_ok_and(|bytes| is_spent(&parse(&bytes)))
+}
 
 /// The promise of a statement in a few words, with ε rounded up.
 pub(super) fn guarantee(privacy: &Value) -> String {

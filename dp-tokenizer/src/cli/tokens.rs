@@ -7,7 +7,7 @@ use anyhow::Context;
 use dp_tokenizer::corpus::{self, BadUtf8, CorpusError, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::{Encoding, OffsetUnit, Tokenizer};
+use dp_tokenizer::{OffsetUnit, Tokenizer};
 use mechanisms::PrivacyUnit;
 use sha2::{Digest, Sha256};
 
@@ -29,20 +29,14 @@ pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
     }
     given.refuse_any(&["overwrite"], "without --out")?;
     let source = arguments.corpus.texts(given)?;
-    let mut encoder = tokenizer.encoder();
+    let mut encode = super::segmentation::Encode::new(&arguments.segmentation, &tokenizer)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let unit = arguments.offsets.map(|offsets| match offsets {
         Offsets::Bytes => OffsetUnit::Bytes,
         Offsets::Characters => OffsetUnit::Characters,
     });
     let line = LineWriter::new(arguments, &tokenizer)?;
-    for_texts(&source, |_, text| {
-        let encoding = match unit {
-            Some(unit) => encoder.encode_with_offsets(text, unit),
-            None => Encoding { ids: encoder.encode(text), offsets: Vec::new() },
-        };
-        line.write(&mut out, encoding)
-    })?;
+    for_texts(&source, |number, text| encode.write(number, text, unit, &line, &mut out))?;
     Ok(out.flush()?)
 }
 

@@ -43,11 +43,11 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
         Text::Public if !arguments.counts.is_empty() => None,
         Text::Public | Text::Private => Some(source(arguments, given)?),
     };
-    let (words, mut privacy) = match (&planned, &text) {
+    let (words, privacy) = match (&planned, &text) {
         (Some(planned), Some(text)) => {
             files.reserve(largest)?;
             let (words, privacy) = super::private::run(arguments, planned, text)?;
-            files.record(&privacy)?;
+            files.record(&statement::spent(&privacy))?;
             progress(&format!("training on {} released words", words.len()));
             (words, privacy)
         }
@@ -62,8 +62,24 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     if let Some(warning) = privacy["warning"].as_str() {
         progress(&format!("warning: {warning}"));
     }
+    let made = make(arguments, extension.as_ref(), files, words, privacy);
+    if made.is_err() && arguments.text() == Text::Private {
+        let out = arguments.out.display();
+        progress(&format!("{out}/privacy.json records what was spent, and trainer-native history counts it"));
+    }
+    made
+}
+
+/// Trains on the words and writes the vocabulary.
+fn make(
+    arguments: &Train,
+    extension: Option<&Extension>,
+    files: VocabularyFiles,
+    words: Vec<(String, f64)>,
+    mut privacy: Value,
+) -> anyhow::Result<()> {
     let words = frequent(arguments, words)?;
-    let trained = match &extension {
+    let trained = match extension {
         Some(extension) => {
             privacy["extends"] = extension.statement();
             extension.train(&words)?

@@ -24,6 +24,14 @@ impl VocabularyFiles {
     /// Creates the folder, unless it holds what must not be replaced.
     pub(super) fn prepare(folder: &Path, output: &Output, inputs: &[PathBuf]) -> anyhow::Result<Self> {
         output.check_folder(folder, &FILES, inputs)?;
+        // What cannot be replaced would stop a release after it is paid for.
+        if let Some(name) = FILES.iter().find(|name| folder.join(name).is_dir()) {
+            let path = folder.join(name);
+            return Err(refuse(format!(
+                "--out: {} is a folder; remove it, or name another one",
+                path.display()
+            )));
+        }
         let is_new = !folder.exists();
         std::fs::create_dir_all(folder).map_err(|error| {
             refuse(format!("{}: {error}; give a folder that can be written", folder.display()))

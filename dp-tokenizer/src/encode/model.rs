@@ -1,7 +1,7 @@
 //! One interface for all models.
 
-use super::{Alphabet, Bpe, SentencePiece, Unigram, WordLevel, WordPiece};
-use crate::format::sentencepiece::PieceKind;
+use super::{Alphabet, Bpe, Edge, SentencePiece, Unigram, WordLevel, WordPiece};
+use crate::format::sentencepiece::{ModelType, PieceKind};
 
 /// A token, and its bytes in the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,61 @@ impl Model {
             Self::WordLevel(model) => model.tokens(word, out),
             Self::SentencePiece(model) => model.tokens(word, out),
         }
+    }
+
+    /// The name of its kind.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Unigram(_) => "unigram",
+            Self::WordPiece(_) => "WordPiece",
+            Self::Bpe(_) => "BPE",
+            Self::WordLevel(_) => "WordLevel",
+            Self::SentencePiece(model) => match model.model().model_type {
+                ModelType::Unigram => "unigram",
+                ModelType::Bpe => "BPE",
+                ModelType::Word => "word",
+                ModelType::Char => "char",
+            },
+        }
+    }
+
+    /// Every piece that can stand in `word`, with its log-probability; `None` if the model has none.
+    pub(crate) fn edges(&self, word: &str) -> Option<Vec<Edge>> {
+        let mut edges = Vec::new();
+        match self {
+            Self::Unigram(model) => model.each_edge(word, |edge| edges.push(edge)),
+            Self::SentencePiece(model) if model.model().model_type == ModelType::Unigram => {
+                model.each_edge(word, |edge| edges.push(edge));
+            }
+            _ => return None,
+        }
+        Some(edges)
+    }
+
+    /// The tokens of a path of [`Self::edges`].
+    pub(crate) fn tokens_of_path(&self, word: &str, path: &[Edge], out: &mut Vec<Token>) {
+        match self {
+            Self::Unigram(model) => model.tokens_of_path(word, path, out),
+            Self::SentencePiece(model) => model.tokens_of_path(word, path, out),
+            _ => {}
+        }
+    }
+
+    /// The tokens of `word` where each merge is left out if `drops` says so; false if the model does not merge.
+    pub(crate) fn tokens_with_dropout(
+        &self,
+        word: &str,
+        drops: &mut dyn FnMut() -> bool,
+        out: &mut Vec<Token>,
+    ) -> bool {
+        match self {
+            Self::Bpe(model) => model.tokens_with_dropout(word, drops, out),
+            Self::SentencePiece(model) if model.model().model_type == ModelType::Bpe => {
+                model.tokens_with_dropout(word, drops, out);
+            }
+            _ => return false,
+        }
+        true
     }
 
     pub(crate) fn len(&self) -> usize {

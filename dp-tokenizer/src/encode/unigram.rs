@@ -1,6 +1,6 @@
 //! The unigram language model: the segmentation with the highest total score, by the Viterbi algorithm over bytes.
 
-use super::{DoubleArray, Token};
+use super::{DoubleArray, Edge, Token};
 
 /// The score of an unknown character, relative to the lowest score of a piece, as in SentencePiece and HF tokenizers.
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -103,6 +103,34 @@ impl Unigram {
             }
         });
         out[first..].reverse();
+    }
+
+    /// Every piece that can stand in `word`; unknown characters without an id.
+    pub(crate) fn each_edge(&self, word: &str, mut take: impl FnMut(Edge)) {
+        let text = word.as_bytes();
+        for (start, c) in word.char_indices() {
+            let mut character_known = false;
+            self.trie.prefixes(&text[start..], |length, id| {
+                take(Edge { start, end: start + length, id: Some(id), score: self.scores[id as usize] });
+                character_known |= length == c.len_utf8();
+            });
+            if !character_known {
+                take(Edge { start, end: start + c.len_utf8(), id: None, score: self.unknown_score });
+            }
+        }
+    }
+
+    /// The tokens of a path of edges, as [`Self::tokens`] gives those of the best one.
+    pub(crate) fn tokens_of_path(&self, word: &str, path: &[Edge], out: &mut Vec<Token>) {
+        for edges in path.chunk_by(|a, b| a.id.is_none() && b.id.is_none()) {
+            let (start, end) = (edges[0].start, edges[edges.len() - 1].end);
+            let mut push = |id| out.push(Token { id, start, end });
+            match (edges[0].id, &self.bytes) {
+                (Some(id), _) => push(id),
+                (None, Some(ids)) => word[start..end].bytes().for_each(|b| push(ids[usize::from(b)])),
+                (None, None) => self.unknown_id.into_iter().for_each(push),
+            }
+        }
     }
 
     /// The pieces of the best path from the last to the first: start, end, and id or none for unknown text, whose

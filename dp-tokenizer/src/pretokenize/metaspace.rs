@@ -52,7 +52,9 @@ impl Metaspace {
     }
 
     /// [`Metaspace::mark`] with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut AlignedText, is_first: bool) {
+    pub(crate) fn align(&self, text: &mut AlignedText) {
+        // As in tokenizers: what comes from the beginning of the input, which several words may do.
+        let is_first = text.spans.first().is_some_and(|span| span.0 == 0);
         text.map(|c| if c == ' ' { self.replacement } else { c });
         if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
             text.prepend(self.replacement.encode_utf8(&mut [0; 4]));

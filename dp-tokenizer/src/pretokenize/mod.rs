@@ -87,9 +87,17 @@ impl PreTokenizer {
         each_word(self.stages(), text, is_first, take);
     }
 
-    /// The same with the places of what the words come from.
-    pub(crate) fn each_aligned(&self, text: AlignedText, is_first: bool, take: &mut dyn FnMut(&AlignedText)) {
-        each_aligned(self.stages(), text, is_first, take);
+    /// The same with the places of what the words come from, which tell where the input begins.
+    pub(crate) fn each_aligned(&self, text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
+        each_aligned(self.stages(), text, take);
+    }
+
+    /// Whether a mark goes before each word that comes from the beginning of the input, which only the words' places tell:
+    /// a normalizer can make several words of one character, or drop the first ones.
+    pub(crate) fn marks_by_place(&self, is_normalized: bool) -> bool {
+        let is_first = |stage: &Self| matches!(stage, Self::Metaspace(space) if space.prepend_scheme == PrependScheme::First);
+        let earlier_stages = usize::from(!is_normalized);
+        self.stages().iter().skip(earlier_stages).any(is_first)
     }
 
     /// Makes the bytes be spelt out before what follows.
@@ -121,12 +129,12 @@ impl PreTokenizer {
     }
 
     /// The same with the places of what it comes from.
-    fn align(&self, text: &mut AlignedText, is_first: bool) {
+    fn align(&self, text: &mut AlignedText) {
         match self {
             Self::ByteLevel { add_prefix_space: true, .. } if !text.text.starts_with(' ') => {
                 text.prepend(" ")
             }
-            Self::Metaspace(space) => space.align(text, is_first),
+            Self::Metaspace(space) => space.align(text),
             _ => {}
         }
     }
@@ -166,23 +174,17 @@ fn each_word(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn Fn
     });
 }
 
-fn each_aligned(
-    all: &[PreTokenizer],
-    mut text: AlignedText,
-    is_first: bool,
-    take: &mut dyn FnMut(&AlignedText),
-) {
+fn each_aligned(all: &[PreTokenizer], mut text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
     let Some((stage, others)) = all.split_first().filter(|_| !text.text.is_empty()) else {
         return take(&text);
     };
-    stage.align(&mut text, is_first);
+    stage.align(&mut text);
     stage.cut(&text.text, &mut |place| {
-        let opens = is_first && place.start == 0;
         let mut word = text.part(place);
         if matches!(stage, PreTokenizer::ByteLevel { spells: true, .. }) {
             word.spell_bytes();
         }
-        each_aligned(others, word, opens, take);
+        each_aligned(others, word, take);
     });
 }
 

@@ -55,6 +55,10 @@ impl Tokenizer {
         if self.vocab_size() != other.vocab_size() {
             return Some(format!("{} tokens become {}", self.vocab_size(), other.vocab_size()));
         }
+        // Rules may be of characters that no sample holds.
+        if self.denormalizer.is_some() != other.denormalizer.is_some() {
+            return Some("a .model's rules for decoded text have no counterpart".to_owned());
+        }
         let cleans_text = [self, other]
             .iter()
             .any(|tokenizer| matches!(tokenizer.decoder, Decoder::WordPiece { cleanup: Cleanup::Text, .. }));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{BLANK, Stage, Tokenizer};
 use crate::encode::{Model, SentencePiece, WordCache};
+use crate::offsets::ids_by_place;
 use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, PrependScheme, byte_level_words};
 use crate::short_key::{MARK, SHORT_BYTES, short_key, short_word};
 
@@ -15,11 +16,16 @@ pub struct Encoder<'a> {
     pub(crate) tokenizer: &'a Tokenizer,
     cache: WordCache,
     word: String,
+    /// Whether words are marked by their places.
+    marks_by_place: bool,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
-        Self { tokenizer, cache: WordCache::default(), word: String::new() }
+        let is_normalized = !matches!(tokenizer.normalizer, Stage::Identity);
+        let marks_by_place =
+            tokenizer.pre_tokenizer.as_ref().is_some_and(|stages| stages.marks_by_place(is_normalized));
+        Self { tokenizer, cache: WordCache::default(), word: String::new(), marks_by_place }
     }
 }
 
@@ -29,6 +35,9 @@ impl Encoder<'_> {
         let mut ids = Vec::with_capacity(text.len() / 3);
         self.tokenizer.special.each_part(text, |place, id| match id {
             Some(id) => ids.push(id),
+            None if self.marks_by_place => {
+                ids_by_place(self.tokenizer, &text[place.clone()], place.start, &mut ids);
+            }
             None => self.encode_plain(&text[place.clone()], place.start == 0, &mut ids),
         });
         ids
@@ -132,7 +141,7 @@ impl Encoder<'_> {
 
     /// Words between blanks, each with a mark before it, without a copy of cached ones.
     fn encode_split(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
-        let Self { cache, word, tokenizer } = self;
+        let Self { cache, word, tokenizer, .. } = self;
         if text.as_bytes().contains(&MARK) {
             let words = PreTokenizer::Sequence(OF_T5.to_vec());
             return words.each_word(text, is_first, &mut |word| {
@@ -158,7 +167,7 @@ impl Encoder<'_> {
     /// Encodes the word that starts at `from` and returns its end.
     fn encode_word(&mut self, text: &str, from: usize, ids: &mut Vec<u32>) -> usize {
         let bytes = text.as_bytes();
-        let Self { cache, word, tokenizer } = self;
+        let Self { cache, word, tokenizer, .. } = self;
         let opens_with_mark = bytes[from] == MARK && text[from..].starts_with(BLANK);
         let skip = if opens_with_mark { BLANK.len_utf8() } else { 1 };
         let end = next_blank(text, from + skip);

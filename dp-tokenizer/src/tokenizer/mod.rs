@@ -3,6 +3,7 @@
 mod compare;
 mod decode_stream;
 mod encoder;
+mod segmentations;
 mod special_tokens;
 
 use crate::decode::Decoder;
@@ -15,6 +16,7 @@ use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
+pub use segmentations::{Sampler, Segmentation};
 pub(crate) use special_tokens::{SpecialTokens, TokenOptions};
 
 /// Stands for a blank inside tokens, as in SentencePiece.
@@ -54,6 +56,36 @@ pub struct Tokenizer {
     /// What a `.model` does to decoded text.
     pub(crate) denormalizer: Option<Box<SentencePieceNormalizer>>,
     byte_of: Vec<Option<u8>>,
+}
+
+/// Why a tokenizer gives no other segmentations than its own.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentationError {
+    /// The model gives segmentations no scores.
+    #[error(
+        "the n best segmentations need a unigram model, which scores them; this tokenizer's model is {found}"
+    )]
+    NotUnigram {
+        /// The kind of model.
+        found: &'static str,
+    },
+    /// The model has one segmentation for each text.
+    #[error(
+        "sampling needs a unigram or BPE model; this tokenizer's model is {found}, which cuts each text in one way"
+    )]
+    NoSampling {
+        /// The kind of model.
+        found: &'static str,
+    },
+    /// A parameter out of range.
+    #[error("alpha = {alpha} is out of range for {kind}; allowed: 0 or more for unigram, 0 to 1 for BPE")]
+    Alpha {
+        /// What was given.
+        alpha: f64,
+        /// The kind of model.
+        kind: &'static str,
+    },
 }
 
 /// The normalization of a text.

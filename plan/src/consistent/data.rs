@@ -67,7 +67,7 @@ fn check_tokens(file: &PlanFile) -> Checked {
             "{\"path\": …}, one .tokens file alone",
             "encode all of the text into one",
         ),
-        (Some(_), Tokenizer::Train(_) | Tokenizer::Bytes) => refuse(
+        (Some(_), Tokenizer::Train(_) | Tokenizer::Extend(_) | Tokenizer::Bytes) => refuse(
             "tokenizer",
             "not \"public\", though data.source is a .tokens file".into(),
             "{\"public\": {\"path\": …}}, the file it was encoded with",
@@ -93,15 +93,17 @@ fn check_words(trained: &TrainedTokenizer) -> Checked {
 
 /// The histogram of a paper counts the words of units of N words.
 fn check_release(file: &PlanFile) -> Checked {
-    let Tokenizer::Train(trained) = &file.tokenizer else { return Ok(()) };
-    check_words(trained)?;
+    if let Tokenizer::Train(trained) = &file.tokenizer {
+        check_words(trained)?;
+    }
+    let Some((release, _)) = file.tokenizer.release() else { return Ok(()) };
     let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MAX_ITEMS_PER_UNIT));
-    if is_words || !trained.release.is_of_paper() || file.data.visibility == Visibility::Public {
+    if is_words || !release.is_of_paper() || file.data.visibility == Visibility::Public {
         return Ok(());
     }
-    let name = trained.release.name();
+    let (name, is_new) = (release.name(), matches!(file.tokenizer, Tokenizer::Train(_)));
     refuse(
-        "tokenizer.train.release",
+        if is_new { "tokenizer.train.release" } else { "tokenizer.extend.release" },
         format!("\"{name}\" with privacy.unit \"{}\"", file.privacy.unit),
         &format!(
             "with this unit, any other method; \"{name}\" with {{\"words\": N}}, N from 1 to {MAX_ITEMS_PER_UNIT}"

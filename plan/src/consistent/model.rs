@@ -103,13 +103,13 @@ fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Checked {
         let allowed = "the path of a folder";
         return refuse("model.initial.checkpoint", "an empty path".into(), allowed, "name the folder");
     }
-    if matches!(tokenizer, Tokenizer::Public(_)) {
+    if tokenizer.file().is_some() {
         return Ok(());
     }
     refuse(
         "tokenizer",
         "not the one of model.initial's checkpoint".into(),
-        "{\"public\": {\"path\": …}}, the tokenizer.json that the checkpoint was trained with",
+        "\"public\" or \"extend\" with the path of the tokenizer.json that the checkpoint was trained with",
         "name that file, or leave out model.initial",
     )
 }
@@ -126,14 +126,11 @@ pub(super) fn check_made_from(file: &PlanFile) -> Checked {
             "remove it, or give model.initial a checkpoint",
         );
     }
-    let tokenizer = match &file.tokenizer {
-        Tokenizer::Public(public) => public.made_from,
-        _ => MadeFrom::PublicText,
-    };
     let is_public = file.data.visibility == Visibility::Public;
-    for (path, made_from) in
-        [("model.checkpoint_made_from", checkpoint), ("tokenizer.public.made_from", tokenizer)]
-    {
+    for (path, made_from) in [
+        ("model.checkpoint_made_from", checkpoint),
+        ("tokenizer.public.made_from", file.tokenizer.made_from()),
+    ] {
         if is_public && made_from == MadeFrom::SameUnits {
             let given = "\"same_units\", though data.visibility is \"public\"".to_owned();
             return refuse(

@@ -3,7 +3,7 @@
 use accountant::{Delta, NeighboringRelation};
 
 use super::{Checked, refuse};
-use crate::{PlanFile, Privacy, Sampling, Tokenizer, TruncatedPoisson, Visibility};
+use crate::{PlanFile, Privacy, Sampling, TruncatedPoisson, Visibility};
 
 /// Accepts a guarantee that the plan can keep, or none where the text is public.
 pub(super) fn check(file: &PlanFile, delta: Delta) -> Checked {
@@ -73,7 +73,7 @@ fn check_delta(file: &PlanFile, delta: Delta) -> Checked {
 }
 
 fn check_budget(file: &PlanFile) -> Checked {
-    let trained = matches!(file.tokenizer, Tokenizer::Train(_));
+    let trained = file.tokenizer.release().is_some();
     match (&file.privacy.noise_multipliers, file.privacy.epsilon) {
         (None, None) => refuse(
             "privacy.epsilon",

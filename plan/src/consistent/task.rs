@@ -108,7 +108,7 @@ fn check_data(file: &PlanFile) -> Checked {
         }
         _ => return check_distinct(file),
     };
-    let allowed = "\"jsonl\", \"csv\", \"tsv\" or, for tags, \"iob\"";
+    let allowed = "\"jsonl\", \"json\", \"csv\", \"tsv\", \"parquet\" or, for tags, \"iob\"";
     refuse("data.format", given.into(), allowed, "give the data in one of these")
 }
 

@@ -207,6 +207,8 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
             plan::Format::Auto => corpus::Format::Auto,
             plan::Format::Text => corpus::Format::Text,
             plan::Format::Jsonl => corpus::Format::JsonLines,
+            plan::Format::Json => corpus::Format::Json,
+            plan::Format::Parquet => corpus::Format::Parquet,
             plan::Format::Csv => corpus::Format::Csv,
             plan::Format::Tsv => corpus::Format::Tsv,
             plan::Format::Iob => corpus::Format::Iob,

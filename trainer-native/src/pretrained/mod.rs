@@ -6,6 +6,7 @@
 
 mod config;
 mod describe;
+mod extend;
 mod names;
 mod read;
 
@@ -45,20 +46,19 @@ pub struct Start {
 /// # Errors
 /// [`RunError::Refused`] with what differs, before anything is written.
 pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError> {
-    let (plan::Initial::Checkpoint(path), plan::Tokenizer::Public(public)) =
-        (&plan.model().initial, plan.tokenizer())
+    let (plan::Initial::Checkpoint(path), Some(public)) = (&plan.model().initial, plan.tokenizer().file())
     else {
         return Ok(None);
     };
     let folder = base.join(path);
     let checkpoint = Checkpoint::read(&folder)?;
-    let tokenizer = vocabulary::read_file(&base.join(&public.path))?;
+    let tokenizer = vocabulary::read_file(&base.join(public))?;
     let own = folder.join(files::TOKENIZER);
-    if own.exists() && durable::read(&own)? != durable::read(&base.join(&public.path))? {
+    if own.exists() && durable::read(&own)? != durable::read(&base.join(public))? {
         let own = vocabulary::read_file(&own)?;
         if own.to_json() != tokenizer.to_json() {
             let what = format!(
-                "its {} is not the plan's tokenizer.public.path; name the checkpoint's own",
+                "its {} is not the tokenizer that the plan names; name the checkpoint's own",
                 files::TOKENIZER
             );
             return Err(refused(FIELD, &folder, &what));

@@ -45,6 +45,7 @@ impl Inputs {
 fn check_network(plan: &plan::Plan) -> Result<(), RunError> {
     let vocab_size = match plan.tokenizer() {
         plan::Tokenizer::Train(settings) => settings.vocab_size as usize,
+        plan::Tokenizer::Extend(settings) => settings.added_tokens as usize,
         // Read later. No other size depends on it.
         plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 1,
     };
@@ -90,7 +91,7 @@ impl<B: Kernels> Prepared<B> {
             .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
             .transpose()?
             .flatten();
-        let trainer = build_trainer::<B>(job, tokenizer.vocab_size(), initial, store, device, rng)?;
+        let trainer = build_trainer::<B>(job, &tokenizer, initial, store, device, rng)?;
         let end = store.affordable_end()?;
         if end < job.plan.total_steps() {
             note(&format!(
@@ -158,15 +159,18 @@ fn note_cut(plan: &plan::Plan, task: &Task, records: &Private<Vec<LabelledRecord
 /// The model with its initial weights, or in the state of the checkpoint.
 fn build_trainer<B: Kernels>(
     job: &Job,
-    vocab_size: usize,
-    initial: Option<Start>,
+    tokenizer: &Tokenizer,
+    mut initial: Option<Start>,
     store: &mut RunStore<'_>,
     device: B::Device,
     rng: &impl PrivacyRng,
 ) -> Result<Trainer<B>, RunError> {
     let plan = job.plan.plan();
     let refused = |error: TrainError| RunError::Refused(error.to_string());
-    let vocab_size = initial.as_ref().map_or(vocab_size, |initial| initial.vocab_size);
+    if let Some(initial) = &mut initial {
+        initial.extend(plan, &job.base, tokenizer)?;
+    }
+    let vocab_size = initial.as_ref().map_or(tokenizer.vocab_size(), |initial| initial.vocab_size);
     let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::added_tokens);
     let physical_batch = memory::windows_at_once(plan, job.physical_batch, job.device, B::workers());
     let mut init = rng.stream(Purpose::Initialization, 0, 0);

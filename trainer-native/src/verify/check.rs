@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plan::{Initial, MadeFrom, Plan, Tokenizer};
+use plan::{Initial, MadeFrom, Plan};
 
 use super::find::check_same_units;
 use super::proof::Proof;
@@ -56,10 +56,7 @@ pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result
     }) {
         return Err(failed("of the checkpoint", "no proof names the weights that training began from"));
     }
-    let tokenizer = match plan.tokenizer() {
-        Tokenizer::Public(public) => public.made_from,
-        Tokenizer::Train(_) | Tokenizer::Bytes => MadeFrom::PublicText,
-    };
+    let tokenizer = plan.tokenizer().made_from();
     if !named(tokenizer, &|proof| proof.tokenizer.as_deref() == ledger.tokenizer()) {
         return Err(failed("of the tokenizer", "no proof names the tokenizer of this run"));
     }

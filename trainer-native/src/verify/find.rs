@@ -21,6 +21,9 @@ struct Reference {
     tokenizer: Option<PathBuf>,
 }
 
+/// A tokenizer to extend is public: there is nothing to declare.
+const EXTENDED: &str = "tokenizer.extend.path";
+
 /// The stages behind the plan's checkpoint and tokenizer, whose paths start at `base`.
 ///
 /// # Errors
@@ -37,11 +40,12 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
         };
         reference.add(plan, &mut lineage)?;
     }
-    if let Tokenizer::Public(public) = plan.tokenizer() {
-        let path = base.join(&public.path);
+    if let Some(path) = plan.tokenizer().file() {
+        let path = base.join(path);
+        let is_extended = matches!(plan.tokenizer(), Tokenizer::Extend(_));
         let reference = Reference {
-            field: "tokenizer.public.made_from",
-            declared: public.made_from,
+            field: if is_extended { EXTENDED } else { "tokenizer.public.made_from" },
+            declared: plan.tokenizer().made_from(),
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             tokenizer: Some(path),
         };
@@ -81,6 +85,14 @@ impl Reference {
     /// The stage that made the file, if its folder names one.
     fn proof(&self) -> Result<Option<Proof>, RunError> {
         let Some(proof) = Proof::find(&self.folder)? else { return Ok(None) };
+        if proof.is_only_spent {
+            return Err(RunError::Refused(format!(
+                "{}: {}: the {} there is of a release that wrote no tokenizer; allowed: a folder whose files it names",
+                self.field,
+                self.folder.display(),
+                files::PRIVACY
+            )));
+        }
         let Some(tokenizer) = &self.tokenizer else { return Ok(Some(proof)) };
         // Another tokenizer may lie beside a run's.
         let made_it =
@@ -102,6 +114,11 @@ impl Reference {
                 "declared \"{}\", but it was made from public text; allowed: \"public_text\"; fix: remove the declaration",
                 declared.name()
             )),
+            (true, _) if self.field == EXTENDED => {
+                Err("it was made from private text; allowed: a tokenizer of public text, \
+                 to which released words are added; fix: name another file"
+                    .to_owned())
+            }
             (true, MadeFrom::PublicText) => {
                 let (how, allowed) = if proof.is_not_private() {
                     (

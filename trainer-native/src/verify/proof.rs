@@ -23,6 +23,8 @@ pub(super) struct Proof {
     pub stage: Parent,
     /// Whether its own text is public.
     pub is_public: bool,
+    /// Whether it is a release that was paid for and wrote no tokenizer.
+    pub is_only_spent: bool,
     /// Whether its tokenizer comes from private text.
     pub has_private_tokenizer: bool,
     /// SHA-256 of its tokenizer.
@@ -103,6 +105,7 @@ impl Proof {
                 search: search.map(|search| search.sweep_sha256.clone()),
             },
             is_public,
+            is_only_spent: false,
             has_private_tokenizer: !parents.is_empty() || (ledger.release().is_some() && !is_public),
             tokenizer: ledger.tokenizer().map(str::to_owned),
             weights,
@@ -140,13 +143,16 @@ impl Proof {
             _ if is_public => (Charges::default(), PrivacyUnit::Record, NeighboringRelation::AddOrRemoveOne),
             _ => return Err(refused("it states no event; train the vocabulary again")),
         };
-        if statement.tokenizer_sha256.is_none() && !is_public {
-            return Err(refused("it does not name its tokenizer; train the vocabulary again"));
+        // A release that ended before its tokenizer was written is paid for.
+        let is_only_spent = statement.tokenizer_sha256.is_none() && !is_public;
+        if is_only_spent && folder.join(files::TOKENIZER).exists() {
+            return Err(refused("it does not name the tokenizer beside it; train the vocabulary again"));
         }
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self {
             stage: Parent {
-                name: "vocabulary".to_owned(),
+                name: if is_only_spent { "vocabulary (spent, no tokenizer written)" } else { "vocabulary" }
+                    .to_owned(),
                 sha256: sha256_hex(&bytes),
                 made_from: MadeFrom::PublicText,
                 unit,
@@ -159,6 +165,7 @@ impl Proof {
                 search: None,
             },
             is_public,
+            is_only_spent,
             has_private_tokenizer: !is_public,
             tokenizer: statement.tokenizer_sha256,
             weights: Vec::new(),

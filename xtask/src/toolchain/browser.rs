@@ -42,7 +42,7 @@ pub fn node_packages(root: &Path) -> Result<()> {
         install_packages(root, &["nodejs", "npm"])?;
     }
     let folder = root.join("web/e2e");
-    let packages = ["playwright-core", "axe-core", "binaryen"];
+    let packages = ["playwright-core", "axe-core", "binaryen", "terser"];
     if packages.iter().all(|name| folder.join("node_modules").join(name).is_dir()) {
         return Ok(());
     }

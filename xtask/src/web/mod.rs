@@ -68,15 +68,26 @@ const FEATURES: [&str; 7] = [
     "--enable-sign-ext",
 ];
 
-/// Optimizes every module in `folder` for size with Binaryen. The browser tests run the result.
+/// Makes every file of code in `folder` smaller: WASM with Binaryen, and scripts with terser. The browser tests run the result.
 fn optimize(root: &Path, folder: &Path) -> Result<()> {
     browser::node_packages(root)?;
-    let optimizer = root.join("web/e2e/node_modules/binaryen/bin/wasm-opt");
-    for path in strip_wasm::modules(folder)? {
+    let packages = root.join("web/e2e/node_modules");
+    let minifier = packages.join("terser/bin/terser");
+    let scripts = strip_wasm::files(folder, "js")?;
+    for path in scripts.iter().filter(|path| !path.ends_with(service_worker::SERVICE_WORKER)) {
+        let script = path.as_os_str();
+        Job::new("node", root)
+            .args([minifier.as_os_str(), script, "--module".as_ref()])
+            .args(["--compress".as_ref(), "--mangle".as_ref(), "-o".as_ref(), script])
+            .run()?;
+    }
+    let optimizer = packages.join("binaryen/bin/wasm-opt");
+    for path in strip_wasm::files(folder, "wasm")? {
         let file = path.as_os_str();
         Job::new("node", root)
             .args([optimizer.as_os_str()])
-            .args(["-Oz", "--converge", "--strip-producers"])
+            // The stack's end is at the start of memory, so no object lies there, and an address plus a small number does not wrap.
+            .args(["-Oz", "--converge", "--strip-producers", "--low-memory-unused"])
             .args(FEATURES)
             .args([file, "-o".as_ref(), file])
             .run()?;

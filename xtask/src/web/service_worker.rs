@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 /// Prefix of the files that are fetched when the page is idle. All other files are needed for the first view.
 const FETCHED_WHEN_IDLE: &str = "vocabulary";
-/// The service worker itself, which the browser manages.
-const SERVICE_WORKER: &str = "sw.js";
+/// The service worker itself, which the browser manages. It is filled in as it is written.
+pub const SERVICE_WORKER: &str = "sw.js";
 
 /// Writes names and stamp into the service worker of the folder.
 pub fn run(folder: &Path) -> Result<()> {

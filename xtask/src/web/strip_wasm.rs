@@ -9,7 +9,7 @@ const REMOVED_SECTIONS: [&str; 2] = ["name", "producers"];
 
 /// Strips every module in `folder`.
 pub fn run(folder: &Path) -> Result<()> {
-    for path in modules(folder)? {
+    for path in files(folder, "wasm")? {
         let module = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let stripped = stripped(&module).with_context(|| format!("stripping {}", path.display()))?;
         std::fs::write(&path, stripped).with_context(|| format!("writing {}", path.display()))?;
@@ -17,16 +17,16 @@ pub fn run(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The `.wasm` files of a folder.
-pub fn modules(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut modules = Vec::new();
+/// The files of a folder with this extension.
+pub fn files(folder: &Path, wanted: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
-            modules.push(path);
+        if path.extension().is_some_and(|extension| extension == wanted) {
+            files.push(path);
         }
     }
-    Ok(modules)
+    Ok(files)
 }
 
 /// The module without its [`REMOVED_SECTIONS`].

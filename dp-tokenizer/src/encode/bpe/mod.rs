@@ -1,7 +1,8 @@
 //! Byte-pair encoding: applies the merge of lowest rank first, wherever it is in the word.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+mod merge;
+
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::Token;
@@ -79,9 +80,6 @@ pub(crate) struct Bpe {
     whole: HashMap<Box<[u8]>, u32, BuildHasherDefault<WordHasher>>,
     cuts_before_marks: bool,
 }
-
-/// Up to this many symbols, the best merge is found by linear search; above, by a queue.
-const SHORT: usize = 48;
 
 fn pair(left: u32, right: u32) -> u64 {
     u64::from(left) << 32 | u64::from(right)
@@ -190,11 +188,23 @@ impl Bpe {
         }
         let start = out.len();
         self.each_symbol(word, |id, _| out.push(id));
-        if out.len() - start > SHORT {
-            self.merge_by_queue(start, out)
-        } else {
-            self.merge_by_scan(start, out)
-        }
+        self.merge(start, out);
+    }
+
+    /// The tokens of a word where each possible merge, at each step, is left out if `drops` says so.
+    ///
+    /// # References
+    /// Provilkov, Emelianenko, Voita 2020, <https://arxiv.org/abs/1910.13267>, algorithm 1.
+    pub(crate) fn tokens_with_dropout(
+        &self,
+        word: &str,
+        drops: &mut dyn FnMut() -> bool,
+        out: &mut Vec<Token>,
+    ) {
+        let mut ids = Vec::new();
+        self.each_symbol(word, |id, _| ids.push(id));
+        self.merge_by_queue(0, &mut ids, drops);
+        self.place(word, &ids, out);
     }
 
     /// What `word` is before the first merge: ids with the number of bytes they stand for.
@@ -266,10 +276,15 @@ impl Bpe {
         if let (Some(_), &[id]) = (self.whole.get(word.as_bytes()), ids.as_slice()) {
             return out.push(Token { id, start: 0, end: word.len() });
         }
+        self.place(word, &ids, out);
+    }
+
+    /// Appends the tokens with these ids, which were merged from the symbols of `word`, with their places.
+    fn place(&self, word: &str, ids: &[u32], out: &mut Vec<Token>) {
         let mut symbols: Vec<(u32, usize)> = Vec::new();
         self.each_symbol(word, |id, length| symbols.push((id, length)));
         let (mut at, mut start) = (0, 0);
-        for id in ids {
+        for &id in ids {
             let is_merged = symbols.get(at).is_some_and(|symbol| symbol.0 != id);
             // Only characters that have tokens merge.
             let count =
@@ -285,68 +300,6 @@ impl Bpe {
         let token =
             if at > 0 { token.strip_prefix(&self.rules.continuing_prefix).unwrap_or(token) } else { token };
         token.strip_suffix(&self.rules.word_suffix).unwrap_or(token).chars().count()
-    }
-
-    /// Merges the symbols from `start` on by looking for the lowest rank each time, leftmost first.
-    fn merge_by_scan(&self, start: usize, out: &mut Vec<u32>) {
-        const NEVER: (u32, u32) = (u32::MAX, 0);
-        let mut merges = [NEVER; SHORT];
-        let merge_at = |symbols: &[u32], at: usize| match symbols.get(at..at + 2) {
-            Some(two) => self.ranks.get(&pair(two[0], two[1])).copied().unwrap_or(NEVER),
-            None => NEVER,
-        };
-        let mut count = out.len() - start;
-        for (at, merge) in merges.iter_mut().enumerate().take(count) {
-            *merge = merge_at(&out[start..], at);
-        }
-        while let Some((at, merge)) = (0..count).map(|i| (i, merges[i])).min_by_key(|(_, merge)| merge.0) {
-            if merge.0 == NEVER.0 {
-                break;
-            }
-            out[start + at] = merge.1;
-            out.remove(start + at + 1);
-            merges.copy_within(at + 2..count, at + 1);
-            count -= 1;
-            merges[at] = merge_at(&out[start..], at);
-            if at > 0 {
-                merges[at - 1] = merge_at(&out[start..], at - 1);
-            }
-        }
-    }
-
-    /// The same with a queue over a linked list: n log n, for words without end.
-    fn merge_by_queue(&self, start: usize, out: &mut Vec<u32>) {
-        const GONE: u32 = u32::MAX;
-        let mut symbols = out.split_off(start);
-        let count = symbols.len();
-        let mut next: Vec<usize> = (1..=count).collect();
-        let mut previous: Vec<usize> = (0..count).map(|i| i.wrapping_sub(1)).collect();
-        let mut queue = BinaryHeap::new();
-        let propose = |symbols: &[u32], left: usize, right: usize, queue: &mut BinaryHeap<_>| {
-            let Some((&a, &b)) = symbols.get(left).zip(symbols.get(right)) else { return };
-            if let Some(&(rank, merged)) = self.ranks.get(&pair(a, b)) {
-                queue.push(Reverse((rank, left, a, b, merged)));
-            }
-        };
-        for left in 0..count {
-            propose(&symbols, left, left + 1, &mut queue);
-        }
-        while let Some(Reverse((_, left, a, b, merged))) = queue.pop() {
-            let right = next[left];
-            // A proposal is stale once one of its symbols has merged with another.
-            if symbols[left] != a || symbols.get(right) != Some(&b) {
-                continue;
-            }
-            symbols[left] = merged;
-            symbols[right] = GONE;
-            next[left] = next[right];
-            if let Some(back) = previous.get_mut(next[right]) {
-                *back = left;
-            }
-            propose(&symbols, left, next[left], &mut queue);
-            propose(&symbols, previous[left], left, &mut queue);
-        }
-        out.extend(symbols.into_iter().filter(|id| *id != GONE));
     }
 
     /// The id of the unknown token, if there is one.

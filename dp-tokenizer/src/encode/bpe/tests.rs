@@ -50,7 +50,7 @@ proptest! {
         let mut scanned = [&[7], symbols.as_slice()].concat();
         let mut queued = scanned.clone();
         bpe.merge_by_scan(1, &mut scanned);
-        bpe.merge_by_queue(1, &mut queued);
+        bpe.merge_by_queue(1, &mut queued, &mut || false);
         prop_assert_eq!(&scanned[1..], &want);
         prop_assert_eq!(&queued[1..], &want);
     }

@@ -142,10 +142,10 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     if plan.plan().evaluation().is_some() {
         list.push(wording.evaluation.to_owned());
     }
-    if let plan::Tokenizer::Public(public) = plan.plan().tokenizer()
-        && public.made_from == MadeFrom::PublicText
-    {
-        list.push("The tokenizer was made without the private text, as the plan declares.".to_owned());
+    let tokenizer = plan.plan().tokenizer();
+    if tokenizer.file().is_some() && tokenizer.made_from() == MadeFrom::PublicText {
+        let which = if tokenizer.release().is_some() { " that released words extend" } else { "" };
+        list.push(format!("The tokenizer{which} was made without the private text, as the plan declares."));
     }
     list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list

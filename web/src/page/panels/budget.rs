@@ -1,7 +1,7 @@
 //! The privacy budget: ε, δ, the noise, and how the stages share them.
 
 use leptos::prelude::*;
-use plan::{NoiseMultipliers, PlanFile, Tokenizer};
+use plan::{NoiseMultipliers, PlanFile};
 
 use crate::log_scale::LogScale;
 use crate::numbers::{parse_number, rounded_up};
@@ -88,7 +88,7 @@ const QUANTITIES: [(SolveFor, &str, &str); 4] = [
 pub(crate) fn budget(state: PlannerState) -> El {
     let noise_given = move || state.plan.with(|plan| plan.privacy.noise_multipliers.is_some());
     let has_target = move || state.plan.with(|plan| plan.privacy.epsilon.is_some());
-    let trains_vocabulary = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
+    let trains_vocabulary = move || state.plan.with(|plan| plan.tokenizer.release().is_some());
     let computed_here = move || matches!(state.solve_for.get(), SolveFor::Noise | SolveFor::Epsilon);
     fieldset("Privacy budget")
         .child(modes(state))
@@ -163,8 +163,8 @@ fn computed(state: PlannerState) -> El {
 /// How the stages share the budget: the planned shares as a bar, and ε of each stage alone.
 fn split(state: PlannerState) -> El {
     let share = move || {
-        state.plan.with(|plan| match (&plan.tokenizer, plan.privacy.noise_multipliers) {
-            (Tokenizer::Train(_), None) => Some(plan.privacy.tokenizer_share),
+        state.plan.with(|plan| match (plan.tokenizer.release(), plan.privacy.noise_multipliers) {
+            (Some(_), None) => Some(plan.privacy.tokenizer_share),
             _ => None,
         })
     };
@@ -269,7 +269,7 @@ fn solve_for(state: PlannerState, quantity: SolveFor) {
             Some((training, certified.release.map(|release| release.noise_multiplier)))
         });
         let (training, release) = noise.unwrap_or((1.0, None));
-        let tokenizer = matches!(plan.tokenizer, Tokenizer::Train(_)).then(|| release.unwrap_or(training));
+        let tokenizer = plan.tokenizer.release().map(|_| release.unwrap_or(training));
         plan.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer, training });
     }
     let reached = certified.map_or(8.0, |certified| certified.epsilon.upper);

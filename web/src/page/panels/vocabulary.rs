@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 use plan::{
-    MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel, TrainedTokenizer, Words,
+    ExtendedTokenizer, MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel,
+    TrainedTokenizer, Words,
 };
 
 use crate::log_scale::LogScale;
@@ -16,12 +17,18 @@ const KIND: Choice = Choice {
     setting: Setting {
         id: "tokenizer",
         label: "Tokenizer",
-        hint: "A vocabulary learned privately fits the text, but uses privacy budget. The other choices are free.",
+        hint: "What is learned privately fits the text, but uses privacy budget. The other choices are free.",
         path: "tokenizer",
     },
-    options: &[("train", "Learned privately"), ("public", "A public tokenizer.json"), ("bytes", "Bytes")],
+    options: &[
+        ("train", "Learned privately"),
+        ("extend", "A public tokenizer.json, with words learned privately"),
+        ("public", "A public tokenizer.json"),
+        ("bytes", "Bytes"),
+    ],
     read: |plan| match plan.tokenizer {
         Tokenizer::Train(_) => "train",
+        Tokenizer::Extend(_) => "extend",
         Tokenizer::Public(_) => "public",
         Tokenizer::Bytes => "bytes",
     },
@@ -39,13 +46,32 @@ const SIZE: Number = Number {
     slider: Some(LogScale { min: 300.0, max: 65_536.0, integer: true }),
     read: |plan| match &plan.tokenizer {
         Tokenizer::Train(trained) => Some(f64::from(trained.vocab_size)),
-        Tokenizer::Public(_) | Tokenizer::Bytes => None,
+        _ => None,
     },
     write: |plan, value| {
         if let Tokenizer::Train(trained) = &mut plan.tokenizer {
             trained.vocab_size = value as u32;
         }
     },
+};
+
+const ADDED: Number = Number {
+    setting: Setting {
+        id: "added-tokens",
+        label: "Added tokens",
+        hint: "Maximum number of words that become tokens.",
+        path: "tokenizer.extend.added_tokens",
+    },
+    read: |plan| match &plan.tokenizer {
+        Tokenizer::Extend(extended) => Some(f64::from(extended.added_tokens)),
+        _ => None,
+    },
+    write: |plan, value| {
+        if let Tokenizer::Extend(extended) = &mut plan.tokenizer {
+            extended.added_tokens = value as u32;
+        }
+    },
+    ..SIZE
 };
 
 /// Names and labels of the release methods.
@@ -67,13 +93,13 @@ const RELEASE: Choice = Choice {
         path: "tokenizer.train.release",
     },
     options: &RELEASE_METHODS,
-    read: |plan| match &plan.tokenizer {
-        Tokenizer::Train(trained) => trained.release.name(),
-        Tokenizer::Public(_) | Tokenizer::Bytes => "",
-    },
+    read: |plan| plan.tokenizer.release().map_or("", |(method, _)| method.name()),
     write: |plan, name| {
-        if let Tokenizer::Train(trained) = &mut plan.tokenizer {
-            trained.release = ReleaseMethod::from_name(name).unwrap_or(ReleaseMethod::Sips);
+        let method = ReleaseMethod::from_name(name).unwrap_or(ReleaseMethod::Sips);
+        match &mut plan.tokenizer {
+            Tokenizer::Train(trained) => trained.release = method,
+            Tokenizer::Extend(extended) => extended.release = method,
+            Tokenizer::Public(_) | Tokenizer::Bytes => {}
         }
     },
 };
@@ -104,24 +130,30 @@ const FILE: Text = Text {
         hint: "Must be made without the private text. Relative to plan.json.",
         path: "tokenizer.public.path",
     },
-    read: |plan| match &plan.tokenizer {
-        Tokenizer::Public(public) => public.path.clone(),
-        Tokenizer::Train(_) | Tokenizer::Bytes => String::new(),
-    },
-    write: |plan, path| {
-        let made_from = match &plan.tokenizer {
-            Tokenizer::Public(public) => public.made_from,
-            Tokenizer::Train(_) | Tokenizer::Bytes => MadeFrom::PublicText,
-        };
-        plan.tokenizer = Tokenizer::Public(PublicTokenizer { path, made_from });
+    read: |plan| plan.tokenizer.file().unwrap_or_default().to_owned(),
+    write: |plan, path| match &mut plan.tokenizer {
+        Tokenizer::Public(public) => public.path = path,
+        Tokenizer::Extend(extended) => extended.path = path,
+        Tokenizer::Train(_) | Tokenizer::Bytes => {}
     },
 };
+
+/// The release and the file of words added to a public vocabulary.
+const ADDED_RELEASE: Choice =
+    Choice { setting: Setting { path: "tokenizer.extend.release", ..RELEASE.setting }, ..RELEASE };
+const EXTENDED_FILE: Text =
+    Text { setting: Setting { path: "tokenizer.extend.path", ..FILE.setting }, ..FILE };
 
 fn set_kind(plan: &mut PlanFile, name: &str) {
     plan.tokenizer = match name {
         "public" => Tokenizer::Public(PublicTokenizer {
             path: "tokenizer.json".to_owned(),
             made_from: MadeFrom::default(),
+        }),
+        "extend" => Tokenizer::Extend(ExtendedTokenizer {
+            path: "tokenizer.json".to_owned(),
+            added_tokens: 4000,
+            release: ReleaseMethod::Pooled,
         }),
         "bytes" => Tokenizer::Bytes,
         _ => Tokenizer::Train(TrainedTokenizer {
@@ -133,17 +165,22 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
         }),
     };
     if let Some(noise) = &mut plan.privacy.noise_multipliers {
-        noise.tokenizer = matches!(plan.tokenizer, Tokenizer::Train(_)).then_some(noise.training);
+        noise.tokenizer = plan.tokenizer.release().map(|_| noise.training);
     }
 }
 
 pub(crate) fn vocabulary(state: PlannerState) -> El {
     let trained = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Train(_)));
+    let extended = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Extend(_)));
     let public = move || state.plan.with(|plan| matches!(plan.tokenizer, Tokenizer::Public(_)));
     fieldset("Vocabulary")
         .child(choice_field(state, KIND))
         .show_when(trained, move || {
             vec![number_field(state, SIZE), choice_field(state, WORDS), choice_field(state, RELEASE)]
+        })
+        .show_when(extended, move || {
+            let release = choice_field(state, ADDED_RELEASE);
+            vec![text_field(state, EXTENDED_FILE), number_field(state, ADDED), release]
         })
         .show_when(public, move || text_field(state, FILE))
 }

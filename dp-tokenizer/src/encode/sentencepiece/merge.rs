@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::DoubleArray;
+use crate::encode::DoubleArray;
 
 /// The data of a piece that merging needs.
 #[derive(Clone, Copy, Debug)]
@@ -88,14 +88,15 @@ impl Merging<'_> {
         self.agenda.push(Pair { score: found.score + 0.0, left, right, bytes: piece.len() });
     }
 
-    fn run(&mut self) {
+    /// Merges until no pair is left; pairs for which `drops` says so are left out.
+    fn run(&mut self, drops: &mut dyn FnMut() -> bool) {
         for right in 1..self.symbols.len() {
             self.consider(Some(right - 1), Some(right));
         }
         while let Some(Pair { left, right, bytes, .. }) = self.agenda.pop() {
             let size = |symbol: &Symbol| symbol.end - symbol.start;
             let (a, b) = (size(&self.symbols[left]), size(&self.symbols[right]));
-            if a == 0 || b == 0 || a + b != bytes {
+            if a == 0 || b == 0 || a + b != bytes || drops() {
                 continue;
             }
             let next = self.symbols[right].next;
@@ -111,14 +112,16 @@ impl Merging<'_> {
     }
 }
 
-/// Calls `take` with the start and end of each piece of `text`, in order.
+/// Calls `take` with the start and end of each piece of `text`, in order. A merge for which `drops` says so is not made,
+/// as in training with dropout.
 ///
 /// # References
-/// SentencePiece 0.2, `bpe::Model::SampleEncode` without sampling.
+/// SentencePiece 0.2, `bpe::Model::SampleEncode`.
 pub(super) fn merge(
     text: &str,
     pieces: &HashMap<String, Candidate>,
     of_user: &DoubleArray,
+    drops: &mut dyn FnMut() -> bool,
     take: &mut impl FnMut(usize, usize),
 ) {
     let mut symbols: Vec<Symbol> = characters(text, of_user)
@@ -134,7 +137,7 @@ pub(super) fn merge(
     let Some(last) = symbols.last_mut() else { return };
     last.next = None;
     let mut merging = Merging { text, pieces, symbols, agenda: BinaryHeap::new(), cuts: HashMap::new() };
-    merging.run();
+    merging.run(drops);
     let mut at = Some(0);
     while let Some(index) = at {
         let Symbol { start, end, next, .. } = merging.symbols[index];

@@ -1,0 +1,63 @@
+//! Rows for the tokens that released words add to a checkpoint's vocabulary.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use dp_tokenizer::Tokenizer;
+
+use super::Start;
+use crate::model::Network;
+use crate::tensor_file::NamedTensor;
+use crate::{RunError, vocabulary};
+
+impl Start {
+    /// Gives each token that `tokenizer` has beyond the plan's public file a row in every table of tokens: the mean of the rows of
+    /// the tokens that the file makes of its text. That uses released words and public weights alone, and costs no privacy.
+    ///
+    /// # Errors
+    /// [`RunError`] if the public file cannot be read again.
+    pub(crate) fn extend(
+        &mut self,
+        plan: &plan::Plan,
+        base: &Path,
+        tokenizer: &Tokenizer,
+    ) -> Result<(), RunError> {
+        let plan::Tokenizer::Extend(settings) = plan.tokenizer() else { return Ok(()) };
+        let public = vocabulary::read_file(&base.join(&settings.path))?;
+        let tables = tables(plan, self.vocab_size).map_err(|error| RunError::Refused(error.to_string()))?;
+        let vocab_size = self.vocab_size.max(tokenizer.vocab_size());
+        let added = public.vocab_size()..tokenizer.vocab_size();
+        let parts: Vec<Vec<u32>> =
+            added.clone().map(|id| public.encode(&tokenizer.decode(&[id as u32]))).collect();
+        for tensor in self.weights.iter_mut().filter(|tensor| tables.contains(&tensor.name)) {
+            let width = tensor.data.len() / self.vocab_size;
+            let rows: Vec<Vec<f32>> = parts.iter().map(|ids| mean(tensor, ids, width)).collect();
+            tensor.data.resize(vocab_size * width, 0.0);
+            tensor.shape[0] = vocab_size;
+            tensor.data[added.start * width..added.end * width].copy_from_slice(&rows.concat());
+        }
+        self.vocab_size = vocab_size;
+        Ok(())
+    }
+}
+
+/// Names of the parameters with a row a token: those that grow with the vocabulary.
+fn tables(plan: &plan::Plan, vocab_size: usize) -> Result<BTreeSet<String>, crate::model::ModelError> {
+    let specs = |size| Network::new(plan.model(), plan.training(), size).map(|network| network.specs());
+    let (before, after) = (specs(vocab_size)?, specs(vocab_size + 1)?);
+    let grows = before.iter().zip(after.iter()).filter(|(before, after)| before.shape != after.shape);
+    Ok(grows.map(|(before, _)| before.name.clone()).collect())
+}
+
+/// The mean of these rows, or of all rows if there are none.
+fn mean(table: &NamedTensor, ids: &[u32], width: usize) -> Vec<f32> {
+    let mut sum = vec![0.0_f64; width];
+    let rows = table.data.len() / width;
+    let chosen: Vec<usize> =
+        if ids.is_empty() { (0..rows).collect() } else { ids.iter().map(|id| *id as usize).collect() };
+    for row in &chosen {
+        let values = &table.data[row * width..(row + 1) * width];
+        sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(*value));
+    }
+    sum.into_iter().map(|sum| (sum / chosen.len() as f64) as f32).collect()
+}
