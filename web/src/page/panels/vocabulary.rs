@@ -22,7 +22,7 @@ const KIND: Choice = Choice {
     },
     options: &[
         ("train", "Learned privately"),
-        ("extend", "A public tokenizer.json, with words learned privately"),
+        ("extend", "Public, extended privately"),
         ("public", "A public tokenizer.json"),
         ("bytes", "Bytes"),
     ],
