@@ -109,19 +109,7 @@ fn model_card(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation
     };
     let promise = c.summary.as_ref().unwrap_or(&c.guarantee.statement);
     let mut card = format!("---\n{library}tags:\n- {task}{tags}\n---\n\n# {title}\n\n{promise}\n");
-    for reason in &c.not_private_because {
-        card.push_str(&format!("\n**NOT PRIVATE:** {reason}\n"));
-    }
-    if let Some(epsilon) = c.guarantee.epsilon {
-        card.push_str(&format!(
-            "\n| | |\n|---|---|\n| ε | between {} and **{}** |\n| δ | {} |\n| unit | {} |\n| neighbouring texts | {} |\n",
-            epsilon.lower,
-            epsilon.upper,
-            c.guarantee.delta,
-            c.unit_in_words(),
-            c.relation_in_words()
-        ));
-    }
+    card.push_str(&c.promise_in_markdown());
     if let Some(evaluation) = evaluation {
         card.push_str(&format!(
             "\nOn held-out public text: {}.\n",

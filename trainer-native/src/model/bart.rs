@@ -104,15 +104,8 @@ impl Model for Bart {
             "architectures": ["BartForConditionalGeneration"],
             "activation_function": "gelu",
         });
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: sizes.d_model,
-            shape: sizes.shape(),
-            hf_config: hugging_face(sizes, own),
-            head: LmHead::of_table(body.table()),
-            sentence: None,
-        };
+        let description =
+            Description::new(list, LmHead::of_table(body.table()), sizes.shape(), hugging_face(sizes, own));
         Ok(Self { description, body })
     }
 

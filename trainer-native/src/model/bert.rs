@@ -143,17 +143,17 @@ impl Bert {
             SequenceHead { drops_pooled: false, ..head.head(&mut list, d_model, 2) }
         });
         let description = Description {
-            layout: list.finish(),
-            vocab_size,
-            width: d_model,
-            shape: Shape {
-                input: context,
-                decoder: None,
-                predictions: Predictions::AtPlaces(config.predictions),
-            },
-            hf_config: config.hugging_face(),
-            head,
             sentence,
+            ..Description::new(
+                list,
+                head,
+                Shape {
+                    input: context,
+                    decoder: None,
+                    predictions: Predictions::AtPlaces(config.predictions),
+                },
+                config.hugging_face(),
+            )
         };
         Self { description, encoder }
     }

@@ -103,15 +103,7 @@ impl FeedForward {
         let output = list.add("output.weight", &[vocabulary, d_in], Initial::Normal { std: 0.02 });
         let bias = Some(list.add("output.bias", &[vocabulary], Initial::Constant(0.0)));
         let head = LmHead { logits: TableLogits { table: output, bias }, ..LmHead::of_table(output) };
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: vocabulary,
-            width: d_in,
-            shape: Shape::causal(config.context),
-            hf_config: config.hugging_face(),
-            head,
-            sentence: None,
-        };
+        let description = Description::new(list, head, Shape::causal(config.context), config.hugging_face());
         let context = ContextConcat { length: config.history };
         Self { description, tokens: TokenEmbedding { table }, context, hidden }
     }

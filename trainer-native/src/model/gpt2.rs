@@ -123,15 +123,12 @@ impl Gpt2 {
         let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
         list.enter(Part::Output);
         let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: config.vocab_size,
-            width: d,
-            shape: Shape::causal(config.context),
-            hf_config: config.hugging_face(),
-            head: LmHead::of_table(tokens.table),
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead::of_table(tokens.table),
+            Shape::causal(config.context),
+            config.hugging_face(),
+        );
         Self { description, tokens, positions, blocks, norm }
     }
 }

@@ -106,15 +106,12 @@ impl Model for GptNeoX {
         let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, number(&NORM_EPSILON));
         list.enter(Part::Head);
         let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: sizes.d_model,
-            shape: Shape::causal(sizes.context),
-            hf_config: hugging_face(sizes, tied),
-            head: LmHead::of_table(head),
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead::of_table(head),
+            Shape::causal(sizes.context),
+            hugging_face(sizes, tied),
+        );
         Ok(Self { description, tokens, blocks, norm })
     }
 

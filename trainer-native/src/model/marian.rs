@@ -63,15 +63,12 @@ impl Model for Marian {
             "share_encoder_decoder_embeddings": true,
             "static_position_embeddings": true,
         });
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: sizes.d_model,
-            shape: sizes.shape(),
-            hf_config: hugging_face(sizes, own),
-            head: LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
+            sizes.shape(),
+            hugging_face(sizes, own),
+        );
         Ok(Self { description, body })
     }
 

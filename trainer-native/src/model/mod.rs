@@ -101,6 +101,16 @@ pub(crate) struct Description {
     pub sentence: Option<SequenceHead>,
 }
 
+impl Description {
+    /// A model of the parameters in `list`, whose number of tokens and width are those of its head's table.
+    fn new(list: ParamList, head: LmHead, shape: Shape, hf_config: serde_json::Value) -> Self {
+        let layout = list.finish();
+        let table = &layout.specs()[head.logits.table.0].shape;
+        let (vocab_size, width) = (table[0], table[1]);
+        Self { layout, vocab_size, width, shape, hf_config, head, sentence: None }
+    }
+}
+
 /// What decides the shape of a network.
 #[derive(Clone, Copy)]
 pub(crate) struct PlannedNetwork<'a> {

@@ -177,15 +177,12 @@ impl Model for ModernBert {
         list.enter(Part::Head);
         let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
         let predictions = Predictions::AtPlaces(objective::predictions(sizes.context));
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: d,
-            shape: Shape { input: sizes.context, decoder: None, predictions },
-            hf_config: hugging_face(sizes, every),
-            head: LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
+            Shape { input: sizes.context, decoder: None, predictions },
+            hugging_face(sizes, every),
+        );
         let tokens = TokenEmbedding { table };
         Ok(Self { description, tokens, norm, blocks, final_norm, dense, dense_norm })
     }

@@ -88,15 +88,12 @@ impl Model for Opt {
         let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
         list.enter(Part::Output);
         let norm = list.layer_norm("model.decoder.final_layer_norm", d, NORM_EPSILON);
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: d,
-            shape: Shape::causal(sizes.context),
-            hf_config: hugging_face(sizes),
-            head: LmHead::of_table(tokens.table),
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead::of_table(tokens.table),
+            Shape::causal(sizes.context),
+            hugging_face(sizes),
+        );
         Ok(Self { description, tokens, positions, blocks, norm })
     }
 

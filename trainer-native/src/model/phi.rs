@@ -106,15 +106,12 @@ impl Model for Phi {
         list.enter(Part::Head);
         let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
         let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: sizes.d_model,
-            shape: Shape::causal(sizes.context),
-            hf_config: hugging_face(sizes, tied),
-            head: LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
+            Shape::causal(sizes.context),
+            hugging_face(sizes, tied),
+        );
         Ok(Self { description, tokens, blocks, norm })
     }
 

@@ -89,15 +89,12 @@ impl Model for Roberta {
         list.enter(Part::Head);
         let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);
         let predictions = Predictions::AtPlaces(objective::predictions(sizes.context));
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: sizes.vocab_size,
-            width: sizes.d_model,
-            shape: Shape { input: sizes.context, decoder: None, predictions },
-            hf_config: hugging_face(sizes),
+        let description = Description::new(
+            list,
             head,
-            sentence: None,
-        };
+            Shape { input: sizes.context, decoder: None, predictions },
+            hugging_face(sizes),
+        );
         Ok(Self { description, encoder })
     }
 

@@ -172,19 +172,16 @@ impl T5 {
         } else {
             LmHead { scale: Some(scale), ..LmHead::of_table(table) }
         };
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: vocabulary,
-            width: d,
-            shape: Shape {
+        let description = Description::new(
+            list,
+            head,
+            Shape {
                 input: config.context,
                 decoder: Some(config.decoder_context),
                 predictions: Predictions::EachPosition,
             },
-            hf_config: config.hugging_face(),
-            head,
-            sentence: None,
-        };
+            config.hugging_face(),
+        );
         Self { description, table: TokenEmbedding { table }, encoder, decoder }
     }
 

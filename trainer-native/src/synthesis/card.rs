@@ -75,19 +75,7 @@ pub(super) fn text(c: &Certificate, state: &State, statistics: &Statistics, plan
         "\n\nDrawing records from the model is post-processing: the guarantee of the model holds for any number of them, and they \
          spend no ε. It holds for the text that trained the model, not for the prompts, which must be public.\n",
     );
-    for reason in &c.not_private_because {
-        card.push_str(&format!("\n**NOT PRIVATE:** {reason}\n"));
-    }
-    if let Some(epsilon) = c.guarantee.epsilon {
-        card.push_str(&format!(
-            "\n| | |\n|---|---|\n| ε | between {} and **{}** |\n| δ | {} |\n| unit | {} |\n| neighbouring texts | {} |\n",
-            epsilon.lower,
-            epsilon.upper,
-            c.guarantee.delta,
-            c.unit_in_words(),
-            c.relation_in_words()
-        ));
-    }
+    card.push_str(&c.promise_in_markdown());
     card.push_str(&format!(
         "\n## Records\n\n| | |\n|---|---|\n| records | {} |\n| different texts | {} |\n| empty texts | {} |\n| characters of a text | \
          median {}, nine in ten at most {}, all at most {} |\n",

@@ -179,15 +179,12 @@ impl<F: RmsDecoder> Model for Decoder<F> {
         list.enter(Part::Head);
         let own = plan.model.untied.then(|| list.add("lm_head.weight", &table, matrix));
         let cap = settings.number("final_logit_softcapping");
-        let description = Description {
-            layout: list.finish(),
-            vocab_size: plan.vocab_size,
-            width: d,
-            shape: Shape::causal(plan.model.context as usize),
-            hf_config: hugging_face(plan, sizes, style, &slides),
-            head: LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)) },
-            sentence: None,
-        };
+        let description = Description::new(
+            list,
+            LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)) },
+            Shape::causal(plan.model.context as usize),
+            hugging_face(plan, sizes, style, &slides),
+        );
         let embedding_scale = style.scaled_embedding.then(|| (d as f64).sqrt());
         Ok(Self { description, tokens, embedding_scale, blocks, norm, family: PhantomData })
     }

@@ -257,6 +257,24 @@ impl Certificate {
         Ok(text)
     }
 
+    /// Why the run is not private, if it is not, and the figures of the promise: for cards of what the run made.
+    #[must_use]
+    pub fn promise_in_markdown(&self) -> String {
+        let reasons = self.not_private_because.iter();
+        let mut text: String = reasons.map(|reason| format!("\n**NOT PRIVATE:** {reason}\n")).collect();
+        if let Some(epsilon) = self.guarantee.epsilon {
+            text.push_str(&format!(
+                "\n| | |\n|---|---|\n| ε | between {} and **{}** |\n| δ | {} |\n| unit | {} |\n| neighbouring texts | {} |\n",
+                epsilon.lower,
+                epsilon.upper,
+                self.guarantee.delta,
+                self.unit_in_words(),
+                self.relation_in_words()
+            ));
+        }
+        text
+    }
+
     /// The unit in words.
     #[must_use]
     pub fn unit_in_words(&self) -> String {
