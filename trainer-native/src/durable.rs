@@ -1,7 +1,7 @@
 //! Files that a crash leaves whole or absent.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -39,6 +39,37 @@ pub(crate) fn write_new<T: AsRef<[u8]>>(
     contents: impl FnOnce(FileIdentity) -> Result<T, RunError>,
 ) -> Result<(), RunError> {
     write_with(path, &mut File::options(), contents)
+}
+
+/// As [`write_atomic`], for a file too large for memory: `write` fills a file under another name.
+///
+/// # Errors
+/// As [`write_atomic`], and those of `write`.
+pub(crate) fn write_by(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), RunError>,
+) -> Result<(), RunError> {
+    let temporary = temporary(path);
+    let storage = |error: std::io::Error| RunError::storage("write", path, &error);
+    let written = write(&temporary).and_then(|()| {
+        File::open(&temporary).and_then(|file| file.sync_all()).map_err(storage)?;
+        fs::rename(&temporary, path).map_err(storage)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written.and_then(|()| sync_parent(path))
+}
+
+/// Copies a file as [`write_atomic`] writes it.
+///
+/// # Errors
+/// [`RunError::Storage`] if one cannot be read or the other not be written.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RunError> {
+    write_by(to, |temporary| {
+        let copied = fs::copy(from, temporary);
+        copied.map(drop).map_err(|error| RunError::storage("copy", from, &error))
+    })
 }
 
 fn write_with<T: AsRef<[u8]>>(
@@ -141,6 +172,22 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, R
 #[must_use]
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// SHA-256 of a file, of which a part at a time is in memory.
+///
+/// # Errors
+/// [`RunError::Storage`] if it cannot be read.
+pub(crate) fn sha256_of(path: &Path) -> Result<String, RunError> {
+    let storage = |error: std::io::Error| RunError::storage("read", path, &error);
+    let (mut file, mut digest) = (File::open(path).map_err(storage)?, Sha256::new());
+    let mut part = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut part).map_err(storage)? {
+            0 => return Ok(hex(&digest.finalize())),
+            read => digest.update(&part[..read]),
+        }
+    }
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

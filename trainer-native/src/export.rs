@@ -12,7 +12,7 @@ use crate::store::files;
 use crate::store::ledger::FileDigest;
 use crate::store::lineage::copy_proofs;
 use crate::summary::read_evaluation;
-use crate::tensor_file::{NamedTensor, NumberFormat, model_file, read_tensors};
+use crate::tensor_file::{Formatted, NamedTensor, NumberFormat, read_tensors, write_model};
 use crate::verify::VerifiedRun;
 use crate::{RunError, durable};
 
@@ -34,18 +34,16 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(),
     empty_folder(out)?;
     let mut changed = Vec::new();
     for FileDigest { name, .. } in &certificate.hashes.files {
-        let rounded = match name.as_str() {
-            files::MODEL if format != NumberFormat::F32 => {
-                Some(weights(&read_tensors(&run.join(files::MODEL))?, format, &mark)?)
+        let (from, to) = (run.join(name), out.join(name));
+        match name.as_str() {
+            files::MODEL if format != NumberFormat::F32 => weights(&read_tensors(&from)?, format, &mark, &to)?,
+            files::CONFIG if format != NumberFormat::F32 => durable::write_atomic(&to, &config(run, format)?)?,
+            _ => {
+                durable::copy(&from, &to)?;
+                continue;
             }
-            files::CONFIG if format != NumberFormat::F32 => Some(config(run, format)?),
-            _ => None,
-        };
-        changed.extend(
-            rounded.iter().map(|bytes| FileDigest { name: name.clone(), sha256: durable::sha256_hex(bytes) }),
-        );
-        let bytes = rounded.map_or_else(|| durable::read(&run.join(name)), Ok)?;
-        durable::write_atomic(&out.join(name), &bytes)?;
+        }
+        changed.push(FileDigest { name: name.clone(), sha256: durable::sha256_of(&to)? });
     }
     if !changed.is_empty() {
         let export = Export { format: 1, dtype: format.of_transformers().to_owned(), files: changed };
@@ -72,7 +70,7 @@ fn empty_folder(out: &Path) -> Result<(), RunError> {
     }
 }
 
-fn weights(tensors: &[NamedTensor], format: NumberFormat, mark: &str) -> Result<Vec<u8>, RunError> {
+fn weights(tensors: &[NamedTensor], format: NumberFormat, mark: &str, out: &Path) -> Result<(), RunError> {
     if format == NumberFormat::F16 {
         let beyond = |tensor: &&NamedTensor| tensor.data.iter().any(|v| !half::f16::from_f32(*v).is_finite());
         if let Some(tensor) = tensors.iter().find(beyond) {
@@ -82,7 +80,8 @@ fn weights(tensors: &[NamedTensor], format: NumberFormat, mark: &str) -> Result<
             )));
         }
     }
-    model_file(tensors, format, mark)
+    let view = |tensor| Formatted { tensor, format };
+    write_model(out, tensors.iter().map(|tensor| (&*tensor.name, view(tensor))).collect(), mark)
 }
 
 fn config(run: &Path, format: NumberFormat) -> Result<Vec<u8>, RunError> {

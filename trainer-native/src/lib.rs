@@ -23,6 +23,7 @@ pub mod nn;
 mod objective;
 pub mod optim;
 mod plan_file;
+mod peft;
 pub mod pretrained;
 mod progress;
 mod report;

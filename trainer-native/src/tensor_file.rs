@@ -1,26 +1,117 @@
 //! Tensors on the host and the safetensors files that hold them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
+use safetensors::SafeTensorError;
 use thiserror::Error;
 
 use crate::nn::{Kernels, ParamSpec};
-use crate::tensor::{FloatDType, Tensor, from_host, to_host};
+use crate::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host};
 use crate::{RunError, durable};
 
 /// A tensor on the host under its name in a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NamedTensor {
+pub struct NamedTensor<Values = Vec<f32>> {
     /// Hugging Face name, or in a checkpoint one that begins with `optimizer.` or `clipping.`.
     pub name: String,
     /// Row-major shape.
     pub shape: Vec<usize>,
     /// Values in row-major order.
-    pub data: Vec<f32>,
+    pub data: Values,
+}
+
+/// Values in the number format of the file that they were read from. A clone shares them.
+#[derive(Clone, Debug)]
+pub struct StoredValues {
+    format: DType,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl StoredValues {
+    /// Little-endian floats of 16 or 32 bits. Those of 64 bits are rounded to 32.
+    pub(crate) fn new(format: Dtype, bytes: Vec<u8>) -> Option<Self> {
+        let format = match format {
+            Dtype::F16 => DType::F16,
+            Dtype::BF16 => DType::BF16,
+            Dtype::F32 => DType::F32,
+            Dtype::F64 => {
+                let wide = Self { format: DType::F64, bytes: Arc::new(bytes) };
+                return Some(wide.to_f32().into());
+            }
+            _ => return None,
+        };
+        Some(Self { format, bytes: Arc::new(bytes) })
+    }
+
+    /// Number of values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.format.size()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The first `count` values.
+    pub(crate) fn first(&self, count: usize) -> Self {
+        let bytes = count * self.format.size();
+        match bytes < self.bytes.len() {
+            true => Self { format: self.format, bytes: Arc::new(self.bytes[..bytes].to_vec()) },
+            false => self.clone(),
+        }
+    }
+
+    /// The values in 32 bits.
+    #[must_use]
+    pub fn to_f32(&self) -> Vec<f32> {
+        let word = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
+        let words = |size| self.bytes.chunks_exact(size);
+        match self.format {
+            DType::F16 => words(2).map(|bytes| half::f16::from_bits(word(bytes)).to_f32()).collect(),
+            DType::BF16 => words(2).map(|bytes| half::bf16::from_bits(word(bytes)).to_f32()).collect(),
+            DType::F64 => words(8)
+                .map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32)
+                .collect(),
+            _ => words(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        }
+    }
+
+    /// Whether no value is infinite or not a number: no exponent has all bits set.
+    pub(crate) fn is_finite(&self) -> bool {
+        let word = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
+        let (size, exponent) = match self.format {
+            DType::F16 => (2, 0x7C00),
+            DType::BF16 => (2, 0x7F80),
+            _ => (4, 0x7F80),
+        };
+        // The high half of a word has the exponent.
+        self.bytes.chunks_exact(size).all(|bytes| word(&bytes[size - 2..]) & exponent != exponent)
+    }
+
+    /// A tensor in the same format, or in 32 bits on a device that does not hold 16.
+    pub(crate) fn into_tensor<B: Kernels>(self, device: &B::Device) -> Tensor<B, 1> {
+        let length = self.len();
+        if self.format == DType::F32 || !B::HOLDS_16_BITS {
+            return from_host(self.to_f32(), [length], FloatDType::F32, device);
+        }
+        let bytes = Arc::unwrap_or_clone(self.bytes);
+        Tensor::from_data(TensorData::from_bytes_vec(bytes, [length], self.format), (device, self.format))
+    }
+}
+
+impl From<Vec<f32>> for StoredValues {
+    fn from(values: Vec<f32>) -> Self {
+        Self { format: DType::F32, bytes: Arc::new(little_endian(&values)) }
+    }
 }
 
 /// The parameters of a model on the host.
@@ -129,24 +220,67 @@ impl NumberFormat {
     }
 }
 
-/// `model.safetensors` as `transformers` reads it; `privacy` says what the weights promise.
+/// Writes `model.safetensors` as `transformers` reads it; `privacy` says what the weights promise. One tensor after the other is
+/// laid out in memory.
 ///
 /// # Errors
-/// [`RunError::Failed`] if a shape and its data disagree.
-pub fn model_file(weights: &[NamedTensor], format: NumberFormat, privacy: &str) -> Result<Vec<u8>, RunError> {
-    let metadata =
-        [("format", "pt"), ("privacy", privacy)].map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let mut bytes = to_safetensors(weights, format, HashMap::from(metadata))?;
-    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
-    let quoted = serde_json::Value::from(privacy).to_string();
-    let wrong = format!("{{\"privacy\":{quoted},\"format\":\"pt\"}}");
-    let at = 8 + "{\"__metadata__\":".len();
-    if let Some(place) = bytes.get_mut(at..at + wrong.len())
-        && place == wrong.as_bytes()
-    {
-        place.copy_from_slice(format!("{{\"format\":\"pt\",\"privacy\":{quoted}}}").as_bytes());
+/// [`RunError::Storage`] if it cannot be written.
+pub fn write_model<T: View>(
+    path: &Path,
+    tensors: Vec<(&str, T)>,
+    privacy: &str,
+) -> Result<(), RunError> {
+    let metadata = [("format", "pt"), ("privacy", privacy)];
+    let map = metadata.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    durable::write_by(path, |temporary| {
+        serialize_to_file(tensors, Some(HashMap::from(map)), temporary).map_err(|error| match error {
+            SafeTensorError::IoError(error) => RunError::storage("write", path, &error),
+            error => RunError::Failed(format!("cannot lay out the tensors: {error}")),
+        })?;
+        sort_metadata(temporary, privacy).map_err(|error| RunError::storage("write", path, &error))
+    })
+}
+
+/// The library writes metadata in the order of a hash table; equal weights are to give equal files.
+fn sort_metadata(path: &Path, privacy: &str) -> std::io::Result<()> {
+    let privacy = serde_json::Value::from(privacy).to_string();
+    let wrong = format!("{{\"privacy\":{privacy},\"format\":\"pt\"}}");
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let mut found = vec![0; wrong.len()];
+    let at = SeekFrom::Start(8 + "{\"__metadata__\":".len() as u64);
+    file.seek(at)?;
+    file.read_exact(&mut found)?;
+    if found == wrong.as_bytes() {
+        file.seek(at)?;
+        file.write_all(format!("{{\"format\":\"pt\",\"privacy\":{privacy}}}").as_bytes())?;
     }
-    Ok(bytes)
+    Ok(())
+}
+
+/// A tensor to be written in a number format.
+pub struct Formatted<'a> {
+    /// The tensor.
+    pub tensor: &'a NamedTensor,
+    /// Format of the file.
+    pub format: NumberFormat,
+}
+
+impl View for Formatted<'_> {
+    fn dtype(&self) -> Dtype {
+        self.format.of_safetensors()
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(self.format.bytes(&self.tensor.data))
+    }
+
+    fn data_len(&self) -> usize {
+        self.tensor.data.len() * self.dtype().bitsize() / 8
+    }
 }
 
 /// What a model file of this program says of its privacy, if it is one.
@@ -184,7 +318,7 @@ pub(crate) fn to_safetensors(
         .map(|(tensor, bytes)| {
             Ok((&tensor.name, TensorView::new(format.of_safetensors(), tensor.shape.clone(), bytes)?))
         })
-        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>();
+        .collect::<Result<Vec<_>, SafeTensorError>>();
     views
         .and_then(|views| safetensors::serialize(views, Some(metadata)))
         .map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))
@@ -218,14 +352,21 @@ mod tests {
 
     #[test]
     fn the_same_weights_always_give_the_same_file() {
-        let tensors = [NamedTensor {
+        let tensor = NamedTensor {
             name: "a".into(),
             shape: vec![2, 2],
             data: vec![1.0, -2.5, f32::MIN_POSITIVE, 3e30],
-        }];
-        let file = model_file(&tensors, NumberFormat::F32, "NOT PRIVATE").unwrap();
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let written = || {
+            let path = folder.path().join("a");
+            let view = Formatted { tensor: &tensor, format: NumberFormat::F32 };
+            write_model(&path, vec![("a", view)], "NOT PRIVATE").unwrap();
+            std::fs::read(path).unwrap()
+        };
+        let file = written();
         for _ in 0..20 {
-            assert_eq!(file, model_file(&tensors, NumberFormat::F32, "NOT PRIVATE").unwrap());
+            assert_eq!(file, written());
         }
         let text = String::from_utf8_lossy(&file);
         assert!(text.contains("\"format\":\"pt\"") && text.contains("\"privacy\":\"NOT PRIVATE\""));

@@ -14,7 +14,7 @@ use trainer_native::infer::InferenceModel;
 use trainer_native::model::Network;
 use trainer_native::pretrained::{Assigned, Checkpoint, describe};
 use trainer_native::tensor::{Flex, FlexDevice};
-use trainer_native::tensor_file::{NumberFormat, model_file};
+use trainer_native::tensor_file::{Formatted, NumberFormat, write_model};
 
 fn cases() -> Vec<(PathBuf, Value)> {
     ["gpt2_tiny", "gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"]
@@ -119,8 +119,9 @@ fn transformers_reads_what_is_saved_of_its_checkpoints() {
         let mut config = network.hf_config();
         config["pad_token_id"] = Value::Null;
         std::fs::write(saved.path().join("config.json"), config.to_string()).unwrap();
-        let file = model_file(&weights, NumberFormat::F32, "public").unwrap();
-        std::fs::write(saved.path().join("model.safetensors"), file).unwrap();
+        let written = |tensor| Formatted { tensor, format: NumberFormat::F32 };
+        let tensors = weights.iter().map(|tensor| (&*tensor.name, written(tensor))).collect();
+        write_model(&saved.path().join("model.safetensors"), tensors, "public").unwrap();
         let expected = read_json(&folder.join("expected.json"));
         let sent = json!([{ "input": expected["texts"][0], "decoder_input": [], "positions": [] }]);
         let read = vectors::read_by_transformers(&python, saved.path(), &sent);

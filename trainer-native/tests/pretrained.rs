@@ -8,6 +8,7 @@ use common::{Bench, ledger, on_public_text, stderr, tiny};
 use dp_tokenizer::Tokenizer;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
+use trainer_native::tensor_file::{Formatted, NumberFormat, read_tensors, write_model};
 use trainer_native::verify::verify_run;
 
 /// A finished run on public text in `public`, and a plan that starts from its weights.
@@ -176,6 +177,96 @@ fn a_target_that_is_no_matrix_is_refused() {
         "{}",
         stderr(&output)
     );
+}
+
+/// Frozen weights are held in the 16 bits of their file, which changes no bit of the result.
+#[test]
+fn a_checkpoint_in_16_bits_gives_the_model_of_the_same_values_in_32() {
+    let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+    for trainable in [lora, json!({ "last_layers": 1 }), json!("all")] {
+        for format in [NumberFormat::Bf16, NumberFormat::F16] {
+            let bench = pretrained(&[("trainable", trainable.clone())]);
+            change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
+            // Without the ledger it is a checkpoint like any other.
+            std::fs::remove_file(bench.path("public/ledger.jsonl")).unwrap();
+            let weights = bench.path("public/model.safetensors");
+            let mut tensors = read_tensors(&weights).unwrap();
+            for value in tensors.iter_mut().flat_map(|tensor| &mut tensor.data) {
+                *value = match format {
+                    NumberFormat::F16 => half::f16::from_f32(*value).to_f32(),
+                    _ => half::bf16::from_f32(*value).to_f32(),
+                };
+            }
+            let store = |format| {
+                let views = tensors.iter().map(|tensor| (&*tensor.name, Formatted { tensor, format }));
+                write_model(&weights, views.collect(), "public").unwrap();
+            };
+            store(format);
+            let narrow = bench.model("narrow", &["--test-key", "2"]);
+            store(NumberFormat::F32);
+            assert_eq!(bench.model("wide", &["--test-key", "2"]), narrow, "{trainable} {format:?}");
+        }
+    }
+}
+
+/// Oracle: W = W₀ + (alpha/rank)·B·A, from the checkpoint and the adapter's own file.
+#[test]
+fn adapters_are_also_written_for_peft_and_give_the_finished_model() {
+    let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["attn.c_attn", "c_fc"] } });
+    let bench = pretrained(&[("trainable", lora)]);
+    change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
+    let after = bench.model("tuned", &[]);
+    let run = bench.path("tuned");
+    let [before, adapter] = ["public/model.safetensors", "tuned/adapter/adapter_model.safetensors"]
+        .map(|file| std::fs::read(bench.path(file)).unwrap());
+    let [before, adapter, after] =
+        [&before, &adapter, &after].map(|file| SafeTensors::deserialize(file).unwrap());
+    let config: Value =
+        serde_json::from_slice(&std::fs::read(run.join("adapter/adapter_config.json")).unwrap()).unwrap();
+    assert_eq!(config["fan_in_fan_out"], json!(true), "GPT-2 stores its matrices as Conv1D");
+    assert_eq!([&config["r"], &config["lora_alpha"]], [&json!(2), &json!(4.0)]);
+    let modules = config["target_modules"].as_array().unwrap();
+    assert_eq!(adapter.len(), 2 * modules.len());
+    for module in modules {
+        let module = module.as_str().unwrap();
+        let part = |name: &str| floats(&adapter, &format!("base_model.model.{module}.{name}.weight"));
+        let (a, b, name) = (part("lora_A"), part("lora_B"), format!("{module}.weight"));
+        let (old, new) = (floats(&before, &name), floats(&after, &name));
+        let (d_in, d_out) = (a.len() / 2, b.len() / 2);
+        assert!(b.iter().any(|value| *value != 0.0), "{module} was trained");
+        for (at, (old, new)) in old.iter().zip(&new).enumerate() {
+            let (row, column) = (at / d_out, at % d_out);
+            let change = b[2 * column] * a[row] + b[2 * column + 1] * a[d_in + row];
+            assert!((old + 2.0 * change - new).abs() < 1e-6, "{name} {at}");
+        }
+    }
+    assert!(verify_run(&run).unwrap().private);
+    std::fs::write(run.join("adapter/adapter_config.json"), "{}").unwrap();
+    assert!(verify_run(&run).is_err(), "the certificate names the adapter");
+}
+
+/// The best weights may be those of an earlier step than the adapters of the last one.
+#[test]
+fn the_best_weights_of_adapters_are_the_ones_that_were_measured() {
+    let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+    let bench = pretrained(&[("trainable", lora)]);
+    change(&bench, "/training/steps", json!(12));
+    // Steps this long make the model worse from one to the next.
+    change(&bench, "/training/learning_rate", json!({ "peak": 0.3 }));
+    change(&bench, "/evaluation/every", json!(1));
+    let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
+    plan["evaluation"]["keep_best"] = json!(true);
+    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    bench.model("tuned", &["--test-key", "1"]);
+    let metrics = std::fs::read_to_string(bench.path("tuned/metrics.jsonl")).unwrap();
+    let measured: Vec<f64> = metrics
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["evaluation_nll"].as_f64().unwrap())
+        .collect();
+    let best = measured.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(measured.last() > Some(&(best + 1e-3)), "the last step is not the best: {measured:?}");
+    let found = perplexity(&bench, "tuned").ln();
+    assert!((found / best - 1.0).abs() < 1e-4, "{found} {measured:?}");
 }
 
 fn floats(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {

@@ -6,7 +6,7 @@
 //! # References
 //! Hu et al. 2021, "LoRA", <https://arxiv.org/abs/2106.09685>; names as Hugging Face's PEFT.
 
-use super::{GradRecord, Initial, ParamId, ParamSpec, Stored, Weights};
+use super::{GradRecord, Initial, Kernels, ParamId, ParamSpec, Stored, Weights};
 use crate::tensor::{Backend, Tensor};
 
 /// The adapter of a linear layer: places of its matrices among the trained parameters.
@@ -52,7 +52,7 @@ impl Adapter {
     ///
     /// # Shapes
     /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
-    pub(super) fn records<B: Backend>(
+    pub(super) fn records<B: Kernels>(
         self,
         weights: &Weights<B>,
         input: Tensor<B, 3>,
@@ -69,7 +69,7 @@ impl Adapter {
     /// The merged matrix, flat as the frozen one.
     pub(super) fn merge<B: Backend>(
         self,
-        frozen: &Tensor<B, 1>,
+        frozen: Tensor<B, 1>,
         a: Tensor<B, 2>,
         b: Tensor<B, 2>,
     ) -> Tensor<B, 1> {
@@ -78,7 +78,8 @@ impl Adapter {
             Stored::InOut => change.transpose(),
             Stored::OutIn => change,
         };
-        frozen.clone() + change.reshape([frozen.dims()[0]]) * self.scale
+        let length = frozen.dims()[0];
+        frozen + change.reshape([length]) * self.scale
     }
 }
 

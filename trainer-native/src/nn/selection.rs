@@ -110,7 +110,7 @@ impl Selection {
 }
 
 /// The name of the layer whose matrix this is.
-fn module(spec: &ParamSpec) -> &str {
+pub(super) fn module(spec: &ParamSpec) -> &str {
     spec.name.strip_suffix(".weight").unwrap_or(&spec.name)
 }
 

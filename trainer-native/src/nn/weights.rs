@@ -1,13 +1,15 @@
 //! The parameters of a model as one ordered list of flat tensors.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mechanisms::Stream;
 use plan::Precision;
 
-use super::selection::Role;
-use super::{Adapter, Kernels, Selection};
-use crate::tensor::{Backend, FloatDType, Tensor, from_host};
+use super::selection::{Role, module};
+use super::{Adapter, Kernels, Selection, Stored};
+use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
+use crate::tensor_file::{NamedTensor, StoredValues, TensorError};
 
 /// A parameter's place in the model's list; also the index of its noise stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,6 +53,9 @@ impl ParamSpec {
 }
 
 /// Values of all parameters of a model, flat, in the order of their [`ParamId`].
+///
+/// Frozen values, and those under an adapter, may be held in 16 bits. They are widened, and the adapter is added, wherever a
+/// layer uses them, so their number format affects memory and time only.
 #[derive(Clone, Debug)]
 pub struct Weights<B: Backend> {
     specs: Arc<[ParamSpec]>,
@@ -74,6 +79,12 @@ impl<B: Backend> Part<B> {
         matrix(&self.trained, self.selection.specs(), place)
     }
 
+    /// A matrix with its adapter, flat.
+    fn merged(&self, adapter: Adapter, frozen: Tensor<B, 1>) -> Tensor<B, 1> {
+        let [a, b] = [adapter.a, adapter.b].map(|place| self.matrix(place));
+        adapter.merge(frozen, a, b)
+    }
+
     /// The trained values that leave the model's as they are; adapters keep theirs.
     fn restart(&mut self) {
         for (&role, base) in self.selection.roles().iter().zip(&self.base) {
@@ -84,11 +95,34 @@ impl<B: Backend> Part<B> {
     }
 }
 
-impl<B: Backend> Weights<B> {
+impl<B: Kernels> Weights<B> {
     /// Draws first values in the order of the list.
     pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
-        let values = draw(&specs, stream, device);
+        let values = specs.iter().map(|spec| draw(spec, stream, device)).collect();
         Self::new(specs, values)
+    }
+
+    /// First values in the order of the list: the given ones, in their number format, and draws for all others.
+    ///
+    /// # Errors
+    /// [`TensorError`] if a given tensor has another shape than its parameter.
+    pub(crate) fn start(
+        specs: Arc<[ParamSpec]>,
+        given: Vec<NamedTensor<StoredValues>>,
+        stream: &mut Stream,
+        device: &B::Device,
+    ) -> Result<Self, TensorError> {
+        let mut given: BTreeMap<String, NamedTensor<StoredValues>> =
+            given.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+        let value = |spec: &ParamSpec| match given.remove(&spec.name) {
+            Some(tensor) if tensor.shape == spec.shape => Ok(tensor.data.into_tensor::<B>(device)),
+            Some(tensor) => {
+                Err(TensorError { name: tensor.name, problem: "has another shape than the model's" })
+            }
+            None => Ok(draw(spec, stream, device)),
+        };
+        let values = specs.iter().map(value).collect::<Result<_, _>>()?;
+        Ok(Self::new(specs, values))
     }
 
     /// Given values of 32 bits, in the order of the list.
@@ -98,12 +132,22 @@ impl<B: Backend> Weights<B> {
 
     /// From now on only the chosen parameters are trained; new adapters are drawn.
     #[must_use]
-    pub fn restrict(self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
-        let fresh = draw(selection.specs(), stream, device);
-        let trained = fresh.into_iter().map(|value| value.cast(self.dtype)).collect();
+    pub fn restrict(mut self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
+        let trained = selection.specs().iter().map(|spec| draw(spec, stream, device).cast(self.dtype)).collect();
+        for (value, role) in self.values.iter_mut().zip(selection.roles()) {
+            if let Role::Whole(_) = role {
+                *value = widen(value.clone());
+            }
+        }
         let mut part = Part { trained, base: self.values.clone(), selection: Arc::new(selection) };
         part.restart();
         Self { part: Some(part), ..self }
+    }
+
+    /// All values in 32 bits, as training all of them needs.
+    #[must_use]
+    pub fn widened(self) -> Self {
+        Self { values: self.values.into_iter().map(widen).collect(), ..self }
     }
 
     /// The same values in another float format; tests take gradients in f64.
@@ -126,10 +170,14 @@ impl<B: Backend> Weights<B> {
         &self.specs
     }
 
-    /// All values of the model, flat, adapters merged.
+    /// A parameter of the model, flat and in at least 32 bits, with its adapter.
     #[must_use]
-    pub fn model_values(&self) -> &[Tensor<B, 1>] {
-        &self.values
+    pub fn model_value(&self, param: ParamId) -> Tensor<B, 1> {
+        let value = &self.values[param.0];
+        match (&self.part, self.role(param)) {
+            (Some(part), Role::Adapted(adapter)) if has_16_bits(value) => part.merged(adapter, widen(value.clone())),
+            _ => widen(value.clone()),
+        }
     }
 
     /// Puts new values of the whole model in place of the old; adapters keep theirs.
@@ -152,11 +200,17 @@ impl<B: Backend> Weights<B> {
     }
 
     /// The place of this parameter of the model among the trained ones, if it is trained as it is.
-    pub(super) fn trained(&self, param: ParamId) -> Option<ParamId> {
+    pub(crate) fn trained(&self, param: ParamId) -> Option<ParamId> {
         match self.role(param) {
             Role::Whole(place) => Some(place),
             Role::Frozen | Role::Adapted(_) => None,
         }
+    }
+
+    /// The modules that have adapters, by name, and how their matrices are stored.
+    pub(crate) fn adapted(&self) -> Vec<(&str, Stored)> {
+        let stored = (0..self.specs.len()).map(|at| Some(self.adapter(ParamId(at))?.stored));
+        self.specs.iter().zip(stored).filter_map(|(spec, stored)| Some((module(spec), stored?))).collect()
     }
 
     /// The adapter through which this parameter of the model is trained.
@@ -178,10 +232,9 @@ impl<B: Backend> Weights<B> {
             match role {
                 Role::Frozen => {}
                 Role::Whole(at) => self.values[place] = part.trained[at.0].clone(),
-                Role::Adapted(adapter) => {
-                    let [a, b] = [adapter.a, adapter.b].map(|place| part.matrix(place));
-                    self.values[place] = adapter.merge(&part.base[place], a, b);
-                }
+                // One of 16 bits is merged where it is used.
+                Role::Adapted(_) if has_16_bits(&part.base[place]) => {}
+                Role::Adapted(adapter) => self.values[place] = part.merged(adapter, part.base[place].clone()),
             }
         }
     }
@@ -236,7 +289,7 @@ impl<B: Backend> Weights<B> {
     /// - output: `[n]`
     #[must_use]
     pub fn vector(&self, id: ParamId) -> Tensor<B, 1> {
-        self.values[id.0].clone()
+        self.model_value(id)
     }
 
     /// A parameter as a matrix.
@@ -245,11 +298,19 @@ impl<B: Backend> Weights<B> {
     /// - output: `[rows, columns]` as in its specification
     #[must_use]
     pub fn matrix(&self, id: ParamId) -> Tensor<B, 2> {
-        matrix(&self.values, &self.specs, id)
+        let shape = &self.specs[id.0].shape;
+        self.model_value(id).reshape([shape[0], shape[1]])
     }
-}
 
-impl<B: Kernels> Weights<B> {
+    /// Some rows of a table.
+    ///
+    /// # Shapes
+    /// - rows: `[n]`
+    /// - output: `[n, columns]`
+    pub(super) fn rows(&self, table: ParamId, rows: Tensor<B, 1, Int>) -> Tensor<B, 2> {
+        widen(matrix(&self.values, &self.specs, table).select(0, rows))
+    }
+
     /// A layer's product on its way forward or backward, in the chosen precision.
     ///
     /// Rounding here makes another function of the weights, and other gradients, of each example. What a gradient may move
@@ -289,14 +350,59 @@ fn matrix<B: Backend>(values: &[Tensor<B, 1>], specs: &[ParamSpec], at: ParamId)
     values[at.0].clone().reshape([shape[0], shape[1]])
 }
 
-fn draw<B: Backend>(specs: &[ParamSpec], stream: &mut Stream, device: &B::Device) -> Vec<Tensor<B, 1>> {
-    let first = |spec: &ParamSpec| {
-        let mut host = vec![0.0; spec.len()];
-        match spec.initial {
-            Initial::Constant(value) => host.fill(value),
-            Initial::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
-        }
-        from_host(host, [spec.len()], FloatDType::F32, device)
-    };
-    specs.iter().map(first).collect()
+fn draw<B: Backend>(spec: &ParamSpec, stream: &mut Stream, device: &B::Device) -> Tensor<B, 1> {
+    let mut host = vec![0.0; spec.len()];
+    match spec.initial {
+        Initial::Constant(value) => host.fill(value),
+        Initial::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
+    }
+    from_host(host, [spec.len()], FloatDType::F32, device)
+}
+
+fn has_16_bits<B: Backend>(value: &Tensor<B, 1>) -> bool {
+    matches!(value.dtype(), DType::F16 | DType::BF16)
+}
+
+fn widen<B: Kernels, const D: usize>(values: Tensor<B, D>) -> Tensor<B, D> {
+    match values.dtype() {
+        DType::F16 | DType::BF16 => B::widen(values),
+        _ => values,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+    use safetensors::tensor::Dtype;
+
+    use super::*;
+    use crate::nn::{LinearSpec, ParamList};
+    use crate::tensor::{Flex, FlexDevice, to_host};
+
+    /// Of two frozen matrices in 16 bits, one has an adapter. A trained vector is in 32 bits.
+    #[test]
+    fn frozen_weights_stay_in_16_bits_and_read_as_32() {
+        let mut list = ParamList::default();
+        let map = LinearSpec::normal(3, 2, 1.0);
+        list.linear("adapted", map);
+        list.linear("frozen", map);
+        let layout = list.finish();
+        let given = |name: &str| NamedTensor {
+            name: format!("{name}.weight"),
+            shape: vec![2, 3],
+            data: StoredValues::new(Dtype::BF16, vec![0x80, 0x3F].repeat(6)).unwrap(),
+        };
+        let lora = plan::Trainable::Lora(plan::Lora { rank: 1, alpha: 2.0, targets: vec!["adapted".into()] });
+        let selection = Selection::new(&lora, &layout, 0).unwrap().unwrap();
+        let mut stream = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+        let given = vec![given("adapted"), given("frozen")];
+        let weights = Weights::<Flex>::start(layout.specs().clone(), given, &mut stream, &FlexDevice).unwrap();
+        let mut weights = weights.restrict(selection, &mut stream, &FlexDevice);
+        let [a, b] = [[1.0, 2.0, 3.0].as_slice(), &[0.5, -1.0]].map(|values| Tensor::from_floats(values, &FlexDevice));
+        weights.replace(vec![a, b]);
+        assert!(weights.values.iter().all(|value| value.dtype() == DType::BF16));
+        let value = |at: usize| to_host(weights.vector(ParamId(at)));
+        assert_eq!(value(0), [2.0, 3.0, 4.0, -1.0, -3.0, -5.0]);
+        assert_eq!(value(1), [1.0; 6]);
+    }
 }

@@ -7,7 +7,6 @@ use dp_tokenizer::Tokenizer;
 
 use super::Start;
 use crate::model::Network;
-use crate::tensor_file::NamedTensor;
 use crate::{RunError, vocabulary};
 
 impl Start {
@@ -30,13 +29,15 @@ impl Start {
         let parts: Vec<Vec<u32>> =
             added.clone().map(|id| public.encode(&tokenizer.decode(&[id as u32]))).collect();
         for tensor in self.weights.iter_mut().filter(|tensor| tables.contains(&tensor.name)) {
-            let width = tensor.data.len() / self.vocab_size;
-            let rows: Vec<Vec<f32>> = parts.iter().map(|ids| mean(tensor, ids, width)).collect();
-            tensor.data.resize(vocab_size * width, 0.0);
+            let mut table = tensor.data.to_f32();
+            let width = table.len() / self.vocab_size;
+            let rows: Vec<Vec<f32>> = parts.iter().map(|ids| mean(&table, ids, width)).collect();
+            table.resize(vocab_size * width, 0.0);
             // Marian's bias of the logits is one row of them.
             let axis = tensor.shape.iter().position(|size| *size == self.vocab_size);
             tensor.shape[axis.unwrap_or(0)] = vocab_size;
-            tensor.data[added.start * width..added.end * width].copy_from_slice(&rows.concat());
+            table[added.start * width..added.end * width].copy_from_slice(&rows.concat());
+            tensor.data = table.into();
         }
         self.vocab_size = vocab_size;
         Ok(())
@@ -52,13 +53,13 @@ fn tables(plan: &plan::Plan, vocab_size: usize) -> Result<BTreeSet<String>, crat
 }
 
 /// The mean of these rows, or of all rows if there are none.
-fn mean(table: &NamedTensor, ids: &[u32], width: usize) -> Vec<f32> {
+fn mean(table: &[f32], ids: &[u32], width: usize) -> Vec<f32> {
     let mut sum = vec![0.0_f64; width];
-    let rows = table.data.len() / width;
+    let rows = table.len() / width;
     let chosen: Vec<usize> =
         if ids.is_empty() { (0..rows).collect() } else { ids.iter().map(|id| *id as usize).collect() };
     for row in &chosen {
-        let values = &table.data[row * width..(row + 1) * width];
+        let values = &table[row * width..(row + 1) * width];
         sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(*value));
     }
     sum.into_iter().map(|sum| (sum / chosen.len() as f64) as f32).collect()

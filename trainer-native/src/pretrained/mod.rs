@@ -18,7 +18,7 @@ pub use read::Checkpoint;
 
 use crate::model::Network;
 use crate::store::files;
-use crate::tensor_file::NamedTensor;
+use crate::tensor_file::{NamedTensor, StoredValues};
 use crate::{RunError, durable, vocabulary};
 
 /// The plan's field that names a checkpoint.
@@ -29,10 +29,8 @@ pub(crate) const CONFIG_FILE_NAME: &str = "config.json";
 
 /// Weights to start from that fit a plan's model.
 pub struct Start {
-    /// In the order of the model's parameters, without the drawn ones.
-    pub weights: Vec<NamedTensor>,
-    /// Names of parameters that the checkpoint lacks: those of a new head for labels.
-    pub drawn: Vec<String>,
+    /// In the order of the model's parameters, without a head for labels that the checkpoint lacks.
+    pub weights: Vec<NamedTensor<StoredValues>>,
     /// Number of tokens of the checkpoint's table; never below the tokenizer's.
     pub vocab_size: usize,
     /// Digest of the checkpoint.
@@ -68,8 +66,8 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
     let network = Network::new(plan.model(), plan.training(), vocab_size)
         .map_err(|error| RunError::Refused(error.to_string()))?;
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;
-    let Assigned { weights, drawn, ignored } = checkpoint.weights(&network.specs(), &network.hf_config())?;
-    Ok(Some(Start { weights, drawn, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
+    let Assigned { weights, ignored, .. } = checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
+    Ok(Some(Start { weights, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
 }
 
 /// The refusal of a folder that `field` names.

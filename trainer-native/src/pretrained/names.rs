@@ -5,33 +5,46 @@ use std::collections::BTreeMap;
 
 use crate::model::HuggingFace;
 use crate::nn::ParamSpec;
-use crate::tensor_file::NamedTensor;
+use crate::tensor_file::{NamedTensor, StoredValues};
 
 /// What a checkpoint gives a model.
 #[derive(Debug)]
-pub struct Assigned {
+pub struct Assigned<Values = Vec<f32>> {
     /// In the order of the model's parameters, without the drawn ones.
-    pub weights: Vec<NamedTensor>,
+    pub weights: Vec<NamedTensor<Values>>,
     /// Names of parameters of a head for labels that the checkpoint lacks.
     pub drawn: Vec<String>,
     /// Names of tensors that the model has no use for.
     pub ignored: Vec<String>,
 }
 
+impl Assigned<StoredValues> {
+    /// The same with all values in 32 bits.
+    pub(super) fn in_f32(self) -> Assigned {
+        let Self { weights, drawn, ignored } = self;
+        let wide = |NamedTensor { name, shape, data }: NamedTensor<StoredValues>| NamedTensor {
+            name,
+            shape,
+            data: data.to_f32(),
+        };
+        Assigned { weights: weights.into_iter().map(wide).collect(), drawn, ignored }
+    }
+}
+
 /// The tensor of each parameter. A model that `predicts_labels` has no use for a head for tokens, and may have a head that
 /// the checkpoint lacks.
 pub(super) fn assign(
     family: &HuggingFace,
-    tensors: &BTreeMap<String, NamedTensor>,
+    tensors: &BTreeMap<String, NamedTensor<StoredValues>>,
     specs: &[ParamSpec],
     predicts_labels: bool,
-) -> Result<Assigned, String> {
+) -> Result<Assigned<StoredValues>, String> {
     let is_named = |ours: &str, theirs: &str| {
         let theirs = &*current(family, theirs);
         ours == theirs || ours.strip_prefix(family.prefix) == Some(theirs)
     };
     let begins = |name: &str, starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-    let mut found: BTreeMap<&str, &NamedTensor> = BTreeMap::new();
+    let mut found: BTreeMap<&str, &NamedTensor<StoredValues>> = BTreeMap::new();
     let (mut left, mut ignored) = (Vec::new(), Vec::new());
     for (name, tensor) in tensors {
         match specs.iter().find(|spec| is_named(&spec.name, name)) {
@@ -47,12 +60,15 @@ pub(super) fn assign(
         let replaced = predicts_labels && begins(name, family.token_heads);
         let copy = !replaced && family.copies.contains(&name.as_str());
         let zeros = family.zeros.contains(&name.as_str());
-        if zeros && tensor.data.iter().any(|value| *value != 0.0) {
+        if zeros && tensor.data.to_f32().iter().any(|value| *value != 0.0) {
             return Err(format!(
                 "tensor {name} holds other values than 0, which the model would add to its logits"
             ));
         }
-        if copy && !found.values().any(|used| used.shape == tensor.shape && used.data == tensor.data) {
+        let equals = |used: &&NamedTensor<StoredValues>| {
+            used.shape == tensor.shape && used.data.to_f32() == tensor.data.to_f32()
+        };
+        if copy && !found.values().any(equals) {
             return Err(format!("tensor {name} differs from the table that the model ties it to"));
         }
         if !buffer && !zeros && !copy && !replaced && !begins(name, family.unused) {
@@ -81,7 +97,11 @@ fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
 }
 
 /// The tensor under the parameter's name; of a table of positions, as many as the model has.
-fn fitted(tensor: &NamedTensor, spec: &ParamSpec, positions: bool) -> Result<NamedTensor, String> {
+fn fitted(
+    tensor: &NamedTensor<StoredValues>,
+    spec: &ParamSpec,
+    positions: bool,
+) -> Result<NamedTensor<StoredValues>, String> {
     let longer = positions
         && tensor.shape.len() == 2
         && tensor.shape[1] == spec.shape[1]
@@ -95,6 +115,6 @@ fn fitted(tensor: &NamedTensor, spec: &ParamSpec, positions: bool) -> Result<Nam
     Ok(NamedTensor {
         name: spec.name.clone(),
         shape: spec.shape.clone(),
-        data: tensor.data[..spec.len()].to_vec(),
+        data: tensor.data.first(spec.len()),
     })
 }

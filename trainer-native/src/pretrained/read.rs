@@ -1,30 +1,32 @@
 //! The files of a checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::Metadata;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::{Assigned, CONFIG_FILE_NAME, config, names, refused};
 use crate::RunError;
-use crate::durable::{self, sha256_hex};
+use crate::durable::{self, hex, sha256_hex};
 use crate::model::Network;
 use crate::nn::ParamSpec;
 use crate::store::files;
-use crate::tensor::{DType, TensorData};
-use crate::tensor_file::NamedTensor;
+use crate::tensor_file::{NamedTensor, StoredValues};
 
 const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 
-/// A checkpoint on the host: its configuration, its tensors as 32-bit floats, and its digest.
+/// A checkpoint on the host: its configuration, its tensors in the number formats of their files, and its digest.
 #[derive(Debug)]
 pub struct Checkpoint {
     /// What names the folder: a field of the plan, or an option.
     field: &'static str,
     folder: PathBuf,
     config: Value,
-    tensors: BTreeMap<String, NamedTensor>,
+    tensors: BTreeMap<String, NamedTensor<StoredValues>>,
     sha256: String,
 }
 
@@ -52,15 +54,15 @@ impl Checkpoint {
         let mut tensors = BTreeMap::new();
         let mut digests = sha256_hex(&config_bytes);
         for name in shards(field, folder)? {
-            let bytes = durable::read(&folder.join(&name))?;
             let wrong = |what: String| refused(folder, &format!("{name}: {what}"));
-            for tensor in decode(&bytes).map_err(wrong)? {
+            let shard = Shard::read(&folder.join(&name))?.map_err(wrong)?;
+            for tensor in shard.tensors {
                 let wrong = format!("tensor {} is there twice", tensor.name);
                 if tensors.insert(tensor.name.clone(), tensor).is_some() {
                     return Err(refused(folder, &wrong));
                 }
             }
-            digests.push_str(&sha256_hex(&bytes));
+            digests.push_str(&shard.sha256);
         }
         Ok(Self { field, folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
     }
@@ -99,7 +101,15 @@ impl Checkpoint {
     /// # Errors
     /// As [`Self::weights`].
     pub(crate) fn body(&self, network: &Network) -> Result<Vec<NamedTensor>, RunError> {
-        Ok(self.assigned(&network.specs(), &network.hf_config(), true)?.weights)
+        Ok(self.assigned(&network.specs(), &network.hf_config(), true)?.in_f32().weights)
+    }
+
+    /// The weights of a model of these parameters and this configuration, in 32 bits.
+    ///
+    /// # Errors
+    /// As [`Self::stored_weights`].
+    pub fn weights(&self, specs: &[ParamSpec], model: &Value) -> Result<Assigned, RunError> {
+        Ok(self.stored_weights(specs, model)?.in_f32())
     }
 
     /// The weights of a model of these parameters and this configuration.
@@ -107,7 +117,11 @@ impl Checkpoint {
     /// # Errors
     /// [`RunError::Refused`] where the configurations differ, with both values; for a tensor that is missing, unknown, of
     /// another shape, or tied to one that it differs from; for a head of other labels.
-    pub fn weights(&self, specs: &[ParamSpec], model: &Value) -> Result<Assigned, RunError> {
+    pub fn stored_weights(
+        &self,
+        specs: &[ParamSpec],
+        model: &Value,
+    ) -> Result<Assigned<StoredValues>, RunError> {
         let predicts_labels = model["id2label"].is_object();
         let assigned = self.assigned(specs, model, predicts_labels)?;
         if predicts_labels && assigned.drawn.is_empty() {
@@ -122,7 +136,7 @@ impl Checkpoint {
         specs: &[ParamSpec],
         model: &Value,
         replaces_head: bool,
-    ) -> Result<Assigned, RunError> {
+    ) -> Result<Assigned<StoredValues>, RunError> {
         let wrong = |what: String| refused(self.field, &self.folder, &what);
         let family = Network::checkpoints().find(|family| model["model_type"] == family.model_type);
         let family = family.ok_or_else(|| wrong("no checkpoint of this family can be read".to_owned()))?;
@@ -148,24 +162,46 @@ fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, RunErr
     map.values().map(shard).collect()
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<NamedTensor>, String> {
-    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
-    let tensor = |(name, view): (String, TensorView<'_>)| {
-        let format = match view.dtype() {
-            Dtype::F16 => DType::F16,
-            Dtype::BF16 => DType::BF16,
-            Dtype::F32 => DType::F32,
-            Dtype::F64 => DType::F64,
-            // Whole numbers are buffers, such as positions; they can have no weight's name.
-            _ => return Ok(NamedTensor { name, shape: view.shape().to_vec(), data: Vec::new() }),
+/// A file of tensors.
+struct Shard {
+    tensors: Vec<NamedTensor<StoredValues>>,
+    sha256: String,
+}
+
+impl Shard {
+    /// Reads one tensor after the other: the whole file is never in memory beside them. The inner error says what is wrong with
+    /// the file.
+    fn read(path: &Path) -> Result<Result<Self, String>, RunError> {
+        let storage = |error: std::io::Error| RunError::storage("read", path, &error);
+        let mut file = File::open(path).map_err(storage)?;
+        let length = file.metadata().map_err(storage)?.len();
+        let mut start = Vec::new();
+        // A header is at most as long as the format allows.
+        file.by_ref().take(8).read_to_end(&mut start).map_err(storage)?;
+        let header = start.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)).min(100_000_000);
+        file.by_ref().take(header).read_to_end(&mut start).map_err(storage)?;
+        let header = start.get(8..).unwrap_or_default();
+        let metadata: Metadata = match serde_json::from_slice(header) {
+            Ok(metadata) => metadata,
+            Err(error) => return Ok(Err(format!("it does not begin as a safetensors file does: {error}"))),
         };
-        let values = TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), format);
-        let data: Vec<f32> = values.iter::<f32>().collect();
-        if data.iter().all(|value| value.is_finite()) {
-            Ok(NamedTensor { name, shape: view.shape().to_vec(), data })
-        } else {
-            Err(format!("tensor {name} holds a value that is no finite number"))
+        // The header's own tensors cover this many bytes without a gap; reading it checks that.
+        if length.checked_sub(start.len() as u64) != Some(metadata.data_len() as u64) {
+            return Ok(Err("the file is not as long as its header says".to_owned()));
         }
-    };
-    file.tensors().into_iter().map(tensor).collect()
+        let (mut tensors, mut digest) = (Vec::new(), Sha256::new_with_prefix(&start));
+        for name in metadata.offset_keys() {
+            let Some(info) = metadata.info(&name) else { continue };
+            let mut bytes = vec![0; info.data_offsets.1 - info.data_offsets.0];
+            file.read_exact(&mut bytes).map_err(storage)?;
+            digest.update(&bytes);
+            // Whole numbers are buffers, such as positions; they can have no weight's name.
+            let data = StoredValues::new(info.dtype, bytes).unwrap_or_else(|| Vec::new().into());
+            if !data.is_finite() {
+                return Ok(Err(format!("tensor {name} holds a value that is no finite number")));
+            }
+            tensors.push(NamedTensor { name, shape: info.shape.clone(), data });
+        }
+        Ok(Ok(Self { tensors, sha256: hex(&digest.finalize()) }))
+    }
 }

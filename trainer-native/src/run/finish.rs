@@ -1,19 +1,20 @@
 //! The end of a run: model files, completion line, certificate.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::json;
 
 use super::prepare::Prepared;
 use super::request::Job;
-use crate::RunError;
+use crate::{RunError, peft};
 use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
 use crate::progress::note;
 use crate::store::ledger::LedgerState;
-use crate::store::{BestWeights, FinishedModel, RunStore, certificate};
+use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
 use crate::summary::Summary;
-use crate::tensor_file::{NumberFormat, model_file};
 use crate::train::TrainError;
 use crate::verify::verify_run;
 
@@ -29,7 +30,7 @@ pub(super) fn finish<B: Kernels>(
         Some(BestWeights { step, weights, .. }) => {
             note(&format!("the model is that of step {step}, the best on the public evaluation text"));
             let unfit = |error: TrainError| RunError::Verification(error.to_string());
-            run.trainer.load_weights(weights).map_err(unfit)?;
+            run.trainer.load_trained(weights).map_err(unfit)?;
             None
         }
         None => evaluation,
@@ -38,8 +39,9 @@ pub(super) fn finish<B: Kernels>(
     let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
     let evaluation = evaluation.map(|figures| run.with_scores(figures)).transpose()?;
     let evaluation = evaluation.as_ref().map(pretty_json).transpose()?;
-    let model = FinishedModel { evaluation, ..model(job, run, store.ledger())? };
-    store.complete(store.steps_done(), model)?;
+    let mut model = model(job, run, store.ledger())?;
+    model.extend(evaluation.map(|text| ModelFile::text(files::EVALUATION, text)));
+    store.complete(store.steps_done(), &model)?;
     verified(store)
 }
 
@@ -50,35 +52,48 @@ pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
     Ok(summary)
 }
 
-/// The model as `transformers` loads it, marked with what it promises.
-pub(super) fn model<B: Kernels>(
+/// The model as `transformers` loads it, marked with what it promises, and its adapters as PEFT does.
+pub(super) fn model<'a, B: Kernels>(
     job: &Job,
-    run: &Prepared<B>,
+    run: &'a Prepared<B>,
     ledger: &LedgerState,
-) -> Result<FinishedModel, RunError> {
+) -> Result<Vec<ModelFile<'a>>, RunError> {
     let privacy = certificate::mark(&job.plan, ledger);
     let mut config = run.trainer.hf_config();
     let eos = end_of_text(&run.tokenizer)?;
-    config["eos_token_id"] = json!(eos);
-    config["pad_token_id"] = json!(run.tokenizer.pad_id());
-    match run.data.objective.generation() {
-        Generation::Continuation | Generation::Answer => config["bos_token_id"] = json!(eos),
+    let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
+    let generates = run.data.objective.generation();
+    match generates {
+        Generation::Continuation | Generation::Answer => generation["bos_token_id"] = json!(eos),
         Generation::FromDecoder { start, first } => {
-            config["decoder_start_token_id"] = json!(start);
+            generation["decoder_start_token_id"] = json!(start);
             if let Some(first) = first {
-                config["bos_token_id"] = json!(first);
-                config["forced_bos_token_id"] = json!(first);
+                generation["bos_token_id"] = json!(first);
+                generation["forced_bos_token_id"] = json!(first);
             }
         }
         Generation::None => {}
     }
+    for (name, id) in generation.as_object().into_iter().flatten() {
+        config[name] = id.clone();
+    }
     config["privacy"] = json!(privacy);
-    Ok(FinishedModel {
-        weights: model_file(&run.trainer.weights(), NumberFormat::F32, &privacy)?,
-        config: pretty_json(&config)?,
-        tokenizer_config: run.tokenizer.to_config_json(),
-        evaluation: None,
-    })
+    let mut files = vec![
+        ModelFile::text(files::CONFIG, pretty_json(&config)?),
+        ModelFile::text(files::TOKENIZER_CONFIG, run.tokenizer.to_config_json()),
+    ];
+    if !matches!(generates, Generation::None) {
+        files.push(ModelFile::text(files::GENERATION_CONFIG, pretty_json(&generation)?));
+    }
+    if let Some(config) = peft::config(job.plan.plan(), &run.trainer) {
+        let privacy = privacy.clone();
+        files.push(ModelFile::text(files::ADAPTER_CONFIG, pretty_json(&config)?));
+        let write = move |path: &Path| peft::write(&run.trainer, path, &privacy);
+        files.push(ModelFile { name: files::ADAPTER, write: Box::new(write) });
+    }
+    let write = move |path: &Path| run.trainer.write_model(path, &privacy);
+    files.push(ModelFile { name: files::MODEL, write: Box::new(write) });
+    Ok(files)
 }
 
 fn pretty_json(value: &impl Serialize) -> Result<String, RunError> {

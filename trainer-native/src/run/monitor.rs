@@ -65,7 +65,7 @@ impl<'a> Monitor<'a> {
             if nll.is_some_and(|nll| self.best.improves(nll))
                 && plan.evaluation().is_some_and(|text| text.keep_best)
             {
-                let weights = run.trainer.weights();
+                let weights = run.trainer.trained();
                 store.keep_best(BestWeights { step: steps_done, nll: nll.unwrap_or_default(), weights })?;
             }
             if let Some(figures) = &self.evaluation {

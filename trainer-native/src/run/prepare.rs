@@ -174,17 +174,14 @@ fn build_trainer<B: Kernels>(
     let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::added_tokens);
     let physical_batch = memory::windows_at_once(plan, job.physical_batch, job.device, B::workers());
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
+    let start = initial.map_or_else(Vec::new, |initial| initial.weights);
+    let (model, training) = (plan.model(), plan.training());
     let mut trainer =
-        Trainer::new(plan.model(), plan.training(), vocab_size, &mut init, physical_batch, device)
+        Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
             .map_err(refused)?
             .recompute(plan.performance().recompute)
             .precision(plan.performance().precision)
             .arithmetic(plan.privacy().arithmetic);
-    if let Some(Start { mut weights, drawn, .. }) = initial {
-        // A new head keeps the values drawn for it.
-        weights.extend(trainer.weights().into_iter().filter(|tensor| drawn.contains(&tensor.name)));
-        trainer.load_weights(weights).map_err(refused)?;
-    }
     if let Some(state) = store.take_saved_state() {
         trainer.load_state(state).map_err(refused)?;
     }

@@ -23,6 +23,12 @@ pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 pub(crate) const MODEL: &str = "model.safetensors";
 /// Configuration of a model, here and in a checkpoint of `transformers`.
 pub(crate) const CONFIG: &str = "config.json";
+/// How `transformers` generates with a model, if it generates.
+pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
+/// Low-rank adapters as PEFT loads them.
+pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
+/// Their configuration.
+pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
 /// Public figures of training, one line an evaluation.
 pub(crate) const METRICS: &str = "metrics.jsonl";
 /// The same for TensorBoard, which looks for `tfevents`.

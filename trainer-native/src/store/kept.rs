@@ -2,7 +2,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::metrics::{Metric, read_metrics};
-use super::{FinishedModel, RunStore, accounting, files};
+use super::{ModelFile, RunStore, accounting, files};
 use crate::tensor_file::NamedTensor;
 use crate::{RunError, durable};
 
@@ -12,7 +12,7 @@ pub(crate) struct BestWeights {
     pub step: u64,
     /// Mean negative log-likelihood on the text.
     pub nll: f64,
-    /// Under Hugging Face names.
+    /// The trained ones, under Hugging Face names.
     pub weights: Vec<NamedTensor>,
 }
 
@@ -62,19 +62,10 @@ impl RunStore<'_> {
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
-    pub fn write_snapshot(&self, steps_done: u64, model: &FinishedModel) -> Result<(), RunError> {
+    pub fn write_snapshot(&self, steps_done: u64, model: &[ModelFile<'_>]) -> Result<(), RunError> {
         let folder = self.path.join(files::SNAPSHOTS).join(steps_done.to_string());
-        durable::create_folder(&folder)?;
-        let tokenizer = durable::read(&self.path.join(files::TOKENIZER))?;
-        for (name, bytes) in [
-            (files::MODEL, &model.weights[..]),
-            (files::CONFIG, model.config.as_bytes()),
-            (files::TOKENIZER, &tokenizer),
-            (files::TOKENIZER_CONFIG, model.tokenizer_config.as_bytes()),
-        ] {
-            durable::write_atomic(&folder.join(name), bytes)?;
-        }
-        Ok(())
+        model.iter().try_for_each(|file| file.write_to(&folder))?;
+        durable::copy(&self.path.join(files::TOKENIZER), &folder.join(files::TOKENIZER))
     }
 
     /// Charges the steps that an early stop leaves out. When a run stops depends on its released weights, so what it may claim is

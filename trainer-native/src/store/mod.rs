@@ -49,7 +49,7 @@ use self::metrics::{Metric, Metrics};
 use self::tokenizer::UnsavedTokenizer;
 use crate::RunError;
 use crate::data::{Canaries, Planting};
-use crate::durable::{self, FolderLock, sha256_hex};
+use crate::durable::{self, FolderLock};
 use crate::tensor_file::NamedTensor;
 
 /// A run folder that this process owns.
@@ -66,16 +66,25 @@ pub(crate) struct RunStore<'a> {
     _lock: FolderLock,
 }
 
-/// The files of a finished model, beside its tokenizer.
-pub(crate) struct FinishedModel {
-    /// `model.safetensors`
-    pub weights: Vec<u8>,
-    /// `config.json`
-    pub config: String,
-    /// `tokenizer_config.json`
-    pub tokenizer_config: String,
-    /// `evaluation.json`, if the plan has evaluation text.
-    pub evaluation: Option<String>,
+/// A file of a finished model, beside its tokenizer.
+pub(crate) struct ModelFile<'a> {
+    /// Its name in the folder.
+    pub name: &'static str,
+    /// Writes it to a path.
+    pub write: Box<dyn Fn(&Path) -> Result<(), RunError> + 'a>,
+}
+
+impl ModelFile<'_> {
+    /// A file of text.
+    pub fn text(name: &'static str, text: String) -> Self {
+        Self { name, write: Box::new(move |path| durable::write_atomic(path, text.as_bytes())) }
+    }
+
+    fn write_to(&self, folder: &Path) -> Result<(), RunError> {
+        let path = folder.join(self.name);
+        path.parent().map_or(Ok(()), durable::create_folder)?;
+        (self.write)(&path)
+    }
 }
 
 impl RunStore<'_> {
@@ -179,28 +188,15 @@ impl RunStore<'_> {
     ///
     /// # Errors
     /// [`RunError::Verification`] if another program changed the ledger during the run.
-    pub fn complete(&mut self, steps_done: u64, model: FinishedModel) -> Result<(), RunError> {
+    pub fn complete(&mut self, steps_done: u64, model: &[ModelFile<'_>]) -> Result<(), RunError> {
         self.ledger.check_contents()?;
         if let Some(metrics) = &self.metrics {
             metrics.sync()?;
         }
-        let write = |name: &str, bytes: &[u8]| durable::write_atomic(&self.path.join(name), bytes);
-        write(files::MODEL, &model.weights)?;
-        write(files::CONFIG, model.config.as_bytes())?;
-        write(files::TOKENIZER_CONFIG, model.tokenizer_config.as_bytes())?;
-        let mut names = vec![
-            files::MODEL,
-            files::CONFIG,
-            files::TOKENIZER,
-            files::TOKENIZER_CONFIG,
-            files::METRICS,
-            files::TENSORBOARD,
-        ];
-        if let Some(evaluation) = model.evaluation {
-            write(files::EVALUATION, evaluation.as_bytes())?;
-            names.push(files::EVALUATION);
-        }
-        let files = names.into_iter().map(|name| digest(&self.path, name)).collect::<Result<_, _>>()?;
+        model.iter().try_for_each(|file| file.write_to(&self.path))?;
+        let own = [files::TOKENIZER, files::METRICS, files::TENSORBOARD];
+        let names = model.iter().map(|file| file.name).chain(own);
+        let files = names.map(|name| digest(&self.path, name)).collect::<Result<_, _>>()?;
         self.append(Entry::Completed { steps_done, files })?;
         self.certify()
     }
@@ -254,5 +250,5 @@ pub(crate) fn add_to_finished(folder: &Path, name: &str, bytes: &[u8]) -> Result
 }
 
 fn digest(folder: &Path, name: &str) -> Result<FileDigest, RunError> {
-    Ok(FileDigest { name: name.to_owned(), sha256: sha256_hex(&durable::read(&folder.join(name))?) })
+    Ok(FileDigest { name: name.to_owned(), sha256: durable::sha256_of(&folder.join(name))? })
 }

@@ -217,5 +217,5 @@ fn perplexity(folder: &Path) -> Private<f64> {
 }
 
 fn model_digest(folder: &Path) -> Result<String, RunError> {
-    Ok(sha256_hex(&durable::read(&folder.join(files::MODEL))?))
+    Ok(durable::sha256_of(&folder.join(files::MODEL))?)
 }

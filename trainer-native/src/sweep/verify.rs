@@ -86,7 +86,7 @@ pub(super) fn vocabulary(
     let planned = ledger.header().search.as_ref() == Some(search) && ledger.release() == Some(&release.event);
     let sha256 = ledger.tokenizer().filter(|_| planned && ledger.reservations() == 0);
     match sha256 {
-        Some(sha256) if sha256_hex(&durable::read(&path.join(files::TOKENIZER))?) == sha256 => {
+        Some(sha256) if durable::sha256_of(&path.join(files::TOKENIZER))? == sha256 => {
             Ok(Some(sha256.to_owned()))
         }
         _ => Err(RunError::Verification(format!(

@@ -97,7 +97,7 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
             outputs.text.display()
         )));
     }
-    let model = durable::sha256_hex(&durable::read(&synthesis.run.join(files::MODEL))?);
+    let model = durable::sha256_of(&synthesis.run.join(files::MODEL))?;
     let state = State::begin_or_resume(&outputs.state, synthesis, model, drawn_seed()?)?;
     let (file, done) = partial(&outputs.partial, synthesis.count)?;
     note(&format!(

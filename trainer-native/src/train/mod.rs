@@ -3,8 +3,12 @@
 mod error;
 mod state;
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use mechanisms::{PrivacyRng, Stream};
 use plan::CertifiedPlan;
+use safetensors::tensor::{Dtype, View};
 
 pub use error::TrainError;
 
@@ -14,9 +18,11 @@ use crate::disclosure::Private;
 use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::model::{ModelError, Network};
-use crate::nn::{Kernels, ParamSpec, Weights};
+use crate::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
 use crate::optim::{Optimizer, learning_rate};
-use crate::tensor_file::{NamedTensor, named_tensors};
+use crate::tensor::to_host;
+use crate::tensor_file::{NamedTensor, StoredValues, little_endian, write_model};
+use crate::RunError;
 
 /// The figures of one step of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +61,22 @@ impl<B: Kernels> Trainer<B> {
         physical_batch: usize,
         device: B::Device,
     ) -> Result<Self, TrainError> {
+        Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
+    }
+
+    /// As [`Trainer::new`], with the weights of a checkpoint in place of drawn ones of the same names.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`].
+    pub(crate) fn starting_from(
+        weights: Vec<NamedTensor<StoredValues>>,
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+        init: &mut Stream,
+        physical_batch: usize,
+        device: B::Device,
+    ) -> Result<Self, TrainError> {
         let network = Network::new(model, training, vocab_size)?;
         let selection = network.selection(model)?;
         if physical_batch == 0 {
@@ -62,10 +84,11 @@ impl<B: Kernels> Trainer<B> {
             return Err(error.into());
         }
         B::warm_up();
-        let mut weights = Weights::initialize(network.specs(), init, &device);
-        if let Some(selection) = selection {
-            weights = weights.restrict(selection, init, &device);
-        }
+        let weights = Weights::start(network.specs(), weights, init, &device)?;
+        let weights = match selection {
+            Some(selection) => weights.restrict(selection, init, &device),
+            None => weights.widened(),
+        };
         let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);
         Ok(Self {
             model: network,
@@ -172,7 +195,34 @@ impl<B: Kernels> Trainer<B> {
     /// The model's weights under Hugging Face names, adapters merged.
     #[must_use]
     pub fn weights(&self) -> Vec<NamedTensor> {
-        named_tensors(self.weights.model_specs(), self.weights.model_values())
+        let value = |(at, spec): (usize, &ParamSpec)| NamedTensor {
+            name: spec.name.clone(),
+            shape: spec.shape.clone(),
+            data: to_host(self.weights.model_value(ParamId(at))),
+        };
+        self.specs().iter().enumerate().map(value).collect()
+    }
+
+    /// Writes the model's weights as `transformers` reads them, adapters merged; `privacy` says what they promise.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if the file cannot be written.
+    pub(crate) fn write_model(&self, path: &Path, privacy: &str) -> Result<(), RunError> {
+        let weights = &self.weights;
+        let names = self.specs().iter().map(|spec| spec.name.as_str());
+        let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at) });
+        write_model(path, names.zip(tensors).collect(), privacy)
+    }
+
+    /// The modules that have adapters, by name, and how their matrices are stored.
+    pub(crate) fn adapted(&self) -> Vec<(&str, Stored)> {
+        self.weights.adapted()
+    }
+
+    /// Names of the parameters that are trained as they are.
+    pub(crate) fn trained_whole(&self) -> Vec<&str> {
+        let places = (0..self.specs().len()).map(ParamId);
+        places.filter(|at| self.weights.trained(*at).is_some()).map(|at| &*self.specs()[at.0].name).collect()
     }
 
     /// Names, shapes and initial values of the model's parameters.
@@ -206,6 +256,30 @@ impl<B: Kernels> Trainer<B> {
         let Self { physical_batch, recompute, ref device, .. } = *self;
         let shape = self.model.shape();
         Ok(Lot { examples, physical_batch, shape, recompute, device })
+    }
+}
+
+/// A parameter of a model, brought to the host when it is written.
+struct DeviceTensor<'a, B: Kernels> {
+    weights: &'a Weights<B>,
+    param: ParamId,
+}
+
+impl<B: Kernels> View for DeviceTensor<'_, B> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.weights.model_specs()[self.param.0].shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(little_endian(&to_host(self.weights.model_value(self.param))))
+    }
+
+    fn data_len(&self) -> usize {
+        4 * self.weights.model_specs()[self.param.0].len()
     }
 }
 

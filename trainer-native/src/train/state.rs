@@ -17,7 +17,7 @@ impl<B: Kernels> Trainer<B> {
     /// and the adaptive clip norm.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
-        let mut state = named_tensors(self.weights.specs(), self.weights.values());
+        let mut state = self.trained();
         let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
         state.extend(of_optimizer.map(|StateTensor { name, shape, value }| NamedTensor {
             name,
@@ -59,6 +59,24 @@ impl<B: Kernels> Trainer<B> {
         self.weights.replace(values);
         self.optimizer.restore(steps, of_optimizer);
         self.adapted_clip_norm = adapted.filter(|norm| *norm > 0.0);
+        Ok(())
+    }
+
+    /// The trained weights: those of adapters, or of the model where it is trained itself.
+    #[must_use]
+    pub fn trained(&self) -> Vec<NamedTensor> {
+        named_tensors(self.weights.specs(), self.weights.values())
+    }
+
+    /// Loads weights that [`Trainer::trained`] returned; the optimizer keeps its state.
+    ///
+    /// # Errors
+    /// As [`Trainer::load_state`].
+    pub fn load_trained(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+        let mut weights = TensorMap::new(weights)?;
+        let values = weights.take_all::<B>(self.weights.specs(), &self.device)?;
+        weights.finish()?;
+        self.weights.replace(values);
         Ok(())
     }
 

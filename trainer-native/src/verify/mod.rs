@@ -127,7 +127,7 @@ impl VerifiedRun {
         let export = Export::read(folder)?;
         for file in &run.certificate.hashes.files {
             let exported = export.as_ref().and_then(|export| export.digest(&file.name));
-            if sha256_hex(&durable::read(&folder.join(&file.name))?) != exported.unwrap_or(&file.sha256) {
+            if durable::sha256_of(&folder.join(&file.name))? != exported.unwrap_or(&file.sha256) {
                 return altered(&file.name);
             }
         }

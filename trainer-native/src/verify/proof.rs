@@ -185,7 +185,7 @@ impl Proof {
         let tokenizer = folder.join(files::TOKENIZER);
         if tokenizer.exists()
             && let Some(stated) = &self.tokenizer
-            && sha256_hex(&durable::read(&tokenizer)?) != *stated
+            && durable::sha256_of(&tokenizer)? != *stated
         {
             return altered(files::TOKENIZER);
         }
@@ -193,7 +193,7 @@ impl Proof {
         if !model.exists() || self.weights.is_empty() {
             return Ok(());
         }
-        let (config, model) = (sha256_hex(&durable::read(&config)?), sha256_hex(&durable::read(&model)?));
+        let (config, model) = (durable::sha256_of(&config)?, durable::sha256_of(&model)?);
         match weights_digest([Some(config.as_str()), Some(model.as_str())]) {
             Some(digest) if self.weights.contains(&digest) => Ok(()),
             _ => altered(files::MODEL),

@@ -10,7 +10,7 @@ pub(crate) mod portable;
 pub use adam::{AdamStep, AdamTensors};
 
 pub(crate) use self::portable::piece_length;
-use crate::tensor::{Backend, Int, Tensor};
+use crate::tensor::{Backend, FloatDType, Int, Tensor};
 
 /// Implements kernels by functions for tensors of 32 bits. Tensors of other formats take the portable definition.
 ///
@@ -57,9 +57,17 @@ pub struct CachedKeys<'a, B: Backend> {
 
 /// A Burn backend with the kernels of the layers.
 pub trait Kernels: Backend {
+    /// Whether frozen weights stay in the 16 bits of their file.
+    const HOLDS_16_BITS: bool = false;
+
     /// How many micro-batches are processed at a time. Affects speed only.
     fn workers() -> usize {
         1
+    }
+
+    /// Values of 16 bits in 32 bits. No value changes.
+    fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
+        values.cast(FloatDType::F32)
     }
 
     /// Prepares the process for many large tensors. Called once before training or inference.

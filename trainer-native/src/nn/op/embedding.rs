@@ -41,13 +41,13 @@ impl PositionEmbedding {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let seq = value.dims()[1];
-        let table = weights.matrix(self.table);
         let vectors = match pass.rows_at() {
             Some(positions) => {
-                let rows: Vec<usize> = positions.iter().map(|position| self.first + position).collect();
-                rows_of(table, &rows).unsqueeze_dim(1)
+                let rows: Vec<i32> = positions.iter().map(|position| (self.first + position) as i32).collect();
+                let rows = Tensor::from_data(TensorData::new(rows, [positions.len()]), &value.device());
+                weights.rows(self.table, rows).unsqueeze_dim(1)
             }
-            None => table.narrow(0, self.first, seq).unsqueeze(),
+            None => weights.matrix(self.table).narrow(0, self.first, seq).unsqueeze(),
         };
         let needed = slot.is_some() || weights.trains(self.table);
         pass.note(value + vectors, needed, move |grad, back| {
@@ -96,16 +96,9 @@ impl SegmentEmbedding {
     }
 }
 
-/// One row of a table for each index. `[indices, d]`
-fn rows_of<B: Kernels>(table: Tensor<B, 2>, indices: &[usize]) -> Tensor<B, 2> {
-    let host: Vec<i32> = indices.iter().map(|&index| index as i32).collect();
-    let indices = Tensor::<B, 1, Int>::from_data(TensorData::new(host, [indices.len()]), &table.device());
-    table.select(0, indices)
-}
-
 fn look_up<B: Kernels>(pass: &Pass<'_, B>, table: ParamId, rows: Tensor<B, 2, Int>) -> Tensor<B, 3> {
     let [batch, seq] = rows.dims();
-    let table = pass.weights().matrix(table);
-    let d = table.dims()[1];
-    table.select(0, rows.reshape([batch * seq])).reshape([batch, seq, d])
+    let found = pass.weights().rows(table, rows.reshape([batch * seq]));
+    let d = found.dims()[1];
+    found.reshape([batch, seq, d])
 }

@@ -2,9 +2,12 @@
 
 use std::panic::resume_unwind;
 
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
 use super::math::vectorized;
 use super::{close, open, values, values_mut, zeros};
-use crate::tensor::{Flex, Tensor};
+use crate::tensor::{DType, Flex, Tensor};
 
 pub(crate) fn affine(
     input: Tensor<Flex, 2>,
@@ -20,6 +23,22 @@ pub(crate) fn affine(
         }
     });
     close(output)
+}
+
+/// The library's own conversion passes through 64 bits.
+pub(crate) fn widen<const D: usize>(narrow: Tensor<Flex, D>) -> Tensor<Flex, D> {
+    let (narrow, mut wide) = (open(narrow.clone()), zeros(narrow.dims()));
+    let wide_values = values_mut(&mut wide);
+    match narrow.dtype() {
+        // Weights are finite, so the bits need no look for NaN.
+        DType::BF16 => vectorized(|| {
+            let narrow: &[bf16] = narrow.storage();
+            let bits = narrow.iter().map(|value| f32::from_bits(u32::from(value.to_bits()) << 16));
+            wide_values.iter_mut().zip(bits).for_each(|(wide, value)| *wide = value);
+        }),
+        _ => narrow.storage::<f16>().convert_to_f32_slice(wide_values),
+    }
+    close(wide)
 }
 
 /// Below so many multiplications a thread costs more than it saves.

@@ -17,6 +17,12 @@ use super::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask, fused_in_f32};
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
+    const HOLDS_16_BITS: bool = true;
+
+    fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
+        linear::widen(values)
+    }
+
     fn workers() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
