@@ -39,7 +39,8 @@ pub struct Cost {
     pub tokens: u128,
     /// Floating-point operations: tokens × (8·P + 12·layers·width·window).
     pub flops: f64,
-    /// Bytes of weights, gradient sum, two moments and the activations of one micro-batch, in 32 bits.
+    /// Bytes of weights and of the activations of one micro-batch in 32 bits, and of gradient sum and two moments of what is
+    /// trained. Frozen weights of a checkpoint count 16 bits.
     pub bytes: u128,
 }
 

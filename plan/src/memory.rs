@@ -1,7 +1,7 @@
 //! A lower bound on the memory that a plan needs.
 
 use crate::family::{self, Predicts};
-use crate::{Family, Model, Objective, PlanFile, Tokenizer};
+use crate::{Family, Initial, Model, Objective, PlanFile, Tokenizer, Trainable};
 
 /// Largest number of windows at once where the plan leaves it out. More are not faster.
 const MOST_AT_ONCE: u32 = 32;
@@ -33,17 +33,34 @@ impl<'a> Network<'a> {
         family::parameters(self.model, self.predicts, vocabulary(self.tokenizer).into()) as u128
     }
 
-    /// Bytes of weights, gradient sum and two moments in 32 bits, and of the activations of one micro-batch: a lower bound on
-    /// what training takes.
+    /// Bytes of weights, gradient sums and moments, and of the activations of one micro-batch: a lower bound on what training
+    /// takes.
     pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
-        16 * self.parameters() + u128::from(micro_batch) * self.least_window_bytes()
+        self.parameter_bytes() + u128::from(micro_batch) * self.least_window_bytes()
+    }
+
+    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum and two moments. Frozen weights of a
+    /// checkpoint may be in 16 bits. Adapters count as nothing.
+    fn parameter_bytes(self) -> u128 {
+        let parameters = self.parameters();
+        let frozen = if self.model.initial == Initial::Random { 4 } else { 2 };
+        let layers = u128::from(self.model.layers.max(1));
+        let trained = match self.model.trainable {
+            Trainable::All => return 16 * parameters,
+            Trainable::Lora(_) => 0,
+            Trainable::LastLayers(last) => {
+                let table = u128::from(vocabulary(self.tokenizer)) * u128::from(self.model.d_model);
+                parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
+            }
+        };
+        frozen * parameters + (16 - frozen) * trained
     }
 
     /// Number of windows, a power of two, that each of `workers` can compute at once within half of the `free` bytes; 1 if none
     /// fits.
     pub fn windows_at_once(self, free: u64, workers: u32) -> u32 {
         let one = u128::from(workers) * WINDOW_FACTOR * self.least_window_bytes();
-        let left = (u128::from(free) / 2).saturating_sub(16 * self.parameters());
+        let left = (u128::from(free) / 2).saturating_sub(self.parameter_bytes());
         let fits = |rows: &u32| u128::from(*rows) * one <= left;
         (0..=MOST_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
     }
@@ -238,6 +255,30 @@ mod tests {
             assert_eq!(u64::from(within(enough_for(rows) - 2)), (rows / 2).max(1));
         }
         assert_eq!([within(0), within(u64::MAX)], [1, 32]);
+    }
+
+    /// Oracle: by hand, with the byte vocabulary's 259 rows of 64 in the table.
+    #[test]
+    fn frozen_weights_need_no_gradients_and_no_moments() {
+        let model = |more: Value| {
+            let mut model =
+                json!({ "family": "gpt2", "d_model": 64, "layers": 4, "heads": 2, "d_ff": 64, "context": 8 });
+            model.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+            let model: Model = serde_json::from_value(model).unwrap();
+            let network = of_bytes(&model);
+            network.least_training_bytes(0) as f64 / network.parameters() as f64
+        };
+        let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+        assert_eq!(model(json!({})), 16.0);
+        assert_eq!(model(json!({ "trainable": lora })), 4.0);
+        assert_eq!(model(json!({ "trainable": lora, "initial": { "checkpoint": "a" } })), 2.0);
+        let parameters = of_bytes(&of(
+            r#"{"family": "gpt2", "d_model": 64, "layers": 4, "heads": 2, "d_ff": 64, "context": 8}"#,
+        ))
+        .parameters() as f64;
+        let last = (parameters - 259.0 * 64.0) / 4.0;
+        let found = model(json!({ "trainable": { "last_layers": 1 } }));
+        assert!((found - (4.0 + 12.0 * last / parameters)).abs() < 1e-3, "{found}");
     }
 
     /// Oracle: by hand, for one layer of 2 on 3 tokens of width 5: 259·5 + (15·2 + 2) + (2·259 + 259).

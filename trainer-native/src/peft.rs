@@ -55,7 +55,8 @@ pub(crate) fn config<B: Kernels>(plan: &plan::Plan, trainer: &Trainer<B>) -> Opt
 /// Writes `adapter_model.safetensors`: the matrices A and B of each adapter, and a head that is trained with them.
 pub(crate) fn write<B: Kernels>(trainer: &Trainer<B>, path: &Path, privacy: &str) -> Result<(), RunError> {
     let tensors = trainer.trained();
-    let names: Vec<String> = tensors.iter().map(|tensor| format!("base_model.model.{}", tensor.name)).collect();
+    let names: Vec<String> =
+        tensors.iter().map(|tensor| format!("base_model.model.{}", tensor.name)).collect();
     let views = tensors.iter().map(|tensor| Formatted { tensor, format: NumberFormat::F32 });
     write_model(path, names.iter().map(String::as_str).zip(views).collect(), privacy)
 }

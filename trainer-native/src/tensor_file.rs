@@ -7,8 +7,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
 use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
 use thiserror::Error;
 
 use crate::nn::{Kernels, ParamSpec};
@@ -211,7 +211,7 @@ impl NumberFormat {
         }
     }
 
-    fn bytes(self, values: &[f32]) -> Vec<u8> {
+    pub(crate) fn bytes(self, values: &[f32]) -> Vec<u8> {
         match self {
             Self::F32 => little_endian(values),
             Self::Bf16 => values.iter().flat_map(|&v| half::bf16::from_f32(v).to_le_bytes()).collect(),
@@ -225,11 +225,7 @@ impl NumberFormat {
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be written.
-pub fn write_model<T: View>(
-    path: &Path,
-    tensors: Vec<(&str, T)>,
-    privacy: &str,
-) -> Result<(), RunError> {
+pub fn write_model<T: View>(path: &Path, tensors: Vec<(&str, T)>, privacy: &str) -> Result<(), RunError> {
     let metadata = [("format", "pt"), ("privacy", privacy)];
     let map = metadata.map(|(name, text)| (name.to_owned(), text.to_owned()));
     durable::write_by(path, |temporary| {

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -183,4 +185,142 @@ fn no_text_and_no_figure_comes_from_a_changed_model() {
         std::fs::write(&path, original).unwrap();
     }
     assert!(trainer(&["generate", "--tokens", "3"], &run).status.success());
+}
+
+/// A byte-level BPE tokenizer of 256 bytes, one merge and an end mark, as GPT-2's.
+fn byte_level_bpe() -> serde_json::Value {
+    let printable = |byte: &u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
+    let others = (0..256).filter(|byte| !printable(byte)).count() as u32;
+    let letters = (0..256).filter(printable).chain(256..256 + others);
+    let mut vocab: serde_json::Map<String, serde_json::Value> = letters
+        .enumerate()
+        .map(|(id, letter)| (char::from_u32(letter).unwrap().to_string(), json!(id)))
+        .collect();
+    vocab.insert("he".into(), json!(256));
+    let bytes =
+        json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
+    let end = json!({ "id": 257, "content": "<|endoftext|>", "single_word": false, "lstrip": false, "rstrip": false,
+        "normalized": false, "special": true });
+    json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [end], "normalizer": null,
+        "pre_tokenizer": bytes, "post_processor": null, "decoder": bytes,
+        "model": { "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": ["h e"] }
+    })
+}
+
+/// What a GGUF file says: its fields that are numbers or texts, and shape (innermost axis first) and values of each tensor.
+/// Written from the format's description, apart from the writer.
+struct Gguf {
+    numbers: HashMap<String, u64>,
+    texts: HashMap<String, Vec<String>>,
+    tensors: HashMap<String, (Vec<u64>, Vec<f32>)>,
+}
+
+impl Gguf {
+    fn read(bytes: &[u8]) -> Self {
+        let at = Cell::new(0);
+        let take = |count: u64| {
+            let first = at.replace(at.get() + count as usize);
+            &bytes[first..at.get()]
+        };
+        let word = || u64::from(u32::from_le_bytes(take(4).try_into().unwrap()));
+        let long = || u64::from_le_bytes(take(8).try_into().unwrap());
+        let text = || String::from_utf8(take(long()).to_vec()).unwrap();
+        assert_eq!((take(4), word()), (&b"GGUF"[..], 3));
+        let (tensor_count, pair_count) = (long(), long());
+        let (mut numbers, mut texts) = (HashMap::new(), HashMap::new());
+        for _ in 0..pair_count {
+            let (key, kind) = (text(), word());
+            match kind {
+                4 | 6 => _ = numbers.insert(key, word()),
+                7 => assert!(take(1)[0] < 2),
+                8 => _ = texts.insert(key, vec![text()]),
+                9 if word() == 8 => _ = texts.insert(key, (0..long()).map(|_| text()).collect()),
+                9 => _ = take(4 * long()),
+                _ => panic!("kind {kind}"),
+            }
+        }
+        let heads: Vec<_> = (0..tensor_count)
+            .map(|_| {
+                let (name, axes) = (text(), word());
+                let shape: Vec<u64> = (0..axes).map(|_| long()).collect();
+                assert_eq!(word(), 0, "32-bit floats");
+                (name, shape, long())
+            })
+            .collect();
+        let start = at.get().next_multiple_of(32) as u64;
+        let tensors = heads.into_iter().map(|(name, shape, offset)| {
+            at.set((start + offset) as usize);
+            let count: u64 = shape.iter().product();
+            let values =
+                take(4 * count).chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+            (name, (shape, values))
+        });
+        Self { numbers, texts, tensors: tensors.collect() }
+    }
+}
+
+/// Oracles: llama.cpp pairs neighbors where transformers pairs the halves of a head; GPT-2's Conv1D is its Linear transposed.
+#[test]
+fn an_export_for_llama_cpp_has_its_names_its_order_and_the_tokenizer() {
+    for family in ["llama", "gpt2"] {
+        let mut plan = tiny();
+        plan["model"]["family"] = json!(family);
+        plan["model"]["heads"] = json!(2);
+        if family == "llama" {
+            plan["model"]["kv_heads"] = json!(1);
+            plan["model"]["untied"] = json!(true);
+        }
+        plan["tokenizer"] = json!({ "public": { "path": "bpe.json" } });
+        plan["training"]["steps"] = json!(2);
+        let bench = Bench::new(&plan);
+        std::fs::write(bench.path("bpe.json"), byte_level_bpe().to_string()).unwrap();
+        let model = bench.model("run", &[]);
+        let out = bench.path("out");
+        let output = trainer(&["export", "--gguf", "--out", out.to_str().unwrap()], &bench.path("run"));
+        assert!(output.status.success(), "{}", stderr(&output));
+        let gguf = Gguf::read(&std::fs::read(out.join("model.gguf")).unwrap());
+        assert_eq!(gguf.texts["general.architecture"], [family]);
+        assert_eq!(gguf.texts["tokenizer.ggml.pre"], ["gpt-2"]);
+        assert_eq!(gguf.texts["tokenizer.ggml.merges"], ["h e"]);
+        let tokens = &gguf.texts["tokenizer.ggml.tokens"];
+        assert_eq!([&*tokens[0], &*tokens[256], &*tokens[257]], ["!", "he", "<|endoftext|>"]);
+        assert_eq!(gguf.numbers["tokenizer.ggml.eos_token_id"], 257);
+        let width = plan["model"]["d_model"].as_u64().unwrap();
+        assert_eq!(gguf.numbers[&format!("{family}.embedding_length")], width);
+        let (model, d) = (safetensors::SafeTensors::deserialize(&model).unwrap(), width as usize);
+        assert_eq!(gguf.tensors.len(), model.len());
+        let theirs = |name: &str| -> Vec<f32> {
+            let data = model.tensor(name).unwrap().data();
+            data.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+        };
+        if family == "gpt2" {
+            let (shape, values) = &gguf.tensors["blk.0.ffn_up.weight"];
+            let source = theirs("transformer.h.0.mlp.c_fc.weight");
+            let inner = source.len() / d;
+            assert_eq!(*shape, [width, inner as u64]);
+            for (at, value) in values.iter().enumerate() {
+                assert_eq!(*value, source[at % d * inner + at / d], "{at}");
+            }
+            continue;
+        }
+        assert_eq!(gguf.tensors["output.weight"].1, theirs("lm_head.weight"));
+        let (_, queries) = &gguf.tensors["blk.0.attn_q.weight"];
+        let (source, d_head) = (theirs("model.layers.0.self_attn.q_proj.weight"), d / 2);
+        for row in 0..d {
+            let (head, pair, side) = (row / d_head, row % d_head / 2, row % 2);
+            let from = head * d_head + side * d_head / 2 + pair;
+            assert_eq!(queries[row * d..(row + 1) * d], source[from * d..(from + 1) * d], "{row}");
+        }
+    }
+}
+
+#[test]
+fn what_llama_cpp_would_read_as_something_else_is_not_written_for_it() {
+    let bench = Bench::new(&tiny());
+    bench.model("run", &["--test-key", "5"]);
+    let out = bench.path("out");
+    let output = trainer(&["export", "--gguf", "--out", out.to_str().unwrap()], &bench.path("run"));
+    refused(&output, 2, "--gguf: GGUF is written for byte-level BPE tokenizers");
 }

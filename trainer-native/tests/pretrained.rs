@@ -8,7 +8,7 @@ use common::{Bench, ledger, on_public_text, stderr, tiny};
 use dp_tokenizer::Tokenizer;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
-use trainer_native::tensor_file::{Formatted, NumberFormat, read_tensors, write_model};
+use trainer_native::tensor_file::{Formatted, NumberFormat, read_tensors};
 use trainer_native::verify::verify_run;
 
 /// A finished run on public text in `public`, and a plan that starts from its weights.
@@ -187,8 +187,12 @@ fn a_checkpoint_in_16_bits_gives_the_model_of_the_same_values_in_32() {
         for format in [NumberFormat::Bf16, NumberFormat::F16] {
             let bench = pretrained(&[("trainable", trainable.clone())]);
             change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
-            // Without the ledger it is a checkpoint like any other.
+            // A checkpoint that says nothing of its privacy is a public one.
             std::fs::remove_file(bench.path("public/ledger.jsonl")).unwrap();
+            let file = bench.path("public/config.json");
+            let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            config.as_object_mut().unwrap().remove("privacy");
+            std::fs::write(file, config.to_string()).unwrap();
             let weights = bench.path("public/model.safetensors");
             let mut tensors = read_tensors(&weights).unwrap();
             for value in tensors.iter_mut().flat_map(|tensor| &mut tensor.data) {
@@ -198,8 +202,8 @@ fn a_checkpoint_in_16_bits_gives_the_model_of_the_same_values_in_32() {
                 };
             }
             let store = |format| {
-                let views = tensors.iter().map(|tensor| (&*tensor.name, Formatted { tensor, format }));
-                write_model(&weights, views.collect(), "public").unwrap();
+                let views = tensors.iter().map(|tensor| (&tensor.name, Formatted { tensor, format }));
+                std::fs::write(&weights, safetensors::serialize(views, None).unwrap()).unwrap();
             };
             store(format);
             let narrow = bench.model("narrow", &["--test-key", "2"]);

@@ -155,6 +155,9 @@ enum Command {
         /// Number format of the weights
         #[arg(long, default_value = "f32")]
         dtype: DtypeName,
+        /// Also write model.gguf, which llama.cpp and the programs built on it load
+        #[arg(long)]
+        gguf: bool,
     },
     /// Add up all runs and vocabularies that were made from one text
     History {
@@ -318,8 +321,8 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::Report { run, findings, out, overwrite }) => {
             print(&report::write(&run, &findings, out.as_deref(), overwrite)?.display().to_string())
         }
-        Some(Command::Export { run, out, dtype }) => {
-            export::export(&run, &out, dtype.into())?;
+        Some(Command::Export { run, out, dtype, gguf }) => {
+            export::export(&run, &out, dtype.into(), gguf)?;
             print(&out.display().to_string())
         }
         Some(Command::History { folders, delta, json }) => {

@@ -58,6 +58,7 @@ use phi3::Phi3;
 use qwen2::Qwen2;
 use qwen3::Qwen3;
 use roberta::Roberta;
+pub(crate) use rope::{base as rope_base, scaling as rope_scaling};
 pub(crate) use setting::{Kind, Setting, Settings};
 use t5::T5;
 

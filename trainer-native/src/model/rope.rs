@@ -13,7 +13,7 @@ pub(super) const BASE: &str = "rope_theta";
 const SHARE: &str = "partial_rotary_factor";
 
 /// The base. Newer files put it among other parameters.
-pub(super) fn base(config: &Value) -> Option<Value> {
+pub(crate) fn base(config: &Value) -> Option<Value> {
     base_among(config, parameters(config))
 }
 
@@ -23,7 +23,7 @@ pub(super) fn base_among(config: &Value, parameters: &Value) -> Option<Value> {
 }
 
 /// What is done to the frequencies, in the words of a plan; `null` for nothing. What no plan can say stays in the answer.
-pub(super) fn scaling(config: &Value) -> Value {
+pub(crate) fn scaling(config: &Value) -> Value {
     scaling_among(config, parameters(config))
 }
 

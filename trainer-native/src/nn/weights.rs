@@ -1,6 +1,5 @@
 //! The parameters of a model as one ordered list of flat tensors.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mechanisms::Stream;
@@ -9,7 +8,6 @@ use plan::Precision;
 use super::selection::{Role, module};
 use super::{Adapter, Kernels, Selection, Stored};
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
-use crate::tensor_file::{NamedTensor, StoredValues, TensorError};
 
 /// A parameter's place in the model's list; also the index of its noise stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,26 +100,18 @@ impl<B: Kernels> Weights<B> {
         Self::new(specs, values)
     }
 
-    /// First values in the order of the list: the given ones, in their number format, and draws for all others.
+    /// First values in the order of the list: those that `given` has, in their number format, and draws for all others.
     ///
     /// # Errors
-    /// [`TensorError`] if a given tensor has another shape than its parameter.
-    pub(crate) fn start(
+    /// Those of `given`.
+    pub(crate) fn start<E>(
         specs: Arc<[ParamSpec]>,
-        given: Vec<NamedTensor<StoredValues>>,
+        mut given: impl FnMut(&ParamSpec) -> Result<Option<Tensor<B, 1>>, E>,
         stream: &mut Stream,
         device: &B::Device,
-    ) -> Result<Self, TensorError> {
-        let mut given: BTreeMap<String, NamedTensor<StoredValues>> =
-            given.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
-        let value = |spec: &ParamSpec| match given.remove(&spec.name) {
-            Some(tensor) if tensor.shape == spec.shape => Ok(tensor.data.into_tensor::<B>(device)),
-            Some(tensor) => {
-                Err(TensorError { name: tensor.name, problem: "has another shape than the model's" })
-            }
-            None => Ok(draw(spec, stream, device)),
-        };
-        let values = specs.iter().map(value).collect::<Result<_, _>>()?;
+    ) -> Result<Self, E> {
+        let value = |spec: &ParamSpec| Ok(given(spec)?.unwrap_or_else(|| draw(spec, stream, device)));
+        let values = specs.iter().map(value).collect::<Result<_, E>>()?;
         Ok(Self::new(specs, values))
     }
 
@@ -133,7 +123,8 @@ impl<B: Kernels> Weights<B> {
     /// From now on only the chosen parameters are trained; new adapters are drawn.
     #[must_use]
     pub fn restrict(mut self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
-        let trained = selection.specs().iter().map(|spec| draw(spec, stream, device).cast(self.dtype)).collect();
+        let trained =
+            selection.specs().iter().map(|spec| draw(spec, stream, device).cast(self.dtype)).collect();
         for (value, role) in self.values.iter_mut().zip(selection.roles()) {
             if let Role::Whole(_) = role {
                 *value = widen(value.clone());
@@ -175,7 +166,9 @@ impl<B: Kernels> Weights<B> {
     pub fn model_value(&self, param: ParamId) -> Tensor<B, 1> {
         let value = &self.values[param.0];
         match (&self.part, self.role(param)) {
-            (Some(part), Role::Adapted(adapter)) if has_16_bits(value) => part.merged(adapter, widen(value.clone())),
+            (Some(part), Role::Adapted(adapter)) if has_16_bits(value) => {
+                part.merged(adapter, widen(value.clone()))
+            }
             _ => widen(value.clone()),
         }
     }
@@ -373,11 +366,10 @@ fn widen<B: Kernels, const D: usize>(values: Tensor<B, D>) -> Tensor<B, D> {
 #[cfg(test)]
 mod tests {
     use mechanisms::{PrivacyRng, Purpose, TestRng};
-    use safetensors::tensor::Dtype;
 
     use super::*;
     use crate::nn::{LinearSpec, ParamList};
-    use crate::tensor::{Flex, FlexDevice, to_host};
+    use crate::tensor::{Flex, FlexDevice, TensorData, to_host};
 
     /// Of two frozen matrices in 16 bits, one has an adapter. A trained vector is in 32 bits.
     #[test]
@@ -387,18 +379,17 @@ mod tests {
         list.linear("adapted", map);
         list.linear("frozen", map);
         let layout = list.finish();
-        let given = |name: &str| NamedTensor {
-            name: format!("{name}.weight"),
-            shape: vec![2, 3],
-            data: StoredValues::new(Dtype::BF16, vec![0x80, 0x3F].repeat(6)).unwrap(),
-        };
+        let ones = TensorData::from_bytes_vec([0x80, 0x3F].repeat(6), [6], DType::BF16);
         let lora = plan::Trainable::Lora(plan::Lora { rank: 1, alpha: 2.0, targets: vec!["adapted".into()] });
         let selection = Selection::new(&lora, &layout, 0).unwrap().unwrap();
         let mut stream = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-        let given = vec![given("adapted"), given("frozen")];
-        let weights = Weights::<Flex>::start(layout.specs().clone(), given, &mut stream, &FlexDevice).unwrap();
+        let given =
+            |_: &ParamSpec| Ok::<_, ()>(Some(Tensor::from_data(ones.clone(), (&FlexDevice, DType::BF16))));
+        let weights =
+            Weights::<Flex>::start(layout.specs().clone(), given, &mut stream, &FlexDevice).unwrap();
         let mut weights = weights.restrict(selection, &mut stream, &FlexDevice);
-        let [a, b] = [[1.0, 2.0, 3.0].as_slice(), &[0.5, -1.0]].map(|values| Tensor::from_floats(values, &FlexDevice));
+        let [a, b] =
+            [[1.0, 2.0, 3.0].as_slice(), &[0.5, -1.0]].map(|values| Tensor::from_floats(values, &FlexDevice));
         weights.replace(vec![a, b]);
         assert!(weights.values.iter().all(|value| value.dtype() == DType::BF16));
         let value = |at: usize| to_host(weights.vector(ParamId(at)));

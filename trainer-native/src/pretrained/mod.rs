@@ -66,7 +66,8 @@ pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError
     let network = Network::new(plan.model(), plan.training(), vocab_size)
         .map_err(|error| RunError::Refused(error.to_string()))?;
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;
-    let Assigned { weights, ignored, .. } = checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
+    let Assigned { weights, ignored, .. } =
+        checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
     Ok(Some(Start { weights, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
 }
 

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::prepare::Prepared;
 use super::request::Job;
-use crate::{RunError, peft};
 use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
@@ -17,6 +16,7 @@ use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
 use crate::summary::Summary;
 use crate::train::TrainError;
 use crate::verify::verify_run;
+use crate::{RunError, peft};
 
 /// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
 /// best one if the plan keeps it.

@@ -51,6 +51,8 @@ pub(crate) const SWEEP: &str = "sweep.json";
 pub(crate) const CHARGE: &str = "charge.json";
 /// Proofs of the stages that a run builds on, a folder each.
 pub(crate) const PARENTS: &str = "parents";
+/// Model and tokenizer for llama.cpp, in an export.
+pub(crate) const GGUF: &str = "model.gguf";
 /// What an export in 16 bits changed.
 pub(crate) const EXPORT: &str = "export.json";
 /// What `dp-tokenizer train` says of a vocabulary.

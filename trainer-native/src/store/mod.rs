@@ -66,12 +66,15 @@ pub(crate) struct RunStore<'a> {
     _lock: FolderLock,
 }
 
+/// Writes a file to a path.
+type Write<'a> = dyn Fn(&Path) -> Result<(), RunError> + 'a;
+
 /// A file of a finished model, beside its tokenizer.
 pub(crate) struct ModelFile<'a> {
     /// Its name in the folder.
     pub name: &'static str,
-    /// Writes it to a path.
-    pub write: Box<dyn Fn(&Path) -> Result<(), RunError> + 'a>,
+    /// Writes it.
+    pub write: Box<Write<'a>>,
 }
 
 impl ModelFile<'_> {

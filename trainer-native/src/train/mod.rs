@@ -4,6 +4,7 @@ mod error;
 mod state;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use mechanisms::{PrivacyRng, Stream};
@@ -12,6 +13,7 @@ use safetensors::tensor::{Dtype, View};
 
 pub use error::TrainError;
 
+use crate::RunError;
 use crate::data::Example;
 use crate::device;
 use crate::disclosure::Private;
@@ -20,9 +22,8 @@ use crate::infer::InferenceModel;
 use crate::model::{ModelError, Network};
 use crate::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
 use crate::optim::{Optimizer, learning_rate};
-use crate::tensor::to_host;
-use crate::tensor_file::{NamedTensor, StoredValues, little_endian, write_model};
-use crate::RunError;
+use crate::tensor::{Tensor, to_host};
+use crate::tensor_file::{NamedTensor, StoredValues, TensorError, little_endian, write_model};
 
 /// The figures of one step of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +85,7 @@ impl<B: Kernels> Trainer<B> {
             return Err(error.into());
         }
         B::warm_up();
-        let weights = Weights::start(network.specs(), weights, init, &device)?;
+        let weights = Weights::start(network.specs(), first_values::<B>(weights, &device), init, &device)?;
         let weights = match selection {
             Some(selection) => weights.restrict(selection, init, &device),
             None => weights.widened(),
@@ -256,6 +257,21 @@ impl<B: Kernels> Trainer<B> {
         let Self { physical_batch, recompute, ref device, .. } = *self;
         let shape = self.model.shape();
         Ok(Lot { examples, physical_batch, shape, recompute, device })
+    }
+}
+
+/// The values that a checkpoint gives a parameter.
+fn first_values<B: Kernels>(
+    weights: Vec<NamedTensor<StoredValues>>,
+    device: &B::Device,
+) -> impl FnMut(&ParamSpec) -> Result<Option<Tensor<B, 1>>, TensorError> {
+    let mut weights: BTreeMap<_, _> =
+        weights.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+    move |spec| match weights.remove(&spec.name) {
+        Some(NamedTensor { name, shape, .. }) if shape != spec.shape => {
+            Err(TensorError { name, problem: "has another shape than the model's" })
+        }
+        found => Ok(found.map(|tensor| tensor.data.into_tensor::<B>(device))),
     }
 }
 

@@ -43,7 +43,8 @@ impl PositionEmbedding {
         let seq = value.dims()[1];
         let vectors = match pass.rows_at() {
             Some(positions) => {
-                let rows: Vec<i32> = positions.iter().map(|position| (self.first + position) as i32).collect();
+                let rows: Vec<i32> =
+                    positions.iter().map(|position| (self.first + position) as i32).collect();
                 let rows = Tensor::from_data(TensorData::new(rows, [positions.len()]), &value.device());
                 weights.rows(self.table, rows).unsqueeze_dim(1)
             }

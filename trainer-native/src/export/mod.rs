@@ -1,5 +1,7 @@
 //! A finished run as a model folder to publish: weights in a chosen number format, tokenizer, certificate, model card.
 
+mod gguf;
+
 use std::fs;
 use std::path::Path;
 
@@ -17,12 +19,12 @@ use crate::verify::VerifiedRun;
 use crate::{RunError, durable};
 
 /// Verifies a finished run and writes its model to the new or empty folder `out`, with everything that proves its guarantee:
-/// `trainer-native verify` accepts the new folder as it does the run's.
+/// `trainer-native verify` accepts the new folder as it does the run's. With `as_gguf`, the model is also written for llama.cpp.
 ///
 /// # Errors
 /// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if `out` holds files, a weight is
-/// too large for the format, or the run is itself an export in 16 bits; [`RunError::Storage`] if it cannot be written.
-pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(), RunError> {
+/// too large for the format, the run is itself an export in 16 bits, or GGUF cannot say what the model is; [`RunError::Storage`] if it cannot be written.
+pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Result<(), RunError> {
     let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read(run)?;
     if Export::read(run)?.is_some() {
         return Err(RunError::Refused(format!(
@@ -32,12 +34,21 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat) -> Result<(),
     }
     let mark = certificate::mark(&plan, &ledger);
     empty_folder(out)?;
+    if as_gguf {
+        // First, because it may be refused.
+        gguf::write(run, &out.join(files::GGUF), format, &mark)?;
+    }
     let mut changed = Vec::new();
     for FileDigest { name, .. } in &certificate.hashes.files {
         let (from, to) = (run.join(name), out.join(name));
+        to.parent().map_or(Ok(()), durable::create_folder)?;
         match name.as_str() {
-            files::MODEL if format != NumberFormat::F32 => weights(&read_tensors(&from)?, format, &mark, &to)?,
-            files::CONFIG if format != NumberFormat::F32 => durable::write_atomic(&to, &config(run, format)?)?,
+            files::MODEL if format != NumberFormat::F32 => {
+                weights(&read_tensors(&from)?, format, &mark, &to)?
+            }
+            files::CONFIG if format != NumberFormat::F32 => {
+                durable::write_atomic(&to, &config(run, format)?)?
+            }
             _ => {
                 durable::copy(&from, &to)?;
                 continue;
