@@ -273,7 +273,7 @@ fn an_export_for_llama_cpp_has_its_names_its_order_and_the_tokenizer() {
             plan["model"]["untied"] = json!(true);
         }
         plan["tokenizer"] = json!({ "public": { "path": "bpe.json" } });
-        plan["training"]["steps"] = json!(2);
+        plan["training"]["steps"] = json!(6);
         let bench = Bench::new(&plan);
         std::fs::write(bench.path("bpe.json"), byte_level_bpe().to_string()).unwrap();
         let model = bench.model("run", &[]);
