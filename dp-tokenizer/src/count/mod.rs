@@ -5,6 +5,8 @@
 //! 3. `merge` brings the items of all runs under one numbering.
 //! 4. `group` brings the parts of each user together.
 //!
+//! Several processes can count a corpus together: `shard` writes what one of them counted to a file, and reads all files.
+//!
 //! Throughout, `spill` moves data that exceeds the memory to a temporary file.
 
 mod group;
@@ -14,6 +16,8 @@ mod merge;
 mod parallel;
 mod run;
 mod scan;
+#[cfg(not(target_arch = "wasm32"))]
+mod shard;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -22,4 +26,6 @@ mod units;
 pub use items::{MAX_ITEM_CHARS, is_public_item, items, public_items};
 pub use mechanisms::Words;
 pub(crate) use scan::words_end;
+#[cfg(not(target_arch = "wasm32"))]
+pub use shard::{Shard, ShardOptions, UnknownShard, count_shard};
 pub use units::{CountOptions, UnitItems};

@@ -120,7 +120,10 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     model.em_step(0);
     model.em_step(0);
     while model.len() > wanted {
-        let next = (model.len() as f64 * config.shrinking_factor) as usize;
+        // Pieces of invented words are many, and it matters little which of the worst half goes first.
+        let halves = config.released && model.len() > 2 * wanted;
+        let share = if halves { 0.5 } else { config.shrinking_factor };
+        let next = (model.len() as f64 * share) as usize;
         model.prune(next.clamp(wanted, model.len() - 1));
         model.em_step(wanted);
     }
