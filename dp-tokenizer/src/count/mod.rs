@@ -5,10 +5,13 @@
 //! 3. `merge` brings the items of all runs under one numbering.
 //! 4. `group` brings the parts of each user together.
 //!
-//! Several processes can count a corpus together: `shard` writes what one of them counted to a file, and reads all files.
+//! Several processes can count a corpus together: `shard` writes what one of them counted to a file, and `all_shards` reads the
+//! files of all.
 //!
 //! Throughout, `spill` moves data that exceeds the memory to a temporary file.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod all_shards;
 mod group;
 mod intern;
 mod items;

@@ -92,6 +92,12 @@ impl Tokenizer {
                 format!("a text that spells a special token: {:?} becomes {a}, there {b}", start(&text))
             })
         }));
+        let blanks = ('\0'..='\u{3000}').filter(|c| c.is_whitespace());
+        found.extend(blanks.into_iter().find_map(|blank| {
+            let (a, b) = (ours.encode(&format!("a{blank}b")), theirs.encode(&format!("a{blank}b")));
+            let code = u32::from(blank);
+            (a != b).then(|| format!("blanks such as U+{code:04X}: {} becomes {}", listed(&a), listed(&b)))
+        }));
         let is_summed_whole = |tokenizer: &Self| match &tokenizer.model {
             Model::Unigram(_) => Some(false),
             Model::SentencePiece(model) if model.model().model_type == ModelType::Unigram => Some(true),
