@@ -1,6 +1,9 @@
 //! Encoding speed of each kind of vocabulary, on 8 MB of the novels of `../shared/data` with its public vocabularies; beside
 //! Hugging Face's tokenizers and SentencePiece where `PEERS_PYTHON` names a Python that has them.
 //!
+//! With a Python that has them, also vocabularies of 8,000 tokens with the structure of other models, which Hugging Face's library
+//! trains. An argument names those to run.
+//!
 //! Times are CPU time of one thread, the best of several runs; a ratio above 1 says how many times more the peer takes. Of a
 //! peer's ways to encode (line by line, a list of lines) the quickest counts. Batches, of four times the text, are timed by the
 //! clock on one thread and on two.
@@ -22,6 +25,27 @@ use dp_tokenizer::{Tokenizer, format::vocab_txt};
 
 const MOST_BYTES: usize = 8 << 20;
 const RUNS: usize = 5;
+
+/// Writes vocabularies of the structure of other models.
+const MODELS: &str = include_str!("../examples/conformance/models.py");
+
+/// Models whose structures differ in what takes time.
+const STRUCTURES: [&str; 14] = [
+    "llama2",
+    "mistral",
+    "gemma",
+    "llama3",
+    "gpt4o",
+    "qwen2",
+    "deepseek-v3",
+    "falcon",
+    "roberta",
+    "clip",
+    "xlm-r",
+    "albert",
+    "deberta-v3",
+    "nllb",
+];
 
 const PEERS: &str = "
 import sys, time
@@ -76,7 +100,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("BERT", Tokenizer::bert(bert, BertNormalizer::uncased())?, None),
         ("GPT-2", json("hf/gpt2/tokenizer.json")?, None),
     ];
-    for (name, tokenizer, model) in cases {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_wanted =
+        |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.starts_with(wanted.as_str()));
+    let mut cases = Vec::from(cases);
+    cases.extend(structures(&data, folder.path(), &text, &is_wanted)?);
+    for (name, tokenizer, model) in cases.into_iter().filter(|case| is_wanted(case.0)) {
         let (seconds, tokens) = best(&tokenizer, &lines);
         let speed = |seconds: f64| bytes as f64 / 1e6 / seconds;
         println!("{name}: {:.1} MB/s, {tokens} tokens", speed(seconds));
@@ -97,6 +127,37 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+type Case = (&'static str, Tokenizer, Option<PathBuf>);
+
+/// The wanted ones of [`STRUCTURES`], if there is a Python.
+fn structures(
+    data: &Path,
+    folder: &Path,
+    text: &Path,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Case>, Box<dyn Error>> {
+    let names: Vec<&str> = STRUCTURES.into_iter().filter(|name| is_wanted(name)).collect();
+    let Some(python) = std::env::var_os("PEERS_PYTHON").filter(|_| !names.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let (script, models) = (folder.join("models.py"), folder.join("models"));
+    std::fs::write(&script, MODELS)?;
+    let made = Command::new(python)
+        .env("T5_FOLDER", data.join("tokenizers/hf/t5-small"))
+        .args([&script, &models, text])
+        .arg("8000")
+        .args(&names)
+        .status()?;
+    if !made.success() {
+        return Err("models.py failed; its message stands above".into());
+    }
+    let read = |name| -> Result<Case, Box<dyn Error>> {
+        let json = std::fs::read_to_string(models.join(format!("{name}.json")))?;
+        Ok((name, Tokenizer::from_json(&json)?, None))
+    };
+    names.into_iter().map(read).collect()
 }
 
 fn corpus(data: &Path, most: usize) -> Result<Vec<String>, Box<dyn Error>> {

@@ -34,6 +34,14 @@ pub enum UnitError {
     /// The corpus could not be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
+    /// The file of a counted part of a corpus cannot be written or read, or does not fit the others.
+    #[error("{}: {reason}", path.display())]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The temporary file cannot be written or read back.
     #[error("temporary files in {}: {reason}; name a folder with free space (--spill-folder or TMPDIR), or allow more memory", folder.display())]
     Spill {

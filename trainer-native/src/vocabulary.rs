@@ -122,7 +122,7 @@ pub(crate) fn read(folder: &Path) -> Result<Tokenizer, RunError> {
 pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
     if path.extension().is_some_and(|extension| extension != "json") && path.is_file() {
         return Err(RunError::Refused(format!(
-            "{0}: only tokenizer.json is read here; convert it with `dp-tokenizer convert --tokenizer {0} --out tokenizer.json`",
+            "{0}: only tokenizer.json is read here; convert it with `dp-tokenizer convert --tokenizer {0} --allow-rare-differences --out tokenizer.json`",
             path.display()
         )));
     }

@@ -1,6 +1,6 @@
 """Writes a `tokenizer.json` of the structure of each well-known model to the folder of the first argument.
 
-Second argument: a text to train the small vocabularies on. Normalizer, pre-tokenizer, decoder, post-processor and flags of
+Second argument: a text to train the small vocabularies on. Further arguments name the models; without them, all. Normalizer, pre-tokenizer, decoder, post-processor and flags of
 added tokens are those of the named models; the vocabulary has the size of the third argument (default 1500).
 """
 
@@ -46,8 +46,11 @@ def special(*names, **flags):
 
 
 class Maker:
-    def __init__(self, folder, lines, size):
-        self.folder, self.lines, self.size = folder, lines, size
+    def __init__(self, folder, lines, size, only):
+        self.folder, self.lines, self.size, self.only = folder, lines, size, only
+
+    def skips(self, name):
+        return self.only and name not in self.only
 
     def write(self, name, tokenizer, change=None):
         file = json.loads(tokenizer.to_str())
@@ -78,6 +81,8 @@ class Maker:
         return tokenizer
 
     def gpt(self, name, pre, normalizer=None, added=(), post=None, decoder=None, change=None, **options):
+        if self.skips(name):
+            return
         tokenizer = self.bpe(pre, normalizer, **options)
         tokenizer.decoder = decoder or decoders.ByteLevel()
         if added:
@@ -88,6 +93,8 @@ class Maker:
 
     def llama(self, name, normalizer, pre, decoder, added=(), change=None, cut=None):
         """Characters with byte fallback. Merges are learnt within words, as SentencePiece does, then used on whole texts."""
+        if self.skips(name):
+            return
         first = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
         trained = self.bpe(cut or pre_tokenizers.Metaspace(), None, alphabet=False, unk_token="<unk>", first=first)
         file = json.loads(trained.to_str())
@@ -104,6 +111,8 @@ class Maker:
         self.write(name, tokenizer, change)
 
     def unigram(self, name, normalizer, pre, decoder, added=(), post=None, change=None, unk="<unk>", first=("<s>", "<pad>", "</s>", "<unk>"), bytes=False):
+        if self.skips(name):
+            return
         tokenizer = Tokenizer(models.Unigram())
         if normalizer:
             tokenizer.normalizer = normalizer
@@ -195,6 +204,8 @@ def make(maker):
     maker.unigram("nmt", N.Sequence([N.Nmt(), N.NFKC(), N.Replace(Regex(" {2,}"), " ")]), P.Metaspace(), D.Metaspace())
     maker.unigram("t5-bytes", N.Sequence([N.Nmt(), N.NFKC()]), P.Metaspace("▁", "never"), D.Sequence([D.Metaspace("▁", "never"), D.ByteFallback(), D.Fuse()]), bytes=True)
     maker.unigram("japanese-unigram", N.NFKC(), Sequence([P.UnicodeScripts(), P.Punctuation("merged_with_next"), P.Digits(False), P.Metaspace("▁", "first")]), D.Metaspace("▁", "first"))
+    if maker.only:
+        return
     wordpiece = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     wordpiece.normalizer = N.Sequence([N.NFD(), N.Lowercase(), N.StripAccents()])
     wordpiece.pre_tokenizer = Sequence([P.Whitespace(), P.Punctuation("merged_with_previous")])
@@ -213,4 +224,4 @@ if __name__ == "__main__":
     with open(sys.argv[2], encoding="utf-8") as file:
         lines = [line[:400] for line in file.read().splitlines()]
     os.makedirs(sys.argv[1], exist_ok=True)
-    make(Maker(sys.argv[1], lines, int(sys.argv[3]) if len(sys.argv) > 3 else 1500))
+    make(Maker(sys.argv[1], lines, int(sys.argv[3]) if len(sys.argv) > 3 else 1500, sys.argv[4:]))

@@ -9,6 +9,7 @@ use dp_tokenizer::release::Paper;
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 
 use super::corpus::{Corpus, Machine};
+use super::count::Count;
 use super::examples;
 use super::line::Line;
 use super::output::Output;
@@ -28,6 +29,9 @@ pub(super) enum Command {
     /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
     #[command(after_help = examples::TRAIN)]
     Train(Box<Train>),
+    /// Count a part of a corpus, which other processes may do for its other parts; `train --runs` makes the vocabulary.
+    #[command(after_help = examples::COUNT)]
+    Count(Count),
     /// Encode texts as lines of ids or tokens, or a corpus as a token file.
     #[command(after_help = examples::ENCODE)]
     Encode(Encode),
@@ -50,6 +54,9 @@ pub(super) struct Train {
     /// Train on 6000 invented clinical notes.
     #[arg(long, help_heading = "Text", conflicts_with_all = ["input", "counts"])]
     pub(super) embedded: bool,
+    /// Files of `count` instead of text: all parts of a corpus, with its --unit and --words. `*` and `?` are wildcards.
+    #[arg(long, help_heading = "Text", num_args = 1.., value_name = "FILE", conflicts_with_all = ["input", "counts", "embedded"])]
+    pub(super) runs: Vec<PathBuf>,
     /// Public word counts instead of text: on each line a word, a tab and its count.
     #[arg(long, help_heading = "Text", num_args = 1.., value_name = "FILE", requires = "public", conflicts_with = "input")]
     pub(super) counts: Vec<PathBuf>,
@@ -242,6 +249,9 @@ pub(super) struct Convert {
     /// File to write. Its name determines the format, as above.
     #[arg(long, value_name = "PATH")]
     pub(super) out: PathBuf,
+    /// Write the file even if a few texts are read otherwise, such as those that spell a special token. They are named.
+    #[arg(long)]
+    pub(super) allow_rare_differences: bool,
     #[command(flatten)]
     pub(super) output: Output,
 }

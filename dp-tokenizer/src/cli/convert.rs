@@ -204,15 +204,26 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
     }
     let merges = files.get(1).map_or([].as_slice(), |file| &file.1);
     let read = files.first().map(|file| parse(&kind, &file.1, merges)).transpose().map_err(refuse)?;
-    if let Some(difference) = read.and_then(|read| tokenizer.difference(&read)) {
+    if let Some(difference) = read.as_ref().and_then(|read| tokenizer.difference(read)) {
         return Err(refuse(format!(
             "{}: not written, because it would be read otherwise: {difference}; allowed: a format that has the stages of {}",
             out.display(),
             arguments.tokenizer.path.display()
         )));
     }
+    let rare = read.map_or(Vec::new(), |read| tokenizer.rare_differences(&read)).join("; ");
+    if !rare.is_empty() && !arguments.allow_rare_differences {
+        return Err(refuse(format!(
+            "{}: not written, because a few texts would be read otherwise: {rare}; write it with --allow-rare-differences if they do \
+             not matter",
+            out.display()
+        )));
+    }
     for (path, bytes) in files {
         std::fs::write(&path, bytes).with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    if !rare.is_empty() {
+        super::train::progress(&format!("warning: a few texts are read otherwise: {rare}"));
     }
     Ok(writeln!(io::stdout(), "{}: {} tokens", out.display(), tokenizer.vocab_size())?)
 }

@@ -11,6 +11,14 @@ Examples:
   Try it without a text:
     dp-tokenizer train --embedded --epsilon 2 --delta 1e-6 --vocab-size 1000 --out vocabulary";
 
+pub(super) const COUNT: &str = "\
+Examples:
+  Count four parts, each on a machine of its own, then release words and train:
+    dp-tokenizer count --input part-1.jsonl --shard 1/4 --unit user --user-field author --out 1.run
+    dp-tokenizer train --runs *.run --unit user --epsilon 2 --delta 1e-7 --out vocabulary
+  The same in a Slurm array of 64 jobs:
+    dp-tokenizer count --input parts/$SLURM_ARRAY_TASK_ID.jsonl.zst --shard $SLURM_ARRAY_TASK_ID/64 --overwrite --out $SLURM_ARRAY_TASK_ID.run";
+
 pub(super) const ENCODE: &str = "\
 Examples:
   Show the tokens of a line:

@@ -3,6 +3,7 @@
 mod arguments;
 mod convert;
 mod corpus;
+mod count;
 mod examples;
 mod extension;
 mod failure;
@@ -43,6 +44,7 @@ pub(crate) fn run() -> ExitCode {
     }
     let done = match arguments.command {
         Command::Train(arguments) => train::run(&arguments, &given),
+        Command::Count(arguments) => count::run(&arguments, &given),
         Command::Encode(arguments) => tokens::encode(&arguments, &given),
         Command::Decode(arguments) => tokens::decode(&arguments),
         Command::Vocab(arguments) => inspect::list(&arguments),

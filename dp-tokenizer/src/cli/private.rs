@@ -2,8 +2,6 @@
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Delta, DpEvent, NeighboringRelation, budget, vocabulary_release_event};
-use dp_tokenizer::corpus::Source;
-use dp_tokenizer::count::UnitItems;
 use dp_tokenizer::release::{
     self, Paper, PaperHistogram, ReleaseConfig, Released, first_threshold, release_items,
 };
@@ -11,8 +9,8 @@ use mechanisms::{COUNT_SHARE, OsRng, PrivacyUnit, TestRng};
 use serde_json::{Value, json};
 
 use super::arguments::{Method, Train};
+use super::count::Counted;
 use super::failure::refuse;
-use super::progress::Progress;
 use super::train::{EMBEDDED_RECORDS, progress};
 
 /// The rounds of method `weighted`.
@@ -62,13 +60,10 @@ pub(super) fn plan(arguments: &Train) -> anyhow::Result<Planned> {
 pub(super) fn run(
     arguments: &Train,
     planned: &Planned,
-    source: &Source,
+    text: &Counted,
 ) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
     let Planned { promise, config } = planned;
-    let shown = Progress::of("counting", source);
-    let items = UnitItems::read(source, arguments.unit, arguments.words.into(), &arguments.machine.options())
-        .map_err(refuse)?;
-    drop(shown);
+    let items = text.items(arguments)?;
     if arguments.units.is_none() && !arguments.embedded {
         progress(&format!(
             "warning: δ = {:e} must be below one over the number of units, which is private and not looked at; --units N states one",

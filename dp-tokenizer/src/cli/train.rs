@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use dp_tokenizer::RoleTokens;
 use dp_tokenizer::corpus::{Source, expand, read_counts};
 use dp_tokenizer::normalize::BertNormalizer;
-use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::words as whole_words;
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, bytes,
@@ -16,11 +15,11 @@ use dp_tokenizer::train::{
 use serde_json::{Value, json};
 
 use super::arguments::{Model, Text, Train};
+use super::count::Counted;
 use super::extension::Extension;
 use super::failure::refuse;
 use super::given::Given;
 use super::output::sha256_hex;
-use super::progress::Progress;
 use super::statement;
 use super::vocabulary_files::VocabularyFiles;
 
@@ -45,7 +44,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     let text = match arguments.text() {
         Text::None => None,
         Text::Public if !arguments.counts.is_empty() => None,
-        Text::Public | Text::Private => Some(source(arguments, given)?),
+        Text::Public | Text::Private => Some(counted(arguments, given)?),
     };
     let (words, privacy) = match (&planned, &text) {
         (Some(planned), Some(text)) => {
@@ -248,22 +247,27 @@ fn word_config(arguments: &Train, roles: &RoleTokens) -> WordPieceTraining {
     }
 }
 
-fn source(arguments: &Train, given: &Given) -> anyhow::Result<Source> {
-    if arguments.embedded { Ok(EMBEDDED) } else { arguments.corpus.source(given) }
+fn counted(arguments: &Train, given: &Given) -> anyhow::Result<Counted> {
+    Ok(match () {
+        () if arguments.embedded => Counted::Text(EMBEDDED),
+        () if !arguments.runs.is_empty() => Counted::Runs(expand(&arguments.runs).map_err(refuse)?),
+        () => Counted::Text(arguments.corpus.source(given)?),
+    })
 }
 
 /// Without a text, the words of files of counts.
-fn count_public(arguments: &Train, text: Option<&Source>) -> anyhow::Result<Vec<(String, f64)>> {
-    let Some(text) = text else {
-        return read_counts(&expand(&arguments.counts).map_err(refuse)?, arguments.words.into())
-            .map_err(refuse);
-    };
-    let _shown = Progress::of("counting", text);
-    public_corpus_counts(text, arguments.words.into(), &arguments.machine.options()).map_err(refuse)
+fn count_public(arguments: &Train, text: Option<&Counted>) -> anyhow::Result<Vec<(String, f64)>> {
+    match text {
+        Some(text) => text.public(arguments),
+        None => {
+            let files = expand(&arguments.counts).map_err(refuse)?;
+            read_counts(&files, arguments.words.into()).map_err(refuse)
+        }
+    }
 }
 
 fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
-    let named = [arguments.corpus.input.as_slice(), arguments.counts.as_slice()].concat();
+    let named = [&arguments.corpus.input, &arguments.counts, &arguments.runs].map(Vec::as_slice).concat();
     let options = &arguments.options;
     let read =
         options.normalizer_of.iter().chain(&options.normalization_rules).chain(&arguments.extend).cloned();

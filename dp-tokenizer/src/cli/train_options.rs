@@ -15,7 +15,7 @@ const OF_RELEASE: [&str; 8] =
 /// Options that only records have a use for.
 const OF_RECORDS: [&str; 4] = ["format", "text_field", "user_field", "invalid_utf8"];
 const OF_COUNTING: [&str; 3] = ["threads", "memory", "spill_folder"];
-const OF_TEXT: [&str; 4] = ["input", "counts", "embedded", "public"];
+const OF_TEXT: [&str; 5] = ["input", "counts", "runs", "embedded", "public"];
 /// Options that only training has a use for.
 const OF_TRAINING: [&str; 3] = ["words", "vocab_size", "no_byte_fallback"];
 
@@ -28,10 +28,17 @@ pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
         }
         return check_model(arguments);
     }
-    if arguments.corpus.input.is_empty() && arguments.counts.is_empty() && !arguments.embedded {
+    let has_files =
+        [&arguments.corpus.input, &arguments.counts, &arguments.runs].iter().any(|files| !files.is_empty());
+    if !has_files && !arguments.embedded {
         return Err(refuse(
-            "no text: give --input FILE (- for standard input), --counts FILE with --public, or --embedded for invented notes",
+            "no text: give --input FILE (- for standard input), --runs FILE of count, --counts FILE with --public, or --embedded \
+             for invented notes",
         ));
+    }
+    if !arguments.runs.is_empty() {
+        given.refuse_any(&OF_RECORDS, "with --runs, which are counted already")?;
+        given.refuse_any(&["threads"], "with --runs, which are counted already")?;
     }
     if arguments.embedded {
         given.refuse_any(&OF_RECORDS, "with --embedded")?;

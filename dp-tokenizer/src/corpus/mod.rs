@@ -30,6 +30,8 @@ pub use expand::expand;
 pub use lines::MAX_LINE_BYTES;
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
+pub(crate) use same_text::beginnings;
+#[cfg(not(target_arch = "wasm32"))]
 pub use same_text::{check_distinct, common_text};
 
 /// One text, and its user where that is known.

@@ -3,11 +3,16 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use super::files::FileRecords;
 use super::{CorpusError, Files, Source};
 
 /// Records that are compared before whole files are.
 const FIRST_RECORDS: usize = 64;
+
+/// Records of a beginning: different texts do not share so many.
+const BEGINNING: usize = 4096;
 
 /// Refuses a corpus that names a text twice: each of its records would count as two units.
 ///
@@ -48,6 +53,25 @@ pub fn common_text(one: &Source, other: &Source) -> Result<Option<(PathBuf, Path
         }
     }
     equal_records(&texts, |first, second| first < ones.len() && second >= ones.len())
+}
+
+/// A digest of the first records of each file, the same on every machine. Files that are read only once, as pipes, have none.
+///
+/// # Errors
+/// [`CorpusError`] for a file that cannot be read.
+pub(crate) fn beginnings(source: &Source) -> Result<Vec<[u8; 32]>, CorpusError> {
+    let Source::Files(files) = source else { return Ok(Vec::new()) };
+    let of = |path: &PathBuf| -> Result<[u8; 32], CorpusError> {
+        let one = Files { paths: vec![path.clone()], progress: Default::default(), ..files.clone() };
+        let mut digest = Sha256::new();
+        for record in FileRecords::open(one)?.take(BEGINNING) {
+            let text = record?.text;
+            digest.update((text.trim().len() as u64).to_le_bytes());
+            digest.update(text.trim());
+        }
+        Ok(digest.finalize().into())
+    };
+    files.paths.iter().filter(|path| path.is_file()).map(of).collect()
 }
 
 fn named_twice(first: &Path, second: &Path) -> CorpusError {

@@ -3,67 +3,77 @@
 use std::collections::HashMap;
 
 use super::merge::numbers_of;
-use super::run::{PARTS, Run, push_item};
+use super::run::{PARTS, Run, list_of, push_item};
 use super::spill::{SpillBuffer, SpillFile, SpillReader, damaged, push_number};
+use crate::corpus::MAX_LINE_BYTES;
 use crate::unit::UnitError;
 
 /// Maps the name of a unit to the number that addresses its random choices.
 pub(super) type Address = fn(&[u8]) -> u64;
 
-/// A list of whole units by rising address. Each has its address (8 bytes), its number of items, and the items by rising
-/// number with their counts.
+/// A whole unit with a name.
+pub(super) struct Owner<'a> {
+    /// The number of its list.
+    pub(super) list: usize,
+    pub(super) address: u64,
+    pub(super) name: &'a [u8],
+    /// Its items by rising number, with their counts.
+    pub(super) held: &'a [(u64, u32)],
+}
+
+/// Hands each whole unit to `take`, by rising address.
 pub(super) fn group(
     runs: Vec<Run>,
     numbers: &[SpillBuffer],
     address: Address,
     spill: &SpillFile,
     limit: usize,
-) -> Result<SpillBuffer, UnitError> {
+    take: &mut dyn FnMut(Owner<'_>) -> Result<(), UnitError>,
+) -> Result<(), UnitError> {
     let mut lists = Vec::new();
     for (run, numbers) in runs.into_iter().zip(numbers) {
         lists.resize_with(run.lists.len(), SpillBuffer::default);
-        let of = numbers_of(run.names.count(), &run.order, numbers, spill)?;
-        for (from, to) in run.lists.iter().zip(&mut lists) {
-            translate(from, &of, to, spill)?;
-        }
-        if lists.iter().map(SpillBuffer::held).sum::<usize>() > limit / 4 {
-            lists.iter_mut().try_for_each(|list| list.store(spill))?;
-        }
-    }
-    let mut out = SpillBuffer::default();
-    for list in lists {
-        // An entry takes at least two bytes in the list, and four times as many in memory.
-        let passes = (1 + list.length().saturating_mul(8) / (limit as u64 / 2).max(1)).min(1 << 20);
-        for index in 0..passes {
-            group_list(&list, Pass { index, passes }, address, &mut out, spill)?;
-            if out.held() > limit / 4 {
-                out.store(spill)?;
-            }
+        let of = numbers_of(run.names.count(), run.order.as_ref(), numbers, spill)?;
+        for (index, (from, to)) in run.lists.iter().zip(&mut lists).enumerate() {
+            let (lists, most) = (run.lists.len(), limit / 4 / PARTS);
+            translate(from, &of, to, spill, |owner, to| {
+                if list_of(owner, lists) != index {
+                    return Err(damaged());
+                }
+                if to.held() > most { to.store(spill) } else { Ok(()) }
+            })?;
         }
     }
-    Ok(out)
+    for (index, list) in lists.into_iter().enumerate() {
+        // An entry takes at least two bytes in the list, and eight times as many in memory.
+        let passes = (1 + list.length().saturating_mul(16) / (limit as u64 / 2).max(1)).min(1 << 20);
+        for pass in 0..passes {
+            group_list(&list, index, Pass { index: pass, passes }, address, spill, take)?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a list with the common numbers of items.
 fn translate(
     from: &SpillBuffer,
-    of: &[u32],
+    of: &[u64],
     to: &mut SpillBuffer,
     spill: &SpillFile,
+    check: impl Fn(&[u8], &mut SpillBuffer) -> Result<(), UnitError>,
 ) -> Result<(), UnitError> {
     let mut reader = from.reader(spill, usize::MAX);
     let (mut entry, mut owner, mut held) = (Vec::new(), Vec::new(), Vec::new());
     while read_owner(&mut reader, &mut owner)? {
         let count = reader.expect()?;
         read_items(&mut reader, count, &mut held)?;
-        entry.clear();
-        push_number(&mut entry, owner.len() as u64);
-        entry.extend_from_slice(&owner);
-        push_number(&mut entry, held.len() as u64);
-        for &(item, count) in &held {
-            push_item(&mut entry, *of.get(item as usize).ok_or_else(damaged)?, count);
+        for item in &mut held {
+            item.0 = *of.get(item.0 as usize).ok_or_else(damaged)?;
         }
+        entry.clear();
+        push_owner(&mut entry, &owner, &held);
         to.push(&entry);
+        check(&owner, to)?;
     }
     Ok(())
 }
@@ -72,7 +82,8 @@ fn read_owner(reader: &mut SpillReader<'_>, owner: &mut Vec<u8>) -> Result<bool,
     let Some(length) = reader.number()? else { return Ok(false) };
     owner.clear();
     // A name is part of a line, which has a limited length.
-    owner.resize(usize::try_from(length).map_err(|_| damaged())?, 0);
+    let length = usize::try_from(length).ok().filter(|length| *length <= MAX_LINE_BYTES);
+    owner.resize(length.ok_or_else(damaged)?, 0);
     reader.fill(owner)?;
     Ok(true)
 }
@@ -81,19 +92,19 @@ fn read_owner(reader: &mut SpillReader<'_>, owner: &mut Vec<u8>) -> Result<bool,
 pub(super) fn read_items(
     reader: &mut SpillReader<'_>,
     count: u64,
-    held: &mut Vec<(u32, u32)>,
+    held: &mut Vec<(u64, u32)>,
 ) -> Result<(), UnitError> {
     held.clear();
     for _ in 0..count {
         let item = reader.expect()?;
         let times = if item & 1 == 1 { reader.expect()? } else { 1 };
-        held.push((u32::try_from(item >> 1).map_err(|_| damaged())?, times as u32));
+        held.push((item >> 1, u32::try_from(times).map_err(|_| damaged())?));
     }
     Ok(())
 }
 
 struct Owned {
-    held: Vec<(u32, u32)>,
+    held: Vec<(u64, u32)>,
     /// The first items, up to here, are sorted and distinct.
     merged: usize,
 }
@@ -124,14 +135,15 @@ struct Pass {
 /// Groups the owners of a list whose addresses belong to this pass.
 fn group_list(
     list: &SpillBuffer,
+    index: usize,
     pass: Pass,
     address: Address,
-    out: &mut SpillBuffer,
     spill: &SpillFile,
+    take: &mut dyn FnMut(Owner<'_>) -> Result<(), UnitError>,
 ) -> Result<(), UnitError> {
     let mut owners: HashMap<Box<[u8]>, Owned> = HashMap::new();
     let mut reader = list.reader(spill, usize::MAX);
-    let (mut owner, mut held, mut entry) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut owner, mut held) = (Vec::new(), Vec::new());
     while read_owner(&mut reader, &mut owner)? {
         let count = reader.expect()?;
         read_items(&mut reader, count, &mut held)?;
@@ -153,15 +165,46 @@ fn group_list(
     let mut owners: Vec<(u64, Box<[u8]>, Owned)> =
         owners.into_iter().map(|(owner, owned)| (address(&owner), owner, owned)).collect();
     owners.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    for (address, _, mut owned) in owners {
+    for (address, name, mut owned) in owners {
         owned.merge_counts();
-        entry.clear();
-        entry.extend_from_slice(&address.to_le_bytes());
-        push_number(&mut entry, owned.held.len() as u64);
-        for &(item, count) in &owned.held {
-            push_item(&mut entry, item, count);
-        }
-        out.push(&entry);
+        take(Owner { list: index, address, name: &name, held: &owned.held })?;
     }
     Ok(())
+}
+
+/// Appends a unit with its name to a list of parts.
+pub(super) fn push_owner(entry: &mut Vec<u8>, name: &[u8], held: &[(u64, u32)]) {
+    push_number(entry, name.len() as u64);
+    entry.extend_from_slice(name);
+    push_number(entry, held.len() as u64);
+    held.iter().for_each(|&(item, count)| push_item(entry, item, count));
+}
+
+/// Appends a unit with its address to a list of whole units.
+pub(super) fn push_addressed(entry: &mut Vec<u8>, address: u64, held: &[(u64, u32)]) {
+    entry.extend_from_slice(&address.to_le_bytes());
+    push_number(entry, held.len() as u64);
+    held.iter().for_each(|&(item, count)| push_item(entry, item, count));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn items_have_numbers_beyond_32_bits(held in prop::collection::btree_map(any::<u64>().prop_map(|n| n >> 1), 1_u32.., 1..20)) {
+            let held: Vec<(u64, u32)> = held.into_iter().collect();
+            let (mut entry, mut list, spill) = (Vec::new(), SpillBuffer::default(), SpillFile::new(None));
+            push_owner(&mut entry, b"one", &held);
+            list.push(&entry);
+            let mut reader = list.reader(&spill, usize::MAX);
+            let (mut owner, mut read) = (Vec::new(), Vec::new());
+            prop_assert!(read_owner(&mut reader, &mut owner).unwrap() && owner == b"one");
+            let count = reader.expect().unwrap();
+            read_items(&mut reader, count, &mut read).unwrap();
+            prop_assert_eq!(read, held);
+        }
+    }
 }

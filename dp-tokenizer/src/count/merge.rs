@@ -46,7 +46,7 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    fn short(&mut self, counts: &[u32]) -> Result<(), UnitError> {
+    fn short(&mut self, counts: &[u64]) -> Result<(), UnitError> {
         let mut left = counts.to_vec();
         let mut heap = BinaryHeap::with_capacity(left.len());
         for run in 0..left.len() {
@@ -55,17 +55,16 @@ impl Merge<'_> {
         let mut last = None;
         while let Some(Reverse((key, run))) = heap.pop() {
             if last != Some(key) {
-                self.check_room()?;
                 self.out.names.push_short(key);
                 last = Some(key);
             }
             self.number(run)?;
-            heap.extend(self.next_short(run, &mut left)?);
+            heap.extend(rising(key, self.next_short(run, &mut left)?)?);
         }
         Ok(())
     }
 
-    fn next_short(&mut self, run: usize, left: &mut [u32]) -> Result<Option<Head<u128>>, UnitError> {
+    fn next_short(&mut self, run: usize, left: &mut [u64]) -> Result<Option<Head<u128>>, UnitError> {
         if left[run] == 0 {
             return Ok(None);
         }
@@ -75,7 +74,7 @@ impl Merge<'_> {
         Ok(Some(Reverse((u128::from_be_bytes(key), run))))
     }
 
-    fn long(&mut self, counts: &[u32]) -> Result<(), UnitError> {
+    fn long(&mut self, counts: &[u64]) -> Result<(), UnitError> {
         let mut left = counts.to_vec();
         let mut heap = BinaryHeap::with_capacity(left.len());
         for run in 0..left.len() {
@@ -84,17 +83,16 @@ impl Merge<'_> {
         let mut last = Vec::new();
         while let Some(Reverse((item, run))) = heap.pop() {
             if last != item {
-                self.check_room()?;
                 self.out.names.push_long(&item);
-                last = item;
+                last.clone_from(&item);
             }
             self.number(run)?;
-            heap.extend(self.next_long(run, &mut left)?);
+            heap.extend(rising(item, self.next_long(run, &mut left)?)?);
         }
         Ok(())
     }
 
-    fn next_long(&mut self, run: usize, left: &mut [u32]) -> Result<Option<Head<Vec<u8>>>, UnitError> {
+    fn next_long(&mut self, run: usize, left: &mut [u64]) -> Result<Option<Head<Vec<u8>>>, UnitError> {
         if left[run] == 0 {
             return Ok(None);
         }
@@ -103,28 +101,25 @@ impl Merge<'_> {
         Ok(Some(Reverse((item, run))))
     }
 
-    fn check_room(&self) -> Result<(), UnitError> {
-        // The last number stays unused.
-        if self.out.names.short.checked_add(self.out.names.long).is_some_and(|count| count < u32::MAX - 1) {
-            return Ok(());
-        }
-        Err(UnitError::Spill {
-            folder: std::path::PathBuf::new(),
-            reason: "more than 4294967293 distinct items".to_owned(),
-        })
-    }
-
     /// Records that the item just written is the next one of this run.
     fn number(&mut self, run: usize) -> Result<(), UnitError> {
         let number = self.out.names.count() - 1;
         self.out.numbers[run].push(&number.to_le_bytes());
-        self.held += 20;
+        self.held += 24;
         if self.held > self.limit {
             self.held = 0;
             self.out.names.bytes.store(self.spill)?;
             return self.out.numbers.iter_mut().try_for_each(|buffer| buffer.store(self.spill));
         }
         Ok(())
+    }
+}
+
+/// The next name of a run, which must come after this one: a file of a run could be in another order.
+fn rising<Item: Ord>(item: Item, next: Option<Head<Item>>) -> Result<Option<Head<Item>>, UnitError> {
+    match next {
+        Some(Reverse((after, _))) if after <= item => Err(damaged()),
+        next => Ok(next),
     }
 }
 
@@ -138,18 +133,26 @@ pub(super) fn read_long(reader: &mut SpillReader<'_>) -> Result<Vec<u8>, UnitErr
 
 /// Maps the item numbers of a run to the common ones.
 pub(super) fn numbers_of(
-    count: u32,
-    order: &SpillBuffer,
+    count: u64,
+    order: Option<&SpillBuffer>,
     numbers: &SpillBuffer,
     spill: &SpillFile,
-) -> Result<Vec<u32>, UnitError> {
-    let mut of = vec![0; count as usize];
-    let (mut order, mut numbers) = (order.reader(spill, usize::MAX), numbers.reader(spill, usize::MAX));
-    for _ in 0..count {
-        let (mut own, mut common) = ([0; 4], [0; 4]);
-        order.fill(&mut own)?;
+) -> Result<Vec<u64>, UnitError> {
+    let mut of = vec![0; usize::try_from(count).map_err(|_| damaged())?];
+    let mut order = order.map(|order| order.reader(spill, usize::MAX));
+    let mut numbers = numbers.reader(spill, usize::MAX);
+    for place in 0..of.len() {
+        let own = match &mut order {
+            None => place,
+            Some(order) => {
+                let mut own = [0; 4];
+                order.fill(&mut own)?;
+                u32::from_le_bytes(own) as usize
+            }
+        };
+        let mut common = [0; 8];
         numbers.fill(&mut common)?;
-        *of.get_mut(u32::from_le_bytes(own) as usize).ok_or_else(damaged)? = u32::from_le_bytes(common);
+        *of.get_mut(own).ok_or_else(damaged)? = u64::from_le_bytes(common);
     }
     Ok(of)
 }

@@ -5,8 +5,13 @@
 //! 3. `merge` brings the items of all runs under one numbering.
 //! 4. `group` brings the parts of each user together.
 //!
+//! Several processes can count a corpus together: `shard` writes what one of them counted to a file, and `all_shards` reads the
+//! files of all.
+//!
 //! Throughout, `spill` moves data that exceeds the memory to a temporary file.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod all_shards;
 mod group;
 mod intern;
 mod items;
@@ -14,6 +19,8 @@ mod merge;
 mod parallel;
 mod run;
 mod scan;
+#[cfg(not(target_arch = "wasm32"))]
+mod shard;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -22,4 +29,6 @@ mod units;
 pub use items::{MAX_ITEM_CHARS, is_public_item, items, public_items};
 pub use mechanisms::Words;
 pub(crate) use scan::words_end;
+#[cfg(not(target_arch = "wasm32"))]
+pub use shard::{Shard, ShardOptions, UnknownShard, count_shard};
 pub use units::{CountOptions, UnitItems};

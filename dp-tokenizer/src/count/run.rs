@@ -28,11 +28,14 @@ pub(super) struct Builder {
 /// Keys whose slots are prefetched together: their lines fill part of the L1 cache.
 const KEYS_AT_ONCE: usize = 128;
 
+/// Bytes of the numbering of a run, whose own numbers have 32 bits.
+const MOST_NUMBERING: u64 = 1 << 36;
+
 /// Data under one numbering of items.
 pub(super) struct Run {
     pub(super) names: Names,
-    /// The number of each item, in the order of the names.
-    pub(super) order: SpillBuffer,
+    /// The number of each item, in the order of the names; without it, they are numbered in this order.
+    pub(super) order: Option<SpillBuffer>,
     pub(super) lists: Vec<SpillBuffer>,
 }
 
@@ -40,12 +43,12 @@ pub(super) struct Run {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) bytes: SpillBuffer,
-    pub(super) short: u32,
-    pub(super) long: u32,
+    pub(super) short: u64,
+    pub(super) long: u64,
 }
 
 impl Names {
-    pub(super) fn count(&self) -> u32 {
+    pub(super) fn count(&self) -> u64 {
         self.short + self.long
     }
 
@@ -113,9 +116,7 @@ impl Builder {
         push_number(&mut self.entry, owner.len() as u64);
         self.entry.extend_from_slice(owner);
         push_number(&mut self.entry, self.open.len() as u64);
-        // By the highest bits, so that hashes rise from list to list.
-        let list = (u128::from(owner_hash(owner)) * self.lists.len() as u128) >> 64;
-        self.write_open(list as usize);
+        self.write_open(list_of(owner, self.lists.len()));
     }
 
     /// Adds text to the current unit.
@@ -156,7 +157,7 @@ impl Builder {
 
     fn write_open(&mut self, list: usize) {
         for &(item, count) in &self.open {
-            push_item(&mut self.entry, item, count);
+            push_item(&mut self.entry, item.into(), count);
         }
         self.lists[list].push(&self.entry);
     }
@@ -185,21 +186,22 @@ impl Builder {
     /// Whether the numbering takes so much of `limit` bytes that a new run must begin.
     pub(super) fn is_full(&self, limit: usize) -> bool {
         let numbering = self.interner.bytes();
-        numbering > limit / 2 || (self.interner.is_nearly_full() && numbering > limit / 4)
+        let is_large = numbering > limit / 4 || numbering as u64 > MOST_NUMBERING;
+        numbering > limit / 2 || (self.interner.is_nearly_full() && is_large)
     }
 
     pub(super) fn finish(self) -> Run {
         let Sorted { short, long } = self.interner.sorted();
-        let mut run = Run { names: Names::default(), order: SpillBuffer::default(), lists: self.lists };
+        let (mut names, mut order) = (Names::default(), SpillBuffer::default());
         for (key, number) in short {
-            run.names.push_short(key);
-            run.order.push(&number.to_le_bytes());
+            names.push_short(key);
+            order.push(&number.to_le_bytes());
         }
         for (item, number) in long {
-            run.names.push_long(&item);
-            run.order.push(&number.to_le_bytes());
+            names.push_long(&item);
+            order.push(&number.to_le_bytes());
         }
-        run
+        Run { names, order: Some(order), lists: self.lists }
     }
 }
 
@@ -228,17 +230,22 @@ fn each_slot(
 impl Run {
     fn store(&mut self, spill: &SpillFile) -> Result<(), UnitError> {
         self.names.bytes.store(spill)?;
-        self.order.store(spill)?;
+        self.order.iter_mut().try_for_each(|order| order.store(spill))?;
         self.lists.iter_mut().try_for_each(|list| list.store(spill))
     }
 }
 
 /// Appends an item and its count, which is nearly always 1.
-pub(super) fn push_item(entry: &mut Vec<u8>, item: u32, count: u32) {
-    push_number(entry, u64::from(item) << 1 | u64::from(count > 1));
+pub(super) fn push_item(entry: &mut Vec<u8>, item: u64, count: u32) {
+    push_number(entry, item << 1 | u64::from(count > 1));
     if count > 1 {
         push_number(entry, u64::from(count));
     }
+}
+
+/// The list of a unit, of so many: by the highest bits, so that hashes rise from list to list.
+pub(super) fn list_of(owner: &[u8], lists: usize) -> usize {
+    ((u128::from(owner_hash(owner)) * lists as u128) >> 64) as usize
 }
 
 /// A hash that is the same on every machine: it addresses the random choices of a unit.

@@ -17,11 +17,28 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(super) struct SpillFile {
     folder: PathBuf,
     file: Mutex<Option<(File, u64)>>,
+    /// Files of other processes, which are read alone. Each is opened for every read: there may be more than a process can
+    /// hold open.
+    others: Vec<PathBuf>,
+}
+
+/// The file of a chunk: the temporary one, or one of the others by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a page reads no files of other processes"))]
+pub(super) enum InFile {
+    Temporary,
+    Other(usize),
 }
 
 impl SpillFile {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder: folder.unwrap_or_else(default_folder), file: Mutex::new(None) }
+        Self { folder: folder.unwrap_or_else(default_folder), file: Mutex::new(None), others: Vec::new() }
+    }
+
+    /// The same with files of other processes.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn beside(folder: Option<PathBuf>, others: Vec<PathBuf>) -> Self {
+        Self { others, ..Self::new(folder) }
     }
 
     /// Appends bytes and returns their offset.
@@ -37,7 +54,15 @@ impl SpillFile {
         Ok(at)
     }
 
-    fn load(&self, at: u64, bytes: &mut [u8]) -> Result<(), UnitError> {
+    fn load(&self, file: InFile, at: u64, bytes: &mut [u8]) -> Result<(), UnitError> {
+        if let InFile::Other(index) = file {
+            let path = self.others.get(index).ok_or_else(damaged)?;
+            let read = File::open(path).and_then(|mut file| {
+                file.seek(SeekFrom::Start(at))?;
+                file.read_exact(bytes)
+            });
+            return read.map_err(|error| UnitError::Run { path: path.clone(), reason: error.to_string() });
+        }
         let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((file, _)) = &mut *guard else { return Err(damaged()) };
         file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes)).map_err(|e| self.failed(&e))
@@ -92,7 +117,7 @@ pub(super) struct SpillBuffer {
 #[derive(Debug)]
 enum Chunk {
     Held(Vec<u8>),
-    Stored { at: u64, length: usize },
+    Stored { file: InFile, at: u64, length: u64 },
 }
 
 impl Default for SpillBuffer {
@@ -106,6 +131,15 @@ impl SpillBuffer {
     pub(super) fn of_chunks(chunk_bytes: usize) -> Self {
         let chunk_bytes = chunk_bytes.clamp(1 << 10, CHUNK_BYTES);
         Self { chunks: Vec::new(), open: Vec::new(), chunk_bytes, held: 0, length: 0 }
+    }
+
+    /// What these bytes and then a part of a file hold.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn of_file(before: Vec<u8>, index: usize, part: std::ops::Range<u64>) -> Self {
+        let length = part.end - part.start;
+        let stored = Chunk::Stored { file: InFile::Other(index), at: part.start, length };
+        let (held, all) = (before.len(), before.len() as u64 + length);
+        Self { chunks: vec![Chunk::Held(before), stored], held, length: all, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -137,7 +171,8 @@ impl SpillBuffer {
         }
         for chunk in &mut self.chunks {
             if let Chunk::Held(bytes) = chunk {
-                *chunk = Chunk::Stored { at: spill.store(bytes)?, length: bytes.len() };
+                let (file, length) = (InFile::Temporary, bytes.len() as u64);
+                *chunk = Chunk::Stored { file, at: spill.store(bytes)?, length };
             }
         }
         self.held = 0;
@@ -169,10 +204,11 @@ impl SpillReader<'_> {
         while self.at == self.loaded.len() {
             match self.buffer.chunks.get(self.chunk) {
                 Some(Chunk::Held(bytes)) if self.offset < bytes.len() => return Ok(&bytes[self.offset..]),
-                Some(&Chunk::Stored { at, length }) if self.offset < length => {
-                    let size = self.buffer_bytes.min(length - self.offset);
+                Some(&Chunk::Stored { file, at, length }) if (self.offset as u64) < length => {
+                    let left = length - self.offset as u64;
+                    let size = self.buffer_bytes.min(usize::try_from(left).unwrap_or(usize::MAX));
                     self.loaded.resize(size, 0);
-                    self.spill.load(at + self.offset as u64, &mut self.loaded)?;
+                    self.spill.load(file, at + self.offset as u64, &mut self.loaded)?;
                     self.offset += size;
                     self.at = 0;
                 }
@@ -196,6 +232,23 @@ impl SpillReader<'_> {
 
     pub(super) fn is_at_end(&mut self) -> Result<bool, UnitError> {
         Ok(self.available()?.is_empty())
+    }
+
+    /// Hands all data to `take`, piece by piece.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn each_piece(
+        mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), UnitError>,
+    ) -> Result<(), UnitError> {
+        loop {
+            let available = self.available()?;
+            if available.is_empty() {
+                return Ok(());
+            }
+            take(available)?;
+            let count = available.len();
+            self.consume(count);
+        }
     }
 
     /// Fills `bytes`.

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng, Words};
 
-use super::{CountOptions, UnitItems, items};
+use super::{CountOptions, Shard, ShardOptions, UnitItems, count_shard, items};
 use crate::corpus::{Files, Source, open};
 use crate::release::{ReleaseConfig, release, release_items};
 use crate::unit::{PrivacyUnit, pieces};
@@ -39,7 +41,7 @@ fn corpus(folder: &Path) -> Source {
 }
 
 /// Everything that can be learnt from counted items: names by number, and the units' items in the order of the units.
-type Everything = (Vec<String>, Vec<(u64, Vec<(u32, u32)>)>);
+type Everything = (Vec<String>, Vec<(u64, Vec<(u64, u32)>)>);
 
 fn everything(items: &UnitItems) -> Everything {
     let (mut names, mut units) = (Vec::new(), Vec::new());
@@ -154,7 +156,7 @@ fn removing_a_unit_removes_its_items_and_no_others_from_what_threads_count() {
             }
             let (names, units) =
                 everything(&UnitItems::read(&files, PrivacyUnit::User, Words::ByClass, &options).unwrap());
-            let held = |held: Vec<(u32, u32)>| -> BTreeMap<String, u32> {
+            let held = |held: Vec<(u64, u32)>| -> BTreeMap<String, u32> {
                 held.iter().map(|h| (names[h.0 as usize].clone(), h.1)).collect()
             };
             units.into_iter().map(|(unit, items)| (unit, held(items))).collect::<BTreeMap<_, _>>()
@@ -228,4 +230,89 @@ fn extreme_texts_are_counted_or_refused() {
     let mut s = TestRng::from_seed(8).stream(Purpose::Data, 0, 0);
     let noise: Vec<u8> = (0..1_000_000).map(|_| 1 + s.below(255) as u8).collect();
     assert!(read(&noise).unwrap().distinct() > 1000);
+}
+
+/// The options of a test's parts.
+fn common(unit: PrivacyUnit) -> ShardOptions {
+    ShardOptions { unit, words: Words::ByClass, corpus: None }
+}
+
+fn users(path: &Path) -> Source {
+    Source::Files(Files { user_field: Some("who".to_owned()), ..Files::of([path.to_owned()]) })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn parts_that_are_counted_apart_are_the_corpus_however_it_is_divided(
+        lines in prop::collection::vec((0_u8..7, "( (w[a-c]{1,3}|é{1,9}|überlangeswort[a-d]{3})){0,9}"), 1..50),
+        parts in prop::collection::vec(0_usize..4, 50),
+        threads in 1_usize..4,
+        is_tight: bool,
+        first in 0_usize..4,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = if is_tight { 0 } else { usize::MAX };
+        let options = CountOptions { threads, memory, spill_folder: Some(folder.path().to_owned()) };
+        let json = |line: &(u8, String)| format!("{{\"who\":\"user {}\",\"text\":\"{}\"}}\n", line.0, line.1);
+        for unit in UNITS {
+            // A user's text may be anywhere; without users, parts are in the order of the text.
+            let mut part_of = parts.clone();
+            if unit != PrivacyUnit::User {
+                part_of.sort_unstable();
+            }
+            let text_of = |wanted: &dyn Fn(usize) -> bool| -> String {
+                let own = lines.iter().zip(&part_of).filter(|(_, part)| wanted(**part));
+                own.map(|(line, _)| json(line)).collect()
+            };
+            let whole = folder.path().join("whole.jsonl");
+            std::fs::write(&whole, text_of(&|_| true)).unwrap();
+            let mut paths = Vec::new();
+            for part in 0..4 {
+                let text = folder.path().join(format!("{part}.jsonl"));
+                std::fs::write(&text, text_of(&|own| own == part)).unwrap();
+                let (shard, path): (Shard, _) = (format!("{}/4", part + 1).parse().unwrap(), text.with_extension("run"));
+                count_shard(&users(&text), shard, &common(unit), &options, &path).unwrap();
+                paths.push(path);
+            }
+            paths.rotate_left(first);
+            let whole = UnitItems::read(&users(&whole), unit, Words::ByClass, &options);
+            match UnitItems::from_shards(&paths, Some(unit), Words::ByClass, &options) {
+                Ok(parts) => prop_assert!(everything(&parts) == everything(&whole.unwrap()), "{unit:?}"),
+                // By chance, two parts hold the same records.
+                Err(error) => prop_assert!(error.to_string().contains("the same text"), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_a_part_is_whole_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, path) = (folder.path().join("a.jsonl"), folder.path().join("a.run"));
+    std::fs::write(&text, "{\"who\":\"one\",\"text\":\"a fever and averylongwordindeed\"}\n").unwrap();
+    let options = CountOptions { threads: 1, ..CountOptions::default() };
+    let shard: Shard = "1/1".parse().unwrap();
+    for unit in UNITS {
+        count_shard(&users(&text), shard, &common(unit), &options, &path).unwrap();
+        let read = || UnitItems::from_shards(&[path.clone()], Some(unit), Words::ByClass, &options);
+        assert_eq!(read().unwrap().distinct(), 4);
+        let bytes = std::fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &other).unwrap();
+            assert!(read().is_err_and(|error| error.to_string().contains("damaged")), "{unit:?}: byte {at}");
+            std::fs::write(&path, &bytes[..at]).unwrap();
+            assert!(
+                read().is_err_and(|error| error.to_string().contains("damaged")),
+                "{unit:?}: cut at {at}"
+            );
+        }
+    }
+    // A part may be empty, a corpus may not.
+    std::fs::write(&text, "").unwrap();
+    count_shard(&users(&text), shard, &common(PrivacyUnit::User), &options, &path).unwrap();
+    let empty = UnitItems::from_shards(&[path], None, Words::ByClass, &options);
+    assert!(empty.is_err_and(|error| error.to_string().contains("no record found")));
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mechanisms::Words;
 
-use super::group::{Address, group, read_items};
+use super::group::{Address, group, push_addressed, read_items};
 use super::intern::short_bytes;
 use super::merge::{Merged, merge, numbers_of, read_long};
 use super::run::{Builder, Names, Run, owner_hash};
@@ -35,9 +35,9 @@ impl Default for CountOptions {
 
 /// The items of all units. They are private: only a mechanism may publish anything about them.
 pub struct UnitItems {
-    names: Names,
+    pub(super) names: Names,
     units: Units,
-    spill: SpillFile,
+    pub(super) spill: SpillFile,
 }
 
 /// How the units are stored.
@@ -56,9 +56,9 @@ enum Units {
 /// Blocks of units with the item numbers of one run.
 struct Segment {
     list: SpillBuffer,
-    order: SpillBuffer,
+    order: Option<SpillBuffer>,
     numbers: SpillBuffer,
-    count: u32,
+    count: u64,
 }
 
 /// What the threads collected.
@@ -125,7 +125,7 @@ impl UnitItems {
         Self::of_gathered(collected, true, number, SpillFile::new(None), usize::MAX)
     }
 
-    fn of_gathered(
+    pub(super) fn of_gathered(
         collected: Collected,
         grouped: bool,
         address: Address,
@@ -137,8 +137,14 @@ impl UnitItems {
         let Merged { names, numbers } = merge(&all, &spill, room / 2)?;
         if grouped {
             let runs = runs.into_iter().flatten().collect();
-            let units = Units::Addressed(group(runs, &numbers, address, &spill, room / 2)?);
-            return Ok(Self { names, units, spill });
+            let (mut list, mut entry) = (SpillBuffer::default(), Vec::new());
+            group(runs, &numbers, address, &spill, room / 2, &mut |owner| {
+                entry.clear();
+                push_addressed(&mut entry, owner.address, owner.held);
+                list.push(&entry);
+                if list.held() > room / 8 { list.store(&spill) } else { Ok(()) }
+            })?;
+            return Ok(Self { names, units: Units::Addressed(list), spill });
         }
         let mut numbers = numbers.into_iter();
         let mut segment = |run: Run| Segment {
@@ -169,7 +175,7 @@ impl UnitItems {
     ///
     /// # Errors
     /// If data in the temporary file cannot be read back.
-    pub(crate) fn each_unit(&self, mut take: impl FnMut(u64, &[(u32, u32)])) -> Result<(), UnitError> {
+    pub(crate) fn each_unit(&self, mut take: impl FnMut(u64, &[(u64, u32)])) -> Result<(), UnitError> {
         let mut held = Vec::new();
         match &self.units {
             Units::InBlocks { threads, first_units } => {
@@ -200,10 +206,10 @@ impl UnitItems {
     ///
     /// # Errors
     /// If data in the temporary file cannot be read back.
-    pub(crate) fn each_name(&self, mut take: impl FnMut(u32, &str)) -> Result<(), UnitError> {
+    pub(crate) fn each_name(&self, mut take: impl FnMut(u64, &str)) -> Result<(), UnitError> {
         let mut reader = self.names.bytes.reader(&self.spill, usize::MAX);
         let mut name = String::new();
-        let mut named = |number: u32, bytes: &[u8]| -> Result<(), UnitError> {
+        let mut named = |number: u64, bytes: &[u8]| -> Result<(), UnitError> {
             let item = std::str::from_utf8(bytes).map_err(|_| damaged())?;
             name.clear();
             match item.strip_prefix(' ') {
@@ -238,7 +244,7 @@ impl UnitItems {
 struct Cursor<'a> {
     segments: std::slice::Iter<'a, Segment>,
     spill: &'a SpillFile,
-    open: Option<(SpillReader<'a>, Vec<u32>)>,
+    open: Option<(SpillReader<'a>, Vec<u64>)>,
     /// The next block.
     block: Option<u64>,
 }
@@ -254,7 +260,7 @@ impl<'a> Cursor<'a> {
         for segment in self.segments.by_ref() {
             let mut reader = segment.list.reader(self.spill, usize::MAX);
             if let Some(head) = reader.number()? {
-                let of = numbers_of(segment.count, &segment.order, &segment.numbers, self.spill)?;
+                let of = numbers_of(segment.count, segment.order.as_ref(), &segment.numbers, self.spill)?;
                 (self.open, self.block) = (Some((reader, of)), Some(head >> 1));
                 return Ok(());
             }
@@ -266,8 +272,8 @@ impl<'a> Cursor<'a> {
     fn units(
         &mut self,
         first: u64,
-        held: &mut Vec<(u32, u32)>,
-        take: &mut impl FnMut(u64, &[(u32, u32)]),
+        held: &mut Vec<(u64, u32)>,
+        take: &mut impl FnMut(u64, &[(u64, u32)]),
     ) -> Result<(), UnitError> {
         let (reader, of) = self.open.as_mut().ok_or_else(damaged)?;
         for unit in first.. {
@@ -293,7 +299,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The limit on memory in bytes.
-fn room(options: &CountOptions) -> usize {
+pub(super) fn room(options: &CountOptions) -> usize {
     options.memory.max(1 << 16)
 }
 

@@ -12,7 +12,8 @@ use crate::encode::{Model, Unigram};
 use crate::normalize::Normalizer;
 use crate::offsets::ids_by_place;
 use crate::postprocess::PostProcessor;
-use crate::tokenizer::{Role, Stage, Tokenizer, UNK};
+use crate::pretokenize::{METASPACE, PreTokenizer};
+use crate::tokenizer::{Marks, Role, Stage, Tokenizer, UNK};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
@@ -95,6 +96,7 @@ impl Tokenizer {
         let by_place = pre_tokenizer.as_ref().is_some_and(|stages| stages.marks_by_place(is_normalized));
         tokenizer.by_place = by_place.then_some(ids_by_place);
         tokenizer.pre_tokenizer = pre_tokenizer;
+        tokenizer.marks = marks(&file, &tokenizer);
         tokenizer.decoder = read_decoder(&file["decoder"])?;
         tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;
         let size = tokenizer.vocab_size();
@@ -122,6 +124,31 @@ impl Tokenizer {
             pre_tokenizer: self.pre_tokenizer.as_ref().map_or(Value::Null, write_pre_tokenizer),
             decoder: write_decoder(&self.decoder),
         }
+    }
+}
+
+/// Whether the stages before the model make marks of blanks and do nothing else.
+fn marks(file: &Value, tokenizer: &Tokenizer) -> Option<Marks> {
+    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": METASPACE});
+    let prepend = json!({"type": "Prepend", "prepend": METASPACE});
+    let normalizers = match &file["normalizer"] {
+        Value::Null => &[],
+        sequence if sequence["type"] == "Sequence" => sequence["normalizers"].as_array()?.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    if let (Some(PreTokenizer::Metaspace(space)), []) = (&tokenizer.pre_tokenizer, normalizers) {
+        return (space.replacement == METASPACE).then_some(Marks::Metaspace(*space));
+    }
+    // Where no blank is left, a split at blanks leaves the text whole.
+    let pre_tokenizer = &file["pre_tokenizer"];
+    let splits_at_blanks = pre_tokenizer["type"] == "Split"
+        && pre_tokenizer["pattern"] == json!({"String": " "})
+        && pre_tokenizer["invert"] != true;
+    match normalizers {
+        _ if !(pre_tokenizer.is_null() || splits_at_blanks) => None,
+        [one] if *one == replace => Some(Marks::Never),
+        [first, second] if *first == prepend && *second == replace => Some(Marks::Always),
+        _ => None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! BERT's normalizer.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 
+use super::stretch_beyond_ascii;
 use crate::aligned_text::AlignedText;
 use crate::character_class::{is_bert_control, is_cjk_ideograph, is_nonspacing_mark};
 
@@ -44,8 +46,21 @@ impl BertNormalizer {
         if text.is_ascii() {
             return self.normalize_ascii(text);
         }
+        let mut out = String::with_capacity(text.len() + text.len() / 8);
+        let mut rest = text;
+        while let Some(Range { start, end }) = stretch_beyond_ascii(rest) {
+            out.push_str(&self.normalize_ascii(&rest[..start]));
+            out.push_str(&self.normalize_any(&rest[start..end]));
+            rest = &rest[end..];
+        }
+        out.push_str(&self.normalize_ascii(rest));
+        Cow::Owned(out)
+    }
+
+    /// Text of whatever characters.
+    fn normalize_any(&self, text: &str) -> String {
         let strip_accents = self.strip_accents.unwrap_or(self.lowercase);
-        let mut spaced = String::with_capacity(text.len() + text.len() / 8);
+        let mut spaced = String::with_capacity(text.len() + 2);
         for c in text.chars() {
             if self.clean_text {
                 if is_dropped(c) {
@@ -68,7 +83,7 @@ impl BertNormalizer {
         if self.lowercase {
             spaced = spaced.chars().flat_map(char::to_lowercase).collect();
         }
-        Cow::Owned(spaced)
+        spaced
     }
 
     /// The same with the places of what it comes from.
@@ -127,9 +142,10 @@ mod tests {
                 lowercase: bits & 2 == 2,
                 ..BertNormalizer::uncased()
             };
-            // A letter outside ASCII at the end leads through the general way.
-            let general = normalizer.normalize(&format!("{all}ø")).into_owned();
-            assert_eq!(general.strip_suffix('ø').unwrap(), normalizer.normalize(&all));
+            assert_eq!(normalizer.normalize_any(&all), normalizer.normalize(&all));
+            // Stretches of both kinds.
+            let mixed = format!("É{all}e\u{301}\u{327}{all}中ΣA\u{345}");
+            assert_eq!(normalizer.normalize_any(&mixed), normalizer.normalize(&mixed));
         }
     }
 

@@ -133,27 +133,46 @@ impl Charsmap {
     /// Differs from [`Charsmap::normalize`] where a key spans graphemes or is longer than five bytes, and in that
     /// the *shortest* key at a place is taken: `tokenizer.json` files are to be read the way they are elsewhere.
     pub fn normalize_graphemes<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        // In ASCII each character is a grapheme, but for a return with its newline.
-        let is_plain = |b: u8| b != b'\r' && self.plain.get(usize::from(b)) == Some(&true);
-        if text.bytes().all(is_plain) {
+        if self.plain_start(text.as_bytes()) == text.len() {
             return Cow::Borrowed(text);
         }
-        let mut out = String::with_capacity(text.len());
-        self.each_grapheme(text, |_, new| out.push_str(new));
+        let mut out = String::with_capacity(text.len() + text.len() / 8);
+        self.each_grapheme(text, |same, _, new| {
+            out.push_str(same);
+            out.push_str(new);
+        });
         Cow::Owned(out)
     }
 
-    /// Old and new form of each grapheme, or of each of its characters where it is no key as a whole.
-    fn each_grapheme<'a>(&'a self, text: &'a str, mut take: impl FnMut(&'a str, &'a str)) {
-        for grapheme in text.graphemes(true) {
+    /// The number of bytes at the start that stay as they are, each a grapheme by itself: in ASCII every character is one, but
+    /// for a return with its newline and one that something outside ASCII may follow.
+    fn plain_start(&self, text: &[u8]) -> usize {
+        let is_plain = |b: &u8| *b != b'\r' && self.plain.get(usize::from(*b)) == Some(&true);
+        let plain = text.iter().take_while(|b| is_plain(b)).count();
+        match text.get(plain) {
+            Some(next) if !next.is_ascii() => plain.saturating_sub(1),
+            _ => plain,
+        }
+    }
+
+    /// What stays as it is, then old and new form of a grapheme, or of each of its characters where it is no key as a whole.
+    fn each_grapheme<'a>(&'a self, text: &'a str, mut take: impl FnMut(&'a str, &'a str, &'a str)) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            // Before another one, a plain character is a grapheme by itself.
+            let plain = self.plain_start(rest.as_bytes());
+            let (same, others) = rest.split_at(plain);
+            let Some(grapheme) = others.graphemes(true).next() else { return take(same, "", "") };
+            rest = &others[grapheme.len()..];
             let whole = (grapheme.len() < 6).then(|| self.shortest_match(grapheme)).flatten();
             if let Some(new) = whole {
-                take(grapheme, new);
+                take(same, grapheme, new);
                 continue;
             }
+            take(same, "", "");
             for (at, c) in grapheme.char_indices() {
                 let old = &grapheme[at..at + c.len_utf8()];
-                take(old, self.shortest_match(old).unwrap_or(old));
+                take("", old, self.shortest_match(old).unwrap_or(old));
             }
         }
     }
@@ -161,7 +180,8 @@ impl Charsmap {
     /// [`Charsmap::normalize_graphemes`] with the places of what it comes from.
     pub(crate) fn align(&self, text: &mut AlignedText) {
         let mut changes: Vec<Change> = Vec::with_capacity(text.text.len());
-        self.each_grapheme(&text.text, |old, new| {
+        self.each_grapheme(&text.text, |same, old, new| {
+            changes.extend(same.chars().map(|c| (c, 0)));
             changes.extend(new.chars().map(|c| (c, 0)));
             let (before, after) = (old.chars().count(), new.chars().count());
             let added = after.saturating_sub(before);

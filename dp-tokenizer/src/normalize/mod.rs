@@ -9,6 +9,7 @@ mod sentencepiece;
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -84,12 +85,11 @@ impl Normalizer {
         match self {
             Self::Bert(bert) => bert.normalize(text),
             Self::Precompiled(map) => map.normalize_graphemes(text),
-            Self::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
-            Self::Nfc | Self::Nfd | Self::Nfkc | Self::Nfkd if text.is_ascii() => Cow::Borrowed(text),
-            Self::Nfc => Cow::Owned(text.nfc().collect()),
-            Self::Nfd => Cow::Owned(text.nfd().collect()),
-            Self::Nfkc => Cow::Owned(text.nfkc().collect()),
-            Self::Nfkd => Cow::Owned(text.nfkd().collect()),
+            Self::Lowercase => Cow::Owned(lowercase(text)),
+            Self::Nfc => beyond_ascii(text, |part, out| out.extend(part.nfc())),
+            Self::Nfd => beyond_ascii(text, |part, out| out.extend(part.nfd())),
+            Self::Nfkc => beyond_ascii(text, |part, out| out.extend(part.nfkc())),
+            Self::Nfkd => beyond_ascii(text, |part, out| out.extend(part.nfkd())),
             Self::OfFile(OfFile(rewrite)) => rewrite.normalize(text),
             Self::Sequence(all) => all.iter().fold(Cow::Borrowed(text), |text, one| match text {
                 Cow::Borrowed(text) => one.normalize(text),
@@ -110,6 +110,70 @@ impl Normalizer {
             Self::Nfkd => text.unicode(true, false),
             Self::OfFile(OfFile(rewrite)) => rewrite.align(text),
             Self::Sequence(all) => all.iter().for_each(|one| one.align(text)),
+        }
+    }
+}
+
+/// Where the first stretch of characters outside ASCII begins and ends.
+fn stretch_beyond_ascii(text: &str) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let start = bytes.iter().position(|byte| !byte.is_ascii())?;
+    let length = bytes[start..].iter().position(u8::is_ascii);
+    Some(start..length.map_or(bytes.len(), |length| start + length))
+}
+
+/// The text in one of Unicode's forms, to which `form` brings a part of it. No form changes ASCII or joins an ASCII character to
+/// what is before it, so each stretch outside ASCII is a part of its own, with the character before it.
+fn beyond_ascii(text: &str, form: impl Fn(&str, &mut String)) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(Range { start, end }) = stretch_beyond_ascii(rest) {
+        out.reserve(rest.len());
+        let before = start.saturating_sub(1);
+        out.push_str(&rest[..before]);
+        form(&rest[before..end], &mut out);
+        rest = &rest[end..];
+    }
+    if rest.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Lower case, character by character.
+fn lowercase(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(Range { start, end }) = stretch_beyond_ascii(rest) {
+        out.push_str(&rest[..start]);
+        out.extend(rest[start..end].chars().flat_map(char::to_lowercase));
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out.make_ascii_lowercase();
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn stretches_outside_ascii_are_normalized_as_the_whole_text_is(
+            text in "([a-cA-C ]{0,3}[éÉe\u{301}\u{327}\u{345}ﬁ½ẛ\u{323}가ᄀ\u{1161}\u{11a8}ΣİſK中👩\u{200d}\\PC]{0,4}){0,8}"
+        ) {
+            for (normalizer, want) in [
+                (Normalizer::Nfc, text.nfc().collect::<String>()),
+                (Normalizer::Nfd, text.nfd().collect()),
+                (Normalizer::Nfkc, text.nfkc().collect()),
+                (Normalizer::Nfkd, text.nfkd().collect()),
+                (Normalizer::Lowercase, text.chars().flat_map(char::to_lowercase).collect()),
+            ] {
+                prop_assert_eq!(normalizer.normalize(&text), want, "{:?}", normalizer);
+            }
         }
     }
 }

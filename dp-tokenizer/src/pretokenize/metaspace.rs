@@ -47,7 +47,13 @@ impl Metaspace {
         if due && !opens {
             marked.push(self.replacement);
         }
-        marked.extend(text.chars().map(|c| if c == ' ' { self.replacement } else { c }));
+        let mut rest = text;
+        while let Some(space) = memchr::memchr(b' ', rest.as_bytes()) {
+            marked.push_str(&rest[..space]);
+            marked.push(self.replacement);
+            rest = &rest[space + 1..];
+        }
+        marked.push_str(rest);
         Cow::Owned(marked)
     }
 
@@ -61,7 +67,7 @@ impl Metaspace {
         }
     }
 
-    fn is_due(&self, is_first: bool) -> bool {
+    pub(crate) fn is_due(&self, is_first: bool) -> bool {
         match self.prepend_scheme {
             PrependScheme::Always => true,
             PrependScheme::First => is_first,

@@ -117,6 +117,11 @@ impl PreTokenizer {
         }
     }
 
+    /// Whether it hands on each text as it is.
+    fn does_nothing(&self) -> bool {
+        matches!(self, Self::ByteLevel { add_prefix_space: false, use_regex: false, spells: false })
+    }
+
     /// The text with what is put in before it is cut.
     fn marked<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
         match self {
@@ -167,6 +172,7 @@ fn each_word(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn Fn
         let opens = is_first && place.start == 0;
         let word = &marked[place];
         match others {
+            [last] if last.does_nothing() && !spells => take(word),
             _ if spells => each_word(others, &spell_bytes(word), opens, take),
             [] => take(word),
             _ => each_word(others, word, opens, take),

@@ -12,15 +12,16 @@ pub(super) struct Set {
     bits: Vec<[u64; 4]>,
 }
 
-const PAGES: u32 = 0x11_0000 >> 8;
-
 impl Set {
+    /// Of 256 code points.
+    pub(super) const PAGES: u32 = 0x11_0000 >> 8;
+
     pub(super) fn new(class: &ClassUnicode) -> Self {
         let mut set =
-            Self { ascii: [false; 128], pages: Vec::with_capacity(PAGES as usize), bits: Vec::new() };
+            Self { ascii: [false; 128], pages: Vec::with_capacity(Self::PAGES as usize), bits: Vec::new() };
         let mut ranges =
             class.ranges().iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).peekable();
-        for page in 0..PAGES {
+        for page in 0..Self::PAGES {
             let (first, last) = (page << 8, page << 8 | 0xFF);
             let mut bits = [0_u64; 4];
             while let Some(&(from, to)) = ranges.peek().filter(|range| range.0 <= last) {
@@ -50,6 +51,11 @@ impl Set {
             return false;
         };
         bits[c as usize >> 6 & 3] >> (c & 63) & 1 == 1
+    }
+
+    /// What tells the bits of a page: equal for pages with equal ones.
+    pub(super) fn page(&self, page: u32) -> u16 {
+        self.pages[page as usize]
     }
 
     /// Whether any character outside ASCII belongs to it.

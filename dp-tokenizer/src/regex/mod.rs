@@ -1,13 +1,15 @@
 //! Regular expressions as Oniguruma reads them, for the stages of a `tokenizer.json`.
 //!
 //! A backtracking matcher with the operators that tokenizers use: classes, alternatives, greedy, lazy and possessive
-//! repetition, atomic groups, look-ahead and look-behind of fixed width. Anything else is refused by name. Runs of one class
-//! take one step on the stack, so the patterns of current models match in time linear in the text. A match that goes back
-//! often remembers where it has been, which bounds the time of every pattern by its size times the length of the text.
+//! repetition, atomic groups, look-ahead and look-behind of fixed width. Anything else is refused by name. The patterns of
+//! current models become an automaton with the same matches. In others, a run of one class takes one step on the stack, and a
+//! match that goes back often remembers where it has been, which bounds the time of every pattern by its size times the length
+//! of the text.
 //!
 //! # References
 //! Oniguruma's `doc/RE`, syntax `ONIG_SYNTAX_ONIGURUMA`, which Hugging Face tokenizers uses.
 
+mod automaton;
 mod class;
 mod parse;
 mod program;
@@ -78,10 +80,47 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The matches, which the automaton and the search have in common.
     fn matches<'a>(pattern: &str, text: &'a str) -> Vec<&'a str> {
-        let mut found = Vec::new();
-        Regex::new(pattern).unwrap().each_match(text, |range| found.push(&text[range]));
-        found
+        let mut regex = Regex::new(pattern).unwrap();
+        let found = |regex: &Regex| {
+            let mut found = Vec::new();
+            regex.each_match(text, |range| found.push(&text[range]));
+            found
+        };
+        let first = found(&regex);
+        if regex.program.automaton.take().is_some() {
+            assert_eq!(found(&regex), first, "{pattern} {text:?}");
+        }
+        first
+    }
+
+    /// The patterns of GPT-4, GPT-4o, Qwen 2 and BLOOM, and runs with bounds.
+    const OF_MODELS: [&str; 6] = [
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        r" ?[^(\s|[.,!?…。，、।۔،])]+",
+        r"\s{2,}|[\n\r\t]",
+        r"\s+$|a{2,3}+b|a{2,3}?c|x*y??z|[0-9]++1|\d{3}",
+    ];
+
+    #[test]
+    fn patterns_of_models_are_automata() {
+        for pattern in OF_MODELS {
+            assert!(Regex::new(pattern).unwrap().program.automaton.is_some(), "{pattern}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_automaton_finds_what_the_search_finds(
+            text in "([ \t\n\r]{0,3}([a-cx-zA-C]{1,6}|[0-9]{1,5}|'[a-zA-Z]{1,2}|[.,!?…/。é\u{301}ǅªЖ中٣½\u{a0}\u{2003}😀]{1,3})){0,12}"
+        ) {
+            for pattern in OF_MODELS {
+                matches(pattern, &text);
+            }
+        }
     }
 
     #[test]
@@ -138,10 +177,10 @@ mod tests {
         fn the_first_match_in_order_of_preference_is_found(picks in prop::collection::vec(0..11_usize, 1..9), text in "[abc]{0,12}") {
             let pieces = ["a", "b", "[ab]", "a*", "(?:a|ab)", "(?:ab|a)", "b+?", "a??", "[ab]{1,2}", "(?!c)", "(?:b|c)*"];
             let pattern: String = picks.iter().map(|pick| pieces[*pick]).collect();
-            let found = Regex::new(&pattern).unwrap();
-            let mut first = None;
-            found.each_match(&text, |range| { first.get_or_insert(range); });
+            let found = matches(&pattern, &text);
             let want = (0..=text.len()).find_map(|from| Some(from..ends(&picks, &text, from)?));
+            let place = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+            let first = found.first().map(|word| place(word)..place(word) + word.len());
             prop_assert_eq!(first, want, "{}", pattern);
         }
     }

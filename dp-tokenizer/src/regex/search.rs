@@ -37,10 +37,23 @@ impl<'a> Search<'a> {
     pub(super) fn next_from(&mut self, mut from: usize) -> Option<Range<usize>> {
         let bytes = self.text.as_bytes();
         loop {
+            // Most characters begin no match of a pattern for digits or one script.
+            let skipped = bytes[from..]
+                .iter()
+                .take_while(|byte| byte.is_ascii() && self.program.begins[usize::from(**byte)] == 0);
+            from += skipped.count();
             let mut ways = match bytes.get(from) {
                 Some(byte) => self.program.begins[usize::from(*byte)],
                 None => self.program.anywhere,
             };
+            if let Some(automaton) = &self.program.automaton {
+                if ways != 0
+                    && let Some(end) = automaton.end(bytes, from)
+                {
+                    return Some(from..end);
+                }
+                ways = 0;
+            }
             while ways != 0 {
                 let entry = self.program.entries[ways.trailing_zeros() as usize];
                 if let Some(end) = self.run(entry, from) {
@@ -197,14 +210,20 @@ fn length(set: &Set, bytes: &[u8], at: usize) -> Option<usize> {
     if let Some(has) = set.ascii.get(usize::from(first)) {
         return has.then_some(1);
     }
+    let (c, length) = decode(bytes, at, first);
+    set.has(c).then_some(length)
+}
+
+/// The character outside ASCII at `at`, whose first byte this is, and its length.
+#[inline]
+pub(super) fn decode(bytes: &[u8], at: usize, first: u8) -> (u32, usize) {
     let tail = |number: usize| u32::from(bytes.get(at + number).map_or(0, |byte| byte & 0x3F));
     let first = u32::from(first);
-    let (c, length) = match first {
+    match first {
         0..=0xDF => ((first & 0x1F) << 6 | tail(1), 2),
         0xE0..=0xEF => ((first & 0xF) << 12 | tail(1) << 6 | tail(2), 3),
         _ => ((first & 7) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
-    };
-    set.has(c).then_some(length)
+    }
 }
 
 /// Where a run of `min` characters ends, and the longest of at most `max`.

@@ -38,7 +38,7 @@ impl Contribution {
     }
 
     /// Turns a unit's (item, count) list into (item, weight) and samples items where they exceed the cap.
-    pub(super) fn weigh(self, items: &mut Vec<(u32, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
+    pub(super) fn weigh(self, items: &mut Vec<(u64, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
         let total: u64 = match self {
             Self::Counts => items.iter().map(|i| i.1).sum(),
             Self::Even | Self::Presence => items.len() as u64,
@@ -70,7 +70,7 @@ pub(super) fn histogram(
     stream: impl Fn(u64) -> Stream,
 ) -> Result<Vec<u64>, UnitError> {
     let mut histogram = vec![0_u64; items.distinct()];
-    let mut open: Vec<(u32, u64)> = Vec::new();
+    let mut open: Vec<(u64, u64)> = Vec::new();
     items.each_unit(|unit, held| {
         selection.open_items(held, &mut open);
         contribution.weigh(&mut open, cap, || stream(unit));
@@ -80,7 +80,7 @@ pub(super) fn histogram(
 }
 
 /// Keeps the first items up to a total count of `room`.
-fn keep_counts(items: &mut Vec<(u32, u64)>, mut room: u64) {
+fn keep_counts(items: &mut Vec<(u64, u64)>, mut room: u64) {
     items.retain_mut(|(_, count)| {
         *count = (*count).min(room);
         room -= *count;
@@ -99,7 +99,7 @@ mod tests {
         let mut s = rng.stream(Purpose::Data, 0, 0);
         for round in 0..10_000 {
             let cap = 1 + s.below(12) as u32;
-            let unit: Vec<(u32, u64)> = (0..1 + s.below(15) as u32).map(|i| (i, 1 + s.below(6))).collect();
+            let unit: Vec<(u64, u64)> = (0..1 + s.below(15)).map(|i| (i, 1 + s.below(6))).collect();
             for contribution in [Contribution::Even, Contribution::Presence, Contribution::Counts] {
                 let mut weighed = unit.clone();
                 contribution.weigh(&mut weighed, cap, || rng.stream(Purpose::Contribution, round, 0));

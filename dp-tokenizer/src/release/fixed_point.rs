@@ -22,7 +22,7 @@ pub(super) fn even_weight(k: usize) -> u64 {
 }
 
 /// Scales counts to an L2 norm of at most ONE and rounds down.
-pub(super) fn scale_to_unit_norm(counts: &mut Vec<(u32, u64)>) {
+pub(super) fn scale_to_unit_norm(counts: &mut Vec<(u64, u64)>) {
     let square: u128 = counts.iter().map(|c| u128::from(c.1) * u128::from(c.1)).sum();
     // The factor outweighs the rounding of root and quotient (relative 2⁻⁵² each).
     let scale = ONE as f64 / (square as f64).sqrt() * (1.0 - 1e-12);
@@ -53,7 +53,7 @@ mod tests {
     proptest! {
         #[test]
         fn scaled_counts_have_norm_at_most_one(counts in prop::collection::vec(1_u64..100_000, 1..200)) {
-            let mut scaled = counts.into_iter().enumerate().map(|(i, c)| (i as u32, c)).collect();
+            let mut scaled = counts.into_iter().enumerate().map(|(i, c)| (i as u64, c)).collect();
             scale_to_unit_norm(&mut scaled);
             let square: u128 = scaled.iter().map(|c| u128::from(c.1) * u128::from(c.1)).sum();
             prop_assert!(square <= u128::from(ONE) * u128::from(ONE));

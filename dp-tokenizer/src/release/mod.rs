@@ -109,7 +109,7 @@ pub fn public_counts(
     pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
     words: Words,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
-    all_counts(&UnitItems::from_pieces(pieces, words)?)
+    public_item_counts(&UnitItems::from_pieces(pieces, words)?)
 }
 
 /// As [`public_counts`], for a whole corpus and on several threads. The result is held in memory, whatever the options say.
@@ -129,10 +129,14 @@ pub fn public_corpus_counts(
     words: Words,
     options: &CountOptions,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
-    all_counts(&UnitItems::read_public(source, words, options)?)
+    public_item_counts(&UnitItems::read_public(source, words, options)?)
 }
 
-fn all_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, ReleaseError> {
+/// As [`public_counts`], for items that are counted already, by whatever units.
+///
+/// # Errors
+/// [`ReleaseError::Units`] where the counts cannot be read back.
+pub fn public_item_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, ReleaseError> {
     let mut counts = vec![0_u64; items.distinct()];
     items.each_unit(|_, held| held.iter().for_each(|&(n, c)| counts[n as usize] += u64::from(c)))?;
     let mut words = Vec::with_capacity(counts.len());

@@ -53,10 +53,10 @@ pub(super) fn count(
 /// The sum of the units' scaled counts.
 fn sum(items: &UnitItems, selection: &Selection) -> Result<Vec<u64>, UnitError> {
     let mut histogram = vec![0_u64; items.distinct()];
-    let mut counts: Vec<(u32, u64)> = Vec::new();
+    let mut counts: Vec<(u64, u64)> = Vec::new();
     items.each_unit(|_, held| {
         counts.clear();
-        let known = |n: u32| selection.released[n as usize].is_some() || selection.public[n as usize];
+        let known = |n: u64| selection.released[n as usize].is_some() || selection.public[n as usize];
         counts.extend(held.iter().filter(|h| known(h.0)).map(|&(n, c)| (n, u64::from(c))));
         scale_to_unit_norm(&mut counts);
         counts.iter().for_each(|&(n, c)| histogram[n as usize] += c);

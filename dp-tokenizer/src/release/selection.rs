@@ -32,13 +32,13 @@ impl Selection {
     }
 
     /// Whether units give this item weight.
-    fn is_open(&self, item: u32) -> bool {
+    fn is_open(&self, item: u64) -> bool {
         let item = item as usize;
         self.released[item].is_none() && !self.public[item] && !self.passed_over[item]
     }
 
     /// Puts into `open` the items of a unit to which it gives weight, with their counts.
-    pub(super) fn open_items(&self, held: &[(u32, u32)], open: &mut Vec<(u32, u64)>) {
+    pub(super) fn open_items(&self, held: &[(u64, u32)], open: &mut Vec<(u64, u64)>) {
         open.clear();
         open.extend(held.iter().filter(|h| self.is_open(h.0)).map(|&(n, c)| (n, u64::from(c))));
     }
@@ -48,8 +48,8 @@ impl Selection {
     /// The choice of these does not depend on what a round passes over, so an item that no unit chose never gets weight.
     pub(super) fn chosen_items(
         &self,
-        held: &[(u32, u32)],
-        open: &mut Vec<(u32, u64)>,
+        held: &[(u64, u32)],
+        open: &mut Vec<(u64, u64)>,
         cap: u32,
         stream: impl FnOnce() -> Stream,
     ) {
@@ -70,14 +70,14 @@ impl Selection {
 }
 
 /// Keeps a uniformly random choice of `cap` items where there are more.
-pub(super) fn sample_items(items: &mut Vec<(u32, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
+pub(super) fn sample_items(items: &mut Vec<(u64, u64)>, cap: u32, stream: impl FnOnce() -> Stream) {
     if items.len() > cap as usize {
         shuffle(items, &mut stream());
         items.truncate(cap as usize);
     }
 }
 
-pub(super) fn shuffle(items: &mut [(u32, u64)], stream: &mut Stream) {
+pub(super) fn shuffle(items: &mut [(u64, u64)], stream: &mut Stream) {
     for at in 0..items.len() {
         let other = at + stream.below((items.len() - at) as u64) as usize;
         items.swap(at, other);

@@ -3,10 +3,10 @@
 use super::Tokenizer;
 use crate::decode::{Cleanup, Decoder};
 use crate::encode::Model;
-use crate::format::sentencepiece::PieceKind;
+use crate::format::sentencepiece::{ModelType, PieceKind};
 
 /// Texts in which the stages of tokenizers differ: blanks, case, accents, scripts, digits, punctuation.
-const TEXTS: [&str; 34] = [
+const TEXTS: [&str; 35] = [
     "The quick brown fox jumps over the lazy dog.",
     "  two spaces  before, within and after  ",
     " one before",
@@ -38,6 +38,7 @@ const TEXTS: [&str; 34] = [
     "https://example.org/a?b=c&d=%20e#f name@example.org",
     "def f(x):\n    return x + 1  # comment\n",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "the bytes <0x41> and <0xE2>",
     "x",
     "-",
     "",
@@ -48,8 +49,8 @@ const TOKENS: usize = 8192;
 const TOKENS_A_TEXT: usize = 8;
 
 impl Tokenizer {
-    /// Where this tokenizer and another one differ first, on a sample of texts and of the vocabulary's own tokens. Special tokens
-    /// are left out: only a `tokenizer.json` finds them in a text.
+    /// Where this tokenizer and another one differ first, on a sample of texts and of the vocabulary's own tokens. Differences of
+    /// few texts, which [`Self::rare_differences`] lists, are left out.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.vocab_size() != other.vocab_size() {
@@ -59,9 +60,7 @@ impl Tokenizer {
         if self.denormalizer.is_some() != other.denormalizer.is_some() {
             return Some("a .model's rules for decoded text have no counterpart".to_owned());
         }
-        let cleans_text = [self, other]
-            .iter()
-            .any(|tokenizer| matches!(tokenizer.decoder, Decoder::WordPiece { cleanup: Cleanup::Text, .. }));
+        let cleans_text = self.cleans_text() || other.cleans_text();
         let (mut ours, mut theirs) = (self.encoder(), other.encoder());
         let mut texts: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
         texts.extend(self.texts_of_tokens());
@@ -76,6 +75,68 @@ impl Tokenizer {
             (is_known && a != b)
                 .then(|| format!("{:?} is decoded to {:?}, there to {:?}", start(text), start(&a), start(&b)))
         })
+    }
+
+    /// Differences of few texts that the formats of two tokenizers have by themselves, in words. Together with
+    /// [`Self::difference`], no text is known to be read otherwise.
+    #[must_use]
+    pub fn rare_differences(&self, other: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        let (mut ours, mut theirs) = (self.encoder(), other.encoder());
+        let names = self.names_of_special_tokens().chain(other.names_of_special_tokens());
+        let spelt = names.flat_map(|name| [format!("a {name} b"), format!("a{name}b"), name.to_owned()]);
+        found.extend(spelt.into_iter().find_map(|text| {
+            let (a, b) = (ours.encode(&text), theirs.encode(&text));
+            (a != b).then(|| {
+                let (a, b) = (listed(&a), listed(&b));
+                format!("a text that spells a special token: {:?} becomes {a}, there {b}", start(&text))
+            })
+        }));
+        let blanks = ('\0'..='\u{3000}').filter(|c| c.is_whitespace());
+        found.extend(blanks.into_iter().find_map(|blank| {
+            let (a, b) = (ours.encode(&format!("a{blank}b")), theirs.encode(&format!("a{blank}b")));
+            let code = u32::from(blank);
+            (a != b).then(|| format!("blanks such as U+{code:04X}: {} becomes {}", listed(&a), listed(&b)))
+        }));
+        let is_summed_whole = |tokenizer: &Self| match &tokenizer.model {
+            Model::Unigram(_) => Some(false),
+            Model::SentencePiece(model) if model.model().model_type == ModelType::Unigram => Some(true),
+            _ => None,
+        };
+        if is_summed_whole(self) != is_summed_whole(other) {
+            found.push(
+                "of segmentations with almost equal scores, another one may be chosen: a .model adds scores in single precision over \
+                 the whole text, a tokenizer.json in double precision within a word"
+                    .to_owned(),
+            );
+        }
+        let unknown = |tokenizer: &Self| tokenizer.unk_id().map(|id| tokenizer.decode(&[id]));
+        if !self.model.falls_back_to_bytes() && unknown(self) != unknown(other) {
+            let [a, b] = [self, other].map(|tokenizer| unknown(tokenizer).unwrap_or_default());
+            found.push(format!("unknown text is decoded to {a:?}, there to {b:?}"));
+        }
+        if self.cleans_text() != other.cleans_text() {
+            found.push(
+                "decoded text: a vocab.txt removes spaces before punctuation from the whole text, a tokenizer.json from each token"
+                    .to_owned(),
+            );
+        }
+        found
+    }
+
+    fn cleans_text(&self) -> bool {
+        matches!(self.decoder, Decoder::WordPiece { cleanup: Cleanup::Text, .. })
+    }
+
+    /// The names of tokens that are for the model, and of those that only some formats find in a text.
+    pub fn names_of_special_tokens(&self) -> impl Iterator<Item = &str> {
+        let pieces = match &self.model {
+            Model::SentencePiece(model) => model.model().pieces.as_slice(),
+            _ => &[],
+        };
+        let is_found = |kind| !matches!(kind, PieceKind::Normal | PieceKind::Byte);
+        let pieces = pieces.iter().filter(move |piece| is_found(piece.kind)).map(|piece| piece.text.as_str());
+        self.special.tokens.iter().map(|token| token.1.as_str()).chain(pieces)
     }
 
     fn texts_of_tokens(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{BLANK, Stage, Tokenizer};
 use crate::encode::{Model, SentencePiece, WordCache};
-use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, PrependScheme, byte_level_words};
+use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, byte_level_words};
 use crate::short_key::{MARK, SHORT_BYTES, short_key, short_word};
 
 /// Longer words, in bytes, are not sought in the cache.
@@ -39,6 +39,12 @@ impl Encoder<'_> {
 
     /// Text without special tokens, through all stages.
     fn encode_plain(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        if let (Some(marks), Model::Bpe(model)) = (self.tokenizer.marks, &self.tokenizer.model)
+            && model.cuts_before_marks()
+            && self.tokenizer.special.normalized().is_none()
+        {
+            return self.encode_marked(marks.are_due(text, is_first), text, ids);
+        }
         let normal = match &self.tokenizer.normalizer {
             Stage::Identity => Cow::Borrowed(text),
             Stage::Normalizer(normalizer) => normalizer.normalize(text),
@@ -57,11 +63,17 @@ impl Encoder<'_> {
     fn encode_normal(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let Tokenizer { pre_tokenizer, model, .. } = self.tokenizer;
         match pre_tokenizer {
-            Some(PreTokenizer::Metaspace(Metaspace {
-                replacement: BLANK,
-                prepend_scheme: PrependScheme::Never,
-                split: true,
-            })) => self.encode_blanks(text, ids),
+            Some(PreTokenizer::Metaspace(space @ Metaspace { replacement: BLANK, split: true, .. })) => {
+                let first = match space.is_due(is_first) && !text.starts_with([' ', BLANK]) {
+                    true => next_blank(text, 0),
+                    false => 0,
+                };
+                let (first, others) = text.split_at(first);
+                if !first.is_empty() {
+                    self.encode_any(&[space.replacement.encode_utf8(&mut [0; 4]), first].concat(), ids);
+                }
+                self.encode_blanks(others, ids);
+            }
             Some(PreTokenizer::ByteLevel { add_prefix_space: false, use_regex: true, spells: false }) => {
                 for word in byte_level_words(text) {
                     self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
@@ -119,7 +131,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Metaspace without prepending: splits before each blank or literal `▁`, without a copy of the text.
+    /// Splits before each blank or literal `▁`, without a copy of the text.
     fn encode_blanks(&mut self, text: &str, ids: &mut Vec<u32>) {
         let bytes = text.as_bytes();
         let mut from = 0;
@@ -133,10 +145,53 @@ impl Encoder<'_> {
         }
     }
 
+    /// Text whose blanks become marks, by words that open with a blank or a mark, without a copy of cached ones. Blanks in a row
+    /// belong to one word, since their marks may be merged. `due`: a mark goes before the text.
+    fn encode_marked(&mut self, due: bool, text: &str, ids: &mut Vec<u32>) {
+        let bytes = text.as_bytes();
+        let mut from = if due { self.encode_opening(text, ids) } else { 0 };
+        while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
+            // A word of one byte may be the first of several blanks.
+            let word = rest.first_chunk().and_then(short_word).filter(|(length, _)| *length > 1);
+            from = match word.filter(|(_, key)| self.cache.recall(*key, ids)) {
+                Some((length, _)) => from + length,
+                None => self.encode_marked_word(text, from, ids),
+            };
+        }
+    }
+
+    /// Encodes the first word with a mark before it and returns its end.
+    fn encode_opening(&mut self, text: &str, ids: &mut Vec<u32>) -> usize {
+        let end = end_of_marked(text, 0);
+        self.word.clear();
+        self.word.push(BLANK);
+        push_marked(&mut self.word, &text[..end]);
+        let Self { cache, word, tokenizer } = self;
+        cache.extend(word.as_bytes(), ids, |out| tokenizer.model.encode(word, out));
+        end
+    }
+
+    /// Encodes the word that starts at `from` and returns its end.
+    fn encode_marked_word(&mut self, text: &str, from: usize, ids: &mut Vec<u32>) -> usize {
+        let Self { cache, word, tokenizer } = self;
+        let end = end_of_marked(text, from);
+        let encode = |out: &mut Vec<u32>| {
+            word.clear();
+            push_marked(word, &text[from..end]);
+            tokenizer.model.encode(word, out);
+        };
+        if end - from <= SHORT_BYTES {
+            cache.extend_short(text.as_bytes(), from, end - from, ids, encode);
+        } else {
+            cache.extend(&text.as_bytes()[from..end], ids, encode);
+        }
+        end
+    }
+
     /// Words between blanks, each with a mark before it, without a copy of cached ones.
     fn encode_split(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let Self { cache, word, tokenizer } = self;
-        if text.as_bytes().contains(&MARK) {
+        if text.contains(BLANK) {
             let words = PreTokenizer::Sequence(OF_T5.to_vec());
             return words.each_word(text, is_first, &mut |word| {
                 cache.extend(word.as_bytes(), ids, |out| tokenizer.model.encode(word, out));
@@ -187,6 +242,23 @@ impl Encoder<'_> {
             encode(ids);
         }
         end
+    }
+}
+
+/// The end of the word at `from`: of blanks and marks, and of what follows them up to the next.
+fn end_of_marked(text: &str, from: usize) -> usize {
+    let rest = &text[from..];
+    let opening = rest.len() - rest.trim_start_matches([' ', BLANK]).len();
+    next_blank(text, from + opening)
+}
+
+/// Appends a text with marks for its blanks.
+fn push_marked(out: &mut String, text: &str) {
+    for (at, part) in text.split(' ').enumerate() {
+        if at > 0 {
+            out.push(BLANK);
+        }
+        out.push_str(part);
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Tokenizer {
     /// Encodes by the places of words, where a `tokenizer.json` marks them so. Behind a pointer, so that a program that reads no
     /// such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
+    /// Where the stages before the model make marks of blanks, and nothing else.
+    pub(crate) marks: Option<Marks>,
     byte_of: Vec<Option<u8>>,
 }
 
@@ -94,6 +96,24 @@ pub enum SegmentationError {
         /// The kind of model.
         kind: &'static str,
     },
+}
+
+/// When a mark is put before a text whose blanks become marks.
+#[derive(Clone, Copy)]
+pub(crate) enum Marks {
+    Never,
+    Always,
+    Metaspace(Metaspace),
+}
+
+impl Marks {
+    fn are_due(self, text: &str, is_first: bool) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::Metaspace(space) => space.is_due(is_first) && !text.starts_with([' ', BLANK]),
+        }
+    }
 }
 
 /// Appends the ids of a part of a text that starts at a place.
@@ -150,6 +170,7 @@ impl Tokenizer {
             denormalizer: None,
             roles: RoleIds::default(),
             by_place: None,
+            marks: None,
             byte_of,
         }
     }

@@ -120,7 +120,9 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     model.em_step(0);
     model.em_step(0);
     while model.len() > wanted {
-        let next = (model.len() as f64 * config.shrinking_factor) as usize;
+        // Pieces of invented words are many, and the order in which the worst half goes matters little.
+        let share = if config.released && model.len() > 2 * wanted { 0.5 } else { config.shrinking_factor };
+        let next = (model.len() as f64 * share) as usize;
         model.prune(next.clamp(wanted, model.len() - 1));
         model.em_step(wanted);
     }
@@ -177,8 +179,8 @@ fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String,
         merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
     }
     let reserved = config.symbols.iter().map(String::as_str).chain(config.roles.names());
+    // Encoding splits texts there too, before the model.
     for symbol in reserved.filter(|symbol| !symbol.is_empty()) {
-        // Encoding splits texts there too, before the model.
         merged = cut_all(merged, |word| word.split(symbol).collect());
     }
     merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS);
@@ -237,7 +239,7 @@ fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeS
 
 /// Characters that must be tokens: printable ASCII and `▁`, which are public, and the characters of the words.
 fn required_characters(words: &[(String, f64)], config: &UnigramConfig) -> Vec<char> {
-    let mut all: std::collections::BTreeSet<char> = ('!'..='~').collect();
+    let mut all: BTreeSet<char> = ('!'..='~').collect();
     all.insert(BLANK);
     all.extend(config.required_characters.chars().filter(|c| !c.is_whitespace()));
     all.extend(words.iter().flat_map(|w| w.0.chars()));
@@ -259,10 +261,7 @@ fn finish(
     let mut chosen: Vec<(String, f64)> = required
         .iter()
         .map(|c| c.to_string())
-        .map(|c| {
-            let score = known.get(c.as_str()).copied().unwrap_or(lowest);
-            (c, score)
-        })
+        .map(|c| (c.clone(), known.get(c.as_str()).copied().unwrap_or(lowest)))
         .collect();
     // A piece with the name of a symbol is already in the vocabulary.
     longer.retain(|(piece, _)| config.symbols.iter().chain(sentinels).all(|symbol| symbol != piece));

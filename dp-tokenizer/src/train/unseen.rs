@@ -29,7 +29,7 @@ const RARITY: f64 = -0.5;
 const LONGEST: usize = 24;
 
 /// Invented words of letters. Those of other classes are [`FEWER`] times fewer.
-const INVENTED: usize = 60_000;
+const INVENTED: usize = 40_000;
 const FEWER: usize = 5;
 
 /// Longest invented number, in digits.

@@ -124,7 +124,7 @@ impl Mad2r {
         Hidden { items, selection }: Hidden<'_>,
         stream: impl Fn(u64) -> Stream,
     ) -> Result<Vec<u64>, ReleaseError> {
-        let mut open: Vec<(u32, u64)> = Vec::new();
+        let mut open: Vec<(u64, u64)> = Vec::new();
         let mut initial = vec![0_u64; items.distinct()];
         let mut units = 0_u64;
         items.each_unit(|unit, held| {
@@ -149,7 +149,7 @@ impl Mad2r {
             selection.chosen_items(held, &mut open, self.cap, || stream(unit));
             self.set_intended_weights(&mut open);
             let degree = open.len();
-            let back = |&(item, weight): &(u32, u64)| {
+            let back = |&(item, weight): &(u64, u64)| {
                 returned[item as usize] * initial_weight(weight, degree) as f64
             };
             let share = rerouted_weight(open.iter().map(back).sum());
@@ -166,7 +166,7 @@ impl Mad2r {
     }
 
     /// Turns a unit's items into the weights aᵢ that it intends to give them, of L2 norm at most ONE.
-    fn set_intended_weights(&self, open: &mut [(u32, u64)]) {
+    fn set_intended_weights(&self, open: &mut [(u64, u64)]) {
         let even = even_weight(open.len()) as f64;
         // The part of the squares that the reduced items free, in even weights; and the number of the other items.
         let (mut freed, mut others) = (0.0, 0.0);
@@ -184,7 +184,7 @@ impl Mad2r {
     }
 
     /// The share of an even weight that is enough for an item; 1 where nothing is known.
-    fn share(&self, item: u32) -> f64 {
+    fn share(&self, item: u64) -> f64 {
         self.bias.get(item as usize).copied().unwrap_or(1.0)
     }
 }
@@ -245,7 +245,7 @@ mod tests {
 
     /// The bound of the module's proof: the norm of a unit's own part, plus what its initial weights move elsewhere. `cut`
     /// has the share xᵢ of each initial weight that is cut off, and e = `kept`·X.
-    fn moved(open: &[(u32, u64)], cut: &[f64], kept: f64, initial: impl Fn(u64) -> u64) -> f64 {
+    fn moved(open: &[(u64, u64)], cut: &[f64], kept: f64, initial: impl Fn(u64) -> u64) -> f64 {
         let one = ONE as f64;
         let gone: Vec<f64> = open.iter().zip(cut).map(|(o, x)| x * initial(o.1) as f64 / one).collect();
         let x: f64 = gone.iter().sum();
@@ -265,7 +265,7 @@ mod tests {
             let bias =
                 (0..degree).map(|_| [1.0, MIN_BIAS, 0.8][s.below(1 + kinds.min(2)) as usize]).collect();
             let method = Mad2r { bias, ..Mad2r::new(100) };
-            let mut open: Vec<(u32, u64)> = (0..degree as u32).map(|item| (item, 1)).collect();
+            let mut open: Vec<(u64, u64)> = (0..degree as u64).map(|item| (item, 1)).collect();
             method.set_intended_weights(&mut open);
             let square: u128 = open.iter().map(|o| u128::from(o.1) * u128::from(o.1)).sum();
             assert!(square <= u128::from(ONE) * u128::from(ONE));

@@ -48,7 +48,7 @@ impl Policy {
         // 2^40 times a target beyond 2^23 would overflow; noise that large releases nothing anyway.
         let target = self.target.min(ONE << 23) << EXTRA_BITS;
         let mut histogram = vec![0_u64; items.distinct()];
-        let mut open: Vec<(u32, u64)> = Vec::new();
+        let mut open: Vec<(u64, u64)> = Vec::new();
         let (mut units, mut last, mut in_order) = (0_u64, None, true);
         items.each_unit(|unit, held| {
             units += 1;
@@ -87,8 +87,8 @@ impl RoundMethod for Policy {
 }
 
 /// Moves the weights of one unit's items to the target, or a step towards it.
-fn take_turn(histogram: &mut [u64], held: &[(u32, u64)], target: u64, step: u64) {
-    let gap = |histogram: &[u64], item: u32| target.saturating_sub(histogram[item as usize]);
+fn take_turn(histogram: &mut [u64], held: &[(u64, u64)], target: u64, step: u64) {
+    let gap = |histogram: &[u64], item: u64| target.saturating_sub(histogram[item as usize]);
     let square: f64 = held.iter().map(|&(item, _)| (gap(histogram, item) as f64).powi(2)).sum();
     let norm = square.sqrt();
     // The factor outweighs the rounding of root and quotient.

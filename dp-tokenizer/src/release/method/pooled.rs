@@ -129,7 +129,7 @@ pub(super) fn weigh(
     stream: impl Fn(u64) -> Stream,
 ) -> Result<Vec<u64>, ReleaseError> {
     let mut histogram = vec![0_u64; items.distinct()];
-    let mut chosen: Vec<(u32, u64)> = Vec::new();
+    let mut chosen: Vec<(u64, u64)> = Vec::new();
     items.each_unit(|unit, held| {
         selection.chosen_items(held, &mut chosen, cap, || stream(unit));
         let weight = even_weight(chosen.len());

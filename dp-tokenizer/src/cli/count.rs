@@ -1,0 +1,106 @@
+//! `count`: a part of a corpus, counted for a release by another process.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use dp_tokenizer::corpus::Source;
+use dp_tokenizer::count::{Shard, ShardOptions, UnitItems, count_shard};
+use dp_tokenizer::release::{public_corpus_counts, public_item_counts};
+use mechanisms::PrivacyUnit;
+
+use super::arguments::{Train, WordsName};
+use super::corpus::{Corpus, Machine};
+use super::failure::refuse;
+use super::given::Given;
+use super::output::Output;
+use super::progress::Progress;
+
+/// Count a part of a corpus.
+#[derive(Args)]
+pub(super) struct Count {
+    #[command(flatten)]
+    corpus: Corpus,
+    /// Which part --input is, such as 3/8. Without users, parts are numbered in the order of the corpus.
+    #[arg(long, value_name = "K/N")]
+    shard: Shard,
+    /// A name for the corpus. `train --runs` refuses parts with another one.
+    #[arg(long, help_heading = "Text", value_name = "NAME")]
+    corpus_name: Option<String>,
+    /// Privacy unit of the release: record, user, or words:N.
+    #[arg(long, default_value = "record", value_name = "UNIT")]
+    unit: PrivacyUnit,
+    /// What is counted as a word.
+    #[arg(long, value_enum, default_value = "by-class")]
+    words: WordsName,
+    /// File for the counts. It contains private text: delete it once the vocabulary is made.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// In what words are counted.
+pub(super) enum Counted {
+    /// Records.
+    Text(Source),
+    /// Files of counted parts.
+    Runs(Vec<PathBuf>),
+}
+
+impl Counted {
+    /// The items of each unit.
+    pub(super) fn items(&self, arguments: &Train) -> anyhow::Result<UnitItems> {
+        let (words, options) = (arguments.words.into(), arguments.machine.options());
+        let items = match self {
+            Self::Text(source) => {
+                let _shown = Progress::of("counting", source);
+                UnitItems::read(source, arguments.unit, words, &options)
+            }
+            Self::Runs(files) => UnitItems::from_shards(files, Some(arguments.unit), words, &options),
+        };
+        items.map_err(refuse)
+    }
+
+    /// The words of public text with their counts.
+    pub(super) fn public(&self, arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
+        let (words, options) = (arguments.words.into(), arguments.machine.options());
+        let counts = match self {
+            Self::Text(source) => {
+                let _shown = Progress::of("counting", source);
+                public_corpus_counts(source, words, &options)
+            }
+            Self::Runs(files) => {
+                public_item_counts(&UnitItems::from_shards(files, None, words, &options).map_err(refuse)?)
+            }
+        };
+        counts.map_err(refuse)
+    }
+}
+
+pub(super) fn run(arguments: &Count, given: &Given) -> anyhow::Result<()> {
+    if arguments.corpus.input.is_empty() {
+        return Err(refuse("no text: give --input FILE, the files of this part (- for standard input)"));
+    }
+    if arguments.unit != PrivacyUnit::User {
+        given.refuse_any(&["user_field"], "without --unit user")?;
+    }
+    let source = arguments.corpus.source(given)?;
+    if let Source::Files(files) = &source {
+        arguments.output.check(&arguments.out, &files.paths)?;
+    }
+    let common = ShardOptions {
+        unit: arguments.unit,
+        words: arguments.words.into(),
+        corpus: arguments.corpus_name.clone(),
+    };
+    let shown = Progress::of("counting", &source);
+    let counted =
+        count_shard(&source, arguments.shard, &common, &arguments.machine.options(), &arguments.out);
+    drop(shown);
+    counted.map_err(refuse)?;
+    // No counts of units or words: they are private if the text is.
+    Ok(writeln!(io::stdout(), "{}: shard {}", arguments.out.display(), arguments.shard)?)
+}

@@ -1,0 +1,267 @@
+//! Parts of a corpus that are counted by processes of their own: each writes a file, and these files together are the corpus.
+//!
+//! All numbers are little endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | `DPTOKRUN` |
+//! | | the distinct items: those of at most 15 bytes in 16 bytes each, then longer ones with their length in 2 bytes |
+//! | | the units in 64 lists by the hash of the user, each with its name, its items and their counts; without users one list of units in the order of the text |
+//! | | the header as JSON |
+//! | 8 | its length |
+//! | 32 | SHA-256 of everything before |
+//!
+//! The file is as private as the text: only its owner can read it. It gets its name only when it is complete.
+
+use std::fmt;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use mechanisms::Words;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use super::group::{group, push_owner};
+use super::merge::{Merged, merge};
+use super::run::{Names, PARTS, Run, owner_hash, push_item};
+use super::spill::{SpillFile, push_number};
+use super::units::{Collected, CountOptions, UnitItems, room};
+use crate::corpus::{CorpusError, Source};
+use crate::unit::{PrivacyUnit, UnitError};
+
+pub(super) const MAGIC: &[u8; 8] = b"DPTOKRUN";
+pub(super) const VERSION: u32 = 1;
+pub(super) const DIGEST_BYTES: u64 = 32;
+
+/// One of several parts of a corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shard {
+    pub(super) index: u32,
+    pub(super) of: u32,
+}
+
+/// The text names no part of a corpus.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("allowed: K/N, part K of N, with K from 1 to N and N at most {most}", most = Shard::MOST)]
+pub struct UnknownShard;
+
+impl Shard {
+    pub(super) const MOST: u32 = 1_000_000;
+}
+
+impl FromStr for Shard {
+    type Err = UnknownShard;
+
+    /// ```
+    /// use dp_tokenizer::count::Shard;
+    /// assert_eq!("3/8".parse::<Shard>()?.to_string(), "3/8");
+    /// assert!("9/8".parse::<Shard>().is_err() && "0/8".parse::<Shard>().is_err());
+    /// # Ok::<(), dp_tokenizer::count::UnknownShard>(())
+    /// ```
+    fn from_str(text: &str) -> Result<Self, UnknownShard> {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|_| !text.starts_with('+'));
+        let (index, of) = text.split_once('/').ok_or(UnknownShard)?;
+        match (number(index), number(of)) {
+            (Some(index), Some(of)) if 1 <= index && index <= of && of <= Self::MOST => {
+                Ok(Self { index, of })
+            }
+            _ => Err(UnknownShard),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+/// What all parts of a corpus have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardOptions {
+    /// The unit of the release.
+    pub unit: PrivacyUnit,
+    /// What is counted as a word.
+    pub words: Words,
+    /// A name of the corpus, which tells its parts from those of another one.
+    pub corpus: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) shard: u32,
+    pub(super) shards: u32,
+    pub(super) unit: String,
+    pub(super) words: Words,
+    pub(super) corpus: Option<String>,
+    /// Number of units: private, as all of the file.
+    pub(super) units: u64,
+    pub(super) short_items: u64,
+    pub(super) long_items: u64,
+    /// Bytes of the items and of each list.
+    pub(super) items_bytes: u64,
+    pub(super) lists_bytes: Vec<u64>,
+    /// SHA-256 of both.
+    pub(super) contents_sha256: String,
+    /// SHA-256 of the beginning of each file of the text.
+    pub(super) texts_sha256: Vec<String>,
+}
+
+/// Counts the items of each unit of a part of a corpus and writes them to `path`, for [`UnitItems::from_shards`].
+///
+/// A user may have text in several parts. Without users, the parts are those of the corpus in order. A part may be empty.
+///
+/// # Errors
+/// As [`UnitItems::read`]; [`UnitError::Run`] where the file cannot be written. Then there is no file.
+pub fn count_shard(
+    source: &Source,
+    shard: Shard,
+    common: &ShardOptions,
+    options: &CountOptions,
+    path: &Path,
+) -> Result<(), UnitError> {
+    let spill = SpillFile::new(options.spill_folder.clone());
+    let collected = super::parallel::collect(source, Some(common.unit), common.words, options, &spill);
+    let collected = match collected {
+        Err(UnitError::Corpus(CorpusError::Empty { .. })) => {
+            Collected { runs: Vec::new(), blocks: Vec::new() }
+        }
+        other => other?,
+    };
+    let texts = crate::corpus::beginnings(source)?;
+    let mut out = Writer::create(path)?;
+    let written = if common.unit == PrivacyUnit::User {
+        write_owners(collected, &spill, room(options), &mut out)?
+    } else {
+        write_in_order(collected, spill, room(options), &mut out)?
+    };
+    let Written { units, short_items, long_items, items_bytes, lists_bytes } = written;
+    let header = Header {
+        version: VERSION,
+        shard: shard.index,
+        shards: shard.of,
+        unit: common.unit.to_string(),
+        words: common.words,
+        corpus: common.corpus.clone(),
+        units,
+        short_items,
+        long_items,
+        items_bytes,
+        lists_bytes,
+        contents_sha256: hex(&out.digest.clone().finalize()),
+        texts_sha256: texts.iter().map(|text| hex(text)).collect(),
+    };
+    out.finish(&header)
+}
+
+/// What stands in a file before its header.
+struct Written {
+    units: u64,
+    short_items: u64,
+    long_items: u64,
+    items_bytes: u64,
+    lists_bytes: Vec<u64>,
+}
+
+impl Written {
+    fn items(names: &Names, lists: usize) -> Self {
+        let (short_items, long_items, items_bytes) = (names.short, names.long, names.bytes.length());
+        Self { units: 0, short_items, long_items, items_bytes, lists_bytes: vec![0; lists] }
+    }
+}
+
+/// The parts of each user brought together, by the hash of the user.
+fn write_owners(
+    collected: Collected,
+    spill: &SpillFile,
+    room: usize,
+    out: &mut Writer,
+) -> Result<Written, UnitError> {
+    let runs: Vec<Run> = collected.runs.into_iter().flatten().collect();
+    let Merged { names, numbers } = merge(&runs.iter().collect::<Vec<_>>(), spill, room / 2)?;
+    names.bytes.reader(spill, usize::MAX).each_piece(|piece| out.put(piece))?;
+    let mut written = Written::items(&names, PARTS);
+    let mut entry = Vec::new();
+    group(runs, &numbers, owner_hash, spill, room / 2, &mut |owner| {
+        entry.clear();
+        push_owner(&mut entry, owner.name, owner.held);
+        written.units += 1;
+        written.lists_bytes[owner.list] += entry.len() as u64;
+        out.put(&entry)
+    })?;
+    Ok(written)
+}
+
+/// Units in the order of the text.
+fn write_in_order(
+    collected: Collected,
+    spill: SpillFile,
+    room: usize,
+    out: &mut Writer,
+) -> Result<Written, UnitError> {
+    let items = UnitItems::of_gathered(collected, false, owner_hash, spill, room)?;
+    items.names.bytes.reader(&items.spill, usize::MAX).each_piece(|piece| out.put(piece))?;
+    let mut written = Written::items(&items.names, 1);
+    let (mut entry, mut outcome) = (Vec::new(), Ok(()));
+    items.each_unit(|_, held| {
+        entry.clear();
+        push_number(&mut entry, (held.len() as u64) << 1);
+        held.iter().for_each(|&(item, count)| push_item(&mut entry, item, count));
+        written.units += 1;
+        written.lists_bytes[0] += entry.len() as u64;
+        if outcome.is_ok() {
+            outcome = out.put(&entry);
+        }
+    })?;
+    outcome.map(|()| written)
+}
+
+/// A file that has its name only once it is complete.
+struct Writer {
+    path: PathBuf,
+    file: BufWriter<NamedTempFile>,
+    digest: Sha256,
+}
+
+pub(super) fn failed(path: &Path, reason: impl ToString) -> UnitError {
+    UnitError::Run { path: path.to_owned(), reason: reason.to_string() }
+}
+
+impl Writer {
+    fn create(path: &Path) -> Result<Self, UnitError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = NamedTempFile::new_in(folder).map_err(|error| failed(path, error))?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let mut writer = Self { path: path.to_owned(), file, digest: Sha256::new() };
+        writer.file.write_all(MAGIC).map_err(|error| failed(path, error))?;
+        Ok(writer)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), UnitError> {
+        self.digest.update(bytes);
+        self.file.write_all(bytes).map_err(|error| failed(&self.path, error))
+    }
+
+    fn finish(mut self, header: &Header) -> Result<(), UnitError> {
+        let Self { path, .. } = &self;
+        let path = path.clone();
+        let header = serde_json::to_vec(header).map_err(|error| failed(&path, error))?;
+        self.put(&header)?;
+        self.put(&(header.len() as u64).to_le_bytes())?;
+        let digest = Sha256::new().chain_update(MAGIC).chain_update(self.digest.finalize()).finalize();
+        let named = self.file.write_all(&digest).and_then(|()| {
+            let file = self.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map(drop).map_err(|error| error.error)
+        });
+        named.map_err(|error| failed(&path, error))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

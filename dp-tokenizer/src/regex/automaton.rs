@@ -1,0 +1,224 @@
+//! A deterministic automaton for the expressions that need no stack: one table lookup a character.
+//!
+//! A state is the list of the ways that a backtracking search would still try, in its order. A way that reaches the end of
+//! the expression cuts off those after it. Looking at the next character, as `(?!\S)` does, is part of the step over it, so a
+//! match is known one character after its end. Expressions with look-behind, atomic groups of more than a run, or longer
+//! look-ahead have no automaton; `search` matches them.
+
+use std::collections::HashMap;
+
+use super::class::Set;
+use super::parse::Place;
+use super::program::Op;
+
+/// More states, or repetitions that have to be counted, are left to the search.
+const MOST_STATES: usize = 2000;
+const MOST_COUNT: u32 = 64;
+
+#[derive(Clone, Debug)]
+pub(super) struct Automaton {
+    classes: Classes,
+    /// For each state and class, the end of text last: the place of the next state's row, times two, and whether the text
+    /// before the character is a match.
+    steps: Vec<u32>,
+}
+
+/// The row of the state without ways.
+const DEAD: u32 = 0;
+
+/// Characters that no set of the expression tells apart.
+#[derive(Clone, Debug)]
+struct Classes {
+    ascii: [u8; 128],
+    /// For each 256 code points, the place of their classes.
+    pages: Vec<u16>,
+    of_page: Vec<[u8; 256]>,
+    /// For each class, the sets that it belongs to, and last whether it is the line end.
+    sets: Vec<Vec<bool>>,
+}
+
+/// A way to go on: at an operation, after so many characters of its run.
+type Way = (u32, u32);
+
+impl Automaton {
+    /// None if the expression needs more than an automaton.
+    pub(super) fn new(ops: &[Op], sets: &[Set], entries: &[u32]) -> Option<Self> {
+        let classes = Classes::new(sets)?;
+        let width = classes.sets.len() + 1;
+        let start: Vec<Way> = entries.iter().map(|entry| (*entry, 0)).collect();
+        let mut rows: HashMap<Vec<Way>, u32> = HashMap::from([(Vec::new(), DEAD), (start.clone(), 1)]);
+        let (mut states, mut steps) = (vec![Vec::new(), start], Vec::new());
+        let mut at = 0;
+        while at < states.len() {
+            let ways = states[at].clone();
+            for class in 0..width {
+                let next = classes.sets.get(class).map(Vec::as_slice);
+                let mut step = Step { ops, next, seen: Vec::new(), ways: Vec::new() };
+                let is_match = step.take_all(&ways)?;
+                let count = rows.len() as u32;
+                let row = *rows.entry(step.ways).or_insert_with_key(|ways| {
+                    states.push(ways.clone());
+                    count
+                });
+                steps.push((row * width as u32) << 1 | u32::from(is_match));
+            }
+            if states.len() > MOST_STATES {
+                return None;
+            }
+            at += 1;
+        }
+        Some(Self { classes, steps })
+    }
+
+    /// The end of the preferred match that starts at `from`.
+    #[inline]
+    pub(super) fn end(&self, text: &[u8], from: usize) -> Option<usize> {
+        let last = self.classes.sets.len();
+        let mut row = last + 1;
+        let (mut at, mut end) = (from, None);
+        loop {
+            let (class, length) = self.classes.at(text, at).unwrap_or((last, 0));
+            let step = self.steps[row + class];
+            if step & 1 == 1 {
+                end = Some(at);
+            }
+            row = (step >> 1) as usize;
+            if row == DEAD as usize {
+                return end;
+            }
+            at += length;
+        }
+    }
+}
+
+impl Classes {
+    fn new(sets: &[Set]) -> Option<Self> {
+        let mut classes = Self { ascii: [0; 128], pages: Vec::new(), of_page: Vec::new(), sets: Vec::new() };
+        let mut known: HashMap<Vec<bool>, u8> = HashMap::new();
+        let mut pages: HashMap<Vec<u16>, u16> = HashMap::new();
+        for page in 0..Set::PAGES {
+            // The line end is in the first page alone.
+            let mut key: Vec<u16> = sets.iter().map(|set| set.page(page)).collect();
+            key.push(u16::from(page == 0));
+            if let Some(place) = pages.get(&key) {
+                classes.pages.push(*place);
+                continue;
+            }
+            let mut of_page = [0; 256];
+            for (code, class) in (page << 8..).zip(&mut of_page) {
+                let mut member: Vec<bool> = sets.iter().map(|set| set.has(code)).collect();
+                member.push(code == u32::from('\n'));
+                *class = match known.get(&member) {
+                    Some(class) => *class,
+                    None => {
+                        let class = u8::try_from(classes.sets.len()).ok()?;
+                        classes.sets.push(member.clone());
+                        known.insert(member, class);
+                        class
+                    }
+                };
+            }
+            pages.insert(key, classes.of_page.len() as u16);
+            classes.pages.push(classes.of_page.len() as u16);
+            classes.of_page.push(of_page);
+        }
+        classes.ascii.copy_from_slice(&classes.of_page[0][..128]);
+        Some(classes)
+    }
+
+    /// The class and the length of the character at `at`; none at the end.
+    #[inline]
+    fn at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        let first = *text.get(at)?;
+        if let Some(class) = self.ascii.get(usize::from(first)) {
+            return Some((usize::from(*class), 1));
+        }
+        let (code, length) = super::search::decode(text, at, first);
+        let page = usize::from(self.pages[code as usize >> 8]);
+        Some((usize::from(self.of_page[page][code as usize & 0xFF]), length))
+    }
+}
+
+/// A step over one character, or the end of the text.
+struct Step<'a> {
+    ops: &'a [Op],
+    /// The sets of the next character; none at the end of the text.
+    next: Option<&'a [bool]>,
+    seen: Vec<Way>,
+    /// The ways after it.
+    ways: Vec<Way>,
+}
+
+impl Step<'_> {
+    /// Whether one of the ways matches before the character; none if an operation is not supported.
+    fn take_all(&mut self, ways: &[Way]) -> Option<bool> {
+        for way in ways {
+            if self.take(*way)? {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    fn has(&self, set: u32) -> bool {
+        self.next.is_some_and(|sets| sets[set as usize])
+    }
+
+    fn go_on(&mut self, way: Way) {
+        if !self.ways.contains(&way) {
+            self.ways.push(way);
+        }
+    }
+
+    /// One way, up to the next character; whether it matches before it.
+    fn take(&mut self, (at, count): Way) -> Option<bool> {
+        if self.seen.contains(&(at, count)) {
+            return Some(false);
+        }
+        self.seen.push((at, count));
+        let next = (at + 1, 0);
+        match self.ops[at as usize] {
+            Op::Set(set) => {
+                if self.has(set) {
+                    self.go_on(next);
+                }
+                Some(false)
+            }
+            Op::Run { set, min, max, gives_back } => {
+                if min > MOST_COUNT || (max > MOST_COUNT && max < u32::MAX) {
+                    return None;
+                }
+                let goes_on = count < max && self.has(set);
+                if goes_on {
+                    // Beyond the least number, an endless run needs no count.
+                    let most = if max == u32::MAX { min.max(1) } else { max };
+                    self.go_on((at, (count + 1).min(most)));
+                }
+                if count >= min && (gives_back || !goes_on) { self.take(next) } else { Some(false) }
+            }
+            Op::Peek { set, is_negative } => {
+                if self.has(set) != is_negative {
+                    self.take(next)
+                } else {
+                    Some(false)
+                }
+            }
+            Op::Place(Place::TextEnd) => {
+                if self.next.is_none() {
+                    self.take(next)
+                } else {
+                    Some(false)
+                }
+            }
+            Op::Place(Place::LineEnd) => {
+                let is_end = self.next.is_none_or(|sets| sets.last() == Some(&true));
+                if is_end { self.take(next) } else { Some(false) }
+            }
+            Op::Fork { other } => Some(self.take(next)? || self.take((other, 0))?),
+            Op::LazyFork { other } => Some(self.take((other, 0))? || self.take(next)?),
+            Op::Jump(there) => self.take((there, 0)),
+            Op::Match => Some(true),
+            Op::Place(_) | Op::Ahead { .. } | Op::Behind { .. } | Op::Atomic { .. } => None,
+        }
+    }
+}
