@@ -8,7 +8,7 @@ use crate::process::Job;
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
 use crate::toolchain::{native, vulkan};
-use crate::{js, setup, tidy, web};
+use crate::{js, python, setup, tidy, web};
 
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
 const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
@@ -56,9 +56,10 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
     });
+    stages.run("Python package", || python::test(root));
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
-    stages.run("accountant in Node and Chromium", || js::run(root));
+    stages.run("JavaScript packages in Node and Chromium", || js::run(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
 }

@@ -2,6 +2,7 @@
 
 mod exposure;
 mod generate;
+mod init;
 mod memorization;
 mod score;
 mod synthesize;
@@ -14,6 +15,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
 use generate::GenerateArgs;
+use init::InitArgs;
 use memorization::MemorizationArgs;
 use score::ScoreArgs;
 use serde::Serialize;
@@ -24,7 +26,7 @@ use crate::infer::{evaluate, predict};
 use crate::run::{self, Request};
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, device, export, pretrained, report, verify};
+use crate::{RunError, device, export, pretrained, report, runs, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -37,8 +39,21 @@ use crate::{RunError, device, export, pretrained, report, verify};
 struct Cli {
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    screen: ScreenArgs,
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+/// What is shown of the work.
+#[derive(Debug, Args)]
+struct ScreenArgs {
+    /// Show no progress and no notes, only the result and errors
+    #[arg(long, global = true)]
+    quiet: bool,
+    /// Also append progress, notes and errors to this file
+    #[arg(long, global = true, value_name = "FILE")]
+    log_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -67,14 +82,40 @@ struct RunArgs {
     /// NOT PRIVATE: train a baseline without clipping and noise
     #[arg(long)]
     non_private: bool,
+    /// Read and check everything, say what would be done, and write and spend nothing
+    #[arg(long, conflicts_with = "resume")]
+    dry_run: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl RunArgs {
+    /// Carries out the plan, or says what that would do.
+    fn run(self) -> Result<(), RunError> {
+        let (json, dry_run) = (self.json, self.dry_run);
+        let request = self.request()?;
+        if dry_run {
+            let rehearsal = run::rehearse(&request)?;
+            return print_result(&rehearsal, &rehearsal.to_string(), json);
+        }
+        let summary = run::run(&request)?;
+        print_result(&summary, &summary.to_string(), json)
+    }
+
     fn request(self) -> Result<Request, RunError> {
-        let Self { plan, out, resume, copied, device, physical_batch, test_key, non_private, json: _ } = self;
+        let Self {
+            plan,
+            out,
+            resume,
+            copied,
+            device,
+            physical_batch,
+            test_key,
+            non_private,
+            dry_run: _,
+            json: _,
+        } = self;
         let plan = plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
         let device = device.map(Into::into);
         let canaries = None;
@@ -84,6 +125,19 @@ impl RunArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Carry out a plan: the same as without a command
+    Train(#[command(flatten)] RunArgs),
+    /// Look at a text, ask what the plan needs, and write a plan that runs
+    Init(#[command(flatten)] InitArgs),
+    /// List the runs and sweeps in a folder with their state, ε and score
+    Runs {
+        /// The folder
+        #[arg(default_value = "runs", value_name = "DIR")]
+        folder: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Verify the folder of a run or a sweep, or compute the ε that a plan file promises
     Verify {
         /// The folder of a run or a sweep, or a plan file
@@ -177,6 +231,17 @@ enum Command {
         #[arg(value_name = "CHECKPOINT")]
         folder: PathBuf,
     },
+    /// Print a shell completion script
+    Completions {
+        #[arg(value_enum)]
+        shell: ::cli::Shell,
+    },
+    /// Write manual pages into a folder
+    Man {
+        /// The folder; created if missing
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// List the devices built into this program, and why one cannot be used here
     Devices,
     /// Continue prompts with the model of a finished run
@@ -250,14 +315,18 @@ impl From<DeviceName> for plan::Device {
     }
 }
 
+/// The commands and their options.
+fn command() -> clap::Command {
+    // `--tokens -1` is a number out of range, not an unknown argument.
+    Cli::command()
+        .allow_negative_numbers(true)
+        .mut_subcommands(|command| command.allow_negative_numbers(true))
+}
+
 /// Runs the command line. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
-    // `--tokens -1` is a number out of range, not an unknown argument.
-    let command = Cli::command()
-        .allow_negative_numbers(true)
-        .mut_subcommands(|command| command.allow_negative_numbers(true));
-    match ::cli::arguments(command) {
+    match ::cli::arguments(command()) {
         Ok(arguments) => exit_code(dispatch(arguments)),
         Err(error) => {
             let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
@@ -282,19 +351,25 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::progress::note(&format!("trainer-native: {error}"));
+            crate::progress::error(&format!("trainer-native: {error}"));
             ExitCode::from(error.exit_code())
         }
     }
 }
 
 fn dispatch(cli: Cli) -> Result<(), RunError> {
+    crate::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref())?;
     match cli.command {
-        None => {
-            let json = cli.run.json;
-            let summary = run::run(&cli.run.request()?)?;
-            print_result(&summary, &summary.to_string(), json)
+        None => cli.run.run(),
+        Some(Command::Train(arguments)) => arguments.run(),
+        Some(Command::Init(arguments)) => arguments.run(),
+        Some(Command::Runs { folder, json }) => {
+            let listing = runs::list(&folder)?;
+            print_result(&listing, &listing.to_string(), json)
         }
+        Some(Command::Completions { shell }) => print(&::cli::completions(command(), shell)),
+        Some(Command::Man { folder }) => ::cli::write_manual(command(), &folder)
+            .map_err(|error| RunError::storage("write", &folder, &error)),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
             let settings = Settings { canaries, new_tokens, guesses, confidence };
