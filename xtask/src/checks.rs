@@ -25,6 +25,7 @@ pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
     stages.run("dependencies (cargo-deny)", || deny(root));
+    stages.run("packages of the crates", || package(root));
     stages.run("documentation", || {
         let doc = ["doc", "--no-deps", "--workspace", "--release"];
         passed(Job::cargo(root).args(doc).env("RUSTDOCFLAGS", "-Dwarnings"))
@@ -62,6 +63,13 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("JavaScript packages in Node and Chromium", || js::run(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
+}
+
+/// Packs every public crate. Building what was packed would repeat the build of the workspace.
+fn package(root: &Path) -> Result<bool> {
+    let crates = ["cli", "accountant", "mechanisms", "dp-tokenizer", "plan", "chart", "trainer-native"];
+    let selection = crates.iter().flat_map(|name| ["--package", name]);
+    passed(Job::cargo(root).args(["package", "--no-verify", "--allow-dirty"]).args(selection))
 }
 
 fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {

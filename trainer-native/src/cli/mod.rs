@@ -6,9 +6,10 @@ mod init;
 mod memorization;
 mod score;
 mod synthesize;
+mod train;
 
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -20,10 +21,10 @@ use memorization::MemorizationArgs;
 use score::ScoreArgs;
 use serde::Serialize;
 use synthesize::SynthesizeArgs;
+use train::RunArgs;
 
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
-use crate::run::{self, Request};
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
 use crate::{RunError, device, export, pretrained, report, runs, verify};
@@ -54,73 +55,6 @@ struct ScreenArgs {
     /// Also append progress, notes and errors to this file
     #[arg(long, global = true, value_name = "FILE")]
     log_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct RunArgs {
-    /// The plan file
-    #[arg(long, value_name = "PLAN.json", required = true)]
-    plan: Option<PathBuf>,
-    /// The run folder [default: runs/<plan name>]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Resume the run in the folder
-    #[arg(long)]
-    resume: bool,
-    /// The folder is a copy, and neither the original nor another copy is resumed; the certificate says so
-    #[arg(long, requires = "resume")]
-    copied: bool,
-    /// The device [default: the plan's]
-    #[arg(long)]
-    device: Option<DeviceName>,
-    /// Windows per micro-batch, also in a run that has begun [default: the plan's, or what fits into memory]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    physical_batch: Option<u32>,
-    /// NOT PRIVATE: derive all randomness from this known key, so that the run can be repeated
-    #[arg(long, value_name = "N")]
-    test_key: Option<u64>,
-    /// NOT PRIVATE: train a baseline without clipping and noise
-    #[arg(long)]
-    non_private: bool,
-    /// Read and check everything, say what would be done, and write and spend nothing
-    #[arg(long, conflicts_with = "resume")]
-    dry_run: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-impl RunArgs {
-    /// Carries out the plan, or says what that would do.
-    fn run(self) -> Result<(), RunError> {
-        let (json, dry_run) = (self.json, self.dry_run);
-        let request = self.request()?;
-        if dry_run {
-            let rehearsal = run::rehearse(&request)?;
-            return print_result(&rehearsal, &rehearsal.to_string(), json);
-        }
-        let summary = run::run(&request)?;
-        print_result(&summary, &summary.to_string(), json)
-    }
-
-    fn request(self) -> Result<Request, RunError> {
-        let Self {
-            plan,
-            out,
-            resume,
-            copied,
-            device,
-            physical_batch,
-            test_key,
-            non_private,
-            dry_run: _,
-            json: _,
-        } = self;
-        let plan = plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
-        let device = device.map(Into::into);
-        let canaries = None;
-        Ok(Request { plan, out, resume, copied, device, physical_batch, test_key, non_private, canaries })
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -381,18 +315,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let summary = sweep::sweep(&SweepRequest { sweep, out, resume, device, test_key })?;
             print_result(&summary, &summary.to_string(), json)
         }
-        Some(Command::Verify { path, json }) if sweep::is_sweep(&path) => {
-            let summary = sweep::verify_sweep(&path)?;
-            print_result(&summary, &format!("verified: {summary}"), json)
-        }
-        Some(Command::Verify { path, json }) if path.is_dir() => {
-            let verification = verify::explain(&path)?;
-            print_result(&verification, &verification.to_string(), json)
-        }
-        Some(Command::Verify { path, json }) => {
-            let summary = verify::verify_plan(&path)?;
-            print_result(&summary, &summary.to_string(), json)
-        }
+        Some(Command::Verify { path, json }) => verify(&path, json),
         Some(Command::Report { run, findings, out, overwrite }) => {
             print(&report::write(&run, &findings, out.as_deref(), overwrite)?.display().to_string())
         }
@@ -419,6 +342,20 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let figures = evaluate(&run, device.into(), &text)?;
             print_result(&figures, &figures.to_string(), json)
         }
+    }
+}
+
+/// Verifies a sweep, a run or a plan.
+fn verify(path: &Path, json: bool) -> Result<(), RunError> {
+    if sweep::is_sweep(path) {
+        let summary = sweep::verify_sweep(path)?;
+        print_result(&summary, &format!("verified: {summary}"), json)
+    } else if path.is_dir() {
+        let verification = verify::explain(path)?;
+        print_result(&verification, &verification.to_string(), json)
+    } else {
+        let summary = verify::verify_plan(path)?;
+        print_result(&summary, &summary.to_string(), json)
     }
 }
 

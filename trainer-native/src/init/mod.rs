@@ -46,23 +46,10 @@ pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<String, RunError>
     let value = plan_of(choices, out)?;
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
     let file = PlanFile::parse(&value.to_string()).map_err(|error| refused(&error))?;
-    let text = format!("{}\n", pruned(&file));
+    let text = format!("{}\n", file.text());
     let plan = Plan::try_from(file).map_err(|error| refused(&error))?;
     plan.certify().map_err(|error| refused(&error))?;
     Ok(text)
-}
-
-/// The plan without fields that are null.
-fn pruned(file: &PlanFile) -> String {
-    fn prune(value: &mut Value) {
-        if let Some(fields) = value.as_object_mut() {
-            fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(prune);
-        }
-    }
-    let mut value = serde_json::to_value(file).unwrap_or_default();
-    prune(&mut value);
-    format!("{value:#}")
 }
 
 fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {

@@ -24,8 +24,9 @@ pub struct Rehearsal {
     /// Upper bound on ε; absent without noise.
     epsilon: Option<f64>,
     delta: f64,
-    /// The mechanisms in one paragraph.
-    mechanisms: String,
+    /// Noise multiplier of the vocabulary's release, if there is one.
+    vocabulary_noise: Option<f64>,
+    phases: Vec<Steps>,
     device: plan::Device,
     parameters: u64,
     tokens: u64,
@@ -33,6 +34,15 @@ pub struct Rehearsal {
     seconds: f64,
     /// Memory of weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
+}
+
+/// Steps with the same noise.
+#[derive(Debug, Serialize)]
+struct Steps {
+    steps: u64,
+    expected_batch_size: u64,
+    sampling_probability: f64,
+    noise_multiplier: f64,
 }
 
 /// Reads and checks all that carrying out the plan needs.
@@ -50,7 +60,17 @@ pub fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
         folder_holds_run: job.folder().join(files::LEDGER).exists(),
         epsilon: (!plan.plan().is_public()).then(|| plan.epsilon().upper),
         delta: plan.delta().get(),
-        mechanisms: plan.to_string(),
+        vocabulary_noise: plan.tokenizer_release().map(|release| release.noise_multiplier),
+        phases: plan
+            .phases()
+            .iter()
+            .map(|phase| Steps {
+                steps: phase.steps,
+                expected_batch_size: phase.expected_batch_size,
+                sampling_probability: phase.sampling_probability,
+                noise_multiplier: phase.noise_multiplier(),
+            })
+            .collect(),
         device: job.device,
         parameters: u64::try_from(cost.parameters).unwrap_or(u64::MAX),
         tokens: u64::try_from(cost.tokens).unwrap_or(u64::MAX),
@@ -79,7 +99,16 @@ impl fmt::Display for Rehearsal {
             }
             None => writeln!(f, "guarantee   none: the plan declares the training text public")?,
         }
-        writeln!(f, "mechanisms  {}", self.mechanisms)?;
+        if let Some(noise) = self.vocabulary_noise {
+            writeln!(f, "vocabulary  words released with noise multiplier {noise:.4}")?;
+        }
+        for Steps { steps, expected_batch_size, sampling_probability, noise_multiplier } in &self.phases {
+            writeln!(
+                f,
+                "training    {steps} steps of {expected_batch_size} expected units, sampling probability \
+                 {sampling_probability:.4}, noise multiplier {noise_multiplier:.4}"
+            )?;
+        }
         let device = serde_json::to_value(self.device).unwrap_or_default();
         writeln!(f, "model       {parameters} parameters on {}", device.as_str().unwrap_or_default())?;
         writeln!(
