@@ -25,7 +25,7 @@ export function check({ Tokenizer, preview }, { json, texts, ids }) {
   same('an id outside', tokenizer.idToToken(tokenizer.vocabSize), undefined)
   const settings = { noise_multiplier: 1, threshold_delta: 1e-6, vocab_size: 400 }
   const seen = preview('the fever rises\n'.repeat(500) + 'a secret\n', settings)
-  same('units', [seen.units, seen.distinct_words, seen.lost], [501, 5, [['▁secret', 1], ['▁a', 1]].sort()])
+  same('units', [seen.units, seen.distinct_words, seen.lost], [501, 5, [['▁secret', 1]]])
   for (const [what, message, words] of [
     ['no JSON', thrown(() => Tokenizer.fromJson('{')), 'tokenizer.json'],
     ['an unknown setting', thrown(() => preview('a', { ...settings, noise: 1 })), 'unknown field `noise`'],

@@ -125,12 +125,15 @@ fn declarations_match(root: &Path, package: &Path, Package { krate, library }: &
     Ok(same)
 }
 
-/// The text without one part of it and without the blank lines around this part. wasm-bindgen removes the indentation of
+/// The text without the lines of one part of it and without the blank lines around them. wasm-bindgen changes the indentation of
 /// the part.
 fn without(text: &str, part: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().collect();
     let part: Vec<&str> = part.trim().lines().map(str::trim_start).collect();
-    let (before, after) = text.split_once(&part.join("\n"))?;
-    Some(format!("{}\n\n{}", before.trim_end(), after.trim_start()))
+    let is_part = |found: &[&str]| found.iter().zip(&part).all(|(line, wanted)| line.trim_start() == *wanted);
+    let at = lines.windows(part.len()).position(is_part)?;
+    let (before, after) = (lines[..at].join("\n"), lines[at + part.len()..].join("\n"));
+    Some(format!("{}\n\n{}\n", before.trim_end(), after.trim()))
 }
 
 /// Times queries in Node and Chromium. `native` holds the queries and their native times, one JSON object per line.
@@ -164,6 +167,7 @@ mod tests {
     fn a_part_is_removed_with_the_blank_lines_around_it() {
         for (built, part, rest) in [
             ("head\n\ntype A =\n| B;\n\n\nrest\n", "type A =\n  | B;\n", Some("head\n\nrest\n")),
+            ("head\nA {\n    b\n}\nrest\n", "A {\n  b\n}\n", Some("head\n\nrest\n")),
             ("head\n", "type A", None),
         ] {
             assert_eq!(without(built, part).as_deref(), rest);
