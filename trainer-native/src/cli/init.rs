@@ -78,7 +78,7 @@ impl InitArgs {
         let epsilon = self.epsilon()?;
         let out = self.out.clone();
         let choices = Choices {
-            name: self.name.clone().unwrap_or_else(|| name_of(&self.data)),
+            name: self.name.clone().unwrap_or_else(|| name_of(&self.data, self.checkpoint.as_deref())),
             data: self.data,
             text_field,
             user_field,
@@ -228,15 +228,12 @@ fn answer(question: &str, proposed: Option<&str>) -> Result<Option<String>, RunE
     Ok((!line.is_empty()).then(|| line.to_owned()))
 }
 
-/// The name of the first file, without what follows the first dot.
-fn name_of(data: &[PathBuf]) -> String {
-    let stem = data.first().and_then(|path| Path::file_name(path)).unwrap_or_default().to_string_lossy();
-    let name: String = stem
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
-        .collect();
+/// The names of the first file and of the checkpoint, without what follows the first dot.
+fn name_of(data: &[PathBuf], checkpoint: Option<&Path>) -> String {
+    let named = data.first().map(PathBuf::as_path).into_iter().chain(checkpoint);
+    let stems =
+        named.filter_map(|path| Some(path.file_name()?.to_string_lossy().split('.').next()?.to_owned()));
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let name: String = stems.collect::<Vec<_>>().join("-").chars().map(plain).collect();
     if name.trim_matches('-').is_empty() { "plan".to_owned() } else { name }
 }
