@@ -180,6 +180,11 @@ fn help_names_every_question_and_each_shell_gets_a_script() {
         let script = String::from_utf8(run(&["completions", shell], "").stdout).unwrap();
         assert!(script.contains("accountant") && script.contains("sampling-probability"), "{shell}");
     }
+    let folder = std::env::temp_dir().join(format!("accountant-man-{}", std::process::id()));
+    run(&["man", folder.to_str().unwrap()], "");
+    let page = std::fs::read_to_string(folder.join("accountant-epsilon.1")).unwrap();
+    assert!(page.contains("noise\\-multiplier") && folder.join("accountant.1").is_file());
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

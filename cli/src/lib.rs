@@ -1,7 +1,11 @@
 //! What the command lines of the programs share: a refusal is one line.
 
+use std::io;
+use std::path::Path;
+
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
+pub use clap_complete::Shell;
 
 /// The arguments of this process. Ends the process after `--help` and `--version`.
 ///
@@ -42,4 +46,41 @@ pub fn without_codes(message: &str) -> String {
     let mut parts = message.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
+}
+
+/// The completion script of a program.
+#[must_use]
+pub fn completions(mut command: clap::Command, shell: Shell) -> String {
+    let (name, mut script) = (command.get_name().to_owned(), Vec::new());
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Writes the manual pages of a program into a folder: one of the program, and one of each command.
+///
+/// # Errors
+/// A folder or file that cannot be written.
+pub fn write_manual(command: clap::Command, folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(command, folder)
+}
+
+/// A bound with this number of significant digits, rounded up.
+///
+/// ```
+/// assert_eq!([7.999_96, 2.381_501, 0.5, 12.345_1].map(|bound| cli::rounded_up(bound, 4)), ["8.000", "2.382", "0.5000", "12.35"]);
+/// assert_eq!([0.000_123_41, f64::INFINITY, 0.0].map(|bound| cli::rounded_up(bound, 4)), ["0.0001235", "inf", "0"]);
+/// ```
+#[must_use]
+pub fn rounded_up(bound: f64, digits: i32) -> String {
+    if !(bound > 0.0 && bound.is_finite()) {
+        return bound.to_string();
+    }
+    let place = digits - 1 - bound.log10().floor() as i32;
+    let decimals = place.max(0) as usize;
+    let nearest = format!("{bound:.decimals$}");
+    if nearest.parse::<f64>().is_ok_and(|shown| shown >= bound) {
+        return nearest;
+    }
+    format!("{:.decimals$}", bound + 0.5 * 10_f64.powi(-place.max(0)))
 }

@@ -3,14 +3,22 @@
 //! The pipeline: [`corpus`] (records) → [`mod@unit`] (privacy units) → [`count`] (their items) → [`release`] (private words)
 //! → [`train`] (a vocabulary) → [`Tokenizer`] → `tokens` (an encoded corpus on disk).
 
+// The command line uses the library as a program does.
+#[cfg(feature = "cli")]
+extern crate self as dp_tokenizer;
+
 mod aligned_text;
 mod byte_alphabet;
 mod character_class;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod corpus;
 pub mod count;
 mod decode;
 mod encode;
 pub mod format;
+#[cfg(feature = "js")]
+pub mod js;
 pub mod normalize;
 mod offsets;
 mod pattern;

@@ -1,9 +1,7 @@
 //! `dp-tokenizer`: vocabularies learnt from private text, on the command line.
 
-mod cli;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run()
+    dp_tokenizer::cli::run()
 }

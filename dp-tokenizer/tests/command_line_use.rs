@@ -273,3 +273,12 @@ fn the_config_names_the_tokens_of_each_role() {
         assert_eq!(roles, ["<pad>", "</s>", "<unk>"].map(Value::from), "{model}");
     }
 }
+
+#[test]
+fn completions_and_manual_pages_name_the_options() {
+    assert!(succeed(&["completions", "zsh"], "").contains("--vocab-size"));
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&["man", path(folder.path())], "");
+    let page = std::fs::read_to_string(folder.path().join("dp-tokenizer-train.1")).unwrap();
+    assert!(page.contains("vocab\\-size"), "{page}");
+}

@@ -90,7 +90,7 @@ pub enum Source {
         #[schemars(range(max = 9_007_199_254_740_991_u64))]
         seed: u64,
     },
-    /// One file: `.txt`, `.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet` or `.iob`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
+    /// A folder, in which each `.txt` file is a record, or one file: `.txt`, `.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet` or `.iob`, optionally compressed (`.gz`, `.zst`). Training text may also be a `.tokens` file,
     /// written by `dp-tokenizer encode --out` with the public tokenizer that the plan names.
     Path(#[schemars(length(min = 1))] String),
     /// Several files, read in this order.

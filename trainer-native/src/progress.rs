@@ -1,14 +1,18 @@
 //! Progress on stderr: public figures only.
 //!
-//! Speed is computed from the plan's expected batch size, never from the sampled one.
+//! Tokens per second are the plan's expected tokens of a step over the measured time, rounded: sampled batch sizes are private.
 
+use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use accountant::Bounds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::RunError;
 use crate::disclosure::Released;
 
 /// Time between two lines without a terminal.
@@ -16,6 +20,26 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Whether nothing is shown.
 static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Whether the user asked for errors and results alone.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// The file that gets the same lines as the screen.
+static LOG: Mutex<Option<File>> = Mutex::new(None);
+
+/// Chooses what is shown and where it is written, too.
+///
+/// # Errors
+/// [`RunError::Storage`] for a file that cannot be written.
+pub(crate) fn configure(quiet: bool, log_file: Option<&Path>) -> Result<(), RunError> {
+    QUIET.store(quiet, Ordering::SeqCst);
+    let open = |path: &Path| OpenOptions::new().create(true).append(true).open(path);
+    let opened = log_file.map(|path| open(path).map_err(|error| RunError::storage("write", path, &error)));
+    if let Ok(mut log) = LOG.lock() {
+        *log = opened.transpose()?;
+    }
+    Ok(())
+}
 
 /// While it lives, no progress and no note is shown: in the trials of a search, their number and scores are secret.
 pub(crate) struct Silence(());
@@ -60,9 +84,9 @@ pub(crate) struct Status {
 impl Progress {
     /// Starts at step `first` of `end`.
     pub fn start(first: u64, end: u64) -> Self {
-        let bar = (stderr().is_terminal() && !is_silent()).then(|| {
+        let bar = (stderr().is_terminal() && !is_silent() && !is_quiet()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(end), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps  {msg}  {elapsed} elapsed");
+            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_position(first);
             bar
@@ -90,17 +114,19 @@ impl Progress {
         let left = two_figures(each * self.end.saturating_sub(status.steps_done) as f64);
         let left = Duration::from_secs_f64(left);
         let epsilon = match status.epsilon.get() {
-            Some(bounds) => format!("ε ≤ {:.4} spent", bounds.upper),
+            Some(bounds) => format!("ε ≤ {}", cli::rounded_up(bounds.upper, DIGITS)),
             None => "NOT PRIVATE".to_owned(),
         };
         let rate = two_figures(*status.expected_tokens.get() as f64 / each);
-        let figures = format!("{epsilon}, {rate:.0} tokens/s expected, {} left", duration_text(left));
+        let figures = format!("{epsilon}, {rate:.0} tokens/s, {} left", duration_text(left));
+        let line = format!("step {}/{}: {figures}", status.steps_done, self.end);
         match &self.bar {
             Some(bar) => {
                 bar.set_position(status.steps_done);
                 bar.set_message(figures);
+                log(&line);
             }
-            None => note(&format!("step {}/{}: {figures}", status.steps_done, self.end)),
+            None => note(&line),
         }
     }
 
@@ -126,11 +152,42 @@ fn two_figures(value: f64) -> f64 {
     if scale.is_normal() { (value / scale).round() * scale } else { 0.0 }
 }
 
+/// Digits of ε on the screen. JSON has them all.
+pub(crate) const DIGITS: i32 = 4;
+
 /// Writes a line to stderr. A closed stderr does not stop a run.
 pub(crate) fn note(text: &str) {
-    if !is_silent() {
+    if is_silent() {
+        return;
+    }
+    log(text);
+    if !is_quiet() {
         let _ = writeln!(stderr(), "{text}");
     }
+}
+
+/// Says on a terminal what takes a while, such as reading a large text.
+pub(crate) fn stage(text: &str) {
+    if stderr().is_terminal() {
+        note(text);
+    }
+}
+
+/// Writes the line of an error to stderr, also where notes are not shown.
+pub(crate) fn error(text: &str) {
+    log(text);
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Appends a line to the log file, if there is one. A full disk there does not stop a run.
+fn log(text: &str) {
+    if let Ok(Some(file)) = LOG.lock().as_deref_mut() {
+        let _ = writeln!(file, "{text}");
+    }
+}
+
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::SeqCst)
 }
 
 fn duration_text(time: Duration) -> String {

@@ -7,6 +7,7 @@ use accountant::Bounds;
 use serde::Serialize;
 
 use crate::infer::Evaluation;
+use crate::progress::DIGITS;
 use crate::store::certificate::Certificate;
 use crate::store::files;
 
@@ -60,7 +61,9 @@ impl std::fmt::Display for Summary {
         }
         write!(f, "{}: {steps_done} of {steps_planned} steps", run.display())?;
         match self.epsilon {
-            Some(Bounds { lower, upper }) => writeln!(f, ", ε between {lower} and {upper} at δ = {delta}")?,
+            Some(Bounds { upper, .. }) => {
+                writeln!(f, ", ε ≤ {} at δ = {delta}", cli::rounded_up(upper, DIGITS))?;
+            }
             None if self.public_data => writeln!(f, " on public text: nothing private was used")?,
             None => writeln!(f, ", no bound on ε")?,
         }

@@ -8,7 +8,7 @@ use crate::process::Job;
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
 use crate::toolchain::{native, vulkan};
-use crate::{js, setup, tidy, web};
+use crate::{js, python, setup, tidy, web};
 
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
 const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
@@ -25,6 +25,7 @@ pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
     stages.run("dependencies (cargo-deny)", || deny(root));
+    stages.run("packages of the crates", || package(root));
     stages.run("documentation", || {
         let doc = ["doc", "--no-deps", "--workspace", "--release"];
         passed(Job::cargo(root).args(doc).env("RUSTDOCFLAGS", "-Dwarnings"))
@@ -56,11 +57,19 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
     });
+    stages.run("Python package", || python::test(root));
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
-    stages.run("accountant in Node and Chromium", || js::run(root));
+    stages.run("JavaScript packages in Node and Chromium", || js::run(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
+}
+
+/// Packs every public crate. Building what was packed would repeat the build of the workspace.
+fn package(root: &Path) -> Result<bool> {
+    let crates = ["cli", "accountant", "mechanisms", "dp-tokenizer", "plan", "chart", "trainer-native"];
+    let selection = crates.iter().flat_map(|name| ["--package", name]);
+    passed(Job::cargo(root).args(["package", "--no-verify", "--allow-dirty"]).args(selection))
 }
 
 fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {

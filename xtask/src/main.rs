@@ -3,9 +3,11 @@
 mod bench;
 mod campaign;
 mod checks;
+mod dist;
 mod fuzz;
 mod js;
 mod process;
+mod python;
 mod setup;
 mod stages;
 mod tidy;
@@ -37,7 +39,9 @@ Page and packages
   web serve [--release]   Serve the page on 127.0.0.1:8080 and rebuild it when a file changes
   web test [--release]    Run the WASM tests and the end-to-end test of the page
   web vectors             Rewrite web/tests/vectors.json from the native build
-  js                      Build the accountant's JavaScript package and test it in Node and Chromium
+  js                      Build and pack the JavaScript packages, and test them in Node and Chromium
+  dist                    Build the release archive: programs, manual pages, completions, licences, bill of materials
+  python                  Build the Python wheel, install it into a new environment, and test it there
 
 Measurements
   bench <accountant|tokenizer|trainer> [--venv PATH]
@@ -82,6 +86,8 @@ fn run(args: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),
         ["campaign", rest @ ..] => campaign::run(&root, rest),
         ["js"] => js::run(&root),
+        ["python"] => python::wheel(&root),
+        ["dist"] => dist::run(&root),
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
         ["papers", rest @ ..] => bench::papers(&root, rest),

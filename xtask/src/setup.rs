@@ -26,7 +26,6 @@ pub fn run(root: &Path) -> Result<bool> {
     });
     report("WASM standard library", mode);
     report("wasm-bindgen", Tool::wasm_bindgen(root).and_then(|tool| installed(root, &tool)));
-    report("trunk", installed(root, &Tool::trunk()));
     let browser = browser::find_or_install(root);
     report("Chromium and its driver", browser.map(|found| found.chromium.display().to_string()));
     report(
@@ -40,7 +39,6 @@ pub fn run(root: &Path) -> Result<bool> {
 /// Finds or installs the tools that build the page and its tests, without the browser.
 pub fn page_tools(root: &Path) -> Result<wasm::Mode> {
     Tool::wasm_bindgen(root)?.find_or_install(root)?;
-    Tool::trunk().find_or_install(root)?;
     wasm::find_or_install(root)
 }
 

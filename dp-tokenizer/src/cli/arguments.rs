@@ -44,6 +44,17 @@ pub(super) enum Command {
     Inspect(Inspect),
     /// Write a tokenizer in another format.
     Convert(Convert),
+    /// Print a shell completion script.
+    Completions {
+        #[arg(value_enum)]
+        shell: ::cli::Shell,
+    },
+    /// Write manual pages into a folder.
+    Man {
+        /// The folder; created if missing.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 /// Train a vocabulary.

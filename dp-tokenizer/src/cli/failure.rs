@@ -21,10 +21,26 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     if pipe_closed.into_iter().any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    let line = without_codes(&format!("{error:#}").replace('\n', " "));
+    let Failure { message, refused } = Failure::of(error);
     // If stderr is closed too, nothing can be reported.
-    let _ = writeln!(io::stderr(), "dp-tokenizer: {line}");
-    // A file that cannot be read or written is the user's to mend, as refused input is.
-    let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
-    ExitCode::from(if error.is::<Refused>() || is_storage { 2 } else { 1 })
+    let _ = writeln!(io::stderr(), "dp-tokenizer: {message}");
+    ExitCode::from(if refused { 2 } else { 1 })
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// One line: what was given, what is allowed, how to fix it.
+    pub message: String,
+    /// Whether it is the user's to mend, as opposed to the machine's failure.
+    pub refused: bool,
+}
+
+impl Failure {
+    pub(super) fn of(error: &anyhow::Error) -> Self {
+        // A file that cannot be read or written is the user's to mend, as refused input is.
+        let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
+        let message = without_codes(&format!("{error:#}").replace('\n', " "));
+        Self { message, refused: error.is::<Refused>() || is_storage }
+    }
 }

@@ -21,19 +21,30 @@ mod train_options;
 mod vocabulary_files;
 mod vocabulary_options;
 
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, FromArgMatches};
+use serde_json::Value;
 
-use arguments::Command;
+use crate::Tokenizer;
+use arguments::{Command, TokenizerFile};
+pub use failure::Failure;
 use given::Parsed;
 
-/// Runs the command. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
-pub(crate) fn run() -> ExitCode {
+/// The commands and their options.
+#[must_use]
+pub fn command() -> clap::Command {
     // `--epsilon -1` is a number out of range, not an unknown argument.
-    let command =
-        arguments::Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true));
-    let Parsed { arguments, given } = match ::cli::arguments(command) {
+    arguments::Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true))
+}
+
+/// Runs the command of this process. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
+#[must_use]
+pub fn run() -> ExitCode {
+    let Parsed { arguments, given } = match ::cli::arguments(command()) {
         Ok(parsed) => parsed,
         Err(error) => return failure::report(&failure::refuse(::cli::in_one_line(&error))),
     };
@@ -43,16 +54,57 @@ pub(crate) fn run() -> ExitCode {
         return failure::report(&error.into());
     }
     let done = match arguments.command {
-        Command::Train(arguments) => train::run(&arguments, &given),
+        Command::Train(arguments) => {
+            train::run(&arguments, &given).and_then(|trained| trained.print(arguments.json))
+        }
         Command::Count(arguments) => count::run(&arguments, &given),
         Command::Encode(arguments) => tokens::encode(&arguments, &given),
         Command::Decode(arguments) => tokens::decode(&arguments),
         Command::Vocab(arguments) => inspect::list(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Completions { shell } => {
+            write!(std::io::stdout(), "{}", ::cli::completions(command(), shell)).map_err(Into::into)
+        }
+        Command::Man { folder } => ::cli::write_manual(command(), &folder)
+            .map_err(|error| failure::refuse(format!("{}: {error}; name another folder", folder.display()))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
+}
+
+/// A vocabulary that [`train`] wrote.
+pub struct TrainedVocabulary {
+    /// The content of its privacy.json.
+    pub privacy: Value,
+}
+
+/// Trains a vocabulary and writes its files, as the command `train` with these options does. Prints no result.
+///
+/// # Errors
+/// What the command refuses, in its words.
+pub fn train(options: impl IntoIterator<Item = OsString>) -> Result<TrainedVocabulary, Failure> {
+    let names = [OsString::from("dp-tokenizer"), "train".into()];
+    let parsed = command().try_get_matches_from(names.into_iter().chain(options));
+    let parsed = parsed.and_then(|found| Parsed::from_arg_matches(&found));
+    let Parsed { arguments, given } =
+        parsed.map_err(|error| Failure { refused: true, message: ::cli::in_one_line(&error) })?;
+    let Command::Train(arguments) = arguments.command else {
+        return Err(Failure { refused: true, message: "only `train` is a command here".to_owned() });
+    };
+    let trained = train::run(&arguments, &given).map_err(|error| Failure::of(&error))?;
+    Ok(TrainedVocabulary { privacy: trained.privacy })
+}
+
+/// Reads a tokenizer from a file of any format that the commands read, or from a folder that holds one.
+///
+/// # Errors
+/// A file that cannot be read, is damaged, or has a stage that is not supported.
+pub fn open_tokenizer(path: &Path) -> Result<Tokenizer, Failure> {
+    let file = convert::tokenizer_file(&path.to_string_lossy());
+    let path =
+        file.map_err(|reason| Failure { refused: true, message: format!("{}: {reason}", path.display()) })?;
+    convert::load(&TokenizerFile { path, cased: false, uncased: false }).map_err(|error| Failure::of(&error))
 }

@@ -27,7 +27,16 @@ use super::vocabulary_files::VocabularyFiles;
 const EMBEDDED: Source = Source::Embedded { records: EMBEDDED_RECORDS, seed: 7 };
 pub(super) const EMBEDDED_RECORDS: u64 = 6000;
 
-pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<()> {
+/// A vocabulary whose files are written.
+pub(super) struct Summary {
+    out: PathBuf,
+    words: usize,
+    vocab_size: usize,
+    /// The content of its privacy.json.
+    pub(super) privacy: Value,
+}
+
+pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     // All that can be refused is refused before hours of work, and before anything is spent.
     super::train_options::check(arguments, given)?;
     let extension = Extension::of(arguments)?;
@@ -80,7 +89,7 @@ fn make(
     files: VocabularyFiles,
     words: Vec<(String, f64)>,
     mut privacy: Value,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Summary> {
     let words = frequent(arguments, words)?;
     let trained = match extension {
         Some(extension) => {
@@ -103,7 +112,8 @@ fn make(
     // Binds the statement to the tokenizer, for whoever builds on it.
     privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
     files.finish(&privacy, &trained.tokenizer.to_config_json(), &json)?;
-    summarize(arguments, &trained, words.len(), &privacy)
+    let vocab_size = trained.tokenizer.vocab_size();
+    Ok(Summary { out: arguments.out.clone(), words: words.len(), vocab_size, privacy })
 }
 
 /// Trains on one public word, which refuses whatever no words could mend: a vocabulary without room, a special token that is
@@ -274,17 +284,21 @@ fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
     Ok(expand(&named).map_err(refuse)?.into_iter().chain(read).collect())
 }
 
-fn summarize(arguments: &Train, trained: &Trained, words: usize, privacy: &Value) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    let size = trained.tokenizer.vocab_size();
-    let out = arguments.out.display();
-    if arguments.json {
-        let summary = json!({"out": out.to_string(), "words": words, "vocab_size": size, "privacy": privacy});
-        return Ok(writeln!(stdout, "{summary:#}")?);
+impl Summary {
+    /// Prints the result.
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        let mut stdout = io::stdout().lock();
+        let Self { out, words, vocab_size, privacy } = self;
+        let out = out.display();
+        if json {
+            let summary =
+                json!({"out": out.to_string(), "words": words, "vocab_size": vocab_size, "privacy": privacy});
+            return Ok(writeln!(stdout, "{summary:#}")?);
+        }
+        let cost = statement::guarantee(privacy);
+        let learnt = if *words == 0 { String::new() } else { format!(" from {words} words") };
+        Ok(writeln!(stdout, "{out}: {vocab_size} tokens{learnt}; {cost}")?)
     }
-    let cost = statement::guarantee(privacy);
-    let learnt = if words == 0 { String::new() } else { format!(" from {words} words") };
-    Ok(writeln!(stdout, "{out}: {size} tokens{learnt}; {cost}")?)
 }
 
 pub(super) fn progress(line: &str) {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
@@ -191,6 +192,9 @@ pub(super) fn named_format(path: &Path, wanted: Format) -> Result<(Format, Compr
         let format = recognize::format_of(path, "", wanted)?;
         return Ok((format, Compression::None));
     }
+    if wanted == Format::Auto && path.is_dir() {
+        return Ok((Format::Text, Compression::None));
+    }
     let lower = path.to_string_lossy().to_lowercase();
     let (stem, compression) = match (lower.strip_suffix(".gz"), lower.strip_suffix(".zst")) {
         (Some(stem), _) => (stem, Compression::Gzip),
@@ -204,6 +208,10 @@ pub(super) fn named_format(path: &Path, wanted: Format) -> Result<(Format, Compr
 pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
     let is_stdin = path.as_os_str() == STDIN;
+    if files.format == Format::Auto && path.is_dir() {
+        let texts = Texts::open(path, files).map_err(unreadable)?;
+        return opened(path, Format::JsonLines, Box::new(JsonLines::new(texts)), files);
+    }
     if let Some(reason) = recognize::unreadable_kind(path).filter(|_| !is_stdin) {
         return Err(unreadable(reason));
     }

@@ -7,7 +7,9 @@ pub mod clinical;
 mod counts;
 mod error;
 mod expand;
+mod fields;
 mod files;
+mod folder;
 mod iob;
 mod json_array;
 pub(crate) mod json_line;
@@ -27,6 +29,7 @@ pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
+pub use fields::field_names;
 pub use lines::MAX_LINE_BYTES;
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
@@ -57,7 +60,7 @@ impl Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
-    /// By file name: `.txt` and `.text`, `.jsonl` and `.ndjson`, `.json`, `.csv`, `.tsv`, `.iob` and `.conll`, `.parquet`; each
+    /// A folder: each `.txt` file in it, and in the folders below it, is a record. A file, by its name: `.txt` and `.text`, `.jsonl` and `.ndjson`, `.json`, `.csv`, `.tsv`, `.iob` and `.conll`, `.parquet`; each
     /// but the last may be compressed as `.gz` or `.zst`. Other names do not tell the format and are refused.
     #[default]
     Auto,

@@ -71,7 +71,10 @@ pub(super) fn unreadable_kind(path: &Path) -> Option<String> {
         Err(error) => return Some(error.to_string()),
     };
     if metadata.is_dir() {
-        Some("is a folder; name the files in it".to_owned())
+        Some(
+            "is a folder, whose .txt files are records only where no format is given; name the files in it"
+                .to_owned(),
+        )
     } else if metadata.is_file() {
         None
     } else {

@@ -84,6 +84,24 @@ impl<R: BufRead> Separated<R> {
         Ok(table)
     }
 
+    /// The names in the header line.
+    pub(super) fn header(input: R, separator: Separator) -> Result<Vec<String>> {
+        let mut table = Self {
+            input,
+            separator,
+            columns: Vec::new(),
+            width: 0,
+            line: 0,
+            header_lines: 0,
+            row: Vec::new(),
+        };
+        table.read_row()?;
+        let header = std::mem::take(&mut table.row);
+        let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&header);
+        let names = table.fields(header)?;
+        Ok(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// Reads a row into the buffer and returns how many lines it takes; 0 at the end.
     fn read_row(&mut self) -> Result<u64> {
         self.row.clear();

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::RunError;
 use crate::data::Planting;
 use crate::membership::Membership;
+use crate::progress::DIGITS;
 use crate::run::{Request, run};
 use crate::store::{add_to_finished, files};
 use crate::verify::VerifiedRun;
@@ -182,9 +183,7 @@ impl std::fmt::Display for Findings {
             self.gaussian_epsilon
         )?;
         match self.certified_epsilon {
-            Some(certified) => {
-                writeln!(f, "certified: ε between {} and {}", certified.lower, certified.upper)?
-            }
+            Some(certified) => writeln!(f, "certified: ε ≤ {}", cli::rounded_up(certified.upper, DIGITS))?,
             None => writeln!(f, "certified: no bound, since the run added no noise")?,
         }
         if let Some(membership) = &self.membership {

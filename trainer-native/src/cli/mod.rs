@@ -2,29 +2,32 @@
 
 mod exposure;
 mod generate;
+mod init;
 mod memorization;
 mod score;
 mod synthesize;
+mod train;
 
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
 use generate::GenerateArgs;
+use init::InitArgs;
 use memorization::MemorizationArgs;
 use score::ScoreArgs;
 use serde::Serialize;
 use synthesize::SynthesizeArgs;
+use train::RunArgs;
 
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
-use crate::run::{self, Request};
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, device, export, pretrained, report, verify};
+use crate::{RunError, device, export, pretrained, report, runs, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -37,53 +40,38 @@ use crate::{RunError, device, export, pretrained, report, verify};
 struct Cli {
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    screen: ScreenArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
 
+/// What is shown of the work.
 #[derive(Debug, Args)]
-struct RunArgs {
-    /// The plan file
-    #[arg(long, value_name = "PLAN.json", required = true)]
-    plan: Option<PathBuf>,
-    /// The run folder [default: runs/<plan name>]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Resume the run in the folder
-    #[arg(long)]
-    resume: bool,
-    /// The folder is a copy, and neither the original nor another copy is resumed; the certificate says so
-    #[arg(long, requires = "resume")]
-    copied: bool,
-    /// The device [default: the plan's]
-    #[arg(long)]
-    device: Option<DeviceName>,
-    /// Windows per micro-batch, also in a run that has begun [default: the plan's, or what fits into memory]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    physical_batch: Option<u32>,
-    /// NOT PRIVATE: derive all randomness from this known key, so that the run can be repeated
-    #[arg(long, value_name = "N")]
-    test_key: Option<u64>,
-    /// NOT PRIVATE: train a baseline without clipping and noise
-    #[arg(long)]
-    non_private: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-impl RunArgs {
-    fn request(self) -> Result<Request, RunError> {
-        let Self { plan, out, resume, copied, device, physical_batch, test_key, non_private, json: _ } = self;
-        let plan = plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
-        let device = device.map(Into::into);
-        let canaries = None;
-        Ok(Request { plan, out, resume, copied, device, physical_batch, test_key, non_private, canaries })
-    }
+struct ScreenArgs {
+    /// Show no progress and no notes, only the result and errors
+    #[arg(long, global = true)]
+    quiet: bool,
+    /// Also append progress, notes and errors to this file
+    #[arg(long, global = true, value_name = "FILE")]
+    log_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Carry out a plan: the same as without a command
+    Train(#[command(flatten)] RunArgs),
+    /// Look at a text, ask what the plan needs, and write a plan that runs
+    Init(#[command(flatten)] InitArgs),
+    /// List the runs and sweeps in a folder with their state, ε and score
+    Runs {
+        /// The folder
+        #[arg(default_value = "runs", value_name = "DIR")]
+        folder: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Verify the folder of a run or a sweep, or compute the ε that a plan file promises
     Verify {
         /// The folder of a run or a sweep, or a plan file
@@ -177,6 +165,17 @@ enum Command {
         #[arg(value_name = "CHECKPOINT")]
         folder: PathBuf,
     },
+    /// Print a shell completion script
+    Completions {
+        #[arg(value_enum)]
+        shell: ::cli::Shell,
+    },
+    /// Write manual pages into a folder
+    Man {
+        /// The folder; created if missing
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// List the devices built into this program, and why one cannot be used here
     Devices,
     /// Continue prompts with the model of a finished run
@@ -250,14 +249,18 @@ impl From<DeviceName> for plan::Device {
     }
 }
 
+/// The commands and their options.
+fn command() -> clap::Command {
+    // `--tokens -1` is a number out of range, not an unknown argument.
+    Cli::command()
+        .allow_negative_numbers(true)
+        .mut_subcommands(|command| command.allow_negative_numbers(true))
+}
+
 /// Runs the command line. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
-    // `--tokens -1` is a number out of range, not an unknown argument.
-    let command = Cli::command()
-        .allow_negative_numbers(true)
-        .mut_subcommands(|command| command.allow_negative_numbers(true));
-    match ::cli::arguments(command) {
+    match ::cli::arguments(command()) {
         Ok(arguments) => exit_code(dispatch(arguments)),
         Err(error) => {
             let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
@@ -282,19 +285,25 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::progress::note(&format!("trainer-native: {error}"));
+            crate::progress::error(&format!("trainer-native: {error}"));
             ExitCode::from(error.exit_code())
         }
     }
 }
 
 fn dispatch(cli: Cli) -> Result<(), RunError> {
+    crate::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref())?;
     match cli.command {
-        None => {
-            let json = cli.run.json;
-            let summary = run::run(&cli.run.request()?)?;
-            print_result(&summary, &summary.to_string(), json)
+        None => cli.run.run(),
+        Some(Command::Train(arguments)) => arguments.run(),
+        Some(Command::Init(arguments)) => arguments.run(),
+        Some(Command::Runs { folder, json }) => {
+            let listing = runs::list(&folder)?;
+            print_result(&listing, &listing.to_string(), json)
         }
+        Some(Command::Completions { shell }) => print(&::cli::completions(command(), shell)),
+        Some(Command::Man { folder }) => ::cli::write_manual(command(), &folder)
+            .map_err(|error| RunError::storage("write", &folder, &error)),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
             let settings = Settings { canaries, new_tokens, guesses, confidence };
@@ -306,18 +315,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let summary = sweep::sweep(&SweepRequest { sweep, out, resume, device, test_key })?;
             print_result(&summary, &summary.to_string(), json)
         }
-        Some(Command::Verify { path, json }) if sweep::is_sweep(&path) => {
-            let summary = sweep::verify_sweep(&path)?;
-            print_result(&summary, &format!("verified: {summary}"), json)
-        }
-        Some(Command::Verify { path, json }) if path.is_dir() => {
-            let verification = verify::explain(&path)?;
-            print_result(&verification, &verification.to_string(), json)
-        }
-        Some(Command::Verify { path, json }) => {
-            let summary = verify::verify_plan(&path)?;
-            print_result(&summary, &summary.to_string(), json)
-        }
+        Some(Command::Verify { path, json }) => verify(&path, json),
         Some(Command::Report { run, findings, out, overwrite }) => {
             print(&report::write(&run, &findings, out.as_deref(), overwrite)?.display().to_string())
         }
@@ -344,6 +342,20 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let figures = evaluate(&run, device.into(), &text)?;
             print_result(&figures, &figures.to_string(), json)
         }
+    }
+}
+
+/// Verifies a sweep, a run or a plan.
+fn verify(path: &Path, json: bool) -> Result<(), RunError> {
+    if sweep::is_sweep(path) {
+        let summary = sweep::verify_sweep(path)?;
+        print_result(&summary, &format!("verified: {summary}"), json)
+    } else if path.is_dir() {
+        let verification = verify::explain(path)?;
+        print_result(&verification, &verification.to_string(), json)
+    } else {
+        let summary = verify::verify_plan(path)?;
+        print_result(&summary, &summary.to_string(), json)
     }
 }
 

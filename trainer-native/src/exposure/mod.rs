@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Occurrences, Planting, Secrets};
 use crate::plan_file::read_uncertified;
+use crate::progress::DIGITS;
 use crate::run::{Request, run};
 use crate::store::files;
 use crate::{RunError, durable};
@@ -200,11 +201,8 @@ impl fmt::Display for Curve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.warning)?;
         if let Some(bounds) = self.epsilon {
-            writeln!(
-                f,
-                "with privacy: ε between {} and {} at δ = {}",
-                bounds.lower, bounds.upper, self.delta
-            )?;
+            let upper = cli::rounded_up(bounds.upper, DIGITS);
+            writeln!(f, "with privacy: ε ≤ {upper} at δ = {}", self.delta)?;
         }
         let most = self.candidates.map(|candidates| (candidates as f64).log2());
         writeln!(

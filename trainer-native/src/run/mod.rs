@@ -4,11 +4,13 @@ mod best;
 mod finish;
 mod monitor;
 mod prepare;
+mod rehearse;
 mod request;
 
 use mechanisms::{OsRng, PrivacyRng, TestRng};
 
 pub use crate::summary::Summary;
+pub use rehearse::{Rehearsal, rehearse};
 pub use request::Request;
 pub(crate) use request::{Trial, shell_word};
 

@@ -13,7 +13,7 @@ use crate::model::Network;
 use crate::nn::Kernels;
 use crate::objective::{Objective, Task, canary_tokens};
 use crate::pretrained::{self, Start};
-use crate::progress::note;
+use crate::progress::{note, stage};
 use crate::store::RunStore;
 use crate::train::{TrainError, Trainer};
 use crate::{RunError, memory, vocabulary};
@@ -31,6 +31,7 @@ impl Inputs {
         memory::check(&job.plan, job.physical_batch, job.device)?;
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
+        stage("reading the training text");
         let units = data::read_units(plan, &job.base)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;
         job.check_interrupt()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::{Planting, Units};
-use crate::progress::note;
+use crate::progress::{DIGITS, note};
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::lineage::Lineage;
@@ -191,6 +191,11 @@ impl Trial {
 }
 
 impl Job {
+    /// The run folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The run that the folder is opened for.
     pub fn open_run<'job: 'a, 'a>(&'job self, units: &'a Units) -> OpenRun<'job, 'a> {
         OpenRun {
@@ -244,7 +249,11 @@ impl Job {
         let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
         let epsilon = accounting::allowed(&self.plan, ledger.header())?.map(|epsilon| {
             let of = if self.search.is_some() { " of the whole sweep" } else { "" };
-            format!(", certified ε ≤ {:.4}{of} at δ = {}", epsilon.upper, self.plan.delta().get())
+            format!(
+                ", certified ε ≤ {}{of} at δ = {}",
+                cli::rounded_up(epsilon.upper, DIGITS),
+                self.plan.delta().get()
+            )
         });
         note(&format!("{name}: {steps} steps in {}{}", self.folder.display(), epsilon.unwrap_or_default()));
         if ledger.resumes() > 0 {

@@ -12,6 +12,7 @@ use super::all::in_words;
 use super::charge::{Charge, OpenSweep};
 use super::input::SweepInput;
 use super::{markdown, verify};
+use crate::progress::DIGITS;
 use crate::store::ledger::{Randomness, Search};
 use crate::store::{certificate, files};
 use crate::{RunError, durable};
@@ -256,8 +257,8 @@ impl fmt::Display for SweepSummary {
         if !self.private {
             writeln!(f, "NOT PRIVATE: this sweep has no privacy guarantee")?;
         }
-        let (lower, upper) = (epsilon.lower, epsilon.upper);
-        writeln!(f, "{}: the whole sweep has ε between {lower} and {upper} at δ = {delta}", sweep.display())?;
+        let upper = cli::rounded_up(epsilon.upper, DIGITS);
+        writeln!(f, "{}: the whole sweep has ε ≤ {upper} at δ = {delta}", sweep.display())?;
         match &self.findings {
             Findings::All(settings) => {
                 for setting in settings {

@@ -30,7 +30,7 @@ pub use self::verify::verify_sweep;
 
 use self::charge::OpenSweep;
 use self::input::SweepInput;
-use crate::progress::note;
+use crate::progress::{DIGITS, note};
 use crate::run::{Trial, shell_word};
 use crate::store::ledger::LedgerState;
 use crate::store::{files, forget_corpus};
@@ -135,11 +135,11 @@ impl OpenSweep {
         }
         let (certified, delta) = (&self.certified, self.input.base.delta().get());
         note(&format!(
-            "sweep in {}: {} settings, noise multiplier {:.4}, certified ε ≤ {:.4} at δ = {delta} for all trials together",
+            "sweep in {}: {} settings, noise multiplier {:.4}, certified ε ≤ {} at δ = {delta} for all trials together",
             self.folder.display(),
             certified.settings.len(),
             certified.noise_multipliers.training,
-            certified.epsilon.upper
+            cli::rounded_up(certified.epsilon.upper, DIGITS)
         ));
     }
 

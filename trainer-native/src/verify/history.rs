@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::proof::Proof;
 use crate::RunError;
+use crate::progress::DIGITS;
 use crate::store::ledger::{Parent, spent_by};
 
 /// What several runs on the same units cost together.
@@ -95,13 +96,14 @@ impl std::fmt::Display for History {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for StageCost { name, sha256, epsilon } in &self.stages {
             let start: String = sha256.chars().take(12).collect();
-            writeln!(f, "{name} ({start}…): ε between {} and {}", epsilon.lower, epsilon.upper)?;
+            writeln!(f, "{name} ({start}…): ε ≤ {}", cli::rounded_up(epsilon.upper, DIGITS))?;
         }
-        let (count, Bounds { lower, upper }) = (self.stages.len(), self.epsilon);
+        let (count, upper) = (self.stages.len(), cli::rounded_up(self.epsilon.upper, DIGITS));
         write!(
             f,
-            "together, {count} on the same units: ε between {lower} and {upper} at δ = {} (the sum of the parts is {})",
-            self.delta, self.sum_of_parts
+            "together, {count} on the same units: ε ≤ {upper} at δ = {} (the sum of the parts is {})",
+            self.delta,
+            cli::rounded_up(self.sum_of_parts, DIGITS)
         )
     }
 }

@@ -34,6 +34,7 @@ pub(crate) use history::history;
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::plan_file::PlanText;
+use crate::progress::DIGITS;
 use crate::store::certificate::{self, Certificate, Wording};
 use crate::store::exported::Export;
 use crate::store::files;
@@ -229,8 +230,9 @@ impl std::fmt::Display for PlanSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, epsilon, delta, sha256 } = self;
         match epsilon {
-            Some(Bounds { lower, upper }) => {
-                write!(f, "{name}: certified ε between {lower} and {upper} at δ = {delta}; plan {sha256}")
+            Some(Bounds { upper, .. }) => {
+                let upper = cli::rounded_up(*upper, DIGITS);
+                write!(f, "{name}: certified ε ≤ {upper} at δ = {delta}; plan {sha256}")
             }
             None => write!(
                 f,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::process::Job;
 
 /// Each member of the workspace, and the members that it may depend on.
-const ALLOWED: [(&str, &[&str]); 10] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("accountant", &["cli"]),
     ("chart", &[]),
     ("cli", &[]),
@@ -16,6 +16,7 @@ const ALLOWED: [(&str, &[&str]); 10] = [
     ("dp-tokenizer", &["accountant", "mechanisms", "cli"]),
     ("plan", &["accountant", "mechanisms"]),
     ("trainer-native", &["accountant", "mechanisms", "dp-tokenizer", "plan", "chart", "cli"]),
+    ("python", &["accountant", "dp-tokenizer", "plan", "trainer-native"]),
     ("web", &["accountant", "plan", "dp-tokenizer", "chart"]),
     ("tests", &["accountant", "mechanisms", "dp-tokenizer", "plan", "trainer-native"]),
     ("xtask", &[]),

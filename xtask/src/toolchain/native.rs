@@ -10,12 +10,18 @@ use crate::process::Job;
 /// test binary takes longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the
 /// same.
 pub fn tests(root: &Path) -> Job {
+    job(root, "test").args(["--workspace", "--exclude", "web"])
+}
+
+/// `cargo build` of what [`tests`] builds.
+pub fn build(root: &Path) -> Job {
+    job(root, "build")
+}
+
+fn job(root: &Path, command: &str) -> Job {
     Job::cargo(root).args([
-        "test",
+        command,
         "--release",
-        "--workspace",
-        "--exclude",
-        "web",
         "--features",
         "trainer-native/wgpu,trainer-native/parquet",
         "--config",

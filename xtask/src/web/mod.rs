@@ -1,5 +1,6 @@
-//! Builds the page with trunk and tests it in headless Chromium.
+//! Builds the page and tests it in headless Chromium.
 
+mod bundle;
 mod csp_hashes;
 mod service_worker;
 mod strip_wasm;
@@ -46,8 +47,8 @@ pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
 
 /// Builds the page into `dist/`, with the hash of its start script in the content security policy.
 pub fn build(root: &Path, release: bool) -> Result<bool> {
-    trunk(root, "build", release)?.run()?;
     let dist = root.join("dist");
+    bundle::run(root, &dist, release)?;
     csp_hashes::run(&dist.join("index.html"))?;
     strip_wasm::run(&dist)?;
     if release {
@@ -151,13 +152,11 @@ fn download_limit(root: &Path) -> &'static str {
     if wasm::find(root) == Some(wasm::Mode::Plain) { "400000" } else { "300000" }
 }
 
+/// Serves the page with trunk, which this task alone needs.
 fn serve(root: &Path, release: bool) -> Result<bool> {
-    note("the page will be at http://127.0.0.1:8080/");
-    trunk(root, "serve", release)?.run().map(|()| true)
-}
-
-fn trunk(root: &Path, command: &str, release: bool) -> Result<Job> {
     let mode = setup::page_tools(root)?;
+    tools::Tool::trunk().find_or_install(root)?;
+    note("the page will be at http://127.0.0.1:8080/");
     let build = if release { wasm::small_job } else { wasm::job };
     let mut job = build("trunk", root, root, &mode)?
         .env("TRUNK_SKIP_VERSION_CHECK", "true")
@@ -165,11 +164,11 @@ fn trunk(root: &Path, command: &str, release: bool) -> Result<Job> {
         .env("TRUNK_OFFLINE", "true")
         // Trunk reads NO_COLOR as a boolean and refuses the usual `1`.
         .env("NO_COLOR", "true")
-        .args([command]);
+        .args(["serve"]);
     if release {
         job = job.args(["--release"]);
     }
-    Ok(job)
+    job.run().map(|()| true)
 }
 
 /// Writes the results that the browser tests compare with.

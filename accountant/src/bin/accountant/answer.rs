@@ -37,15 +37,22 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
         }
         Command::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
         Command::Completions { shell } => completions(*shell),
+        Command::Man { folder } => manual(folder)?,
     };
     Ok(if cli.json { json.to_string() } else { text })
 }
 
-fn completions(shell: clap_complete::Shell) -> (String, Value) {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "accountant", &mut script);
-    let script = String::from_utf8_lossy(&script).into_owned();
+fn completions(shell: cli::Shell) -> (String, Value) {
+    let script = cli::completions(Cli::command(), shell);
     (script.clone(), json!({ "shell": shell.to_string(), "script": script, "version": VERSION }))
+}
+
+fn manual(folder: &Path) -> Result<(String, Value), String> {
+    let failed =
+        |error: std::io::Error| format!("cannot write {}: {error}; name another folder", folder.display());
+    cli::write_manual(Cli::command(), folder).map_err(failed)?;
+    let text = folder.display().to_string();
+    Ok((text.clone(), json!({ "folder": text, "version": VERSION })))
 }
 
 fn event(run: &Run) -> Result<DpEvent, String> {

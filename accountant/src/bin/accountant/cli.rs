@@ -4,7 +4,7 @@ use core::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use cli::Shell;
 
 use crate::sampling::{Relation, SamplingArgs};
 
@@ -163,6 +163,11 @@ pub(crate) enum Command {
     Completions {
         #[arg(value_enum)]
         shell: Shell,
+    },
+    /// Write manual pages into a folder.
+    Man {
+        /// The folder; created if missing.
+        folder: PathBuf,
     },
 }
 

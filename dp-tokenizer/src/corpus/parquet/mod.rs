@@ -63,6 +63,17 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
     Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, done: 0, shown_per_row })
 }
 
+/// The names of the columns that hold text or numbers.
+pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let names = unharmed(|| {
+        let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+        let columns = reader.metadata().file_metadata().schema().get_fields().iter();
+        Ok(columns.filter(|column| column.is_primitive()).map(|column| column.name().to_owned()).collect())
+    });
+    names.unwrap_or_else(|| Err(DAMAGED.to_owned()))
+}
+
 /// Writers cut columns into pages, so even rows without text take more space than this. Reading takes time for each.
 const MOST_ROWS_PER_BYTE: u64 = 1000;
 

@@ -1,0 +1,98 @@
+"""The accountant from Python: the figures of the command line, and Python's own kinds of error."""
+
+import math
+import threading
+
+import pytest
+
+from private_lm import accountant
+from private_lm.accountant import dp_sgd
+
+RUN = dp_sgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+
+
+def test_bounds_are_those_of_the_command_line_to_the_last_bit():
+    # accountant epsilon --sampling-probability 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5 --json
+    bounds = accountant.epsilon(RUN, 1e-5)
+    assert (bounds.lower, bounds.upper) == (1.8282365523148494, 1.8282367799220538)
+    assert bounds == accountant.epsilon([RUN], 1e-5)
+
+
+def test_delta_is_that_of_the_analytic_gaussian_mechanism():
+    # Balle & Wang 2018: Φ(1/2 − 1) − e·Φ(−1/2 − 1) at σ = 1 and ε = 1.
+    assert abs(accountant.delta({"type": "gaussian", "noise_multiplier": 1.0}, 1.0).upper - 0.1269367375072) < 1e-12
+
+
+def test_a_group_costs_more_than_its_share():
+    assert accountant.epsilon(RUN, 1e-5, group=2).upper > 2 * accountant.epsilon(RUN, 1e-5).upper
+
+
+def test_calibrated_noise_meets_its_target():
+    noise = accountant.noise_multiplier(1.0, 1e-5, lambda z: dp_sgd(0.01, z, 1000))
+    assert noise == 1.414619697875139
+    assert accountant.epsilon(dp_sgd(0.01, noise, 1000), 1e-5).upper <= 1.0
+    assert accountant.epsilon(dp_sgd(0.01, noise * 0.999, 1000), 1e-5).upper > 1.0
+
+
+def test_an_exception_of_a_callers_function_is_the_callers():
+    with pytest.raises(ZeroDivisionError):
+        accountant.noise_multiplier(1.0, 1e-5, lambda noise: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind", "words"),
+    [
+        (lambda: accountant.epsilon(RUN, math.nan), ValueError, "delta = NaN is out of range; allowed: 0 < delta < 1"),
+        (lambda: accountant.epsilon(RUN, 1.0), ValueError, "delta = 1 is out of range"),
+        (lambda: accountant.epsilon(RUN, 1e-3, units=1000), ValueError, "allowed: below 1/1000"),
+        (lambda: accountant.epsilon(RUN, 1e-5, "remove"), ValueError, 'relation = "remove"; allowed'),
+        (lambda: accountant.epsilon(RUN, 1e-5, group=-1), ValueError, "group = -1 is out of range"),
+        (lambda: accountant.epsilon(RUN, 1e-5, group=1.5), TypeError, "group must be an int, not float"),
+        (lambda: accountant.epsilon(RUN, "1e-5"), TypeError, "must be real number, not str"),
+        (lambda: accountant.epsilon("gaussian", 1e-5), TypeError, "event: invalid type"),
+        (lambda: accountant.epsilon({"type": "gaussian"}, 1e-5), ValueError, "missing field `noise_multiplier`"),
+        (lambda: accountant.epsilon({"type": "gauss"}, 1e-5), ValueError, "unknown variant `gauss`"),
+        (
+            lambda: accountant.epsilon({"type": "gaussian", "noise_multiplier": "1"}, 1e-5),
+            TypeError,
+            "event: invalid type",
+        ),
+        (
+            lambda: accountant.epsilon({"type": "gaussian", "noise_multiplier": math.nan}, 1e-5),
+            ValueError,
+            "noise_multiplier = NaN is out of range",
+        ),
+        (lambda: accountant.noise_multiplier(1.0, 1e-5, 1.0), TypeError, "event_for: give a function"),
+        (lambda: accountant.noise_multiplier(1.0, 1e-5, lambda noise: noise), TypeError, "event: invalid type"),
+        (lambda: accountant.noise_batch_ratio(1.0, 1e-5, 100, dp_sgd), ValueError, "give steps or examples"),
+        (lambda: accountant.from_dp_accounting(object()), ValueError, "object is not taken; allowed: GaussianDpEvent"),
+    ],
+)
+def test_wrong_use_raises_pythons_kind_of_error_with_our_message(ask, kind, words):
+    with pytest.raises(kind) as raised:
+        ask()
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_event_that_holds_itself_is_refused():
+    loop = {"type": "self_composed", "count": 2}
+    loop["event"] = loop
+    with pytest.raises(ValueError, match="nested deeper than 100"):
+        accountant.epsilon(loop, 1e-5)
+
+
+def test_other_threads_run_during_a_computation():
+    seen = []
+    done = threading.Event()
+
+    def count():
+        while not done.is_set():
+            seen.append(1)
+
+    other = threading.Thread(target=count)
+    other.start()
+    accountant.epsilon(dp_sgd(8192 / 5240387307, 0.3, 100_000), 1e-9)
+    done.set()
+    other.join()
+    assert seen

@@ -1,0 +1,239 @@
+//! Options and questions of `init`.
+
+use std::io::{IsTerminal, Write, stderr, stdin};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use mechanisms::PrivacyUnit;
+
+use crate::init::{Choices, Counts, Fields, count, propose, warnings};
+use crate::progress::note;
+use crate::run::shell_word;
+use crate::{RunError, durable};
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// The training text: .txt, .jsonl, .json, .csv, .tsv or .parquet files, or a folder whose .txt files are records
+    #[arg(required = true, value_name = "FILE|DIR")]
+    data: Vec<PathBuf>,
+    /// The plan file to write
+    #[arg(long, default_value = "plan.json", value_name = "PLAN.json")]
+    out: PathBuf,
+    /// Replace the plan file
+    #[arg(long)]
+    overwrite: bool,
+    /// The name of the plan [default: the name of the text]
+    #[arg(long)]
+    name: Option<String>,
+    /// The field or column with the text; a.b is field b of field a
+    #[arg(long, value_name = "NAME")]
+    text_field: Option<String>,
+    /// The field or column with the user
+    #[arg(long, value_name = "NAME")]
+    user_field: Option<String>,
+    /// What the guarantee hides: record, user, or words:N
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<PrivacyUnit>,
+    /// About how many units the text has; the figure becomes public
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=9_007_199_254_740_991))]
+    units: Option<u64>,
+    /// Upper limit on ε
+    #[arg(long, value_name = "E")]
+    epsilon: Option<f64>,
+    /// Failure probability, below 1 / units [default: 1e-6, or a tenth of 1 / units]
+    #[arg(long, value_name = "D")]
+    delta: Option<f64>,
+    /// Fine-tune the checkpoint of transformers in this folder instead of training a small model from random weights
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+    /// PUBLIC text on which the model is evaluated
+    #[arg(long, value_name = "FILE")]
+    evaluation: Option<PathBuf>,
+    /// Number of steps [default: about six passes over the text]
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Mean number of units in a batch [default: about a twenty-fourth of the units]
+    #[arg(long, value_name = "N")]
+    batch_size: Option<u64>,
+}
+
+impl InitArgs {
+    /// Looks at the text, asks for what the options leave open, and writes the plan.
+    pub(super) fn run(self) -> Result<(), RunError> {
+        if self.out.exists() && !self.overwrite {
+            let out = self.out.display();
+            return Err(RunError::Refused(format!(
+                "--out: {out} exists; name another file, or give --overwrite"
+            )));
+        }
+        let fields = Fields::of(&self.data)?;
+        let text_field = self.text_field(&fields)?;
+        let user_field = self.user_field(&fields)?;
+        let unit = self.unit(user_field.as_deref())?;
+        let counts = count(&self.data, text_field.as_deref(), user_field.as_deref())?;
+        let units = self.units(&counts, unit)?;
+        for line in warnings(&counts, unit, units) {
+            note(&format!("NOT PRIVATE, for the owner of the text alone: {line}"));
+        }
+        let epsilon = self.epsilon()?;
+        let out = self.out.clone();
+        let choices = Choices {
+            name: self.name.clone().unwrap_or_else(|| name_of(&self.data, self.checkpoint.as_deref())),
+            data: self.data,
+            text_field,
+            user_field,
+            unit,
+            units,
+            epsilon,
+            delta: self.delta,
+            checkpoint: self.checkpoint,
+            evaluation: self.evaluation,
+            steps: self.steps,
+            batch_size: self.batch_size,
+        };
+        let plan = propose(&choices, &out)?;
+        durable::write_atomic(&out, plan.as_bytes())?;
+        let command = format!("trainer-native train --plan {}", shell_word(&out));
+        super::print(&format!(
+            "{}; to see what it does: {command} --dry-run; to train: {command}",
+            out.display()
+        ))
+    }
+
+    fn text_field(&self, fields: &Fields) -> Result<Option<String>, RunError> {
+        if fields.names.is_empty() {
+            return match &self.text_field {
+                Some(_) => Err(RunError::Refused(
+                    "--text-field: the records of this text have no fields; leave it out".to_owned(),
+                )),
+                None => Ok(None),
+            };
+        }
+        let names = fields.names.join(", ");
+        let chosen = match (&self.text_field, &fields.text) {
+            (Some(name), _) => name.clone(),
+            (None, Some(proposed)) => answer(&format!("Field with the text ({names})"), Some(proposed))?
+                .unwrap_or_else(|| proposed.clone()),
+            (None, None) => answer(&format!("Field with the text ({names})"), None)?.ok_or_else(|| {
+                RunError::Refused(format!(
+                    "--text-field: name the field that holds the text; fields: {names}"
+                ))
+            })?,
+        };
+        Self::known(&chosen, fields, "--text-field").map(Some)
+    }
+
+    fn user_field(&self, fields: &Fields) -> Result<Option<String>, RunError> {
+        match (&self.user_field, &fields.user, self.unit) {
+            (Some(name), ..) => Self::known(name, fields, "--user-field").map(Some),
+            (None, Some(proposed), None) => {
+                let question = format!("Field with the user, - for none ({})", fields.names.join(", "));
+                let chosen = answer(&question, Some(proposed))?.unwrap_or_else(|| proposed.clone());
+                if chosen == "-" { Ok(None) } else { Self::known(&chosen, fields, "the field").map(Some) }
+            }
+            (None, proposed, Some(PrivacyUnit::User)) => proposed.clone().map(Some).ok_or_else(|| {
+                RunError::Refused("--unit user: name the field with the user with --user-field".to_owned())
+            }),
+            (None, proposed, Some(_)) => Ok(proposed.clone()),
+            (None, None, None) => Ok(None),
+        }
+    }
+
+    fn known(name: &str, fields: &Fields, option: &str) -> Result<String, RunError> {
+        match fields.names.iter().any(|known| known == name) {
+            true => Ok(name.to_owned()),
+            false => {
+                let names = fields.names.join(", ");
+                Err(RunError::Refused(format!("{option}: no field {name:?}; fields of the text: {names}")))
+            }
+        }
+    }
+
+    fn unit(&self, user_field: Option<&str>) -> Result<PrivacyUnit, RunError> {
+        let proposed = if user_field.is_some() { PrivacyUnit::User } else { PrivacyUnit::Record };
+        match self.unit {
+            Some(unit) => Ok(unit),
+            None => match answer("What to protect: record, user or words:N", Some(&proposed.to_string()))? {
+                None => Ok(proposed),
+                Some(given) => given.parse().map_err(|_| {
+                    RunError::Refused(format!(
+                        "unit {given:?}; allowed: record, user or words:N, such as words:256"
+                    ))
+                }),
+            },
+        }
+    }
+
+    /// The public number of units. The true one is shown to the owner of the text alone.
+    fn units(&self, counts: &Counts, unit: PrivacyUnit) -> Result<u64, RunError> {
+        if let Some(units) = self.units {
+            return Ok(units);
+        }
+        let found = match (unit, counts.users) {
+            (PrivacyUnit::User, Some((users, _))) => users,
+            (PrivacyUnit::Words(words), _) => counts.words.div_ceil(u64::from(words.max(1))),
+            _ => counts.records,
+        };
+        note(&format!(
+            "NOT PRIVATE, for the owner of the text alone: it has {found} units. The plan states a number near it that may be \
+             published, such as a round one"
+        ));
+        let given = answer("Number of units to publish", None)?;
+        let given = given.ok_or_else(|| {
+            RunError::Refused(
+                "--units: say about how many units the text has; the figure becomes public".to_owned(),
+            )
+        })?;
+        given
+            .replace('_', "")
+            .parse()
+            .ok()
+            .filter(|units| *units > 0)
+            .ok_or_else(|| RunError::Refused(format!("units {given:?}; allowed: a whole number from 1")))
+    }
+
+    fn epsilon(&self) -> Result<f64, RunError> {
+        if let Some(epsilon) = self.epsilon {
+            return Ok(epsilon);
+        }
+        let question =
+            "Upper limit on ε: 1 is strong, 8 is usual for language models, beyond 10 little is promised";
+        let given = answer(question, Some("8"))?;
+        let given = match given {
+            Some(given) => given,
+            None if stdin().is_terminal() => "8".to_owned(),
+            None => {
+                return Err(RunError::Refused(
+                    "--epsilon: give an upper limit on ε; 1 is strong, and 8 is usual for language models"
+                        .to_owned(),
+                ));
+            }
+        };
+        given.parse().map_err(|_| RunError::Refused(format!("ε {given:?}; allowed: a number above 0")))
+    }
+}
+
+/// What the user answers on a terminal; `None` for an empty answer, and where nobody can be asked.
+fn answer(question: &str, proposed: Option<&str>) -> Result<Option<String>, RunError> {
+    if !stdin().is_terminal() {
+        return Ok(None);
+    }
+    let proposed = proposed.map(|proposed| format!(" [{proposed}]")).unwrap_or_default();
+    let _ = write!(stderr(), "{question}{proposed}: ");
+    let mut line = String::new();
+    stdin()
+        .read_line(&mut line)
+        .map_err(|error| RunError::Refused(format!("no answer: {error}; use options")))?;
+    let line = line.trim();
+    Ok((!line.is_empty()).then(|| line.to_owned()))
+}
+
+/// The names of the first file and of the checkpoint, without what follows the first dot.
+fn name_of(data: &[PathBuf], checkpoint: Option<&Path>) -> String {
+    let named = data.first().map(PathBuf::as_path).into_iter().chain(checkpoint);
+    let stems =
+        named.filter_map(|path| Some(path.file_name()?.to_string_lossy().split('.').next()?.to_owned()));
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let name: String = stems.collect::<Vec<_>>().join("-").chars().map(plain).collect();
+    if name.trim_matches('-').is_empty() { "plan".to_owned() } else { name }
+}

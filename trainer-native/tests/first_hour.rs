@@ -1,0 +1,143 @@
+//! A newcomer's first commands: a plan proposed for a text, a dry run, training, and the list of runs.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SECRET: &str = "Xylophonist";
+
+fn run(folder: &Path, arguments: &str) -> Output {
+    let words = arguments.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_trainer-native")).current_dir(folder).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Runs a command that succeeds and shows nothing of the text.
+fn ok(folder: &Path, arguments: &str) -> (String, String) {
+    let output = run(folder, arguments);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{arguments}: {err}");
+    assert!(!out.contains(SECRET) && !err.contains(SECRET), "{arguments}: {out}{err}");
+    (out, err)
+}
+
+fn refused(folder: &Path, arguments: &str) -> String {
+    let output = run(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments}: {}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+fn plan(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("plan.json")).unwrap()).unwrap()
+}
+
+/// A table of messages, of which one user wrote most.
+fn messages(folder: &Path) {
+    let row = |place: usize| {
+        let user = if place < 150 { 0 } else { place };
+        format!("{place},u{user},\"{SECRET} {place} says hello, again\"\n")
+    };
+    let table = "id,author,body\n".to_owned() + &(0..300).map(row).collect::<String>();
+    std::fs::write(folder.join("messages.csv"), table).unwrap();
+}
+
+#[test]
+fn a_plan_proposed_for_a_table_of_messages_runs_and_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    messages(folder);
+    let (out, err) =
+        ok(folder, "init messages.csv --units 150 --unit user --epsilon 8 --steps 2 --batch-size 8");
+    assert!(out.contains("trainer-native train --plan plan.json --dry-run"), "{out}");
+    assert!(err.contains("NOT PRIVATE") && err.contains("one of them 150"), "{err}");
+    let data = &plan(folder)["data"];
+    assert_eq!((&data["text_field"], &data["user_field"]), (&"body".into(), &"author".into()));
+
+    let (out, _) = ok(folder, "train --plan plan.json --dry-run");
+    assert!(out.contains("ε ≤ ") && out.contains("runs/messages (new)"), "{out}");
+    assert!(!folder.join("runs").exists());
+
+    let (_, err) = ok(folder, "train --plan plan.json --test-key 7 --quiet --log-file log.txt");
+    assert_eq!(err, "");
+    let log = std::fs::read_to_string(folder.join("log.txt")).unwrap();
+    assert!(log.contains("NOT PRIVATE: --test-key") && log.contains("step 2/2: ε ≤ "), "{log}");
+
+    let (out, _) = ok(folder, "train --plan plan.json --dry-run");
+    assert!(out.contains("holds a run"), "{out}");
+    std::fs::create_dir(folder.join("runs/other")).unwrap();
+    let (out, _) = ok(folder, "runs");
+    assert_eq!(out.trim(), "messages  finished, NOT PRIVATE");
+    let listed: Value = serde_json::from_str(&ok(folder, "runs --json").0).unwrap();
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["runs"][0]["state"], "finished");
+}
+
+#[test]
+fn a_folder_of_notes_is_a_text_whose_files_are_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for place in 0..40 {
+        let path = folder.join(format!("notes/ward{}/{place}.txt", place % 3));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{SECRET} seen.\nNo fever on day {place}.\n")).unwrap();
+    }
+    // Public text of another content.
+    std::fs::write(folder.join("public.txt"), "A public sentence of a few words.\n").unwrap();
+    ok(
+        folder,
+        "init notes --units 40 --unit record --epsilon 4 --steps 2 --batch-size 8 --evaluation public.txt",
+    );
+    let (out, _) = ok(folder, "--plan plan.json --test-key 7");
+    assert!(out.contains("2 of 2 steps, ε ≤ "), "{out}");
+    std::fs::write(folder.join("notes/scan.pdf"), "%PDF").unwrap();
+    let message = refused(folder, "--plan plan.json --out runs/again");
+    assert!(message.contains("files that are not .txt") && message.lines().count() == 1, "{message}");
+}
+
+#[test]
+fn fields_inside_fields_are_proposed_and_wrong_ones_refused_with_those_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let line = |place: usize| format!("{{\"id\": {place}, \"note\": {{\"text\": \"{SECRET} {place}\"}}}}\n");
+    std::fs::write(folder.join("notes.jsonl"), (0..30).map(line).collect::<String>()).unwrap();
+    ok(folder, "init notes.jsonl --units 30 --unit record --epsilon 4");
+    assert_eq!(plan(folder)["data"]["text_field"], "note.text");
+    for (arguments, words) in [
+        ("init notes.jsonl --units 30 --unit record --epsilon 4", "plan.json exists"),
+        (
+            "init notes.jsonl --out a.json --text-field body --units 30 --epsilon 4",
+            "fields of the text: id, note.text",
+        ),
+        ("init notes.jsonl --out a.json --unit user --units 30 --epsilon 4", "--user-field"),
+        ("init notes.jsonl --out a.json --unit record --units 30", "--epsilon: give an upper limit"),
+        ("init notes.jsonl --out a.json --unit record --units 30 --epsilon -1", "privacy.epsilon"),
+        ("init notes.jsonl --out a.json --unit record --units 30 --epsilon 4 --delta 0.5", "privacy.delta"),
+        ("init missing.csv --out a.json", "missing.csv"),
+        ("runs missing", "missing"),
+    ] {
+        let message = refused(folder, arguments);
+        assert!(message.contains(words) && message.lines().count() == 1, "{arguments}: {message}");
+        assert!(!message.contains(SECRET));
+    }
+    let asked = text(&run(folder, "init notes.jsonl --out a.json --unit record --epsilon 4").stderr);
+    assert!(
+        asked.contains("NOT PRIVATE") && asked.contains("it has 30 units") && asked.contains("--units"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn every_program_writes_its_completions_and_manual() {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, _) = ok(folder.path(), "completions bash");
+    assert!(script.contains("--physical-batch"));
+    ok(folder.path(), "man pages");
+    let page = std::fs::read_to_string(folder.path().join("pages/trainer-native-verify.1")).unwrap();
+    assert!(page.contains(".TH") && folder.path().join("pages/trainer-native.1").is_file());
+}
