@@ -58,7 +58,7 @@ pub use model::{Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
 pub use reference::reference;
-pub use solve::Unknown;
+pub use solve::{Remedy, Unknown};
 pub use sweep::{AllTrials, CertifiedSweep, Setting, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
