@@ -60,7 +60,10 @@ pub enum PlanError {
         delta: f64,
     },
     /// With the plan's noise, not even the smallest number of steps, or batch, stays within its ε.
-    #[error("privacy.epsilon: with this noise, {smallest} exceeds ε = {epsilon}; fix: {}", Remedy::list(remedies))]
+    #[error(
+        "privacy.epsilon: with this noise, {smallest} exceeds ε = {epsilon}; fix: {}",
+        Remedy::list(remedies)
+    )]
     NothingFits {
         /// The ε of the plan.
         epsilon: f64,

@@ -16,6 +16,7 @@
 //! # Ok::<(), plan::PlanError>(())
 //! ```
 
+mod advice;
 mod alternatives;
 mod canonical;
 mod certified;
@@ -45,6 +46,7 @@ mod tokenizer;
 mod training;
 mod valid;
 
+pub use advice::{Advice, Candidate, Compute, SIZES, Size, advise};
 pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
 pub use clipping::{Adaptive, Automatic, Clipping};
 pub use cost::{Cost, MACHINES, Machine};

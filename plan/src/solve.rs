@@ -160,13 +160,18 @@ impl Search {
         let without_spare = self.plan.privacy().spare_steps > 0
             && self.largest(1, |_, file| Remedy::NoSpareSteps.apply(file)).is_ok_and(|count| count > 0);
         let spare = without_spare.then_some(Remedy::NoSpareSteps);
+        let EpsilonTarget { epsilon, delta, relation } = self.target;
+        let exceeds = |release: &TokenizerRelease| {
+            accountant::epsilon(&release.event, delta, relation).is_ok_and(|alone| alone.upper > epsilon)
+        };
         let smallest = match unknown {
+            _ if self.release.as_ref().is_some_and(exceeds) => "the release of the vocabulary alone",
             Unknown::Steps if self.plan.privacy().spare_steps > 0 => "one step with the reserve steps",
             Unknown::Steps => "one step",
             Unknown::ExpectedBatchSize => "a batch of one unit",
         };
         let remedies = [other, noise, spare].into_iter().flatten().collect();
-        PlanError::NothingFits { epsilon: self.target.epsilon, smallest, remedies }
+        PlanError::NothingFits { epsilon, smallest, remedies }
     }
 }
 

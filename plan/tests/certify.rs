@@ -369,6 +369,16 @@ const PINNED: &str = concat!(
     r#""weight_decay":0.01}},"steps":10},"version":1}"#,
 );
 
+/// No change of training helps where the vocabulary is too expensive.
+#[test]
+fn a_vocabulary_that_exceeds_epsilon_alone_is_named() {
+    let noise = json!({"training": 5.0, "tokenizer": 0.5});
+    let text =
+        altered(&[("/privacy/noise_multipliers", noise), ("/privacy/epsilon", json!(1.0))]).to_string();
+    let refusal = PlanFile::parse(&text).unwrap().solved_for(Unknown::Steps).unwrap_err().to_string();
+    assert!(refusal.contains("the release of the vocabulary alone exceeds ε = 1"), "{refusal}");
+}
+
 /// Noise, batch and reserve steps are named where they are the cause; each change alone is enough.
 #[test]
 fn a_plan_without_room_for_a_step_names_changes_that_make_room() {
@@ -382,7 +392,9 @@ fn a_plan_without_room_for_a_step_names_changes_that_make_room() {
         ]);
         PlanFile::parse(&text.to_string()).unwrap()
     };
-    for (spare, unknown, count) in [(0, Unknown::Steps, 2), (10, Unknown::Steps, 2), (0, Unknown::ExpectedBatchSize, 1)] {
+    for (spare, unknown, count) in
+        [(0, Unknown::Steps, 2), (10, Unknown::Steps, 2), (0, Unknown::ExpectedBatchSize, 1)]
+    {
         let mut file = plan(spare);
         if unknown == Unknown::ExpectedBatchSize {
             file.training.steps = Some(1_000_000_000);

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod advise;
 mod exposure;
 mod generate;
 mod memorization;
@@ -10,6 +11,7 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use advise::AdviseArgs;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
@@ -93,6 +95,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Propose the model, the batch size, the steps and the noise for a budget of privacy and of computing time
+    Advise(#[command(flatten)] AdviseArgs),
     /// Train with planted canaries, guess from the model which were planted, and report the ε this rules out
     Audit {
         #[command(flatten)]
@@ -295,6 +299,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let summary = run::run(&cli.run.request()?)?;
             print_result(&summary, &summary.to_string(), json)
         }
+        Some(Command::Advise(arguments)) => arguments.run(),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
             let settings = Settings { canaries, new_tokens, guesses, confidence };
