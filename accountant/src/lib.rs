@@ -26,7 +26,7 @@ pub use estimate::{Estimate, Source, exact_epsilon};
 pub use event::{DpEvent, NeighboringRelation, Trials, vocabulary_release_event};
 pub use numeric::normal;
 pub use query::{delta, epsilon, failure, group_delta, group_epsilon};
-pub use statement::statement;
+pub use statement::{statement, strength};
 pub use summary::{gaussian_equivalent, zcdp};
 
 /// The accountant's version, as certificates name it.

@@ -9,7 +9,9 @@ use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, VERSION, epsil
 /// let event = DpEvent::Gaussian { noise_multiplier: 1.0 };
 /// let text = statement(&event, Delta::new(1e-5)?, AddOrRemoveOne, "record")?;
 /// assert!(text.contains("ε ≤ 4.3772 at δ = 1e-5"));
-/// assert!(text.contains("at most 69.2 times out of 100"));
+/// assert!(text.contains("at most 69.2 times out of 100 on average"));
+/// // e^4.3772 / (1 + e^4.3772).
+/// assert!(text.contains("98.8 %"));
 /// # Ok::<(), accountant::AccountantError>(())
 /// ```
 ///
@@ -32,14 +34,32 @@ pub fn statement(
         "The release is differentially private with ε ≤ {:.4} at δ = {:e} (certified; the true value is at least \
          {:.4}), where neighbouring data sets are those in which one {unit} {change}. In other words: an attacker \
          who knows everything but whether one {unit} was there, and starts from fifty to fifty, is right at most \
-         {:.1} times out of 100. Computed by accountant {VERSION}. The statement covers what was released through \
+         {:.1} times out of 100 on average over all outcomes; after a single outcome, the attacker can be up to {:.1} % sure. Computed by accountant {VERSION}. The statement covers what was released through \
          the listed mechanisms, run as described, and nothing else: not what other sources say about the same \
          {unit}, and not a group of several.",
         round_up(spent.upper, 1e4),
         delta.get(),
         libm::floor(spent.lower * 1e4) / 1e4,
         round_up(odds.upper * 100.0, 10.0),
+        round_up(tradeoff::confidence(spent.upper) * 100.0, 10.0),
     ))
+}
+
+/// How strong a guarantee is called at ε, with the range of ε (Ponomareva et al. 2023, section 5.2,
+/// <https://arxiv.org/abs/2303.00654>).
+///
+/// ```
+/// assert_eq!(accountant::strength(3.0), "reasonable (ε from 1 to 10)");
+/// ```
+#[must_use]
+pub fn strength(epsilon: f64) -> &'static str {
+    if epsilon <= 1.0 {
+        "strong (ε up to 1)"
+    } else if epsilon <= 10.0 {
+        "reasonable (ε from 1 to 10)"
+    } else {
+        "weak or none (ε above 10)"
+    }
 }
 
 /// `value` with as many decimals as `scale` has zeros, never below it.

@@ -41,6 +41,19 @@ pub fn group_odds(event: &DpEvent, units: u32, relation: NeighboringRelation) ->
     Bounds::new(0.5 + 0.5 * distance.lower, (0.5 + 0.5 * distance.upper).min(1.0))
 }
 
+/// The largest posterior probability with which an attacker from even prior odds can be sure after a single outcome:
+/// e^ε/(1 + e^ε), rounded up. It holds for all but a δ of the outcomes; [`odds`] is the average over all of them.
+///
+/// ```
+/// // ln 3: three to one.
+/// assert!((accountant::tradeoff::confidence(1.098_612_288_668_11) - 0.75).abs() < 1e-12);
+/// assert_eq!(accountant::tradeoff::confidence(f64::INFINITY), 1.0);
+/// ```
+#[must_use]
+pub fn confidence(epsilon: f64) -> f64 {
+    (1.0 / (1.0 + libm::exp(-epsilon)) * (1.0 + 4.0 * f64::EPSILON)).min(1.0)
+}
+
 /// The best true positive rate of a membership test whose false positive rate α is `false_positive_rate`.
 ///
 /// It is the infimum over ε of e^ε·α + δ(ε). From above: its value at chosen ε, each of which is a proof. From below: the δ at

@@ -3,6 +3,8 @@
 use accountant::AccountantError;
 use mechanisms::MechanismError;
 
+use crate::Remedy;
+
 /// Why a plan is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +58,19 @@ pub enum PlanError {
         upper: f64,
         /// The δ of the plan.
         delta: f64,
+    },
+    /// With the plan's noise, not even the smallest number of steps, or batch, stays within its ε.
+    #[error(
+        "privacy.epsilon: with this noise, {smallest} exceeds ε = {epsilon}; fix: {}",
+        Remedy::list(remedies)
+    )]
+    NothingFits {
+        /// The ε of the plan.
+        epsilon: f64,
+        /// What exceeds it.
+        smallest: &'static str,
+        /// Changes each of which is enough.
+        remedies: Vec<Remedy>,
     },
     /// The accountant has no certified answer.
     #[error("privacy: {0}")]

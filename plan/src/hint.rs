@@ -43,9 +43,9 @@ pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
 pub(crate) fn for_range(path: &str) -> Option<String> {
     let fix = match path {
         "privacy.noise_multipliers.training" | "privacy.noise_multipliers.tokenizer" => {
-            "give a positive number, or leave out privacy.noise_multipliers and give privacy.epsilon"
+            "give a larger number, or leave out privacy.noise_multipliers and give privacy.epsilon"
         }
-        "privacy.epsilon" => "give a positive number; common values are 1 to 10",
+        "privacy.epsilon" => "common values are 1 to 10",
         "privacy.delta" => "give a probability far below 1 / units, for example 1e-6",
         "data.units" => "declare how many units the data has, at least 1",
         "tokenizer.train.vocab_size" => {

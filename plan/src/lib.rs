@@ -16,6 +16,7 @@
 //! # Ok::<(), plan::PlanError>(())
 //! ```
 
+mod advice;
 mod alternatives;
 mod canonical;
 mod certified;
@@ -45,6 +46,7 @@ mod tokenizer;
 mod training;
 mod valid;
 
+pub use advice::{Advice, Candidate, Compute, SIZES, Size, advise};
 pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
 pub use clipping::{Adaptive, Automatic, Clipping};
 pub use cost::{Cost, MACHINES, Machine};
@@ -58,7 +60,7 @@ pub use model::{Initial, Lora, Model, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
 pub use reference::reference;
-pub use solve::Unknown;
+pub use solve::{Remedy, Unknown};
 pub use sweep::{AllTrials, CertifiedSweep, Setting, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{

@@ -25,7 +25,7 @@ pub struct Privacy {
     pub delta: f64,
     /// Upper limit on ε at `delta`, for tokenizer and training together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e6))]
+    #[schemars(extend("minimum" = 1e-6, "maximum" = 1e4))]
     pub epsilon: Option<f64>,
     /// Noise multipliers set by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,17 +149,18 @@ pub struct TruncatedPoisson {
     pub largest_batch: u64,
 }
 
-/// Noise multipliers set by hand: standard deviation divided by sensitivity.
+/// Noise multipliers set by hand: standard deviation divided by sensitivity. Less than 0.02 protects nobody, and its ε takes
+/// minutes to bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseMultipliers {
     /// Noise multiplier of the whole vocabulary release, as one Gaussian mechanism. For a privately trained tokenizer
     /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
+    #[schemars(extend("minimum" = 0.02, "maximum" = 1e9))]
     pub tokenizer: Option<f64>,
     /// Noise multiplier of a training step, or of the first phase's steps.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
+    #[schemars(extend("minimum" = 0.02, "maximum" = 1e9))]
     pub training: f64,
 }
 

@@ -1,9 +1,12 @@
 //! The largest number of steps, or the largest batch, for a given ε and noise.
 
+use core::fmt;
+
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
-use crate::{Plan, PlanError, PlanFile};
+use crate::certified::TokenizerRelease;
+use crate::{NoiseMultipliers, Plan, PlanError, PlanFile};
 
 /// Largest number of steps of a plan.
 const MOST_STEPS: u64 = 1_000_000_000;
@@ -16,6 +19,51 @@ pub enum Unknown {
     Steps,
     /// The expected batch size.
     ExpectedBatchSize,
+}
+
+/// A change after which an [`Unknown`] can be found within the plan's ε.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Remedy {
+    /// At most this expected batch size.
+    ExpectedBatchSize(u64),
+    /// At most so many steps.
+    Steps(u64),
+    /// At least this noise multiplier of training.
+    NoiseMultiplier(f64),
+    /// No spare steps.
+    NoSpareSteps,
+}
+
+impl Remedy {
+    /// Makes the change.
+    pub fn apply(self, file: &mut PlanFile) {
+        match self {
+            Self::ExpectedBatchSize(size) => set(file, Unknown::ExpectedBatchSize, size),
+            Self::Steps(steps) => set(file, Unknown::Steps, steps),
+            Self::NoiseMultiplier(training) => {
+                let tokenizer = file.privacy.noise_multipliers.and_then(|noise| noise.tokenizer);
+                file.privacy.noise_multipliers = Some(NoiseMultipliers { tokenizer, training });
+            }
+            Self::NoSpareSteps => file.privacy.spare_steps = 0,
+        }
+    }
+
+    /// All of them and a larger ε, in one line.
+    pub(crate) fn list(remedies: &[Self]) -> String {
+        let all: Vec<String> = remedies.iter().map(Self::to_string).collect();
+        [all.as_slice(), &["raise privacy.epsilon".to_owned()]].concat().join(", or ")
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ExpectedBatchSize(size) => write!(f, "lower the batch size to {size}"),
+            Self::Steps(steps) => write!(f, "lower the number of steps to {steps}"),
+            Self::NoiseMultiplier(noise) => write!(f, "raise the training noise σ to {noise}"),
+            Self::NoSpareSteps => write!(f, "remove the reserve steps"),
+        }
+    }
 }
 
 impl PlanFile {
@@ -37,8 +85,9 @@ impl PlanFile {
     /// ```
     ///
     /// # Errors
-    /// [`PlanError::Field`] for a batch schedule, a missing ε or noise, an ε that a single step of one unit exceeds, and
-    /// whatever else is wrong with the plan; [`PlanError::Accountant`] as in certification.
+    /// [`PlanError::Field`] for a batch schedule, a missing ε or noise, and whatever else is wrong with the plan;
+    /// [`PlanError::NothingFits`] if a single step, or a batch of one unit, exceeds ε; [`PlanError::Accountant`] as in
+    /// certification.
     pub fn solved_for(&self, unknown: Unknown) -> Result<Self, PlanError> {
         let mut file = self.clone();
         let (Some(target), Some(noise)) = (file.privacy.epsilon, file.privacy.noise_multipliers) else {
@@ -63,17 +112,66 @@ impl PlanFile {
         let plan = Plan::try_from(file.clone())?;
         let release = plan.release(noise.tokenizer);
         let (delta, relation) = (plan.delta(), plan.privacy().relation);
-        let found = EpsilonTarget { epsilon: target, delta, relation }.steps(most, |count| {
-            let mut tried = plan.clone();
-            set(&mut tried.file, unknown, count);
-            tried.pipeline_with(release.as_ref(), noise.training)
-        })?;
+        let search = Search { plan, release, target: EpsilonTarget { epsilon: target, delta, relation } };
+        let found = search.largest(most, |count, file| set(file, unknown, count))?;
         if found == 0 {
-            let given = format!("ε = {target}, which this noise exceeds with a single step of a single unit");
-            return Err(refuse("privacy.epsilon", &given, "a larger ε, or more noise"));
+            return Err(search.nothing_fits(self, unknown));
         }
         set(&mut file, unknown, found);
         Ok(file)
+    }
+}
+
+/// A plan whose noise is given, and its ε.
+struct Search {
+    plan: Plan,
+    release: Option<TokenizerRelease>,
+    target: EpsilonTarget,
+}
+
+impl Search {
+    /// The largest count up to `most` with which the plan stays within ε after `change`.
+    fn largest(&self, most: u64, change: impl Fn(u64, &mut PlanFile)) -> Result<u64, PlanError> {
+        Ok(self.target.steps(most, |count| self.event(|file| change(count, file)))?)
+    }
+
+    fn event(&self, change: impl Fn(&mut PlanFile)) -> accountant::DpEvent {
+        let mut tried = self.plan.clone();
+        change(&mut tried.file);
+        let noise = tried.privacy().noise_multipliers.map_or(f64::NAN, |noise| noise.training);
+        tried.pipeline_with(self.release.as_ref(), noise)
+    }
+
+    /// The refusal of a plan whose unknown has no value, with the changes that give it one. The unknown is 1 in `self.plan`.
+    fn nothing_fits(&self, given: &PlanFile, unknown: Unknown) -> PlanError {
+        let (batch, steps) = (given.training.expected_batch_size, given.training.steps);
+        // What the other of the two would have to be.
+        let other = match unknown {
+            Unknown::Steps => self
+                .largest(batch.unwrap_or(1), |size, file| set(file, Unknown::ExpectedBatchSize, size))
+                .map(Remedy::ExpectedBatchSize),
+            Unknown::ExpectedBatchSize => self
+                .largest(steps.unwrap_or(1), |count, file| set(file, Unknown::Steps, count))
+                .map(Remedy::Steps),
+        };
+        let other = other.ok().filter(|it| !matches!(it, Remedy::ExpectedBatchSize(0) | Remedy::Steps(0)));
+        let more_noise = |noise| self.event(|file| Remedy::NoiseMultiplier(noise).apply(file));
+        let noise = self.target.noise_multiplier(more_noise).ok().map(Remedy::NoiseMultiplier);
+        let without_spare = self.plan.privacy().spare_steps > 0
+            && self.largest(1, |_, file| Remedy::NoSpareSteps.apply(file)).is_ok_and(|count| count > 0);
+        let spare = without_spare.then_some(Remedy::NoSpareSteps);
+        let EpsilonTarget { epsilon, delta, relation } = self.target;
+        let exceeds = |release: &TokenizerRelease| {
+            accountant::epsilon(&release.event, delta, relation).is_ok_and(|alone| alone.upper > epsilon)
+        };
+        let smallest = match unknown {
+            _ if self.release.as_ref().is_some_and(exceeds) => "the release of the vocabulary alone",
+            Unknown::Steps if self.plan.privacy().spare_steps > 0 => "one step with the reserve steps",
+            Unknown::Steps => "one step",
+            Unknown::ExpectedBatchSize => "a batch of one unit",
+        };
+        let remedies = [other, noise, spare].into_iter().flatten().collect();
+        PlanError::NothingFits { epsilon, smallest, remedies }
     }
 }
 

@@ -146,8 +146,8 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("/training/l2_clip_norm", json!(-1), "training.l2_clip_norm: -1", "raise it"),
         ("/training/learning_rate/peak", json!(-0.001), "training.learning_rate.peak: -0.001", "> 0"),
         ("/training/optimizer/adamw/beta1", json!(1.0), "training.optimizer.adamw.beta1: 1.0", "< 1"),
-        ("/privacy/epsilon", json!(0), "privacy.epsilon: 0", "give a positive number"),
-        ("/privacy/epsilon", json!(-1.0), "privacy.epsilon: -1.0", "a number > 0"),
+        ("/privacy/epsilon", json!(0), "privacy.epsilon: 0", "common values"),
+        ("/privacy/epsilon", json!(-1.0), "privacy.epsilon: -1.0", "a number ≥ 1e-6"),
         ("/privacy/delta", json!(0.0), "privacy.delta: 0.0", "1e-6"),
         ("/privacy/delta", json!(1.0), "privacy.delta: 1.0", "< 1"),
         ("/privacy/tokenizer_share", json!(1.0), "privacy.tokenizer_share: 1.0", "< 1"),
@@ -164,7 +164,20 @@ fn numbers_out_of_range_are_refused_with_the_range() {
     }
     let silent = json!({"training": 0.0, "tokenizer": 1.0});
     let message = refusal(&altered(&[("/privacy/noise_multipliers", silent)]));
-    assert_says(&message, &["privacy.noise_multipliers.training: 0.0", "> 0", "give privacy.epsilon"]);
+    assert_says(&message, &["privacy.noise_multipliers.training: 0.0", "≥ 0.02", "give privacy.epsilon"]);
+}
+
+/// Beyond these limits the accountant took more than 20 s.
+#[test]
+fn figures_that_protect_nobody_or_take_minutes_are_refused() {
+    for noise in [1e-9, 1e-6, 0.019] {
+        let given = [("/privacy/noise_multipliers", json!({"training": noise, "tokenizer": 1.0}))];
+        assert_says(&refusal(&altered(&given)), &["privacy.noise_multipliers.training", "≥ 0.02"]);
+    }
+    for epsilon in [1e-9, 1e5] {
+        let given = [("/privacy/epsilon", json!(epsilon))];
+        assert_says(&refusal(&altered(&given)), &["privacy.epsilon", "≥ 1e-6 and ≤ 10000"]);
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn an_inconsistent_plan_is_refused() {
     assert_plan_refused(&[("/training/steps", json!(-3))], &["training.steps: -3", "whole number"]);
     assert_plan_refused(&[("/training/steps", json!(0))], &["training.steps: 0"]);
     let silent = [("/privacy/noise_multipliers", json!({ "training": 0 }))];
-    assert_plan_refused(&silent, &["privacy.noise_multipliers.training: 0", "> 0"]);
+    assert_plan_refused(&silent, &["privacy.noise_multipliers.training: 0", "≥ 0.02"]);
     let weak = [("/privacy/noise_multipliers", json!({ "training": 0.2 }))];
     assert_plan_refused(&weak, &["privacy.epsilon: 8 is promised", "raise privacy.epsilon"]);
     assert_plan_refused(&[("/model/heads", json!(3))], &["model.d_model: 16 with 3 heads"]);

@@ -29,8 +29,8 @@ export async function step(name, action) {
   }
 }
 
-/** Opens a page in a context of its own. It records requests to other servers and logged errors. */
-export async function open(address = server.address, options = {}) {
+/** Opens the start view in a context of its own. It records requests to other servers and logged errors. */
+export async function openStart(address = server.address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, acceptDownloads: true, ...options })
   const page = await context.newPage()
   page.strangers = []
@@ -55,8 +55,18 @@ export async function open(address = server.address, options = {}) {
   return page
 }
 
+/** Opens the expert view. */
+export async function open(address, options) {
+  const page = await openStart(address, options)
+  // A link opens it by itself.
+  if (!address?.includes('#plan1=')) await page.locator('#expert').click()
+  await page.locator('#inputs').waitFor()
+  await certified(page)
+  return page
+}
+
 // `aria-busy` says whether the figures belong to the current plan, before they are dimmed.
-const CERTIFIED = '.headline[aria-busy="false"] #status.certified'
+const CERTIFIED = '.headline[aria-busy="false"] #status.verified'
 export const certified = (page) => page.locator(CERTIFIED).waitFor({ timeout: 60_000 })
 /** Waits until odds and μ belong to the current plan. */
 export const rested = async (page) => {

@@ -18,8 +18,10 @@ pub mod presets;
 mod preview;
 pub mod protocol;
 mod quick_fix;
+mod refusal_text;
 mod report;
 mod statement;
+mod typed;
 #[cfg(feature = "page")]
 mod worker;
 

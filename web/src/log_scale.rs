@@ -51,7 +51,8 @@ impl LogScale {
             (true, false) => moved.min(one_further),
             (false, _) => moved,
         };
-        moved.clamp(self.min, self.max)
+        // A value beyond the slider must not jump back to its end.
+        moved.clamp(self.min.min(value), self.max.max(value))
     }
 
     /// Rounds to four significant digits, the precision of a hand on a slider; integers to the nearest integer.

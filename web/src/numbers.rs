@@ -1,39 +1,6 @@
-//! Parses and formats numbers. Bounds are rounded to their safe side.
+//! Formats numbers. Bounds are rounded to their safe side.
 
 use accountant::Bounds;
-
-/// Parses `4000`, `4k`, `1.5M`, `2B`, `1e-6`, `12 000` and `12,000`.
-///
-/// # Errors
-/// A message for the person who typed the text.
-pub(crate) fn parse_number(text: &str) -> Result<f64, String> {
-    let plain: String = text.trim().chars().filter(|c| !matches!(c, '_' | ',' | ' ' | '\u{202f}')).collect();
-    let (digits, factor) = match plain.chars().last() {
-        Some('k' | 'K') => (&plain[..plain.len() - 1], 1e3),
-        Some('m' | 'M') => (&plain[..plain.len() - 1], 1e6),
-        Some('g' | 'G' | 'b' | 'B') => (&plain[..plain.len() - 1], 1e9),
-        _ => (plain.as_str(), 1.0),
-    };
-    match digits.parse::<f64>() {
-        Ok(number) if (number * factor).is_finite() => Ok(number * factor),
-        _ if plain.is_empty() => Err("Enter a number such as 256, 4k or 1e-6.".to_owned()),
-        _ => Err(format!("“{}” is not a number. Enter a number such as 256, 4k or 1e-6.", text.trim())),
-    }
-}
-
-/// Parses a non-negative integer that JSON can hold exactly.
-///
-/// # Errors
-/// A message for the person who typed the text.
-pub(crate) fn parse_integer(text: &str) -> Result<u64, String> {
-    const MAX: f64 = 9_007_199_254_740_991.0;
-    let number = parse_number(text)?;
-    if (0.0..=MAX).contains(&number) && number.fract() == 0.0 {
-        Ok(number as u64)
-    } else {
-        Err(format!("{number} is not a whole number between 0 and {MAX}."))
-    }
-}
 
 /// `value` with `digits` significant digits, rounded up. For upper bounds and noise.
 pub(crate) fn rounded_up(value: f64, digits: usize) -> String {
@@ -56,10 +23,19 @@ pub(crate) fn interval(bounds: Bounds) -> String {
 
 /// A probability in percent with one decimal, rounded up.
 pub(crate) fn percent(probability: f64) -> String {
+    percent_with(probability, 1, 10.0)
+}
+
+/// A probability near one in percent with three decimals, rounded up.
+pub(crate) fn fine_percent(probability: f64) -> String {
+    percent_with(probability, 3, 1000.0)
+}
+
+fn percent_with(probability: f64, decimals: usize, scale: f64) -> String {
     // Nine decimals drop the rounding error of the product.
     let percent = format!("{:.9}", probability * 100.0);
     let percent: f64 = percent.parse().unwrap_or(100.0);
-    format!("{:.1}", (percent * 10.0).ceil() / 10.0)
+    format!("{:.decimals$}", (percent * scale).ceil() / scale)
 }
 
 /// `value` with two significant digits in the largest fitting unit. Each unit is its size and its name, in increasing
@@ -147,22 +123,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_with_units_are_parsed_and_others_rejected() {
-        for (text, number) in
-            [("256", 256.0), ("4k", 4e3), (" 1.5B ", 1.5e9), ("12 000", 12e3), ("1e-6", 1e-6)]
-        {
-            assert_eq!(parse_number(text), Ok(number), "{text}");
-        }
-        for text in ["", "four", "1e999", "k", "NaN", "inf"] {
-            assert!(parse_number(text).is_err(), "{text}");
-        }
-        assert_eq!(parse_integer("4k"), Ok(4000));
-        for text in ["1.5", "-1", "1e18"] {
-            assert!(parse_integer(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn rounded_up_is_never_below_and_rounded_down_never_above() {
         for value in [7.999_999_9, 8.0, 0.123_456, 1e-6, 1.000_000_1e-9, 999.999, 123_456.0, 9.999_9e-5, 0.0]
         {
@@ -192,6 +152,7 @@ mod tests {
         assert_eq!(percent(0.691_462_461), "69.2");
         assert_eq!(percent(0.5), "50.0");
         assert_eq!(percent(0.690_000_001), "69.1");
+        assert_eq!(fine_percent(0.999_664_7), "99.967");
         assert_eq!(approximate(1_500.0, &BYTES), "1.5 kB");
         assert_eq!(approximate(90.0, &TIMES), "1.5 min");
         assert_eq!(approximate(0.2, &TIMES), "0.2 s");

@@ -44,6 +44,8 @@ pub enum Task {
     Solve(SolveRequest),
     /// Convert a privacy target to ε.
     Convert(ConversionRequest),
+    /// Propose a plan for a budget.
+    Advise(AdviceRequest),
     /// Answer a further question about the plan.
     Analyze(AnalysisRequest),
 }
@@ -55,6 +57,19 @@ pub struct SolveRequest {
     pub plan: String,
     /// The quantity to find.
     pub unknown: Unknown,
+}
+
+/// Data, privacy and a budget for which to propose a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdviceRequest {
+    /// A plan with the data, the privacy and the tokenizer.
+    pub plan: String,
+    /// Index among [`plan::MACHINES`].
+    pub machine: usize,
+    /// Seconds on the machine.
+    pub seconds: f64,
+    /// Index among [`plan::SIZES`]. `None` to have the size proposed too.
+    pub size: Option<usize>,
 }
 
 /// A privacy target to convert to ε.
@@ -149,6 +164,8 @@ pub enum Parameter {
     NoiseMultiplier,
     /// Number of steps after which training stops.
     Steps,
+    /// Number of reserve steps.
+    SpareSteps,
     /// Expected batch size, at the plan's target ε.
     BatchSize,
 }
@@ -178,6 +195,8 @@ pub enum Answer {
     Solved(String, Box<Certified>),
     /// The target as ε.
     Converted(f64),
+    /// A proposed plan, its figures, and the reasons.
+    Advised(String, Box<Certified>, AdviceFigures),
     /// The attacker's gain.
     Attacker(AttackerFigures),
     /// ε for a group of units.
@@ -199,11 +218,28 @@ pub struct NoiseFigures {
     pub noise_batch_ratio: f64,
 }
 
+/// What speaks for and against a proposed plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdviceFigures {
+    /// Estimated seconds of training.
+    pub seconds: f64,
+    /// Why, one sentence each.
+    pub reasons: Vec<String>,
+    /// What to reconsider, one sentence each.
+    pub warnings: Vec<String>,
+    /// The batch sizes that were compared.
+    pub candidates: Vec<plan::Candidate>,
+}
+
 /// What an attacker gains who wants to know whether one unit was in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttackerFigures {
-    /// Probability of a right guess, from even odds.
+    /// Probability of a right guess, from even odds, on average over all outcomes.
     pub odds: Bounds,
+    /// Largest probability with which the attacker can be sure after a single outcome, except for a δ of the outcomes.
+    pub confidence: f64,
+    /// True positive rate of the best test at a false positive rate of 1 % and of 0.1 %.
+    pub true_positive_rates: [f64; 2],
     /// The μ of the one Gaussian mechanism that has the same ε at the plan's δ.
     pub mu: Bounds,
 }
@@ -272,7 +308,7 @@ pub struct ReleaseFigures {
 }
 
 /// Why a task failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     /// JSON path of the setting at fault. Empty when it is not a single setting.
     pub path: String,
@@ -286,4 +322,6 @@ pub struct Refusal {
     pub attainable_epsilon: Option<f64>,
     /// The default δ for the plan's number of units, where the plan states one.
     pub default_delta: Option<f64>,
+    /// Changes that remove the cause: what they do, and the changed plan.
+    pub remedies: Vec<(String, String)>,
 }

@@ -1,6 +1,7 @@
 //! Quick fixes: changes to the plan that remove the cause of a refusal. The page offers each as a button.
 
-use plan::{PlanFile, PrivacyUnit, Source, Visibility};
+use accountant::NeighboringRelation;
+use plan::{PlanFile, PrivacyUnit, Sampling, Source, Visibility};
 
 use crate::numbers::grouped;
 use crate::protocol::Refusal;
@@ -16,7 +17,16 @@ pub(crate) struct QuickFix {
 
 /// The quick fixes for `refusal`. Empty where a person has to decide.
 pub(crate) fn quick_fixes(refusal: &Refusal, plan: &PlanFile) -> Vec<QuickFix> {
-    let mut fixes = match refusal.path.split('.').next().unwrap_or_default() {
+    let remedies = refusal.remedies.iter().filter_map(|(label, text)| {
+        let mut letters = label.chars();
+        let first = letters.next()?.to_uppercase();
+        Some(QuickFix { label: first.chain(letters).collect(), plan: PlanFile::unchecked(text)? })
+    });
+    let mut fixes: Vec<QuickFix> = remedies.collect();
+    if !fixes.is_empty() {
+        return fixes;
+    }
+    fixes = match refusal.path.split('.').next().unwrap_or_default() {
         "privacy" => for_privacy(refusal, plan),
         "data" | "evaluation" => for_data(&refusal.path, plan),
         _ => for_training(&refusal.path, plan),
@@ -34,6 +44,12 @@ fn quick_fix(label: impl Into<String>, plan: &PlanFile, change: impl FnOnce(&mut
 
 fn for_privacy(refusal: &Refusal, plan: &PlanFile) -> Vec<QuickFix> {
     match (refusal.path.as_str(), refusal.attainable_epsilon, refusal.default_delta) {
+        ("privacy.sampling", ..) => vec![
+            quick_fix("Use Poisson sampling", plan, |p| p.privacy.sampling = Sampling::Poisson),
+            quick_fix("Set the adjacency to “Blank out one unit”", plan, |p| {
+                p.privacy.relation = NeighboringRelation::ZeroOut;
+            }),
+        ],
         ("privacy.delta", _, Some(delta)) => {
             vec![quick_fix(format!("Set δ to {delta:e}"), plan, |p| p.privacy.delta = delta)]
         }
@@ -106,7 +122,8 @@ mod tests {
     #[test]
     fn every_quick_fix_removes_its_refusal() {
         type Break = fn(&mut PlanFile);
-        let broken: [(&str, Break); 9] = [
+        let broken: [(&str, Break); 10] = [
+            ("privacy.sampling", |p| p.privacy.sampling = Sampling::Shuffle),
             ("training.expected_batch_size", |p| p.training.expected_batch_size = Some(1_000_000)),
             ("privacy.delta", |p| p.privacy.delta = 0.5),
             ("privacy.epsilon", |p| p.privacy.epsilon = Some(-1.0)),

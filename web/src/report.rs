@@ -3,7 +3,7 @@
 use chart::{Chart, Scene};
 use plan::PlanFile;
 
-use crate::numbers::{percent, rounded_up};
+use crate::numbers::{fine_percent, percent, rounded_up};
 use crate::protocol::{AttackerFigures, Certified};
 use crate::statement::{figures, sections};
 
@@ -26,8 +26,10 @@ pub(crate) fn html(
     if let Some(attacker) = attacker {
         let (chance, mu) = (percent(attacker.odds.upper), rounded_up(attacker.mu.upper, 4));
         body += &format!(
-            "<p>An attacker who starts from even odds guesses right with a probability of at most {chance} %. The protection \
-             equals that of one Gaussian mechanism with μ ≤ {mu} at this δ.</p>"
+            "<p>An attacker who starts from even odds guesses right with a probability of at most {chance} % on average over all \
+             outcomes, and can be up to {} % sure after a single one. The protection equals that of one Gaussian mechanism with \
+             μ ≤ {mu} at this δ.</p>",
+            fine_percent(attacker.confidence)
         );
     }
     body += "<h2>Figures</h2><table>";

@@ -128,9 +128,10 @@ pub(crate) fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static s
         ("Vocabulary noise multiplier", release),
         ("Sampling probability q", by_phase(|phase| rounded_up(phase.sampling_probability, 4))),
         ("Expected batch size B", by_phase(|phase| grouped(phase.expected_batch_size))),
-        ("Steps T + spare steps", {
+        ("Steps T + reserve steps", {
             format!("{} + {}", grouped(plan.training.total_steps()), grouped(plan.privacy.spare_steps))
         }),
+        ("Passes over the data (epochs)", format!("{:.2}", plan.epochs())),
         ("Number of units N", grouped(plan.data.units)),
         ("Plan SHA-256", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
     ]

@@ -28,6 +28,7 @@ pub fn run(root: &Path) -> Result<bool> {
     report("wasm-bindgen", Tool::wasm_bindgen(root).and_then(|tool| installed(root, &tool)));
     let browser = browser::find_or_install(root);
     report("Chromium and its driver", browser.map(|found| found.chromium.display().to_string()));
+    report("Firefox", browser::firefox(root).map(|found| found.display().to_string()));
     report(
         "Node packages of the page's tests",
         browser::node_packages(root).map(|()| "web/e2e/node_modules".into()),

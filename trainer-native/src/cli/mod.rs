@@ -1,5 +1,6 @@
 //! The command line.
 
+mod advise;
 mod exposure;
 mod generate;
 mod init;
@@ -12,6 +13,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use advise::AdviseArgs;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
@@ -81,6 +83,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Propose the model, the batch size, the steps and the noise for a budget of privacy and of computing time
+    Advise(#[command(flatten)] AdviseArgs),
     /// Train with planted canaries, guess from the model which were planted, and report the ε this rules out
     Audit {
         #[command(flatten)]
@@ -304,6 +308,7 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
         Some(Command::Completions { shell }) => print(&::cli::completions(command(), shell)),
         Some(Command::Man { folder }) => ::cli::write_manual(command(), &folder)
             .map_err(|error| RunError::storage("write", &folder, &error)),
+        Some(Command::Advise(arguments)) => arguments.run(),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
             let settings = Settings { canaries, new_tokens, guesses, confidence };

@@ -7,6 +7,10 @@ const { OUT } = process.env
 
 await step('every control has a name, Tab reaches all in order, and the focus is visible', async () => {
   const fresh = await open()
+  // Tab begins at the top again.
+  await fresh.reload()
+  await fresh.locator('#inputs').waitFor()
+  await certified(fresh)
   await rested(fresh)
   const devtools = await fresh.context().newCDPSession(fresh)
   const { nodes } = await devtools.send('Accessibility.getFullAXTree')

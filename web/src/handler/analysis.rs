@@ -24,7 +24,13 @@ pub(super) fn analyze(request: &AnalysisRequest) -> Result<Answer, PlanError> {
     Ok(match request.analysis {
         Analysis::Attacker => {
             let figures = tradeoff::odds(certified.event(), relation).and_then(|odds| {
-                Ok(AttackerFigures { odds, mu: gaussian_equivalent(certified.event(), delta, relation)? })
+                let rate = |alarms| tradeoff::true_positive_rate(certified.event(), alarms, relation);
+                Ok(AttackerFigures {
+                    odds,
+                    confidence: tradeoff::confidence(certified.epsilon().upper),
+                    true_positive_rates: [rate(0.01)?.upper, rate(0.001)?.upper],
+                    mu: gaussian_equivalent(certified.event(), delta, relation)?,
+                })
             });
             proven(figures)?.map_or(Answer::Unavailable, Answer::Attacker)
         }

@@ -3,11 +3,11 @@
 mod analysis;
 
 use accountant::budget;
-use plan::{CertifiedPlan, NoiseMultipliers, Plan, PlanError, PlanFile};
+use plan::{CertifiedPlan, Compute, MACHINES, NoiseMultipliers, Plan, PlanError, PlanFile, SIZES};
 
 use crate::protocol::{
-    Answer, Certified, NoiseFigures, Parameter, PhaseFigures, Refusal, ReleaseFigures, Request, Response,
-    SolveRequest, Task, Variation,
+    AdviceFigures, AdviceRequest, Answer, Certified, NoiseFigures, Parameter, PhaseFigures, Refusal,
+    ReleaseFigures, Request, Response, SolveRequest, Task, Variation,
 };
 
 /// Carries out one request.
@@ -20,6 +20,7 @@ pub fn handle(request: &Request) -> Response {
         Task::Solve(request) => solve(request),
         Task::Convert(conversion) => analysis::epsilon_of(conversion).map(Answer::Converted),
         Task::Analyze(request) => analysis::analyze(request),
+        Task::Advise(request) => advise(request),
     };
     Response { id: request.id, outcome: outcome.map_err(|error| refusal(&error, &request.task)) }
 }
@@ -79,6 +80,7 @@ fn vary(variation: &Variation) -> Result<Answer, PlanError> {
             }
         }
         Parameter::Steps => stop_after(&mut file, variation.value as u64),
+        Parameter::SpareSteps => file.privacy.spare_steps = variation.value as u64,
         Parameter::BatchSize => {
             file.training.expected_batch_size = Some(variation.value as u64);
             return needed_noise(file);
@@ -102,6 +104,22 @@ fn solve(request: &SolveRequest) -> Result<Answer, PlanError> {
     let solved = PlanFile::parse(&request.plan)?.solved_for(request.unknown)?.text();
     let certified = certify(&solved)?;
     Ok(Answer::Solved(solved, Box::new(certified)))
+}
+
+fn advise(request: &AdviceRequest) -> Result<Answer, PlanError> {
+    let file = PlanFile::parse(&request.plan)?;
+    let machine = MACHINES[request.machine.min(MACHINES.len() - 1)];
+    let compute = Compute::Time { machine, seconds: request.seconds };
+    let size = request.size.and_then(|index| SIZES.get(index));
+    let advice = plan::advise(&file, compute, size)?;
+    let proposal = advice.certified.plan().file();
+    let advised = AdviceFigures {
+        seconds: proposal.cost().seconds_on(&machine),
+        reasons: advice.reasons,
+        warnings: advice.warnings,
+        candidates: advice.candidates,
+    };
+    Ok(Answer::Advised(proposal.text(), Box::new(figures(&advice.certified)), advised))
 }
 
 /// Ends the plan after `steps` steps and drops its spare steps, so that its ε is what has been spent by then.
@@ -141,18 +159,35 @@ fn refusal(error: &PlanError, task: &Task) -> Refusal {
             "a plan.json".to_owned(),
             (*fix).to_owned(),
         ),
+        PlanError::NothingFits { epsilon, smallest, .. } => (
+            "privacy.epsilon".to_owned(),
+            format!("with this noise, {smallest} exceeds ε = {epsilon}"),
+            none(),
+            "raise the noise or ε".to_owned(),
+        ),
         other => (none(), other.to_string(), none(), none()),
     };
     let attainable_epsilon = match error {
         PlanError::Overstated { upper, .. } => Some(*upper),
         _ => None,
     };
-    let units = match task {
-        Task::Certify(plan) | Task::Solve(SolveRequest { plan, .. }) => {
-            PlanFile::unchecked(plan).map(|file| file.data.units)
-        }
+    let given_plan = match task {
+        Task::Certify(plan)
+        | Task::Solve(SolveRequest { plan, .. })
+        | Task::Advise(AdviceRequest { plan, .. }) => PlanFile::unchecked(plan),
         Task::Parse(_) | Task::Vary(_) | Task::Convert(_) | Task::Analyze(_) => None,
     };
-    let default_delta = units.map(budget::default_delta);
-    Refusal { path, given, allowed, fix, attainable_epsilon, default_delta }
+    let default_delta = given_plan.as_ref().map(|file| budget::default_delta(file.data.units));
+    let remedies = match (error, given_plan) {
+        (PlanError::NothingFits { remedies, .. }, Some(file)) => {
+            let changed = |remedy: &plan::Remedy| {
+                let mut file = file.clone();
+                remedy.apply(&mut file);
+                (remedy.to_string(), file.text())
+            };
+            remedies.iter().map(changed).collect()
+        }
+        _ => Vec::new(),
+    };
+    Refusal { path, given, allowed, fix, attainable_epsilon, default_delta, remedies }
 }

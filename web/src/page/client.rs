@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use js_sys::Uint8Array;
 use leptos::prelude::*;
@@ -11,12 +12,17 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
-use super::state::{PlannerState, SolveFor};
-use crate::protocol::{Answer, ConversionRequest, Request, Response, SolveRequest, Task, decode, encode};
+use super::state::PlannerState;
+use crate::protocol::{Answer, ConversionRequest, Refusal, Request, Response, Task, decode, encode};
 use crate::worker::READY;
 
 /// Starts the page's own module in a worker.
 const SCRIPT: &str = "./worker.js";
+
+/// How long an answer may take, in milliseconds. Then the page replaces the worker.
+const DEADLINE: f64 = 30_000.0;
+/// How often the page looks for late answers.
+const DEADLINE_CHECK: Duration = Duration::from_millis(500);
 
 /// Called with each answer to a follow-up task.
 pub(crate) type OnFollowup = fn(PlannerState, &Task, Answer);
@@ -26,7 +32,7 @@ thread_local! {
 }
 
 /// A worker and what it is used for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Channel {
     /// Plans and files.
     Figures,
@@ -37,6 +43,8 @@ enum Channel {
 struct Connection {
     worker: Worker,
     ready: bool,
+    /// When the open request was sent.
+    sent: f64,
     last_id: u64,
     pending: Option<(u64, Pending)>,
     /// Files and conversions.
@@ -59,17 +67,64 @@ enum Pending {
 /// Starts the workers. Their answers go to `state`, and to `on_followup`.
 pub(crate) fn connect(state: PlannerState, on_followup: OnFollowup) {
     for channel in [Channel::Figures, Channel::Followups] {
-        let Some(worker) = start_worker(SCRIPT, &own_module().unwrap_or_default()) else {
+        let Some(worker) = listening_worker(state, channel, on_followup) else {
             state.announce("This browser cannot start a web worker, so the page cannot compute anything.");
             return;
         };
-        let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            receive(state, channel, &event.data(), on_followup);
-        });
-        worker.set_onmessage(Some(listener.as_ref().unchecked_ref()));
-        listener.forget();
         CONNECTIONS.with_borrow_mut(|all| all.push(Connection::new(worker)));
     }
+    let replace_late = move || {
+        for channel in [Channel::Figures, Channel::Followups] {
+            replace_if_late(state, channel, on_followup);
+        }
+    };
+    // It runs for as long as the page lives.
+    let _ = set_interval_with_handle(replace_late, DEADLINE_CHECK);
+}
+
+fn listening_worker(state: PlannerState, channel: Channel, on_followup: OnFollowup) -> Option<Worker> {
+    let worker = start_worker(SCRIPT, &own_module().unwrap_or_default())?;
+    let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        receive(state, channel, &event.data(), on_followup);
+    });
+    worker.set_onmessage(Some(listener.as_ref().unchecked_ref()));
+    listener.forget();
+    Some(worker)
+}
+
+/// Replaces a worker whose answer is late. The request is refused: its answer could take minutes.
+fn replace_if_late(state: PlannerState, channel: Channel, on_followup: OnFollowup) {
+    let late = CONNECTIONS.with_borrow_mut(|all| {
+        let connection = all.get_mut(channel as usize)?;
+        if connection.pending.is_none() || js_sys::Date::now() < connection.sent + DEADLINE {
+            return None;
+        }
+        let worker = listening_worker(state, channel, on_followup)?;
+        std::mem::replace(&mut connection.worker, worker).terminate();
+        connection.ready = false;
+        connection.pending.take()
+    });
+    let refusal = Refusal {
+        given: format!("The answer took longer than {} seconds", DEADLINE / 1000.0),
+        fix: "choose noise, ε and sampling nearer to common values, or compute it on the command line"
+            .to_owned(),
+        ..Refusal::default()
+    };
+    match late {
+        Some((_, Pending::Plan)) => state.receive(Err(refusal)),
+        Some((_, Pending::Parse | Pending::Convert)) => state.rejected.set(Some(refusal)),
+        _ => {}
+    }
+}
+
+/// Whether this module still has workers: none once the other view has taken over.
+pub(crate) fn is_connected() -> bool {
+    CONNECTIONS.with_borrow(|all| !all.is_empty())
+}
+
+/// Ends the workers, and with them the page's figures.
+pub(crate) fn disconnect() {
+    CONNECTIONS.with_borrow_mut(|all| all.drain(..).for_each(|connection| connection.worker.terminate()));
 }
 
 /// Starts a worker. `name` passes it data: the script's address cannot, since the service worker keeps one file per
@@ -92,8 +147,8 @@ fn own_module() -> Option<String> {
     Some(format!("{}|{}", address("link[rel=modulepreload]")?, address("link[rel=preload][as=fetch]")?))
 }
 
-/// Requests the figures of the current plan. Requests about earlier plans are dropped.
-pub(crate) fn certify(state: PlannerState) {
+/// Requests figures of the current plan. Requests about earlier plans are dropped.
+pub(crate) fn request(task: Task) {
     for channel in [Channel::Followups, Channel::Figures] {
         with_connection(channel, |connection| {
             connection.followups.clear();
@@ -102,13 +157,6 @@ pub(crate) fn certify(state: PlannerState) {
             }
         });
     }
-    let plan = state.plan.with_untracked(PlanFile::text);
-    let solve = |plan, unknown| Task::Solve(SolveRequest { plan, unknown });
-    let task = match state.solve_for.get_untracked() {
-        SolveFor::Noise | SolveFor::Epsilon => Task::Certify(plan),
-        SolveFor::Steps => solve(plan, plan::Unknown::Steps),
-        SolveFor::BatchSize => solve(plan, plan::Unknown::ExpectedBatchSize),
-    };
     with_connection(Channel::Figures, |connection| connection.plan = Some(task));
 }
 
@@ -158,7 +206,7 @@ fn deliver(state: PlannerState, pending: Option<Pending>, response: Response, on
             let Some(plan) = PlanFile::unchecked(&text) else { return };
             state.announce(format!("Opened plan {}", plan.name));
             state.rejected.set(None);
-            state.replace(plan);
+            state.open(plan);
         }
         (Some(Pending::Convert), Ok(Answer::Converted(epsilon))) => state.set_target_epsilon(epsilon),
         (Some(Pending::Parse | Pending::Convert), Err(refusal)) => {
@@ -173,7 +221,7 @@ fn deliver(state: PlannerState, pending: Option<Pending>, response: Response, on
 impl Connection {
     fn new(worker: Worker) -> Self {
         let (queue, followups) = (VecDeque::new(), VecDeque::new());
-        Self { worker, ready: false, last_id: 0, pending: None, queue, plan: None, followups }
+        Self { worker, ready: false, sent: 0.0, last_id: 0, pending: None, queue, plan: None, followups }
     }
 
     /// Sends the next request if the worker is free: files first, then the plan, then follow-ups.
@@ -195,6 +243,7 @@ impl Connection {
         let message = Uint8Array::from(encode(&request).as_slice());
         if self.worker.post_message(&message).is_ok() {
             self.pending = Some((self.last_id, pending));
+            self.sent = js_sys::Date::now();
         }
     }
 }

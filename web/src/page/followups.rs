@@ -6,7 +6,9 @@ use super::client;
 use super::state::PlannerState;
 use crate::log_scale::geomspace;
 use crate::presets::papers;
-use crate::protocol::{Analysis, AnalysisRequest, Answer, Method, Parameter, Stage, Task, Variation};
+use crate::protocol::{
+    Analysis, AnalysisRequest, Answer, Certified, Method, Parameter, Stage, Task, Variation,
+};
 use crate::statement::is_public;
 
 /// Points of a curve: enough to look smooth, few enough to follow a slider.
@@ -28,21 +30,35 @@ const RUNS: [u64; 4] = [2, 5, 10, 30];
 /// [`SecondaryResults::false_negative_rates`]: super::secondary_results::SecondaryResults
 pub(crate) const STAGES: [Stage; 3] = [Stage::Whole, Stage::Vocabulary, Stage::Training];
 
+/// Requests the attacker's odds for the certified plan.
+pub(crate) fn request_odds(state: PlannerState) {
+    let Some(certified) = reset(state) else { return };
+    let analysis = Analysis::Attacker;
+    client::request_followups([Task::Analyze(AnalysisRequest { plan: certified.plan_with_noise, analysis })]);
+}
+
+/// Clears the figures of the previous plan. `None` if the current one has no figures.
+fn reset(state: PlannerState) -> Option<Certified> {
+    let (plan, certified) = state.certified.get_untracked()?;
+    if state.stale.get_untracked() {
+        return None;
+    }
+    state.secondary_results.reset((plan.clone(), certified.clone()));
+    (!is_public(&plan)).then_some(certified)
+}
+
 /// Requests everything about the certified plan: single figures first, then curves from coarse to fine, so that their shape
 /// shows early.
 pub(crate) fn request(state: PlannerState) {
-    let Some((plan, certified)) = state.certified.get_untracked() else { return };
-    if state.stale.get_untracked() {
-        return;
-    }
-    state.secondary_results.reset((plan.clone(), certified.clone()));
-    if is_public(&plan) {
-        return;
-    }
+    let Some(certified) = reset(state) else { return };
+    let Some((plan, _)) = state.certified.get_untracked() else { return };
     let text = certified.plan_with_noise.clone();
     let analyze = |analysis| Task::Analyze(AnalysisRequest { plan: text.clone(), analysis });
     let vary = |parameter, value| Task::Vary(Variation { plan: text.clone(), parameter, value });
     let mut tasks = vec![analyze(Analysis::Attacker)];
+    if plan.privacy.spare_steps > 0 {
+        tasks.push(vary(Parameter::SpareSteps, 0.0));
+    }
     tasks.extend(STAGES[1..].iter().map(|stage| analyze(Analysis::Stage(*stage))));
     tasks.extend([Method::Renyi, Method::Shuffled].map(|method| analyze(Analysis::Method(method))));
     let noise = certified.phases.first().map_or(1.0, |phase| phase.noise_multiplier);
@@ -102,6 +118,7 @@ fn record_point(state: PlannerState, variation: &Variation, answer: Answer) {
         (Parameter::NoiseMultiplier, Answer::Epsilon(bounds)) => {
             results.epsilon_by_noise.update(|points| points.push((x, bounds.upper)));
         }
+        (Parameter::SpareSteps, Answer::Epsilon(bounds)) => results.without_reserve.set(Some(bounds)),
         (Parameter::Steps, Answer::Epsilon(bounds)) => {
             results.epsilon_by_steps.update(|points| points.push((x, bounds.upper)));
         }

@@ -3,17 +3,29 @@
 use leptos::prelude::*;
 
 use super::dom::{El, button, el, input_of};
+use super::field::{explanation, name_of};
 use super::plan_io;
 use super::state::PlannerState;
 use crate::numbers::{rounded_down, rounded_up};
 use crate::statement::is_public;
 
-/// The header of the page.
-pub(crate) fn header(state: PlannerState) -> El {
-    let title = el("h1").child("Privacy planner");
+/// The header of the page, with more actions at their start.
+pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
+    let title = el("h1").child(title);
     let title = title
         .child(el("span").class("plan-name").dynamic_text(move || state.plan.with(|plan| plan.name.clone())));
-    el("header").child(title).child(headline(state)).child(actions(state))
+    el("header")
+        .child(title)
+        .child(headline(state))
+        .child(actions(state, more))
+        .dynamic(move || reason(state))
+}
+
+/// Why the plan is refused, where the missing ε is looked for.
+fn reason(state: PlannerState) -> Option<El> {
+    let refusal = state.refusal.get()?;
+    let text = explanation(name_of(&refusal.path), &refusal.given, &refusal.allowed, "");
+    Some(el("div").class("reason").id("reason").child(text))
 }
 
 /// ε from above and below, δ, μ and the status.
@@ -23,18 +35,23 @@ fn headline(state: PlannerState) -> El {
         (true, _) => ("status refused", "✕ Not valid"),
         (false, true) => ("status busy", "… Computing"),
         (false, false) if state.plan.with(is_public) => ("status refused", "✕ Not private"),
-        (false, false) => ("status certified", "✓ Certified"),
+        (false, false) => ("status verified", "Verified"),
     });
     let epsilon = move || {
         let epsilon = state.certified.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon));
         epsilon.filter(|_| !refused() && !state.plan.with(is_public))
     };
+    // ε of an earlier plan is not shown under this one.
+    let current = move || epsilon().filter(|_| !state.dimmed.get());
     let upper = move || {
-        epsilon().map_or("ε –".to_owned(), |bounds| format!("ε ≤ {}", rounded_up(bounds.upper, 4)))
+        let missing = if refused() { "ε –" } else { "ε …" };
+        current().map_or(missing.to_owned(), |bounds| format!("ε ≤ {}", rounded_up(bounds.upper, 4)))
     };
     let lower = move || {
-        epsilon().map_or(String::new(), |bounds| format!("(and ≥ {})", rounded_down(bounds.lower, 4)))
+        current().map_or(String::new(), |bounds| format!("(and ≥ {})", rounded_down(bounds.lower, 4)))
     };
+    let strength =
+        move || current().map_or(String::new(), |bounds| accountant::strength(bounds.upper).to_owned());
     let delta = move || format!("at δ = {:e}", state.plan.with(|plan| plan.privacy.delta));
     let mu = move || {
         let attacker = state.secondary_results.attacker.get().filter(|_| !refused());
@@ -61,6 +78,7 @@ fn headline(state: PlannerState) -> El {
                 .toggle_class("stale", move || state.secondary_results.stale.get())
                 .dynamic_text(mu),
         )
+        .child(el("span").class("delta").id("strength").dynamic_text(strength))
         .child(
             el("span")
                 .id("status")
@@ -70,7 +88,7 @@ fn headline(state: PlannerState) -> El {
 }
 
 /// Undo, redo, link, open and save.
-fn actions(state: PlannerState) -> El {
+fn actions(state: PlannerState, more: El) -> El {
     let unsaved = move || state.dimmed.get() || state.refusal.with(Option::is_some);
     let file = el("input").id("import").attr("type", "file").attr("accept", ".json,.html,application/json");
     let file = file.on("change", move |event| {
@@ -85,9 +103,17 @@ fn actions(state: PlannerState) -> El {
         .class("actions")
         .attr("role", "toolbar")
         .attr("aria-label", "Plan")
+        .child(more)
         .child(undo.dynamic_flag("disabled", move || !state.can_undo()))
         .child(redo.dynamic_flag("disabled", move || !state.can_redo()))
-        .child(button("Link", move |_| plan_io::write_link(state)).id("link"))
+        .child(link(state))
         .child(el("span").class("file").child(file).child(el("label").attr("for", "import").child("Open…")))
         .child(save.dynamic_flag("disabled", unsaved))
+}
+
+/// Copies a link to the plan, and says so.
+fn link(state: PlannerState) -> El {
+    let label = RwSignal::new("Link");
+    let copy = move |_| plan_io::copy_link(state, label);
+    button("", copy).id("link").dynamic_text(move || label.get().to_owned())
 }

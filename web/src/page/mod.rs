@@ -1,13 +1,14 @@
-//! The page: input panels on the left, results on the right, and workers that compute.
+//! The page and its workers. The start view asks a few questions and proposes a plan. The expert view has all settings and results;
+//! it is a module of its own, which takes the plan over through the session storage.
 //!
 //! Modules use only those above them in this list:
 //!
 //! ```text
-//! dom, signals, downloads, offline     the browser
+//! dom, signals, downloads, kept, offline     the browser
 //! secondary_results, state             signals: the plan, its figures, the undo history
 //! client, followups, plan_io           workers, files and links
 //! field, widgets, chart_view           inputs, shared parts, charts
-//! panels, header                       the page itself
+//! panels, header, start_view           the page itself
 //! ```
 
 mod chart_view;
@@ -17,11 +18,13 @@ mod downloads;
 mod field;
 mod followups;
 mod header;
+mod kept;
 mod offline;
 mod panels;
 mod plan_io;
 mod secondary_results;
 mod signals;
+mod start_view;
 mod state;
 mod widgets;
 
@@ -32,8 +35,12 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, Window};
 
-use dom::{El, el, listen};
+use dom::{El, button, el, listen};
+use plan::PlanFile;
+use start_view::Wish;
 use state::PlannerState;
+
+use crate::protocol::Task;
 
 /// How long a certified plan must stay unchanged before follow-ups are requested. While a slider moves, only ε is
 /// recomputed.
@@ -41,37 +48,79 @@ const FOLLOWUP_DELAY: Duration = Duration::from_millis(150);
 /// How long no announcement must come before screen readers get the last one.
 const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
-/// Starts the page, or, in a worker, serves its requests.
+/// The module of the expert view.
+const EXPERT_SCRIPT: &str = "./expert_loader.js";
+/// How long an edited plan must stay unchanged before it is kept for a reload.
+const KEEP_DELAY: Duration = Duration::from_millis(200);
+
+/// Starts the page with the view that was open last, or, in a worker, serves its requests.
 pub fn start() {
     if js_sys::global().dyn_into::<Window>().is_err() {
         crate::worker::serve();
         return;
     }
     crate::worker::log_panics();
-    leptos::mount::mount_to_body(planner);
+    if kept::read(kept::EXPERT).is_some_and(|place| !place.is_empty()) {
+        load_expert_view();
+    } else {
+        leptos::mount::mount_to_body(start_page);
+    }
     offline::register();
 }
 
-fn planner() {
+/// Starts the expert view in place of the start view.
+pub fn start_expert() {
+    crate::worker::log_panics();
+    leptos::tachys::dom::body().set_inner_html("");
+    leptos::mount::mount_to_body(expert_page);
+    let place = kept::read(kept::EXPERT).unwrap_or_default();
+    if let Some(element) = document().get_element_by_id(&place) {
+        element.scroll_into_view();
+    }
+}
+
+/// Opens the expert view at the element with this id, with the current plan.
+fn open_expert_view(place: &str) {
+    kept::write(kept::EXPERT, place);
+    client::disconnect();
+    load_expert_view();
+}
+
+fn load_expert_view() {
+    let script = el("script").attr("type", "module").attr("src", EXPERT_SCRIPT);
+    El(leptos::tachys::dom::body().into()).child(script);
+}
+
+fn start_page() {
     let state = PlannerState::new();
-    client::connect(state, followups::record);
-    plan_io::open_link();
+    let wish = Wish::new();
+    connect(state, move || state.plan.with(|plan| wish.task(plan)), followups::request_odds);
+    // A plan that was opened is not replaced by a proposal: the expert view shows it as it is.
     Effect::new(move |_| {
-        state.plan.track();
-        if !state.take_solved() {
-            client::certify(state);
+        if state.opened.get() > 0 {
+            kept::write(kept::PLAN, &state.plan.with_untracked(PlanFile::text));
+            open_expert_view("inputs");
         }
     });
-    let mut request_followups = debounce(FOLLOWUP_DELAY, move |()| followups::request(state));
-    Effect::new(move |_| {
-        state.certified.track();
-        request_followups(());
-    });
+    let examples = start_view::examples(state);
+    El(leptos::tachys::dom::body().into())
+        .child(header::header(state, "Plan private language-model training", examples))
+        .child(start_view::view(state, wish))
+        .child(footer())
+        .child(live_region(state));
+}
+
+fn expert_page() {
+    let state = PlannerState::new();
+    let task = move || {
+        state.plan.track();
+        Some(state.task())
+    };
+    connect(state, task, followups::request);
     listen(&window(), "keydown", Box::new(move |event| undo_by_key(state, event.unchecked_ref())));
-    let announced = last_announcement(state.announcement.into());
-    let inputs =
-        el("form").class("inputs").attr("aria-label", "Plan").on("submit", |event| event.prevent_default());
+    let inputs = el("form").id("inputs").class("inputs").attr("aria-label", "Plan");
     let inputs = inputs
+        .on("submit", |event| event.prevent_default())
         .child(panels::data(state))
         .child(panels::budget(state))
         .child(panels::vocabulary(state))
@@ -88,16 +137,54 @@ fn planner() {
         .child(panels::preview(state))
         .child(panels::papers(state))
         .child(panels::statement(state));
-    let live_region = el("p").class("visually-hidden").attr("role", "status").attr("aria-live", "polite");
+    let back = button("Start view", |_| {
+        kept::write(kept::EXPERT, "");
+        let _ = window().location().reload();
+    });
     El(leptos::tachys::dom::body().into())
         .child(el("a").class("skip").attr("href", "#results").child("Skip to the results"))
-        .child(header::header(state))
+        .child(header::header(state, "Privacy planner", back.id("start-view")))
         .child(el("main").child(inputs).child(results))
-        .child(el("footer").child(el("p").child(
-            "Everything is computed in your browser, by the same code that the trainer uses. Nothing is sent anywhere: the \
-             page’s security policy blocks it. Once loaded, the page works offline.",
-        )))
-        .child(live_region.dynamic_text(move || announced.get()));
+        .child(footer())
+        .child(live_region(state));
+}
+
+/// Connects the plan to the workers: `task` asks for the plan's figures, `followups` for what follows from them.
+fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, followups: fn(PlannerState)) {
+    client::connect(state, followups::record);
+    plan_io::open_link();
+    listen(&window(), "hashchange", Box::new(|_| plan_io::open_link()));
+    Effect::new(move |_| {
+        let task = task();
+        if let Some(task) = task.filter(|_| !state.take_solved()) {
+            state.mark_stale();
+            client::request(task);
+        }
+    });
+    let mut keep =
+        debounce(KEEP_DELAY, move |()| kept::write(kept::PLAN, &state.plan.with_untracked(PlanFile::text)));
+    let mut request_followups = debounce(FOLLOWUP_DELAY, move |()| followups(state));
+    Effect::new(move |_| {
+        state.plan.track();
+        keep(());
+    });
+    Effect::new(move |_| {
+        state.certified.track();
+        request_followups(());
+    });
+}
+
+fn footer() -> El {
+    el("footer").child(el("p").child(
+        "Everything is computed in your browser, by the same code that the trainer uses. Nothing is sent anywhere: the page’s \
+         security policy blocks it. Once loaded, the page works offline.",
+    ))
+}
+
+fn live_region(state: PlannerState) -> El {
+    let announced = last_announcement(state.announcement.into());
+    let region = el("p").class("visually-hidden").attr("role", "status").attr("aria-live", "polite");
+    region.dynamic_text(move || announced.get())
 }
 
 /// The last announcement, once there has been no other for a while.

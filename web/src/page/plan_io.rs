@@ -1,5 +1,7 @@
 //! Saves and opens plans: as files and as links.
 
+use std::time::Duration;
+
 use js_sys::{decode_uri_component, encode_uri_component};
 use leptos::prelude::*;
 use plan::{PlanFile, Source};
@@ -44,26 +46,55 @@ pub(crate) fn open_file(state: PlannerState, input: &HtmlInputElement) {
     });
 }
 
-/// Writes the plan into the address bar, without file names.
-pub(crate) fn write_link(state: PlannerState) {
+/// How long the button says what has become of the link.
+const LABEL_TIME: Duration = Duration::from_secs(3);
+
+/// Copies a link to the plan, without file names. A browser that refuses gets it into the address bar.
+pub(crate) fn copy_link(state: PlannerState, label: RwSignal<&'static str>) {
     let mut plan = state.plan.get_untracked();
     remove_file_names(&mut plan);
     // JSON strings contain no line breaks, so dropping line breaks and indentation keeps the meaning.
     let text: String = plan.text().lines().map(str::trim_start).collect();
     let fragment = format!("{LINK_PREFIX}{}", String::from(encode_uri_component(&text)));
-    state.announce(match window().location().set_hash(&fragment) {
-        Ok(()) => "The address bar now contains this plan, without file names.",
-        Err(_) => "The browser refused to change the address.",
+    let address = window().location().href().unwrap_or_default();
+    let address = format!("{}{fragment}", address.split('#').next().unwrap_or_default());
+    let clipboard = window().navigator().clipboard();
+    wasm_bindgen_futures::spawn_local(async move {
+        // Without a secure connection, there is no clipboard.
+        let copied =
+            !clipboard.is_undefined() && JsFuture::from(clipboard.write_text(&address)).await.is_ok();
+        let said = match copied || replace_address(&address) {
+            true if copied => "Link copied",
+            true => "Link in address bar",
+            false => "Link refused by browser",
+        };
+        label.set(said);
+        state.announce(said);
+        set_timeout(move || label.set("Link"), LABEL_TIME);
     });
+}
+
+/// Changes the address without opening it.
+fn replace_address(address: &str) -> bool {
+    let history = window().history();
+    history.is_ok_and(|history| {
+        history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(address)).is_ok()
+    })
 }
 
 /// Opens the plan in the address bar, if there is one.
 pub(crate) fn open_link() {
+    if !client::is_connected() {
+        return;
+    }
     let fragment = window().location().hash().unwrap_or_default();
     let Some(encoded) = fragment.strip_prefix(LINK_PREFIX) else { return };
     if let Ok(text) = decode_uri_component(encoded) {
         client::open(text.into());
     }
+    // A reload keeps what the person makes of the plan.
+    let address = window().location().href().unwrap_or_default();
+    replace_address(address.split('#').next().unwrap_or_default());
 }
 
 fn remove_file_names(plan: &mut PlanFile) {

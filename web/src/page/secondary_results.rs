@@ -31,6 +31,8 @@ pub(crate) struct SecondaryResults {
     pub(crate) false_negative_rates: [RwSignal<Points>; 3],
     /// Odds and μ.
     pub(crate) attacker: RwSignal<Option<AttackerFigures>>,
+    /// ε without reserve steps, if the plan has some.
+    pub(crate) without_reserve: RwSignal<Option<Bounds>>,
     /// ε of single stages.
     pub(crate) stages: RwSignal<Vec<(Stage, Bounds)>>,
     /// ε of several units together.
@@ -56,6 +58,7 @@ impl SecondaryResults {
             ratio_by_batch: RwSignal::new(Vec::new()),
             false_negative_rates: [(); 3].map(|()| RwSignal::new(Vec::new())),
             attacker: RwSignal::new(None),
+            without_reserve: RwSignal::new(None),
             stages: RwSignal::new(Vec::new()),
             groups: RwSignal::new(Vec::new()),
             runs: RwSignal::new(Vec::new()),
@@ -71,6 +74,7 @@ impl SecondaryResults {
         let curves = [self.epsilon_by_noise, self.epsilon_by_steps, self.noise_by_batch, self.ratio_by_batch];
         curves.iter().chain(&self.false_negative_rates).for_each(|points| points.set(Vec::new()));
         self.attacker.set(None);
+        self.without_reserve.set(None);
         self.stages.set(Vec::new());
         self.groups.set(Vec::new());
         self.runs.set(Vec::new());

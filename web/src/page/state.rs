@@ -3,11 +3,12 @@
 use leptos::prelude::*;
 use plan::PlanFile;
 
+use super::kept;
 use super::secondary_results::SecondaryResults;
 use super::signals::{set_if_changed, sustained};
 use crate::numbers::{rounded_down, rounded_up};
 use crate::presets::PRESETS;
-use crate::protocol::{Answer, Certified, Refusal};
+use crate::protocol::{AdviceFigures, Answer, Certified, Refusal, SolveRequest, Task};
 
 /// Number of changes that can be undone.
 const MAX_UNDO: usize = 200;
@@ -46,6 +47,10 @@ pub(crate) struct PlannerState {
     pub(crate) solve_for: RwSignal<SolveFor>,
     /// Results beyond the plan's figures.
     pub(crate) secondary_results: SecondaryResults,
+    /// What speaks for and against the plan, if it was proposed.
+    pub(crate) advice: RwSignal<AdviceFigures>,
+    /// Counts plans that a person opened.
+    pub(crate) opened: RwSignal<u32>,
     /// The last text for screen readers.
     pub(crate) announcement: RwSignal<String>,
     /// Counts plans that replaced another as a whole. Fields then discard unfinished input.
@@ -59,10 +64,13 @@ pub(crate) struct PlannerState {
 }
 
 impl PlannerState {
-    /// Starts with the first preset.
+    /// Starts with the plan that the page kept before it was reloaded, else with the first preset.
     pub(crate) fn new() -> Self {
+        let first = || PRESETS.first().and_then(|preset| preset.plan());
+        let kept = kept::read(kept::PLAN).and_then(|text| PlanFile::unchecked(&text));
         #[expect(clippy::expect_used, reason = "a test parses every preset")]
-        let plan = PRESETS.first().and_then(|preset| preset.plan()).expect("the first preset is a plan");
+        let plan = kept.or_else(first).expect("the first preset is a plan");
+        let before = solve_for(&plan, SolveFor::Noise);
         let stale = RwSignal::new(true);
         Self {
             plan: RwSignal::new(plan),
@@ -72,8 +80,10 @@ impl PlannerState {
             stale,
             dimmed: sustained(stale),
             pinned: RwSignal::new(None),
-            solve_for: RwSignal::new(SolveFor::Noise),
+            solve_for: RwSignal::new(before),
             secondary_results: SecondaryResults::empty(),
+            advice: RwSignal::new(AdviceFigures::default()),
+            opened: RwSignal::new(0),
             announcement: RwSignal::new(String::new()),
             replacements: RwSignal::new(0),
             undo_stack: RwSignal::new(Vec::new()),
@@ -102,6 +112,12 @@ impl PlannerState {
     /// Ends a series of changes through one field.
     pub(crate) fn end_edit(&self) {
         self.editing.set(None);
+    }
+
+    /// Replaces the plan by one from a file, a link or an example.
+    pub(crate) fn open(&self, plan: PlanFile) {
+        self.replace(plan);
+        self.opened.update(|count| *count += 1);
     }
 
     /// Replaces the plan as one undo step.
@@ -139,14 +155,11 @@ impl PlannerState {
         match outcome {
             Ok(Answer::Certified(certified)) => self.accept(*certified),
             Ok(Answer::Solved(text, certified)) => {
-                // The worker has just written this text.
-                let Some(plan) = PlanFile::unchecked(&text) else { return };
-                if plan != self.plan.get_untracked() {
-                    // Part of the edit that asked for it, so it is no undo step of its own.
-                    self.solved.set(Some(plan.clone()));
-                    self.plan.set(plan);
-                }
-                self.accept(*certified);
+                self.accept_changed(&text, *certified);
+            }
+            Ok(Answer::Advised(text, certified, advice)) => {
+                self.advice.set(advice);
+                self.accept_changed(&text, *certified);
             }
             Ok(_) => {}
             Err(refusal) => {
@@ -154,6 +167,28 @@ impl PlannerState {
                 self.refusal.set(Some(refusal));
                 self.mark_stale();
             }
+        }
+    }
+
+    /// Takes a plan that the worker has written, with its figures.
+    fn accept_changed(&self, text: &str, certified: Certified) {
+        let Some(plan) = PlanFile::unchecked(text) else { return };
+        if plan != self.plan.get_untracked() {
+            // Part of the edit that asked for it, so it is no undo step of its own.
+            self.solved.set(Some(plan.clone()));
+            self.plan.set(plan);
+        }
+        self.accept(certified);
+    }
+
+    /// The request for the figures of the current plan.
+    pub(crate) fn task(&self) -> Task {
+        let plan = self.plan.with_untracked(PlanFile::text);
+        let solve = |plan, unknown| Task::Solve(SolveRequest { plan, unknown });
+        match self.solve_for.get_untracked() {
+            SolveFor::Noise | SolveFor::Epsilon => Task::Certify(plan),
+            SolveFor::Steps => solve(plan, plan::Unknown::Steps),
+            SolveFor::BatchSize => solve(plan, plan::Unknown::ExpectedBatchSize),
         }
     }
 
@@ -201,7 +236,7 @@ impl PlannerState {
         self.announcement.set(text.into());
     }
 
-    fn mark_stale(&self) {
+    pub(crate) fn mark_stale(&self) {
         set_if_changed(self.stale, true);
         set_if_changed(self.secondary_results.stale, true);
     }

@@ -35,6 +35,18 @@ pub fn find_or_install(root: &Path) -> Result<Browser> {
     find().context("Chromium is installed but not on PATH; set CHROMIUM and CHROMEDRIVER to the programs")
 }
 
+/// Finds Firefox, or installs it on Debian. `$FIREFOX` takes precedence.
+pub fn firefox(root: &Path) -> Result<PathBuf> {
+    let named = || env::var_os("FIREFOX").map(PathBuf::from).filter(|file| file.is_file());
+    let find = || named().or_else(|| on_path("firefox-esr")).or_else(|| on_path("firefox"));
+    if let Some(firefox) = find() {
+        return Ok(firefox);
+    }
+    note("the page's tests need Firefox");
+    install_packages(root, &["firefox-esr"])?;
+    find().context("Firefox is installed but not on PATH; set FIREFOX to the program")
+}
+
 /// Finds npm, or installs it on Debian. Then installs the Node packages of the end-to-end test and of the release build.
 pub fn node_packages(root: &Path) -> Result<()> {
     if on_path("npm").is_none() {
@@ -42,7 +54,7 @@ pub fn node_packages(root: &Path) -> Result<()> {
         install_packages(root, &["nodejs", "npm"])?;
     }
     let folder = root.join("web/e2e");
-    let packages = ["playwright-core", "axe-core", "binaryen", "terser"];
+    let packages = ["playwright-core", "puppeteer-core", "axe-core", "binaryen", "terser"];
     if packages.iter().all(|name| folder.join("node_modules").join(name).is_dir()) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Builds the page and tests it in headless Chromium.
+//! Builds the page and tests it in headless Chromium and Firefox.
 
 mod bundle;
 mod csp_hashes;
@@ -138,6 +138,7 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
     Job::new("node", &root.join("web/e2e"))
         .args(["run.mjs"])
         .env("CHROMIUM", browser.chromium)
+        .env("FIREFOX", browser::firefox(root)?)
         .env("PAGE", root.join("dist"))
         .env("OUT", shots)
         .env("DOWNLOAD_LIMIT", download_limit(root))

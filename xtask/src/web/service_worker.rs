@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
-/// Prefix of the files that are fetched when the page is idle. All other files are needed for the first view.
-const FETCHED_WHEN_IDLE: &str = "vocabulary";
+/// Prefixes of the files that are fetched when the page is idle. All other files are needed for the first view.
+const FETCHED_WHEN_IDLE: [&str; 2] = ["expert", "vocabulary"];
 /// The service worker itself, which the browser manages. It is filled in as it is written.
 pub const SERVICE_WORKER: &str = "sw.js";
 
@@ -36,7 +36,7 @@ pub fn run(folder: &Path) -> Result<()> {
 
 fn filled(text: &str, names: &[String], stamp: &str) -> Result<String> {
     let (idle, first): (Vec<&String>, Vec<&String>) =
-        names.iter().partition(|name| name.starts_with(FETCHED_WHEN_IDLE));
+        names.iter().partition(|name| FETCHED_WHEN_IDLE.iter().any(|prefix| name.starts_with(prefix)));
     let list =
         |names: Vec<&String>| names.iter().map(|name| format!("'./{name}'")).collect::<Vec<_>>().join(", ");
     // The browser requests the page by its folder.

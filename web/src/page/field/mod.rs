@@ -2,18 +2,24 @@
 
 pub(crate) mod setting;
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use leptos::leptos_dom::helpers::request_animation_frame;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
 
+use plan::PrivacyUnit;
 use setting::{Choice, Number, Setting, Text};
 
 use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
-use crate::numbers::{parse_integer, parse_number};
 use crate::page::dom::{Content, El, button, el};
 use crate::page::state::PlannerState;
 use crate::protocol::Refusal;
 use crate::quick_fix::quick_fixes;
+use crate::refusal_text::refusal_text;
+use crate::typed::{Kind, typed};
 
 /// A text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
@@ -25,11 +31,16 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
         draft.set(None);
     });
     let value = Memo::new(move |_| state.plan.with(number.read));
-    let shown = move || draft.get().unwrap_or_else(|| value.get().map(json_number).unwrap_or_default());
+    let shown = move || {
+        draft.get().unwrap_or_else(|| value.get().map(|value| shown_number(path, value)).unwrap_or_default())
+    };
     let input_error = move || draft.get().and_then(|text| number.parse(&text).err());
     let invalid = move || input_error().is_some() || state.refusal_at(path).is_some();
     let solved = Memo::new(move |_| state.solved_field() == id);
-    let label_element = el("label").attr("for", id).child(label);
+    let unit_name = move || {
+        if path == "data.units" { state.plan.with(|plan| units_label(plan.privacy.unit)) } else { label }
+    };
+    let label_element = el("label").attr("for", id).dynamic_text(move || unit_name().to_owned());
     let label_element = label_element.dynamic(move || solved.get().then_some(" (computed)"));
     let input = text_input(id)
         .attr("inputmode", "decimal")
@@ -71,7 +82,7 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
 
 impl Number {
     fn parse(&self, text: &str) -> Result<f64, String> {
-        if self.integer { parse_integer(text).map(|number| number as f64) } else { parse_number(text) }
+        typed(text, if self.integer { Kind::Integer } else { Kind::Real })
     }
 }
 
@@ -95,7 +106,7 @@ impl Slider {
     fn build(self, scale: LogScale, state: PlannerState, set: Box<dyn Fn(f64)>) -> El {
         let Self { id, label, value, disabled } = self;
         let number = move || value.get().unwrap_or(scale.min);
-        let set: std::rc::Rc<dyn Fn(f64)> = set.into();
+        let (set, waiting_for_key) = once_per_frame(set);
         let set_by_key = set.clone();
         let on_key = move |event: web_sys::Event| {
             let event: KeyboardEvent = event.unchecked_into();
@@ -110,7 +121,8 @@ impl Slider {
                 (false, true) => KeyStep::Coarse,
                 (false, false) => KeyStep::Fine,
             };
-            set_by_key(scale.after_key(untrack(number), step, up));
+            let from = waiting_for_key.get().unwrap_or_else(|| untrack(number));
+            set_by_key(scale.after_key(from, step, up));
         };
         el("input")
             .attr("type", "range")
@@ -133,6 +145,32 @@ impl Slider {
     }
 }
 
+/// `set`, but called at most once per frame, with the last value; and that value while it waits. A key that is held down fires faster
+/// than a slow machine draws.
+fn once_per_frame(set: Box<dyn Fn(f64)>) -> (Rc<dyn Fn(f64)>, Rc<Cell<Option<f64>>>) {
+    let (waiting, busy) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(false)));
+    let set: Rc<dyn Fn(f64)> = set.into();
+    let last = waiting.clone();
+    let limited: Rc<dyn Fn(f64)> = Rc::new(move |value| {
+        waiting.set(Some(value));
+        if !busy.replace(true) {
+            flush(&set, &waiting, &busy);
+        }
+    });
+    (limited, last)
+}
+
+fn flush(set: &Rc<dyn Fn(f64)>, waiting: &Rc<Cell<Option<f64>>>, busy: &Rc<Cell<bool>>) {
+    match waiting.take() {
+        Some(value) => {
+            set(value);
+            let (set, waiting, busy) = (set.clone(), waiting.clone(), busy.clone());
+            request_animation_frame(move || flush(&set, &waiting, &busy));
+        }
+        None => busy.set(false),
+    }
+}
+
 /// The refusal of the setting at `path`, if there is one.
 pub(crate) fn error_at(state: PlannerState, path: &str) -> Content {
     state.refusal_at(path).map(|refusal| error_box(state, refusal)).into()
@@ -142,7 +180,7 @@ pub(crate) fn error_at(state: PlannerState, path: &str) -> Content {
 pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
     let fixes = state.plan.with_untracked(|plan| quick_fixes(&refusal, plan));
     let advice = if fixes.is_empty() { refusal.fix.as_str() } else { "" };
-    let text = explanation(&refusal.given, &refusal.allowed, advice);
+    let text = explanation(name_of(&refusal.path), &refusal.given, &refusal.allowed, advice);
     fixes.into_iter().fold(el("div").class("error").child(text), |error, fix| {
         let plan = fix.plan;
         error.child(button(fix.label, move |_| state.replace(plan.clone())).class("quick-fix"))
@@ -150,13 +188,28 @@ pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
 }
 
 /// What is wrong, what is allowed, and how to fix it. Empty parts are left out.
-pub(crate) fn explanation(given: &str, allowed: &str, fix: &str) -> El {
-    let part = |name: &str, text: &str| {
-        let text = text.trim_end_matches('.');
-        if text.is_empty() { String::new() } else { format!(" {name}: {text}.") }
-    };
-    let given = el("strong").child(format!("{}.", given.trim_end_matches('.')));
-    el("p").child(given).child(part("Allowed", allowed)).child(part("Fix", fix))
+pub(crate) fn explanation(name: &str, given: &str, allowed: &str, fix: &str) -> El {
+    let (problem, rest) = refusal_text(name, given, allowed, fix);
+    el("p").child(el("strong").child(problem)).child(rest)
+}
+
+/// What a message calls the setting at a path.
+pub(crate) fn name_of(path: &str) -> &str {
+    match path {
+        "privacy.delta" => "δ",
+        "privacy.epsilon" => "ε",
+        "privacy.noise_multipliers.training" => "The training noise σ",
+        "privacy.noise_multipliers.tokenizer" => "The vocabulary noise",
+        "privacy.sampling" => "Batch sampling",
+        "privacy.spare_steps" => "The number of reserve steps",
+        "data.units" => "The number of units N",
+        "training.expected_batch_size" => "The batch size B",
+        "training.steps" => "The number of steps T",
+        "training.l2_clip_norm" => "The clip norm C",
+        "training.learning_rate.peak" => "The learning rate",
+        "training.learning_rate.warmup_steps" => "The number of warm-up steps",
+        other => other,
+    }
 }
 
 /// A drop-down list of values with their labels.
@@ -207,6 +260,20 @@ fn labelled(state: PlannerState, setting: Setting, input: El) -> El {
         .child(input.attr("aria-describedby", &format!("{id}-hint")))
         .child(hint(id, setting.hint))
         .dynamic(move || error_at(state, path))
+}
+
+/// The number of units, named after the unit.
+fn units_label(unit: PrivacyUnit) -> &'static str {
+    match unit {
+        PrivacyUnit::User => "Number of users, N",
+        PrivacyUnit::Record => "Number of records, N",
+        PrivacyUnit::Words(_) => "Number of passages, N",
+    }
+}
+
+/// A number in a field. No units means that the number has not been entered.
+fn shown_number(path: &str, number: f64) -> String {
+    if path == "data.units" && number == 0.0 { String::new() } else { json_number(number) }
 }
 
 /// A number as JSON would have it.

@@ -1,10 +1,10 @@
 //! The privacy budget: ε, δ, the noise, and how the stages share them.
 
 use leptos::prelude::*;
-use plan::{NoiseMultipliers, PlanFile};
+use plan::{NoiseMultipliers, PlanFile, Sampling};
 
 use crate::log_scale::LogScale;
-use crate::numbers::{parse_number, rounded_up};
+use crate::numbers::rounded_up;
 use crate::page::client;
 use crate::page::dom::{El, button, el, svg, table_row};
 use crate::page::field::setting::{Number, Setting, number};
@@ -12,8 +12,9 @@ use crate::page::field::{error_at, number_field};
 use crate::page::state::{PlannerState, SolveFor};
 use crate::page::widgets::{dimmable, fieldset, hint};
 use crate::protocol::{ConversionRequest, PrivacyTarget, Stage};
+use crate::typed::{Kind, typed};
 
-const EPSILON: Number = number!(
+pub(crate) const EPSILON: Number = number!(
     "target-epsilon", "Target ε",
     "Privacy loss of vocabulary and training together. Smaller is more private. The noise is calibrated to it.";
     privacy.epsilon as Option<f64>, Some(LogScale { min: 0.05, max: 50.0, integer: false })
@@ -72,17 +73,17 @@ const SHARE: Number = number!(
 );
 
 const SPARE: Number = number!(
-    "spare", "Spare steps",
-    "Charged in advance. A crash loses one step; a spare step replaces it.";
+    "spare", "Reserve steps",
+    "Charged in advance. A crash loses one step; a reserve step replaces it.";
     privacy.spare_steps as u64, None
 );
 
 /// The four quantities to solve for: id and label.
 const QUANTITIES: [(SolveFor, &str, &str); 4] = [
-    (SolveFor::Noise, "solve-noise", "Noise σ"),
-    (SolveFor::Epsilon, "solve-epsilon", "Privacy loss ε"),
-    (SolveFor::Steps, "solve-steps", "Steps T"),
-    (SolveFor::BatchSize, "solve-batch", "Batch size B"),
+    (SolveFor::Noise, "solve-noise", "Solve for noise σ"),
+    (SolveFor::Epsilon, "solve-epsilon", "Solve for ε"),
+    (SolveFor::Steps, "solve-steps", "Solve for steps T"),
+    (SolveFor::BatchSize, "solve-batch", "Solve for batch size B"),
 ];
 
 pub(crate) fn budget(state: PlannerState) -> El {
@@ -100,7 +101,7 @@ pub(crate) fn budget(state: PlannerState) -> El {
         .child(number_field(state, DELTA))
         .dynamic(move || default_delta(state))
         .show_when(move || trains_vocabulary() && !noise_given(), move || number_field(state, SHARE))
-        .child(number_field(state, SPARE))
+        .child(number_field(state, SPARE).dynamic(move || reserve_cost(state)))
         .child(split(state))
         .child(other_targets(state))
 }
@@ -110,7 +111,7 @@ fn modes(state: PlannerState) -> El {
     // A schedule has no single number of steps and no single batch size.
     let scheduled = move || state.plan.with(|plan| plan.training.batch_schedule.is_some());
     let group = el("div").class("modes").attr("role", "radiogroup").attr("aria-label", "Quantity to compute");
-    let group = group.child(el("span").class("modes-title").child("Compute from the other three"));
+    let group = group.child(el("span").class("modes-title").child("Three are given; the fourth is computed"));
     QUANTITIES.into_iter().fold(group, |group, (quantity, id, label)| {
         let selected = move || state.solve_for.get() == quantity;
         let disabled = move || matches!(quantity, SolveFor::Steps | SolveFor::BatchSize) && scheduled();
@@ -123,6 +124,21 @@ fn modes(state: PlannerState) -> El {
             .on("change", move |_| solve_for(state, quantity));
         group.child(el("label").child(choice).dynamic(move || lock(!selected())).child(label))
     })
+}
+
+/// What the reserve steps cost.
+fn reserve_cost(state: PlannerState) -> Option<El> {
+    let without = state.secondary_results.without_reserve.get()?;
+    let (plan, certified) = state.secondary_results.plan.get()?;
+    let passes = match plan.privacy.sampling {
+        Sampling::BallsInBins | Sampling::Shuffle => {
+            " This sampling is charged by whole passes, so they pay for a pass."
+        }
+        _ => "",
+    };
+    let [without, with] = [without, certified.epsilon].map(|bounds| rounded_up(bounds.upper, 4));
+    let text = format!("Without reserve steps, this noise has ε ≤ {without}; with them ε ≤ {with}.{passes}");
+    Some(el("p").class("hint").id("reserve-cost").child(text))
 }
 
 /// A padlock: closed for a given quantity, open for the computed one.
@@ -217,10 +233,10 @@ fn other_targets(state: PlannerState) -> El {
         }
         Err(error) => input_error.set(error),
     };
-    let by_mu = move |_| set_target(parse_number(&mu.get_untracked()).map(PrivacyTarget::Mu));
+    let by_mu = move |_| set_target(typed(&mu.get_untracked(), Kind::Real).map(PrivacyTarget::Mu));
     let by_rates = move |_| {
         let rate =
-            |text: RwSignal<String>| parse_number(&text.get_untracked()).map(|percent| percent / 100.0);
+            |text: RwSignal<String>| typed(&text.get_untracked(), Kind::Real).map(|percent| percent / 100.0);
         set_target(rate(alarms).and_then(|false_positive_rate| {
             Ok(PrivacyTarget::Rates { false_positive_rate, true_positive_rate: rate(hits)? })
         }));
@@ -283,7 +299,7 @@ fn solve_for(state: PlannerState, quantity: SolveFor) {
     }
     state.solve_for.set(quantity);
     if plan == state.plan.get_untracked() {
-        client::certify(state);
+        client::request(state.task());
     } else {
         state.replace(plan);
     }

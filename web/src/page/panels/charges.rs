@@ -57,10 +57,10 @@ fn lines(plan: &PlanFile, certified: &Certified) -> Vec<Charge> {
     }
     let mechanism = training_mechanism(plan.privacy.sampling);
     lines.extend(certified.phases.iter().map(|phase| Charge::training(mechanism, phase.steps, phase)));
-    // Spare steps are charged as steps of the most expensive phase, the one with the largest batch.
+    // Reserve steps are charged as steps of the most expensive phase, the one with the largest batch.
     let largest = certified.phases.iter().max_by_key(|phase| phase.expected_batch_size);
     if let Some(phase) = largest.filter(|_| plan.privacy.spare_steps > 0) {
-        lines.push(Charge::training("Spare steps, same mechanism", plan.privacy.spare_steps, phase));
+        lines.push(Charge::training("Reserve steps, same mechanism", plan.privacy.spare_steps, phase));
     }
     lines
 }

@@ -74,7 +74,7 @@ const RATIO_BY_BATCH: Axes = Axes {
 
 const VIEWS: [ChartView; 5] = [
     view("by-noise", "More noise gives a smaller ε. The ring marks this plan.", Rounding::Up),
-    view("by-steps", "ε spent so far, including the vocabulary, without spare steps.", Rounding::Up),
+    view("by-steps", "ε spent so far, including the vocabulary, without reserve steps.", Rounding::Up),
     view(
         "trade-off",
         "Even the best attack misses at least this share of the units. Higher is safer.",

@@ -35,11 +35,11 @@ const SOURCE: Choice = Choice {
     write: set_source,
 };
 
-const PATH: Text = Text {
+pub(crate) const PATH: Text = Text {
     setting: Setting {
         id: "path",
         label: "File path",
-        hint: ".txt or .jsonl, optionally .gz or .zst, relative to plan.json. Separate several paths with commas.",
+        hint: ".txt, .jsonl, .csv or .parquet, relative to plan.json. Separate several paths with commas.",
         path: "data.source.path",
     },
     read: |plan| match &plan.data.source {
@@ -56,7 +56,7 @@ const PATH: Text = Text {
     },
 };
 
-const UNITS: Number = Number {
+pub(crate) const UNITS: Number = Number {
     write: |plan, units| {
         plan.data.units = units as u64;
         if let (Source::Embedded { records, .. }, PrivacyUnit::Record) =
@@ -68,7 +68,7 @@ const UNITS: Number = Number {
     ..number!(
         "units", "Number of units, N",
         "How many units the text contains. This number becomes public.";
-        data.units as u64, Some(LogScale { min: 100.0, max: 1e9, integer: true })
+        data.units as u64, Some(LogScale { min: 100.0, max: 1e12, integer: true })
     )
 };
 
@@ -89,16 +89,51 @@ const UNIT: Choice = Choice {
         PrivacyUnit::User => "user",
         PrivacyUnit::Words(_) => "words",
     },
-    write: |plan, name| {
-        plan.privacy.unit = match name {
-            "user" => PrivacyUnit::User,
-            "words" => PrivacyUnit::Words(128),
-            _ => PrivacyUnit::Record,
-        };
-        if plan.privacy.unit == PrivacyUnit::User && !matches!(plan.data.source, Source::Embedded { .. }) {
-            plan.data.user_field.get_or_insert_with(|| "user".to_owned());
-        }
+    write: set_unit,
+};
+
+/// Sets the privacy unit. The number of units is cleared: 50,000 records are not 50,000 users.
+pub(crate) fn set_unit(plan: &mut PlanFile, name: &str) {
+    let unit = match name {
+        "user" => PrivacyUnit::User,
+        "words" => PrivacyUnit::Words(128),
+        _ => PrivacyUnit::Record,
+    };
+    if std::mem::discriminant(&unit) == std::mem::discriminant(&plan.privacy.unit) {
+        return;
+    }
+    plan.privacy.unit = unit;
+    plan.data.units = match (&plan.data.source, unit) {
+        (Source::Embedded { records, .. }, PrivacyUnit::Record) => *records,
+        _ => 0,
+    };
+    if unit == PrivacyUnit::User && !matches!(plan.data.source, Source::Embedded { .. }) {
+        plan.data.user_field.get_or_insert_with(|| "user".to_owned());
+    }
+}
+
+/// The field with the text of a record.
+pub(crate) const TEXT_FIELD: Text = Text {
+    setting: Setting {
+        id: "text-field",
+        label: "Text field",
+        hint: "Field or column that holds the text. Plain text files have none.",
+        path: "data.text_field",
     },
+    read: |plan| plan.data.text_field.clone(),
+    write: |plan, name| plan.data.text_field = name,
+};
+
+/// The field with the user of a record.
+pub(crate) const USER_FIELD: Text = Text {
+    setting: Setting {
+        id: "user-field",
+        label: "User field",
+        hint: "Field or column that tells users apart. Needed when users are protected.",
+        path: "data.user_field",
+    },
+    read: |plan| plan.data.user_field.clone().unwrap_or_default(),
+    write: |plan, name| plan.data.user_field = Some(name).filter(|name| !name.is_empty()),
 };
 
 const WORDS: Number = Number {
@@ -118,7 +153,7 @@ const WORDS: Number = Number {
 };
 
 const RELATION: Choice = choice!(
-    "relation", "Neighbouring datasets",
+    "relation", "Adjacency",
     "Which change to one unit the guarantee hides. “Add or remove” is the usual choice."; privacy.relation;
     "add", "Add or remove one unit" => (NeighboringRelation::AddOrRemoveOne);
     "replace", "Replace one unit" => (NeighboringRelation::ReplaceOne);
@@ -135,7 +170,7 @@ const SAMPLING: Choice = Choice {
     options: &[
         ("poisson", "Poisson"),
         ("truncated_poisson", "Truncated Poisson"),
-        ("fixed_size", "Fixed size"),
+        ("fixed_size", "Fixed-size batches"),
         ("balls_in_bins", "Balls in bins"),
         ("shuffle", "Shuffled passes"),
     ],
@@ -168,7 +203,7 @@ fn explain_sampling(sampling: Sampling) -> &'static str {
             "Truncated Poisson: like Poisson, but a batch above the maximum size loses random units. N must be public."
         }
         Sampling::FixedSize => {
-            "Fixed size: each step draws exactly B units without replacement. N must be public."
+            "Fixed-size batches: each step draws exactly B units without replacement. N must be public."
         }
         Sampling::BallsInBins => {
             "Balls in bins: in each pass, every unit joins one batch, independently of the others. Privacy is charged per pass."
@@ -197,7 +232,8 @@ fn explain_relation(relation: NeighboringRelation) -> &'static str {
     }
 }
 
-fn set_source(plan: &mut PlanFile, name: &str) {
+/// Sets where the text comes from.
+pub(crate) fn set_source(plan: &mut PlanFile, name: &str) {
     plan.data.source = match name {
         "embedded" => Source::Embedded { records: plan.data.units, seed: 7 },
         _ => Source::Path("notes.jsonl".to_owned()),
@@ -213,7 +249,9 @@ pub(crate) fn data(state: PlannerState) -> El {
         .child(preset_field(state))
         .child(text_field(state, NAME))
         .child(choice_field(state, SOURCE))
-        .show_when(from_file, move || text_field(state, PATH))
+        .show_when(from_file, move || {
+            vec![text_field(state, PATH), text_field(state, TEXT_FIELD), text_field(state, USER_FIELD)]
+        })
         .child(number_field(state, UNITS))
         .child(choice_field(state, UNIT))
         .show_when(in_words, move || number_field(state, WORDS))
@@ -227,7 +265,7 @@ fn preset_field(state: PlannerState) -> El {
     let load = move |name: String| {
         let preset = PRESETS.iter().find(|preset| preset.name == name);
         if let Some(plan) = preset.and_then(|preset| preset.plan()) {
-            state.replace(plan);
+            state.open(plan);
         }
     };
     let selected = Memo::new(move |_| {

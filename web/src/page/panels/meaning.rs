@@ -3,7 +3,7 @@
 use accountant::Bounds;
 use leptos::prelude::*;
 
-use crate::numbers::{percent, rounded_down, rounded_up};
+use crate::numbers::{fine_percent, percent, rounded_down, rounded_up};
 use crate::page::dom::{Content, El, el, section, table_head, table_row};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{dimmable, hint};
@@ -29,14 +29,20 @@ pub(crate) fn meaning(state: PlannerState) -> El {
     section("panel", "attack-title", "What it means").child(stack)
 }
 
-fn odds(AttackerFigures { odds, mu }: AttackerFigures) -> El {
+fn odds(AttackerFigures { odds, confidence, true_positive_rates, mu }: AttackerFigures) -> El {
+    let [one, thousandth] = true_positive_rates.map(percent);
     el("p")
         .class("odds")
         .id("odds")
-        .child("An attacker tries to tell whether one unit was in the training data, starting from even odds. The answer is \
-                right with a probability of at most ")
+        .child("An attacker tries to tell whether one unit was in the training data, starting from even odds. On average over all \
+                outcomes, the answer is right with a probability of at most ")
         .child(el("strong").child(format!("{} %", percent(odds.upper))))
-        .child("; a blind guess is right in 50 % of cases. The protection equals that of one Gaussian mechanism with μ ≤ ")
+        .child(format!(
+            "; a blind guess is right in 50 % of cases. After a single outcome, the attacker can be up to {} % sure, except with \
+             probability δ. With 1 % false alarms, the attacker finds at most {one} % of the units; with 0.1 %, at most \
+             {thousandth} %. The protection equals that of one Gaussian mechanism with μ ≤ ",
+            fine_percent(confidence)
+        ))
         .child(el("strong").id("mu").child(rounded_up(mu.upper, 4)))
         .child(" at this δ.")
 }

@@ -1,9 +1,9 @@
 //! The panels of the page. Input panels edit a part of the plan each; result panels show what follows from it.
 
-mod budget;
+pub(crate) mod budget;
 mod charges;
 mod charts;
-mod data;
+pub(crate) mod data;
 mod meaning;
 mod model;
 mod papers;

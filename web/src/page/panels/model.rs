@@ -1,7 +1,7 @@
 //! The network, and the cost of training it.
 
 use leptos::prelude::*;
-use plan::{Cost, Device, Family, MACHINES, Model, Objective, PlanFile};
+use plan::{Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
 
 use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
 use crate::page::dom::{El, el, table_head, table_row};
@@ -9,30 +9,6 @@ use crate::page::field::setting::{Choice, Number, Setting, choice, number};
 use crate::page::field::{choice_field, number_field, select};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
-
-/// Dimensions of a model.
-#[derive(Clone, Copy, PartialEq)]
-struct Size {
-    d_model: u32,
-    layers: u32,
-    heads: u32,
-    d_ff: u32,
-    context: u32,
-}
-
-/// Named sizes: value, label and dimensions.
-const SIZES: [(&str, &str, Size); 5] = [
-    ("tiny", "Tiny: 2 layers, width 128", size(128, 2, 4, 64)),
-    ("small", "Small: 4 layers, width 256", size(256, 4, 4, 128)),
-    ("medium", "Medium: 8 layers, width 512", size(512, 8, 8, 256)),
-    ("gpt2", "GPT-2 small: 12 layers, width 768", size(768, 12, 12, 1024)),
-    ("billion", "1 billion parameters: 20 layers, width 2048", size(2048, 20, 16, 1024)),
-];
-
-/// A size whose feed-forward part is four times as wide as the model.
-const fn size(d_model: u32, layers: u32, heads: u32, context: u32) -> Size {
-    Size { d_model, layers, heads, d_ff: 4 * d_model, context }
-}
 
 const FAMILY: Choice = Choice {
     setting: Setting {
@@ -104,21 +80,15 @@ const NUMBERS: [Number; 6] = [
 
 pub(crate) fn model(state: PlannerState) -> El {
     let load = move |name: String| {
-        if let Some((_, _, size)) = SIZES.iter().find(|(value, ..)| *value == name) {
+        if let Some(size) = SIZES.iter().find(|size| size.name == name) {
             let mut plan = state.plan.get_untracked();
-            let Size { d_model, layers, heads, d_ff, context } = *size;
-            plan.model = Model { d_model, layers, heads, d_ff, context, ..plan.model };
+            size.apply(&mut plan);
             state.replace(plan);
         }
     };
-    let selected = Memo::new(move |_| {
-        state.plan.with(|plan| {
-            let Model { d_model, layers, heads, d_ff, context, .. } = plan.model;
-            let own = Size { d_model, layers, heads, d_ff, context };
-            SIZES.iter().find(|(_, _, size)| *size == own).map_or("custom", |(value, ..)| value)
-        })
-    });
-    let sizes = SIZES.iter().map(|(name, label, _)| (*name, *label)).chain([("custom", "Custom")]);
+    let selected =
+        Memo::new(move |_| state.plan.with(|plan| Size::of(plan).map_or("custom", |size| size.name)));
+    let sizes = SIZES.iter().map(|size| (size.name, size.label)).chain([("custom", "Custom")]);
     let size = el("div")
         .class("field wide")
         .child(el("label").attr("for", "size").child("Size"))

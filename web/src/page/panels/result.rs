@@ -44,7 +44,7 @@ fn refused(state: PlannerState, refusal: Refusal) -> El {
 /// Why a file or link was not opened.
 fn rejected(state: PlannerState, refusal: Refusal) -> El {
     let place = if refusal.path.is_empty() { String::new() } else { format!("{}: ", refusal.path) };
-    let text = explanation(&format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);
+    let text = explanation("", &format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);
     let dismiss = button("Keep the current plan", move |_| state.rejected.set(None)).class("dismiss");
     let heading = el("p").class("place").child("Not opened");
     let text = el("div").class("error").child(text).child(dismiss);

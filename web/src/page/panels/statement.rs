@@ -3,13 +3,13 @@
 use leptos::prelude::*;
 
 use super::charts::signals;
-use crate::numbers::percent;
-use crate::page::dom::{Content, El, button, el, scrollable, section};
-use crate::page::downloads;
+use crate::numbers::{fine_percent, percent};
+use crate::page::dom::{Content, El, button, el, scrollable, section, table_row};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{dimmable, with_outdated_note};
+use crate::page::{downloads, kept};
 use crate::report::{COMMANDS, html};
-use crate::statement::{Section, sections};
+use crate::statement::{Section, figures, sections};
 
 pub(crate) fn statement(state: PlannerState) -> El {
     let text = move || {
@@ -21,14 +21,27 @@ pub(crate) fn statement(state: PlannerState) -> El {
         sections.into_iter().flatten().flat_map(shown).collect::<Vec<_>>()
     };
     let odds = move || {
-        let chance = state.secondary_results.attacker.get().map(|figures| percent(figures.odds.upper));
-        chance.map(|chance| {
+        state.secondary_results.attacker.get().map(|figures| {
+            let [one, _] = figures.true_positive_rates.map(percent);
             el("p").child(format!(
-                "An attacker who knows everything else and starts from even odds is right with a probability of at most \
-                 {chance} %."
+                "An attacker who knows everything else and starts from even odds is right with a probability of at most {} % on \
+                 average over all outcomes. After a single outcome, the attacker can be up to {} % sure, except with probability δ. \
+                 With 1 % false alarms, the attacker finds at most {one} % of the units.",
+                percent(figures.odds.upper),
+                fine_percent(figures.confidence)
             ))
         })
     };
+    let table = move || {
+        let rows = state.certified.with(|it| it.as_ref().map(|(plan, certified)| figures(plan, certified)));
+        let row = |(name, value): (&'static str, String)| table_row(name, [value.into()]);
+        rows.into_iter().flatten().map(row).fold(el("tbody"), El::child)
+    };
+    let head = el("div")
+        .class("pair signed")
+        .child(kept_text("author", "Author of this statement", kept::AUTHOR))
+        .child(kept_text("description", "Description of the data", kept::DESCRIPTION))
+        .child(el("p").class("date").child(format!("Date: {}", today())));
     let hash = move || {
         let hash = state.certified.with(|it| it.as_ref().map(|(_, certified)| certified.hash.clone()));
         hash.unwrap_or_default()
@@ -38,12 +51,30 @@ pub(crate) fn statement(state: PlannerState) -> El {
     let save = save.dynamic_flag("disabled", move || state.secondary_results.dimmed.get());
     let print = button("Print", move |_| drop(window().print())).id("print");
     with_outdated_note(state, section("panel statement", "statement-title", "Privacy statement"))
-        .child(dimmable(state.dimmed, "div", "").dynamic(text))
-        .child(dimmable(state.secondary_results.dimmed, "div", "").dynamic(odds))
+        .child(head)
+        .child(dimmable(state.dimmed, "div", "current").dynamic(text))
+        .child(dimmable(state.secondary_results.dimmed, "div", "current").dynamic(odds))
+        .child(dimmable(state.dimmed, "table", "current printed").dynamic(table))
         .child(hash.child(" · accountant ").child(accountant::VERSION))
-        .child(el("h3").child("Run this plan"))
+        .child(el("h3").class("run").child("Run this plan"))
         .child(scrollable("Commands", el("pre").child(el("code").child(COMMANDS))))
         .child(el("div").class("files").child(save).child(print))
+}
+
+/// A text that belongs to the statement, not to the plan.
+fn kept_text(id: &'static str, label: &'static str, name: &'static str) -> El {
+    let input = el("input").id(id).attr("type", "text").attr("autocomplete", "off");
+    let text = kept::read(name).unwrap_or_default();
+    let input = input
+        .prop("value", move || text.clone().into())
+        .on_value("input", move |text| kept::write(name, &text));
+    el("div").class("field").child(el("label").attr("for", id).child(label)).child(input)
+}
+
+/// The date where the reader is, as in ISO 8601.
+fn today() -> String {
+    let now = js_sys::Date::new_0();
+    format!("{}-{:02}-{:02}", now.get_full_year(), now.get_month() + 1, now.get_date())
 }
 
 /// Saves the report of the last certified plan, with its charts.

@@ -6,12 +6,12 @@ use plan::{
 };
 
 use crate::log_scale::LogScale;
-use crate::numbers::parse_integer;
 use crate::page::dom::{El, button, el, table_head, table_row};
 use crate::page::field::setting::{Choice, Number, Setting, choice, number};
 use crate::page::field::{choice_field, error_at, number_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
+use crate::typed::{Kind, typed};
 
 const BATCH: Number = number!(
     "batch", "Expected batch size, B",
@@ -42,12 +42,12 @@ const CLIPPING: Choice = choice!(
     "clipping", "Clipping method",
     "How each gradient is limited to C. Does not affect ε: every method has sensitivity C.";
     training.clipping;
-    "flat", "Flat (scale down to C)" => (Clipping::Flat);
-    "per_layer", "Per layer" => (Clipping::PerLayer);
-    "automatic", "Automatic (scale to ≈ C)" => (
+    "flat", "Flat clipping" => (Clipping::Flat);
+    "per_layer", "Per-layer clipping" => (Clipping::PerLayer);
+    "automatic", "Automatic clipping" => (
         Clipping::Automatic(_), Clipping::Automatic(Automatic { stability: 0.01 })
     );
-    "adaptive", "Adaptive C (quantile)" => (
+    "adaptive", "Adaptive clipping (quantile)" => (
         Clipping::Adaptive(_),
         Clipping::Adaptive(Adaptive { quantile: 0.5, learning_rate: 0.2, count_noise: 0.05 })
     );
@@ -160,10 +160,10 @@ fn phase_row(state: PlannerState, index: usize, only: bool) -> El {
                 .unwrap_or_default()
                 .to_string()
         };
-        let write = move |text: String| match parse_integer(&text) {
+        let write = move |text: String| match typed(&text, Kind::Integer) {
             Ok(number) => edit_phases(state, |phases| {
                 if let Some(phase) = phases.get_mut(index) {
-                    set(phase, number);
+                    set(phase, number as u64);
                 }
             }),
             Err(message) => state.announce(message),

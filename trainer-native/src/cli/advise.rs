@@ -1,0 +1,154 @@
+//! Options of `advise`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use plan::{Advice, Candidate, Compute, MACHINES, SIZES, Size, advise};
+use serde::Serialize;
+
+use super::print_result;
+use crate::plan_file::read_uncertified;
+use crate::{RunError, durable};
+
+#[derive(Debug, Args)]
+pub(super) struct AdviseArgs {
+    /// A plan with the data, the privacy and the tokenizer; its batch size, steps and noise are ignored
+    #[arg(long, value_name = "PLAN.json")]
+    plan: PathBuf,
+    #[command(flatten)]
+    budget: Budget,
+    /// The machine of --hours
+    #[arg(long, default_value = "cpu")]
+    machine: MachineName,
+    /// The size of the model [default: proposed]
+    #[arg(long)]
+    size: Option<SizeName>,
+    /// Write the proposed plan to this new file
+    #[arg(long, value_name = "PLAN.json")]
+    out: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Budget {
+    /// Time for training
+    #[arg(long)]
+    hours: Option<f64>,
+    /// Training tokens
+    #[arg(long)]
+    tokens: Option<f64>,
+    /// Floating-point operations
+    #[arg(long)]
+    flops: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MachineName {
+    /// A processor with 8 cores
+    Cpu,
+    T4,
+    #[value(name = "rtx4090")]
+    Rtx4090,
+    A100,
+    H100,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SizeName {
+    Tiny,
+    Small,
+    Medium,
+    #[value(name = "gpt2")]
+    Gpt2,
+    Billion,
+}
+
+impl AdviseArgs {
+    /// Proposes a plan, and prints it with the reasons.
+    pub fn run(self) -> Result<(), RunError> {
+        let given = read_uncertified(&self.plan)?;
+        let machine = MACHINES[self.machine as usize];
+        let compute = match (self.budget.hours, self.budget.tokens, self.budget.flops) {
+            (Some(hours), ..) => Compute::Time { machine, seconds: hours * 3600.0 },
+            (_, Some(tokens), _) => Compute::Tokens(tokens),
+            (.., flops) => Compute::Flops(flops.unwrap_or(f64::NAN)),
+        };
+        let size = self.size.map(|name| &SIZES[name as usize]);
+        let advice = advise(given.file(), compute, size)
+            .map_err(|error| RunError::Refused(format!("{}: {error}", self.plan.display())))?;
+        if let Some(path) = &self.out {
+            let text = advice.certified.plan().file().text();
+            if path.exists() {
+                return Err(RunError::Refused(format!(
+                    "{}: the file exists; name a new one with --out",
+                    path.display()
+                )));
+            }
+            durable::write_atomic(path, text.as_bytes())?;
+        }
+        let proposal = Proposal::of(&advice, self.out);
+        print_result(&proposal, &proposal.to_string(), self.json)
+    }
+}
+
+/// A proposal as it is printed.
+#[derive(Debug, Serialize)]
+struct Proposal {
+    size: Option<&'static str>,
+    expected_batch_size: u64,
+    steps: u64,
+    epochs: f64,
+    noise_multiplier: f64,
+    epsilon: accountant::Bounds,
+    flops: f64,
+    reasons: Vec<String>,
+    warnings: Vec<String>,
+    candidates: Vec<Candidate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<PathBuf>,
+}
+
+impl Proposal {
+    fn of(advice: &Advice, plan: Option<PathBuf>) -> Self {
+        let (certified, file) = (&advice.certified, advice.certified.plan().file());
+        let phase = certified.phases().first();
+        Self {
+            size: Size::of(file).map(|size| size.name),
+            expected_batch_size: phase.map_or(0, |phase| phase.expected_batch_size),
+            steps: certified.total_steps(),
+            epochs: file.epochs(),
+            noise_multiplier: phase.map_or(0.0, plan::Phase::noise_multiplier),
+            epsilon: certified.epsilon(),
+            flops: file.cost().flops,
+            reasons: advice.reasons.clone(),
+            warnings: advice.warnings.clone(),
+            candidates: advice.candidates.clone(),
+            plan,
+        }
+    }
+}
+
+impl fmt::Display for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: batch size {}, {} steps, {:.1} passes over the data, noise σ = {:.4}, ε ≤ {:.4}, {:.1e} operations",
+            self.size.unwrap_or("custom"),
+            self.expected_batch_size,
+            self.steps,
+            self.epochs,
+            self.noise_multiplier,
+            self.epsilon.upper,
+            self.flops
+        )?;
+        let lines = self.reasons.iter().map(|reason| format!("- {reason}"));
+        let warnings = self.warnings.iter().map(|warning| format!("! {warning}"));
+        let written = self.plan.iter().map(|path| format!("written to {}", path.display()));
+        let all: Vec<String> = lines.chain(warnings).chain(written).collect();
+        write!(f, "{}", all.join("\n"))
+    }
+}

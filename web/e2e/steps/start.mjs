@@ -1,0 +1,96 @@
+// The start view: a plan is proposed before anything is typed, and follows what is typed.
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { accessible, bounds, certified, epsilon, openStart, refused, save, server, step, told, type } from '../harness.mjs'
+
+const { OUT, TRAINER } = process.env
+const hasOdds = (page) => page.locator('#start-odds').waitFor({ timeout: 60_000 })
+const figure = (page, name) => page.locator(`#proposal-figures dt:text-is("${name}") + dd`).innerText()
+
+await step('the start view proposes a plan before anything is typed, with the ε that the trainer computes', async () => {
+  const fresh = await openStart()
+  await hasOdds(fresh)
+  const shown = await bounds(fresh)
+  const { file } = await save(fresh)
+  assert.deepEqual(told(TRAINER, 'verify', file).epsilon, shown)
+  const advised = told(TRAINER, 'advise', '--plan', file, '--hours', '1')
+  assert.deepEqual(advised.epsilon, shown)
+  assert.equal(String(advised.steps), (await figure(fresh, 'Steps')).replaceAll('\u202f', ''))
+  assert.ok((await fresh.locator('button, input, select, summary, a[href]').count()) < 32)
+  const requested = await fresh.evaluate(() => performance.getEntriesByType('resource').map((entry) => entry.name))
+  assert.ok(!requested.some((name) => /\/(expert|vocabulary)/.test(name)), requested.join())
+  await fresh.context().close()
+  return `ε ≤ ${shown.upper}`
+})
+
+await step('less time gives fewer steps or a smaller batch, and a smaller ε more noise', async () => {
+  const fresh = await openStart()
+  const steps = await figure(fresh, 'Steps')
+  await type(fresh, 'hours', '0,05')
+  await fresh.waitForFunction((old) => document.querySelectorAll('#proposal-figures dd')[1].textContent !== old, steps)
+  await certified(fresh)
+  const noise = Number(await figure(fresh, 'Noise σ'))
+  await type(fresh, 'target-epsilon', '1')
+  await fresh.waitForFunction((old) => Number(document.querySelectorAll('#proposal-figures dd')[3].textContent) > old, noise)
+  assert.ok((await epsilon(fresh)) <= 1)
+  await fresh.context().close()
+})
+
+await step('protecting users clears the number of units and asks for users', async () => {
+  const fresh = await openStart()
+  await fresh.locator('#protect-user').check()
+  await refused(fresh)
+  assert.equal(await fresh.locator('#units').inputValue(), '')
+  assert.equal(await fresh.locator('label[for=units]').innerText(), 'Number of users, N')
+  assert.match(await fresh.locator('#reason').innerText(), /Enter the number of units/)
+  assert.match(await fresh.locator('#epsilon').innerText(), /^ε –$/)
+  await type(fresh, 'units', '3k')
+  await certified(fresh)
+  await type(fresh, 'records', '50 000')
+  await fresh.locator('text=17 records per user').waitFor()
+  assert.match(await fresh.locator('ul.banner').innerText(), /3000 units are few/)
+  await fresh.context().close()
+})
+
+await step('one’s own file has its fields in the plan, and a reload keeps the work', async () => {
+  const fresh = await openStart()
+  await fresh.locator('#protect-user').check()
+  await fresh.locator('#start-source').selectOption('path')
+  await type(fresh, 'path', 'chats.jsonl')
+  await type(fresh, 'text-field', 'message')
+  await type(fresh, 'user-field', 'customer')
+  await type(fresh, 'units', '3000')
+  await type(fresh, 'target-epsilon', '3')
+  await certified(fresh)
+  const { text } = await save(fresh)
+  const { data, privacy } = JSON.parse(text)
+  assert.deepEqual([data.text_field, data.user_field, data.units, privacy.unit], ['message', 'customer', 3000, 'user'])
+  await fresh.waitForTimeout(400)
+  await fresh.reload()
+  await certified(fresh)
+  assert.equal((await save(fresh)).text, text)
+  await fresh.locator('#expert').click()
+  await fresh.locator('#inputs').waitFor()
+  await certified(fresh)
+  assert.equal((await save(fresh)).text, text)
+  assert.equal(await fresh.locator('#text-field').inputValue(), 'message')
+  await fresh.reload()
+  await fresh.locator('#inputs').waitFor()
+  await certified(fresh)
+  assert.equal((await save(fresh)).text, text)
+  await fresh.context().close()
+})
+
+for (const colorScheme of ['light', 'dark']) {
+  for (const width of [1440, 390]) {
+    await step(`start view, ${colorScheme}, ${width} px: accessible, and no wider than the window`, async () => {
+      const sized = await openStart(server.address, { viewport: { width, height: 900 }, colorScheme })
+      await hasOdds(sized)
+      await accessible(sized, `start ${colorScheme} ${width}`)
+      const wide = await sized.evaluate(() => document.documentElement.scrollWidth)
+      assert.ok(wide <= width, `${wide} px wide`)
+      await sized.screenshot({ path: join(OUT, `start-${colorScheme}-${width}.png`), fullPage: true })
+      await sized.context().close()
+    })
+  }
+}

@@ -1,0 +1,37 @@
+//! What the page keeps in this browser tab, so that a reload loses no work: the browser's session storage.
+
+use leptos::prelude::window;
+use web_sys::Storage;
+
+/// The plan, as the text of a `plan.json`.
+pub(crate) const PLAN: &str = "plan";
+/// Whether the expert settings were open.
+pub(crate) const EXPERT: &str = "expert";
+/// Time that training may take, in hours.
+pub(crate) const HOURS: &str = "hours";
+/// Index of the machine.
+pub(crate) const MACHINE: &str = "machine";
+/// Index of the model size; absent if it is proposed.
+pub(crate) const SIZE: &str = "size";
+/// Number of records of all users together.
+pub(crate) const RECORDS: &str = "records";
+/// Author of the privacy statement.
+pub(crate) const AUTHOR: &str = "author";
+/// Description of the data in the privacy statement.
+pub(crate) const DESCRIPTION: &str = "description";
+
+fn storage() -> Option<Storage> {
+    window().session_storage().ok().flatten()
+}
+
+/// A kept value.
+pub(crate) fn read(name: &str) -> Option<String> {
+    storage()?.get_item(name).ok().flatten()
+}
+
+/// Keeps a value. A browser that refuses only loses it at a reload.
+pub(crate) fn write(name: &str, value: &str) {
+    if let Some(storage) = storage() {
+        let _ = storage.set_item(name, value);
+    }
+}

@@ -1,0 +1,291 @@
+//! The start view: data, privacy and time, and the plan that is proposed for them.
+
+use accountant::budget;
+use leptos::prelude::*;
+use plan::{MACHINES, PlanFile, PrivacyUnit, SIZES, Source};
+
+use super::dom::{El, button, el, section};
+use super::field::setting::Number;
+use super::field::{error_box, number_field, select, text_field};
+use super::panels::budget::EPSILON;
+use super::panels::data::{PATH, TEXT_FIELD, UNITS, USER_FIELD, set_source, set_unit};
+use super::state::PlannerState;
+use super::widgets::hint;
+use super::{kept, open_expert_view};
+use crate::numbers::{TIMES, approximate, grouped, percent, rounded_up};
+use crate::presets::PRESETS;
+use crate::protocol::{AdviceRequest, Task};
+use crate::typed::{Kind, typed};
+
+/// What a person asks for besides the plan's own settings.
+#[derive(Clone, Copy)]
+pub(super) struct Wish {
+    /// Hours that training may take, as typed.
+    hours: RwSignal<String>,
+    machine: RwSignal<usize>,
+    size: RwSignal<Option<usize>>,
+    /// Records of all users together, as typed.
+    records: RwSignal<String>,
+}
+
+impl Wish {
+    pub(super) fn new() -> Self {
+        let number = |name| kept::read(name).and_then(|text| text.parse().ok());
+        Self {
+            hours: RwSignal::new(kept::read(kept::HOURS).unwrap_or_else(|| "1".to_owned())),
+            machine: RwSignal::new(number(kept::MACHINE).unwrap_or(0)),
+            size: RwSignal::new(number(kept::SIZE)),
+            records: RwSignal::new(kept::read(kept::RECORDS).unwrap_or_default()),
+        }
+    }
+
+    /// The request for a proposal; `None` while the time is no number.
+    pub(super) fn task(&self, plan: &PlanFile) -> Option<Task> {
+        let hours = typed(&self.hours.get(), Kind::Real).ok()?;
+        let (machine, size) = (self.machine.get(), self.size.get());
+        Some(Task::Advise(AdviceRequest { plan: plan.text(), machine, seconds: hours * 3600.0, size }))
+    }
+}
+
+/// The view below the header.
+pub(super) fn view(state: PlannerState, wish: Wish) -> El {
+    let form =
+        el("form").class("start").attr("aria-label", "Plan").on("submit", |event| event.prevent_default());
+    let form = form
+        .child(protect(state))
+        .child(data(state, wish))
+        .child(group("3", "Privacy").child(number_field(state, EPSILON)).dynamic(move || delta(state)))
+        .child(compute(wish));
+    el("main").class("start").child(form).child(proposal(state, wish))
+}
+
+fn group(number: &'static str, title: &'static str) -> El {
+    let legend = el("legend").child(el("span").class("number").child(number)).child(title);
+    el("fieldset").class("panel").child(legend)
+}
+
+/// The privacy units: id, label, and an example of what is protected.
+const UNITS_OF: [(&str, &str); 3] =
+    [("user", "each user"), ("record", "each record"), ("words", "each passage of words")];
+
+fn protect(state: PlannerState) -> El {
+    let unit = Memo::new(move |_| {
+        state.plan.with(|plan| match plan.privacy.unit {
+            PrivacyUnit::User => "user",
+            PrivacyUnit::Record => "record",
+            PrivacyUnit::Words(_) => "words",
+        })
+    });
+    let choices = UNITS_OF.into_iter().fold(el("div").class("modes"), |all, (name, label)| {
+        let choice = el("input")
+            .attr("type", "radio")
+            .attr("name", "protect")
+            .id(&format!("protect-{name}"))
+            .prop("checked", move || (unit.get() == name).into())
+            .on("change", move |_| {
+                let mut plan = state.plan.get_untracked();
+                set_unit(&mut plan, name);
+                state.replace(plan);
+            });
+        all.child(el("label").child(choice).child(label))
+    });
+    group("1", "Protect").child(choices).child(hint("What nobody who sees the model may recognize."))
+}
+
+fn data(state: PlannerState, wish: Wish) -> El {
+    let own = move || state.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
+    let by_user = move || state.plan.with(|plan| plan.privacy.unit == PrivacyUnit::User);
+    let set_source = move |name: String| {
+        let mut plan = state.plan.get_untracked();
+        set_source(&mut plan, &name);
+        state.replace(plan);
+    };
+    let selected = move || if own() { "path" } else { "embedded" };
+    let options = [("embedded", "Built-in example notes"), ("path", "My own file")];
+    let source = el("div")
+        .class("field")
+        .child(el("label").attr("for", "start-source").child("Text"))
+        .child(select("start-source", options.into_iter(), selected, set_source));
+    let records = move || {
+        let note = move || {
+            let (records, users) =
+                (typed(&wish.records.get(), Kind::Integer), state.plan.with(|plan| plan.data.units));
+            match records {
+                Ok(records) if users > 0 => {
+                    format!(
+                        "{} records per user on average. A step uses one of them.",
+                        approximate(records / users as f64, &[(1.0, "")])
+                    )
+                }
+                _ => "Of all users together. Optional.".to_owned(),
+            }
+        };
+        text_wish("records", "Number of records", wish.records, kept::RECORDS)
+            .child(el("p").class("hint").dynamic_text(note))
+    };
+    group("2", "Data")
+        .child(source)
+        .show_when(own, move || text_field(state, PATH))
+        .child(number_field(state, UNITS_AND_DELTA))
+        .show_when(by_user, records)
+        .show_when(own, move || text_field(state, TEXT_FIELD))
+        .show_when(move || own() && by_user(), move || text_field(state, USER_FIELD))
+}
+
+/// δ follows from the number of units.
+fn delta(state: PlannerState) -> El {
+    let delta = state.plan.with(|plan| plan.privacy.delta);
+    el("p").class("hint").id("start-delta").child(format!(
+        "Strict ← → weak. The bound may fail with probability δ = {delta:e}, chosen for this number of units."
+    ))
+}
+
+fn compute(wish: Wish) -> El {
+    let index = |names: Vec<&'static str>, name: &str| names.iter().position(|known| *known == name);
+    let machines = || MACHINES.iter().map(|machine| machine.name).collect::<Vec<_>>();
+    let sizes = || SIZES.iter().map(|size| size.name).collect::<Vec<_>>();
+    let set_machine = move |name: String| {
+        if let Some(chosen) = index(machines(), &name) {
+            kept::write(kept::MACHINE, &chosen.to_string());
+            wish.machine.set(chosen);
+        }
+    };
+    let set_size = move |name: String| {
+        let chosen = index(sizes(), &name);
+        kept::write(kept::SIZE, &chosen.map_or(String::new(), |index| index.to_string()));
+        wish.size.set(chosen);
+    };
+    let machine = MACHINES.iter().map(|machine| (machine.name, machine.name));
+    let size = std::iter::once(("", "Propose one")).chain(SIZES.iter().map(|size| (size.name, size.label)));
+    let field = |id: &'static str, label: &'static str, list: El| {
+        el("div").class("field").child(el("label").attr("for", id).child(label)).child(list)
+    };
+    let chosen_machine = move || MACHINES.get(wish.machine.get()).map_or("", |machine| machine.name);
+    let chosen_size = move || wish.size.get().and_then(|index| SIZES.get(index)).map_or("", |size| size.name);
+    group("4", "Model")
+        .child(field("start-size", "Size", select("start-size", size, chosen_size, set_size)))
+        .child(field("machine", "Machine", select("machine", machine, chosen_machine, set_machine)))
+        .child(text_wish("hours", "Time for training, in hours", wish.hours, kept::HOURS))
+}
+
+/// A number that belongs to the wish and not to the plan.
+fn text_wish(id: &'static str, label: &'static str, text: RwSignal<String>, name: &'static str) -> El {
+    let invalid = move || (!text.get().is_empty()).then(|| typed(&text.get(), Kind::Real).err()).flatten();
+    let input = el("input")
+        .id(id)
+        .attr("type", "text")
+        .attr("inputmode", "decimal")
+        .attr("autocomplete", "off")
+        .dynamic_attr("aria-invalid", move || invalid().map(|_| "true".to_owned()))
+        .prop("value", move || text.get().into())
+        .on_value("input", move |value| {
+            kept::write(name, &value);
+            text.set(value);
+        });
+    el("div")
+        .class("field")
+        .child(el("label").attr("for", id).child(label))
+        .child(input)
+        .dynamic(move || invalid().map(|error| el("p").class("input-error").child(error)))
+}
+
+/// The proposed plan, or why there is none.
+fn proposal(state: PlannerState, wish: Wish) -> El {
+    let line = move || {
+        let advice = state.advice.get();
+        state.certified.with(|it| {
+            let (plan, certified) = it.as_ref()?;
+            let phase = certified.phases.first()?;
+            let figures = [
+                ("Batch size", grouped(phase.expected_batch_size)),
+                ("Steps", grouped(phase.steps)),
+                ("Passes over the data", format!("{:.1}", plan.epochs())),
+                ("Noise σ", rounded_up(phase.noise_multiplier, 3)),
+                ("Model", plan::Size::of(plan).map_or("custom".to_owned(), |size| size.name.to_owned())),
+                ("Time", format!("about {}", approximate(advice.seconds, &TIMES))),
+            ];
+            let item = |all: El, (name, value): (&'static str, String)| {
+                all.child(el("div").child(el("dt").child(name)).child(el("dd").child(value)))
+            };
+            Some(figures.into_iter().fold(el("dl").id("proposal-figures"), item))
+        })
+    };
+    let refused = move || {
+        let refusal = state.refusal.get()?;
+        Some(el("div").id("refusal").class("refusal").child(error_box(state, refusal)))
+    };
+    let no_time = move || {
+        let valid = typed(&wish.hours.get(), Kind::Real).is_ok_and(|hours| hours > 0.0);
+        (!valid).then(|| el("p").class("error").child("Enter how many hours training may take."))
+    };
+    let odds = move || {
+        state.secondary_results.attacker.get().map(|attacker| {
+            let [one, thousandth] = attacker.true_positive_rates.map(percent);
+            el("p").id("start-odds").child(format!(
+                "A test of whether one unit was in the data is right in at most {} % of cases on average. With 1 % false alarms it \
+                 finds at most {one} % of the units, with 0.1 % at most {thousandth} %.",
+                percent(attacker.odds.upper)
+            ))
+        })
+    };
+    let warnings = move || {
+        let warning = |text: String| el("li").child(text);
+        let all = state.advice.get().warnings;
+        (!all.is_empty()).then(|| all.into_iter().map(warning).fold(el("ul").class("banner"), El::child))
+    };
+    let reasons = move || {
+        let all = state.advice.get().reasons.into_iter();
+        all.map(|text| el("li").child(text)).fold(el("ul"), El::child)
+    };
+    let body = el("div").toggle_class("stale", move || state.dimmed.get()).child(el("div").dynamic(line));
+    let more = [
+        ("figures-title", "Compare"),
+        ("curves-title", "Charts"),
+        ("preview-title", "Preview vocabulary"),
+        ("statement-title", "One-page statement"),
+    ];
+    let links = more.into_iter().fold(el("div").class("files"), |all, (target, label)| {
+        all.child(button(label, move |_| open_expert_view(target)))
+    });
+    let expert = button("Expert settings", move |_| open_expert_view("inputs")).id("expert");
+    section("panel proposal", "proposal-title", "Suggested plan")
+        .dynamic(refused)
+        .dynamic(no_time)
+        .child(body.child(el("div").dynamic(odds)))
+        .dynamic(warnings)
+        .child(
+            el("details")
+                .class("more")
+                .child(el("summary").child("Why this plan"))
+                .child(el("div").id("reasons").dynamic(reasons)),
+        )
+        .child(links.child(expert))
+}
+
+/// Loads an example.
+pub(super) fn examples(state: PlannerState) -> El {
+    let load = move |name: String| {
+        let preset = PRESETS.iter().find(|preset| preset.name == name);
+        if let Some(plan) = preset.and_then(|preset| preset.plan()) {
+            state.replace(plan);
+        }
+    };
+    let options =
+        PRESETS.iter().filter(|preset| preset.published.is_none()).map(|preset| (preset.name, preset.title));
+    let selected = Memo::new(move |_| {
+        let named = |plan: &PlanFile| PRESETS.iter().find(|preset| preset.name == plan.name);
+        state.plan.with(named).map_or("", |preset| preset.name)
+    });
+    select("example", options, move || selected.get(), load).attr("aria-label", "Example")
+}
+
+/// The number of units, from which δ follows.
+const UNITS_AND_DELTA: Number = Number {
+    write: |plan, units| {
+        (UNITS.write)(plan, units);
+        if plan.data.units > 0 {
+            plan.privacy.delta = budget::default_delta(plan.data.units);
+        }
+    },
+    ..UNITS
+};
