@@ -25,6 +25,7 @@ pub mod optim;
 mod plan_file;
 pub mod pretrained;
 mod progress;
+mod ranks;
 mod report;
 pub mod run;
 pub mod score;

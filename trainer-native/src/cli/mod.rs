@@ -9,6 +9,7 @@ mod synthesize;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -21,6 +22,8 @@ use synthesize::SynthesizeArgs;
 
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
+use crate::progress::Silence;
+use crate::ranks::Ranks;
 use crate::run::{self, Request};
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
@@ -255,7 +258,7 @@ pub fn main() -> ExitCode {
         .allow_negative_numbers(true)
         .mut_subcommands(|command| command.allow_negative_numbers(true));
     match ::cli::arguments(command) {
-        Ok(arguments) => exit_code(dispatch(arguments)),
+        Ok(arguments) => carry_out(arguments),
         Err(error) => {
             let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
             exit_code(Err(RunError::Refused(message)))
@@ -275,6 +278,34 @@ fn plan_as_command(error: &clap::Error) -> Option<String> {
     })
 }
 
+/// Carries out a command on the ranks that the program was started with.
+fn carry_out(arguments: Cli) -> ExitCode {
+    let ranks = match Ranks::join() {
+        Ok(ranks) => ranks,
+        Err(error) => return exit_code(Err(error)),
+    };
+    let silence = (!ranks.is_first()).then(Silence::begin);
+    let outcome = dispatch(arguments, &ranks);
+    drop(silence);
+    match outcome {
+        Ok(()) => ranks.leave(),
+        Err(error) => {
+            let code = error.exit_code();
+            if let RunError::Elsewhere { .. } = error {
+                // The first rank shows why, and then ends this one.
+                std::thread::sleep(LONGEST_WAIT);
+            }
+            let shown = exit_code(Err(error));
+            ranks.abort(code);
+            return shown;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// How long a rank waits for the first one to end it.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -285,12 +316,17 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli) -> Result<(), RunError> {
+fn dispatch(cli: Cli, ranks: &Ranks) -> Result<(), RunError> {
+    if ranks.are_several() && !matches!(cli.command, None | Some(Command::Devices)) {
+        return ranks.agree(Err(RunError::Refused(
+            "only a run of a plan (--plan) uses several ranks; start this command without mpirun".to_owned(),
+        )));
+    }
     match cli.command {
         None => {
             let json = cli.run.json;
-            let summary = run::run(&cli.run.request()?)?;
-            print_result(&summary, &summary.to_string(), json)
+            let summary = run::run_on_ranks(&ranks.agree(cli.run.request())?, ranks)?;
+            summary.map_or(Ok(()), |summary| print_result(&summary, &summary.to_string(), json))
         }
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
@@ -330,7 +366,11 @@ fn dispatch(cli: Cli) -> Result<(), RunError> {
             let model = pretrained::describe(&folder)?;
             print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }
-        Some(Command::Devices) => print(&device::listing()),
+        Some(Command::Devices) if !ranks.is_first() => Ok(()),
+        Some(Command::Devices) => {
+            let lines: Vec<String> = [device::listing()].into_iter().chain(ranks.listing()).collect();
+            print(&lines.join("\n"))
+        }
         Some(Command::Memorization(arguments)) => arguments.run(),
         Some(Command::Exposure(arguments)) => arguments.run(),
         Some(Command::Score(arguments)) => arguments.run(),
