@@ -296,6 +296,8 @@ fn carry_out(arguments: Cli) -> ExitCode {
                 std::thread::sleep(LONGEST_WAIT);
             }
             let shown = exit_code(Err(error));
+            // What is left to say is the launcher's.
+            let _silence = Silence::begin();
             ranks.abort(code);
             return shown;
         }

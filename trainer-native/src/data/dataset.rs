@@ -196,9 +196,8 @@ impl Dataset {
             let windows = self.windows_of(unit as usize);
             (windows > 0).then(|| (unit, choices.below(windows as u64) as usize))
         };
-        let read = |(unit, window)| {
-            self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens })
-        };
+        let read =
+            |(unit, window)| self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens });
         let lot = units.for_mechanism().iter().filter_map(chosen).enumerate();
         let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, window)| read(window));
         own.collect::<Result<_, _>>().map(Private::new)

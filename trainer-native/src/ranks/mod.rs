@@ -73,6 +73,15 @@ pub(crate) struct Placement {
     pub hosts: u64,
 }
 
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.hosts {
+            1 => write!(f, "{} on one machine", self.ranks),
+            hosts => write!(f, "{} on {hosts} machines", self.ranks),
+        }
+    }
+}
+
 /// Which micro-batches of a lot a rank computes: one of each `count` in a row. A micro-batch is computed by one rank as a whole, so
 /// that sums in floating point within it do not depend on the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +174,7 @@ impl Ranks {
         let library: Option<String> = None;
         let here = match self.placement() {
             None => "1 here; `mpirun -np P` starts P".to_owned(),
-            Some(Placement { ranks, hosts }) => format!("{ranks} on {hosts} machines"),
+            Some(placement) => placement.to_string(),
         };
         library.map(|library| {
             format!(
@@ -266,7 +275,8 @@ impl Ranks {
         if !self.are_several() {
             return Ok(own);
         }
-        let unreadable = |error: serde_json::Error| RunError::Failed(format!("a message of the first rank: {error}"));
+        let unreadable =
+            |error: serde_json::Error| RunError::Failed(format!("a message of the first rank: {error}"));
         let bytes = serde_json::to_vec(&own).map_err(unreadable)?;
         serde_json::from_slice(&self.broadcast(bytes)).map_err(unreadable)
     }
@@ -285,7 +295,9 @@ impl Ranks {
             piece.resize(length, 0);
             let mut pieces = vec![0; length * self.count()];
             self.messages.all_gather(&piece, &mut pieces);
-            for ((bytes, length_of_all), piece) in all.iter_mut().zip(&lengths).zip(pieces.chunks_exact(length)) {
+            for ((bytes, length_of_all), piece) in
+                all.iter_mut().zip(&lengths).zip(pieces.chunks_exact(length))
+            {
                 bytes.extend_from_slice(&piece[..length.min(length_of_all.saturating_sub(begin))]);
             }
         }

@@ -41,7 +41,9 @@ impl World {
             };
         }
         // Threads compute, but the main thread alone sends messages.
-        let Some((universe, _)) = mpi::initialize_with_threading(Threading::Funneled) else { return Ok(None) };
+        let Some((universe, _)) = mpi::initialize_with_threading(Threading::Funneled) else {
+            return Ok(None);
+        };
         *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
         let host = processor_name().unwrap_or_default();
         let world = Self { rank: all().rank() as usize, count: all().size() as usize };

@@ -32,7 +32,10 @@ fn the_first_ranks_outcome_and_values_are_those_of_all() {
     let outcomes = on_ranks(3, |ranks| {
         let failed = || RunError::Failed("full disk".to_owned());
         let own = if ranks.is_first() { Err(failed()) } else { Ok(None::<u8>) };
-        (ranks.outcome_of_first(own).unwrap_err().exit_code(), ranks.of_first(ranks.rank() as u64 + 5).unwrap())
+        (
+            ranks.outcome_of_first(own).unwrap_err().exit_code(),
+            ranks.of_first(ranks.rank() as u64 + 5).unwrap(),
+        )
     });
     assert_eq!(outcomes, [(1, 5); 3]);
 }
@@ -62,11 +65,15 @@ fn totals_are_exact_and_any_is_a_disjunction() {
 /// Parameters of odd lengths, more ranks than elements among them.
 #[test]
 fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
-    for (lengths, count) in [(vec![5, 1, 12], 1), (vec![5, 1, 12], 4), (vec![2, 0, 1], 5), (vec![1000, 3], 3)] {
+    for (lengths, count) in [(vec![5, 1, 12], 1), (vec![5, 1, 12], 4), (vec![2, 0, 1], 5), (vec![1000, 3], 3)]
+    {
         let specs = specs(&lengths);
         let number = |param: usize, at: usize| (1000 * param + at) as i64;
-        let parts: Vec<Vec<i64>> =
-            lengths.iter().enumerate().map(|(param, &n)| (0..n).map(|at| number(param, at)).collect()).collect();
+        let parts: Vec<Vec<i64>> = lengths
+            .iter()
+            .enumerate()
+            .map(|(param, &n)| (0..n).map(|at| number(param, at)).collect())
+            .collect();
         let whole = on_ranks(count, |ranks| {
             let shards = Shards::new(ranks.clone(), &specs);
             let own = shards.sum(&parts);

@@ -17,8 +17,7 @@ struct Shared {
 
 /// What `work` returns on each of `count` ranks.
 pub(crate) fn on_ranks<T: Send>(count: usize, work: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
-    let shared =
-        Arc::new(Shared { barrier: Barrier::new(count), sent: Mutex::new(vec![Vec::new(); count]) });
+    let shared = Arc::new(Shared { barrier: Barrier::new(count), sent: Mutex::new(vec![Vec::new(); count]) });
     std::thread::scope(|scope| {
         let start = |rank| {
             let (shared, work) = (Arc::clone(&shared), &work);

@@ -36,7 +36,8 @@ pub(super) fn finish<B: Kernels>(
         None => evaluation,
     };
     // A run that crashed after its last step resumes without a step, so without an evaluation.
-    let evaluation = evaluation.map_or_else(|| run.evaluate(&Ranks::alone()), |evaluation| Ok(Some(evaluation)))?;
+    let evaluation =
+        evaluation.map_or_else(|| run.evaluate(&Ranks::alone()), |evaluation| Ok(Some(evaluation)))?;
     let evaluation = evaluation.map(|figures| run.with_scores(figures)).transpose()?;
     let evaluation = evaluation.as_ref().map(pretty_json).transpose()?;
     let model = FinishedModel { evaluation, ..model(job, run, store.ledger())? };

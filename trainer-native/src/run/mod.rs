@@ -124,7 +124,8 @@ fn train<B: Kernels>(
     folder: &mut Folder<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<Option<Evaluation>, RunError> {
-    let (plan, ranks, Progressed { steps_done, end, protected }) = (&job.plan, &job.ranks, prepared.progressed);
+    let (plan, ranks, Progressed { steps_done, end, protected }) =
+        (&job.plan, &job.ranks, prepared.progressed);
     let share = ranks.share(prepared.trainer.physical_batch());
     let mut monitor = folder.on_first(|store| {
         store.begin_metrics()?;
@@ -137,12 +138,16 @@ fn train<B: Kernels>(
         let step = reached;
         folder.on_first(|store| store.reserve_step(step))?;
         let lot = prepared.data.sample_lot(plan, step, share, rng);
-        let lot = ranks.agree(lot.and_then(|lot| prepared.trainer.check(&lot).map(|()| lot).map_err(RunError::from)))?;
+        let lot = ranks
+            .agree(lot.and_then(|lot| prepared.trainer.check(&lot).map(|()| lot).map_err(RunError::from)))?;
         ranks.agree(prepared.trainer.step(plan, step, protected, &lot, rng).map_err(RunError::from))?;
         reached = step + 1;
-        evaluation = if monitor::evaluates(plan.plan(), reached, end) { prepared.evaluate(ranks)? } else { None };
+        evaluation =
+            if monitor::evaluates(plan.plan(), reached, end) { prepared.evaluate(ranks)? } else { None };
         folder.on_first(|store| {
-            let recorded = monitor.as_mut().map(|monitor| monitor.after_step(reached, evaluation.as_ref(), prepared, store));
+            let recorded = monitor
+                .as_mut()
+                .map(|monitor| monitor.after_step(reached, evaluation.as_ref(), prepared, store));
             recorded.unwrap_or(Ok(()))
         })?;
         stopped = stops(&monitor);
@@ -165,7 +170,7 @@ fn train<B: Kernels>(
     if stopped {
         folder.on_first(RunStore::charge_steps_left_out)?;
     } else if reached < end {
-        return Err(job.interrupted());
+        return ranks.agree(Err(job.interrupted()));
     }
     Ok(evaluation)
 }

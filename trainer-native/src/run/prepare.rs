@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
 use super::request::Job;
-use crate::data::{self, Canaries, Dataset, LabelledRecord, LabelledSet, Planting, PublicText, Sampler, Units};
+use crate::data::{
+    self, Canaries, Dataset, LabelledRecord, LabelledSet, Planting, PublicText, Sampler, Units,
+};
 use crate::device::check_precision;
 use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
@@ -162,13 +164,10 @@ impl Begun {
 }
 
 /// The first rank's tensors.
-fn share_tensors(
-    own: Option<Vec<NamedTensor>>,
-    ranks: &Ranks,
-) -> Result<Option<Vec<NamedTensor>>, RunError> {
-    let own_names = own.as_ref().map(|own| {
-        own.iter().map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect::<Vec<_>>()
-    });
+fn share_tensors(own: Option<Vec<NamedTensor>>, ranks: &Ranks) -> Result<Option<Vec<NamedTensor>>, RunError> {
+    let own_names = own
+        .as_ref()
+        .map(|own| own.iter().map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect::<Vec<_>>());
     let Some(names) = ranks.of_first(own_names)? else { return Ok(None) };
     let mut own = own.into_iter().flatten();
     let tensor = |(name, shape): (String, Vec<usize>)| {

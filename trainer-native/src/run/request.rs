@@ -6,7 +6,7 @@ use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::{Planting, Units};
 use crate::progress::note;
-use crate::ranks::{Placement, Ranks};
+use crate::ranks::Ranks;
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::lineage::Lineage;
@@ -259,12 +259,9 @@ impl Job {
             format!(", certified ε ≤ {:.4}{of} at δ = {}", epsilon.upper, self.plan.delta().get())
         });
         note(&format!("{name}: {steps} steps in {}{}", self.folder.display(), epsilon.unwrap_or_default()));
-        if let Some(Placement { ranks, hosts }) = self.mode.placement {
+        if let Some(placement) = self.mode.placement {
             let command = self.resume_command();
-            note(&format!(
-                "{ranks} ranks on {hosts} {}; if one of them ends, all end; then continue with: {command}",
-                if hosts == 1 { "machine" } else { "machines" }
-            ));
+            note(&format!("ranks: {placement}; if one of them ends, all end; then continue with: {command}"));
             stop::continue_with(command);
         }
         if ledger.resumes() > 0 {

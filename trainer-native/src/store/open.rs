@@ -11,8 +11,8 @@ use super::lineage::Lineage;
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::{Planting, Units};
-use crate::ranks::Placement;
 use crate::durable::{self, FileIdentity, FolderLock, sha256_hex};
+use crate::ranks::Placement;
 
 /// What the ledger's header says of a run beside its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,13 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
         }
         let steps_done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.steps_done);
         let RunMode { device, placement, .. } = run.mode;
-        ledger.append(Entry::Resume { steps_done, torn_bytes, copied_to, device: Some(device), placement })?;
+        ledger.append(Entry::Resume {
+            steps_done,
+            torn_bytes,
+            copied_to,
+            device: Some(device),
+            placement,
+        })?;
         if torn_bytes > 0 {
             charge_torn_line(&mut ledger, run.plan)?;
         }

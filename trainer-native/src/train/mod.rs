@@ -1,6 +1,8 @@
 //! A model in training: its weights, its optimizer, and the private step.
 
 mod error;
+#[cfg(test)]
+mod rank_tests;
 mod state;
 
 use std::sync::Arc;

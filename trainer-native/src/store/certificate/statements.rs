@@ -161,11 +161,7 @@ const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between t
 
 /// The ranks of a process.
 pub(super) fn ranks(placement: Option<Placement>) -> String {
-    match placement {
-        None => "1".to_owned(),
-        Some(Placement { ranks, hosts: 1 }) => format!("{ranks} on one machine"),
-        Some(Placement { ranks, hosts }) => format!("{ranks} on {hosts} machines"),
-    }
+    placement.map_or_else(|| "1".to_owned(), |placement| placement.to_string())
 }
 
 /// How the gradient noise is drawn.
