@@ -34,6 +34,12 @@ pub enum RunError {
         /// The command that continues.
         resume: String,
     },
+    /// Another rank of the run failed or was stopped, and the first one shows why.
+    #[error("another rank of the run ended; the first rank says why")]
+    Elsewhere {
+        /// The exit code of that rank.
+        code: u8,
+    },
 }
 
 impl RunError {
@@ -44,6 +50,7 @@ impl RunError {
             Self::Refused(_) | Self::Storage { .. } => 2,
             Self::Interrupted { .. } => 130,
             Self::Verification(_) | Self::Failed(_) => 1,
+            Self::Elsewhere { code } => *code,
         }
     }
 

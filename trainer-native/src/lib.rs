@@ -27,6 +27,7 @@ mod peft;
 mod plan_file;
 pub mod pretrained;
 mod progress;
+mod ranks;
 mod report;
 pub mod run;
 mod runs;

@@ -1,11 +1,21 @@
 //! SIGINT, SIGTERM and SIGHUP: the first requests a checkpoint, the second ends the process.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::RunError;
 use crate::progress::note;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// The command that continues a run of several ranks.
+static CONTINUE: OnceLock<String> = OnceLock::new();
+
+/// Sets what a signal says of a run of several ranks: the signal may come from the program that started them, because one of
+/// them ended.
+pub(crate) fn continue_with(command: String) {
+    let _ = CONTINUE.set(command);
+}
 
 /// Installs the handler: after the first signal [`requested`] is true, the second ends the process.
 ///
@@ -17,10 +27,12 @@ pub(crate) fn listen() -> Result<(), RunError> {
             // The step in progress was charged in the ledger, so ending here only burns it.
             std::process::exit(130);
         }
-        note(
+        let then = CONTINUE.get().map(|command| format!("; if a rank ended, continue with: {command}"));
+        note(&format!(
             "stopping after this step, with a checkpoint, or once the vocabulary is saved; a second signal ends at once, and \
-             the step in progress stays charged",
-        );
+             the step in progress stays charged{}",
+            then.unwrap_or_default()
+        ));
     };
     // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
     #[cfg(unix)]

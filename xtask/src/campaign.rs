@@ -1,4 +1,4 @@
-//! Campaigns: faults, bad inputs, audits and fuzzing, for as long as anyone likes. The tests of every check are their first
+//! Campaigns: faults, bad inputs, audits, several ranks and fuzzing, for as long as anyone likes. The tests of every check are their first
 //! seconds.
 
 use std::path::Path;
@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::fuzz;
 use crate::process::Job;
+use crate::toolchain::mpi;
 
 /// Runs one campaign. False if it found something.
 pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
@@ -17,23 +18,29 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
             _ => bail!("--minutes {minutes}: allowed: a whole number from 1"),
         },
         other => bail!(
-            "`{}` is not allowed; give faults, inputs, audit or fuzz, then --minutes M",
+            "`{}` is not allowed; give faults, inputs, audit, ranks or fuzz, then --minutes M",
             other.join(" ")
         ),
     };
     match kind {
         "faults" | "inputs" => tests(root, &["--test", kind], minutes),
+        "ranks" => {
+            mpi::find_or_install(root)?;
+            tests(root, &["--features", "trainer-native/mpi", "--test", kind], minutes)
+        }
         "audit" => tests(root, &["--lib", "audits_catch_broken_trainers_and_no_right_one"], minutes),
         "fuzz" => fuzz::run(root, &[&(60 * minutes).div_ceil(fuzz::TARGETS.len() as u32).to_string()]),
-        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, audit, fuzz"),
+        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, audit, ranks, fuzz"),
     }
 }
 
 fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
     let selection = ["--release", "--workspace", "--exclude", "web"];
     // The programs that the tests start.
-    Job::cargo(root).args(["build"]).args(selection).args(["--bins"]).run()?;
-    Job::cargo(root)
+    let features = tests.iter().copied().skip_while(|argument| *argument != "--features").take(2);
+    let cargo = || Job::cargo(root).env(mpi::VARIABLE, mpi::clang_arguments(root));
+    cargo().args(["build"]).args(selection).args(["--bins"]).args(features).run()?;
+    cargo()
         .args(["test"])
         .args(selection)
         .args(tests)

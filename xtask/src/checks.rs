@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::process::Job;
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
-use crate::toolchain::{native, vulkan};
+use crate::toolchain::{mpi, native, vulkan};
 use crate::{js, python, setup, tidy, web};
 
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
@@ -38,17 +38,24 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
     // Always the release profile: the numerics are too slow without it, and dependencies are compiled once.
-    stages.run("clippy with wgpu and cuda", || {
+    stages.run("clippy with wgpu, cuda and mpi", || {
+        mpi::find_or_install(root)?;
         clippy(
             root,
-            &["--workspace", "--all-targets", "--features", "trainer-native/wgpu,trainer-native/cuda"],
+            &[
+                "--workspace",
+                "--all-targets",
+                "--features",
+                "trainer-native/wgpu,trainer-native/cuda,trainer-native/mpi",
+            ],
         )
     });
     stages.run("clippy of the trainer for the CPU alone", || clippy(root, &["--package", "trainer-native"]));
     // Property tests use a fixed seed here, so that a failure is due to the change under test. Plain `cargo test` uses a
     // new seed each time.
-    stages.run("native tests, the wgpu device on software Vulkan", || {
+    stages.run("native tests, the wgpu device on software Vulkan, several ranks on this machine", || {
         let trainer = tools::target_dir(root).join("release/trainer-native");
+        mpi::find_or_install(root)?;
         let job = native::tests(root)
             .args(["--no-fail-fast"])
             .env(vulkan::VARIABLE, vulkan::find_or_install(root)?);
@@ -73,7 +80,8 @@ fn package(root: &Path) -> Result<bool> {
 }
 
 fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {
-    passed(Job::cargo(root).args(["clippy", "--release"]).args(selection).args(["--", "-D", "warnings"]))
+    let job = Job::cargo(root).env(mpi::VARIABLE, mpi::clang_arguments(root));
+    passed(job.args(["clippy", "--release"]).args(selection).args(["--", "-D", "warnings"]))
 }
 
 fn passed(job: Job) -> Result<bool> {

@@ -30,9 +30,10 @@ Checks
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
   fuzz [TARGET] [SECONDS]
            Fuzz the parsers of user files with libFuzzer (default: every target, 60 seconds each)
-  campaign <faults|inputs|audit|fuzz> [--minutes M]
+  campaign <faults|inputs|audit|ranks|fuzz> [--minutes M]
            Run the trainer under kills, failing disks, losses of power and flipped bits; give all programs bad inputs;
-           audit right and broken private steps; or fuzz every target (default: 10 minutes)
+           audit right and broken private steps; train every family on several ranks and kill these fifty times, however long
+           it takes; or fuzz every target (default: 10 minutes)
 
 Page and packages
   web build [--release]   Build the page into dist/

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::process::note;
-use crate::toolchain::{browser, tools::Tool, vulkan, wasm};
+use crate::toolchain::{browser, mpi, tools::Tool, vulkan, wasm};
 
 /// Finds or installs everything that the checks need. False if something is still missing; the output then says what to
 /// run.
@@ -34,6 +34,7 @@ pub fn run(root: &Path) -> Result<bool> {
         browser::node_packages(root).map(|()| "web/e2e/node_modules".into()),
     );
     report("Vulkan driver", vulkan::find_or_install(root).map(|manifest| manifest.display().to_string()));
+    report("MPI library", mpi::find_or_install(root).map(|mpirun| mpirun.display().to_string()));
     Ok(missing == 0)
 }
 

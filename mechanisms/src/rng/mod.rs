@@ -94,6 +94,19 @@ impl OsRng {
             Err(error) => Err(MechanismError::NoEntropy { reason: error.to_string() }),
         }
     }
+
+    /// The source of a computation that several processes share: all get the key that one of them drew.
+    ///
+    /// `broadcast` gets a new key of this process and leaves the key of the same process everywhere. Whoever reads the messages
+    /// between the processes learns it.
+    ///
+    /// # Errors
+    /// As [`OsRng::new`].
+    pub fn shared(broadcast: impl FnOnce(&mut [u8; 32])) -> Result<Self, MechanismError> {
+        let mut key = Self::new()?.root.get_seed();
+        broadcast(&mut key);
+        Ok(Self { root: ChaCha20Rng::from_seed(key) })
+    }
 }
 
 impl PrivacyRng for OsRng {
@@ -182,6 +195,18 @@ mod tests {
         assert_ne!(draw(&a), draw(&b));
         assert!(a.source().is_private());
         assert!(!TestRng::from_seed(0).source().is_private());
+    }
+
+    #[test]
+    fn processes_that_share_a_key_draw_the_same_numbers_and_others_do_not() {
+        let mut first = [0; 32];
+        let a = OsRng::shared(|key| first = *key).unwrap();
+        let b = OsRng::shared(|key| *key = first).unwrap();
+        let own = OsRng::shared(|_| ()).unwrap();
+        let draw = |rng: &OsRng| rng.stream(Purpose::GradientNoise, 2, 1).next_u64();
+        assert_eq!(draw(&a), draw(&b));
+        assert_ne!(draw(&a), draw(&own));
+        assert!(b.source().is_private() && first != [0; 32]);
     }
 
     /// Oracle: ChaCha20 written from its specification in Python (key = seed; nonce 17, counter (3 << 32) | 3 gives the

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{DeviceName, print_result};
 use crate::RunError;
+use crate::ranks::Ranks;
 use crate::run::{self, Request};
 
 #[derive(Debug, Args)]
@@ -44,15 +45,18 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     /// Carries out the plan, or says what that would do.
-    pub(super) fn run(self) -> Result<(), RunError> {
+    pub(super) fn run(self, ranks: &Ranks) -> Result<(), RunError> {
         let (json, dry_run) = (self.json, self.dry_run);
-        let request = self.request()?;
+        let request = ranks.agree(self.request())?;
         if dry_run {
-            let rehearsal = run::rehearse(&request)?;
-            return print_result(&rehearsal, &rehearsal.to_string(), json);
+            let rehearsal = ranks.agree(run::rehearse(&request, ranks))?;
+            return match ranks.is_first() {
+                true => print_result(&rehearsal, &rehearsal.to_string(), json),
+                false => Ok(()),
+            };
         }
-        let summary = run::run(&request)?;
-        print_result(&summary, &summary.to_string(), json)
+        let summary = run::run_on_ranks(&request, ranks)?;
+        summary.map_or(Ok(()), |summary| print_result(&summary, &summary.to_string(), json))
     }
 
     pub(super) fn request(self) -> Result<Request, RunError> {

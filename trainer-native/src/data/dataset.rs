@@ -7,6 +7,7 @@ use super::token_file::TokenFile;
 use super::{UnitText, Units};
 use crate::RunError;
 use crate::disclosure::Private;
+use crate::ranks::Share;
 
 /// How a unit's tokens are cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,8 +179,8 @@ impl Dataset {
             .collect()
     }
 
-    /// One window of each sampled unit, chosen uniformly. A unit without windows contributes nothing. How many windows
-    /// there are is private; there may be none.
+    /// One window of each sampled unit, chosen uniformly; of these, the windows in a rank's share of the lot. A unit without
+    /// windows contributes nothing. How many windows there are is private; there may be none.
     ///
     /// # Errors
     /// As [`Self::window`].
@@ -187,14 +188,18 @@ impl Dataset {
         &self,
         units: &Private<Vec<u64>>,
         step: u64,
+        share: Share,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<UnitWindow>>, RunError> {
         let mut choices = rng.stream(Purpose::Window, step, 0);
         let chosen = |&unit: &u64| {
             let windows = self.windows_of(unit as usize);
-            let window = (windows > 0).then(|| choices.below(windows as u64) as usize)?;
-            Some(self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens }))
+            (windows > 0).then(|| (unit, choices.below(windows as u64) as usize))
         };
-        units.for_mechanism().iter().filter_map(chosen).collect::<Result<_, _>>().map(Private::new)
+        let read =
+            |(unit, window)| self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens });
+        let lot = units.for_mechanism().iter().filter_map(chosen).enumerate();
+        let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, window)| read(window));
+        own.collect::<Result<_, _>>().map(Private::new)
     }
 }

@@ -10,6 +10,7 @@ use plan::Objective;
 use crate::RunError;
 use crate::data::Example;
 use crate::disclosure::Private;
+use crate::ranks::Share;
 
 /// A record of a plan whose objective reads more than its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,20 +190,26 @@ impl LabelledSet {
         self.starts.len() - 1
     }
 
-    /// One example of each sampled unit, chosen uniformly among the unit's own.
+    /// One example of each sampled unit, chosen uniformly among the unit's own; of these, the examples in a rank's share of
+    /// the lot.
     pub fn sample(
         &self,
         units: &Private<Vec<u64>>,
         step: u64,
+        share: Share,
         rng: &impl PrivacyRng,
     ) -> Private<Vec<Example>> {
         let mut choices = rng.stream(Purpose::Window, step, 0);
         let chosen = |&unit: &u64| {
             let [begin, end] = [unit, unit + 1].map(|unit| self.starts[unit as usize]);
-            let example = self.examples[begin + choices.below((end - begin) as u64) as usize].clone();
-            let dropout_seed = rng.stream(Purpose::Masking, step, unit as u32).next_u64();
-            Example { dropout_seed, ..example }
+            (unit, begin + choices.below((end - begin) as u64) as usize)
         };
-        Private::new(units.for_mechanism().iter().map(chosen).collect())
+        let example = |(unit, at): (u64, usize)| {
+            let dropout_seed = rng.stream(Purpose::Masking, step, unit as u32).next_u64();
+            Example { dropout_seed, ..self.examples[at].clone() }
+        };
+        let lot = units.for_mechanism().iter().map(chosen).enumerate();
+        let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, chosen)| example(chosen));
+        Private::new(own.collect())
     }
 }

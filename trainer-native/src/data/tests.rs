@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::disclosure::Private;
+use crate::ranks::Share;
 
 /// A small public vocabulary with byte fallback.
 fn tokenizer() -> (Tokenizer, u32) {
@@ -75,7 +76,9 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     assert!(dataset.windows_of(0) > 10);
     let mut seen = HashSet::new();
     for step in 0..400 {
-        let windows = dataset.sample_windows(&Private::new(vec![0]), step, &TestRng::from_seed(3)).unwrap();
+        let windows = dataset
+            .sample_windows(&Private::new(vec![0]), step, Share::WHOLE, &TestRng::from_seed(3))
+            .unwrap();
         assert_eq!(windows.for_mechanism().len(), 1);
         seen.insert(windows.for_mechanism()[0].tokens.clone());
     }

@@ -1,11 +1,14 @@
 //! Per-example clipping: the factor of each gradient, and the clipped sum.
 
+use std::sync::Arc;
+
 use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 use plan::{Automatic, Clipping};
 
 use super::norms::{PerExampleNorms, SquaredNorms, norms, norms_by_group};
 use super::sum::GradSum;
 use crate::nn::{Kernels, ParamSpec};
+use crate::ranks::Piece;
 
 /// The sum of a micro-batch's gradients, each of norm at most the clip norm.
 pub(crate) struct ClippedPart<B: Kernels> {
@@ -23,8 +26,10 @@ impl<B: Kernels> ClippedPart<B> {
 /// A sum of gradients, each of norm at most the clip norm, in multiples of `unit`. It cannot be read; only a mechanism opens
 /// it.
 pub(crate) struct ClippedSum {
-    /// The integers of each parameter.
+    /// The integers of each parameter, or of each of `pieces`.
     pub(super) parts: Vec<Vec<i64>>,
+    /// The pieces of parameters, where several ranks have the sum together.
+    pub(super) pieces: Option<Arc<[Piece]>>,
     pub(super) unit: f64,
     pub(super) l2_clip_norm: f64,
     /// Twice the number of examples with a gradient within the clip norm, less the number of examples: one example moves it

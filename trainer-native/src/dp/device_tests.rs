@@ -18,7 +18,8 @@ use crate::tensor::{Flex, FlexDevice, to_host};
 
 fn clipped<B: Kernels>(network: &Network, examples: &[Example], bound: f64, device: &B::Device) -> Vec<f64> {
     let weights = moved_weights::<B>(network, 61, device);
-    let lot = Lot { examples, physical_batch: 4, shape: network.shape(), recompute: false, device };
+    let lot =
+        Lot { examples, physical_batch: 4, shape: network.shape(), recompute: false, device, shards: None };
     flatten(clipped_sum(network, &weights, &lot, bound, plan::Clipping::Flat))
 }
 

@@ -61,6 +61,7 @@ impl GridSum {
         let open = |part: Mutex<Vec<i64>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(ClippedSum {
             parts: self.parts.into_iter().map(open).collect(),
+            pieces: None,
             unit: self.unit,
             l2_clip_norm: self.l2_clip_norm,
             unclipped_halves: self.unclipped_halves.into_inner(),

@@ -6,6 +6,7 @@ use super::Reduce;
 use crate::data::Example;
 use crate::model::{Batch, Shape};
 use crate::nn::{Kernels, Weights};
+use crate::ranks::Shards;
 use crate::tensor::Backend;
 
 /// The lot of a step: one example of each sampled unit. It may be empty.
@@ -22,6 +23,8 @@ pub struct Lot<'a, B: Backend> {
     pub recompute: bool,
     /// Device of the tensors.
     pub device: &'a B::Device,
+    /// The ranks that have the lot together, if there are several; `examples` are then this rank's own.
+    pub shards: Option<&'a Shards>,
 }
 
 impl<B: Kernels> Lot<'_, B> {

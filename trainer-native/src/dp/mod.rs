@@ -19,6 +19,7 @@ mod lot;
 mod noise;
 mod norms;
 mod reduce;
+mod shared;
 mod step;
 mod sum;
 

@@ -5,13 +5,19 @@ use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose
 use super::ClippedSum;
 use super::sum::GradSum;
 use crate::nn::{Kernels, piece_length};
-use crate::tensor::{FloatDType, Tensor, from_host, to_host_f64};
+use crate::tensor::{FloatDType, Tensor, from_host};
 
 /// A gradient that may be released: it got its noise before anything read it.
 pub struct PrivateGradient<B: Kernels> {
-    parts: Vec<Tensor<B, 1>>,
-    noise_std: f64,
+    pub(super) parts: Vec<Tensor<B, 1>>,
+    pub(super) noise_std: f64,
+    /// The sum of the elements' squares in units of the noise's variance, times [`SQUARES_UNIT`].
+    pub(super) squares: u128,
+    pub(super) elements: usize,
 }
+
+/// Squares are summed in integers, so that their sum does not depend on how the parameters are cut.
+const SQUARES_UNIT: f64 = (1_u64 << 20) as f64;
 
 /// A gradient without privacy. The run that computes it is marked as not private.
 pub struct BaselineGradient<B: Kernels>(Vec<Tensor<B, 1>>);
@@ -33,13 +39,7 @@ impl<B: Kernels> PrivateGradient<B> {
     /// post-processing. With n elements its standard error is about √(2/n); the estimate may be below 0.
     #[must_use]
     pub fn to_noise(&self) -> f64 {
-        let square = |part: &Tensor<B, 1>| {
-            let row: Tensor<B, 2> = part.clone().unsqueeze();
-            to_host_f64(B::dots(row.clone(), row))[0]
-        };
-        let square: f64 = self.parts.iter().map(square).sum();
-        let elements: usize = self.parts.iter().map(|part| part.dims()[0]).sum();
-        square / (elements as f64 * self.noise_std * self.noise_std) - 1.0
+        self.squares as f64 / SQUARES_UNIT / self.elements as f64 - 1.0
     }
 }
 
@@ -81,46 +81,71 @@ impl NoisyAverage {
         device: &B::Device,
     ) -> Result<PrivateGradient<B>, MechanismError> {
         let noise_std = self.noise.std(&sum) / self.divisor;
-        let mut parts = Vec::new();
+        let (mut parts, mut squares, mut elements) = (Vec::new(), 0, 0);
         self.noise.privatize_with(sum, |sum, grid| {
             // On another grid the noise would have another size. NaN shows the mistake and releases nothing.
             let factor = if sum.unit == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
+            let scale = Scale { noise: grid.noise(), factor, noise_std };
             for (index, integers) in sum.parts.iter_mut().enumerate() {
-                let stream = || rng.stream(Purpose::GradientNoise, self.step, index as u32);
-                parts.push(noisy(integers, grid.noise(), factor, &stream));
+                let (param, first) = match &sum.pieces {
+                    Some(pieces) => (pieces[index].param, pieces[index].range.start),
+                    None => (index, 0),
+                };
+                let stream = || rng.stream(Purpose::GradientNoise, self.step, param as u32);
+                let (part, square) = noisy(integers, first, scale, &stream);
+                squares += square;
+                elements += part.len();
+                parts.push(part);
             }
         })?;
         let tensor = |values: Vec<f32>| {
             let length = values.len();
             from_host(values, [length], FloatDType::F32, device)
         };
-        Ok(PrivateGradient { parts: parts.into_iter().map(tensor).collect(), noise_std })
+        Ok(PrivateGradient { parts: parts.into_iter().map(tensor).collect(), noise_std, squares, elements })
     }
 }
 
-/// (integers + noise)·factor, on all cores.
-fn noisy(
-    integers: &mut [i64],
+/// The noise on integers, the factor that makes floats of both, and the standard deviation of the noise in these.
+#[derive(Clone, Copy)]
+struct Scale {
     noise: RoundedGaussian,
     factor: f64,
+    noise_std: f64,
+}
+
+/// (integers + noise)·factor, on all cores, and the sum of the squares. The integers are those of a parameter from element `first`
+/// on.
+fn noisy(
+    integers: &mut [i64],
+    first: usize,
+    scale: Scale,
     stream: &(impl Fn() -> Stream + Sync),
-) -> Vec<f32> {
+) -> (Vec<f32>, u128) {
     let mut out = vec![f32::NAN; integers.len()];
     let length = piece_length(out.len());
     let work = |at: usize, integers: &mut [i64], out: &mut [f32]| {
-        let mut stream = stream();
+        let (mut stream, mut squares) = (stream(), 0);
         let blocks = integers.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).enumerate();
         for (block, (integers, out)) in blocks {
-            noise.add_to(&mut stream, (at * length + block * BLOCK) as u64, integers);
-            out.iter_mut().zip(integers).for_each(|(out, integer)| *out = (*integer as f64 * factor) as f32);
+            scale.noise.add_to(&mut stream, (first + at * length + block * BLOCK) as u64, integers);
+            for (out, integer) in out.iter_mut().zip(integers) {
+                let value = *integer as f64 * scale.factor;
+                *out = value as f32;
+                let deviations = value / scale.noise_std;
+                squares += u128::from((deviations * deviations * SQUARES_UNIT) as u64);
+            }
         }
+        squares
     };
-    std::thread::scope(|scope| {
+    let squares = std::thread::scope(|scope| {
         let mut pieces = integers.chunks_mut(length).zip(out.chunks_mut(length)).enumerate();
         let own = pieces.next();
         let work = &work;
-        pieces.for_each(|(at, (integers, out))| drop(scope.spawn(move || work(at, integers, out))));
-        own.into_iter().for_each(|(at, (integers, out))| work(at, integers, out));
+        let others: Vec<_> =
+            pieces.map(|(at, (integers, out))| scope.spawn(move || work(at, integers, out))).collect();
+        let own: u128 = own.into_iter().map(|(at, (integers, out))| work(at, integers, out)).sum();
+        others.into_iter().fold(own, |squares, other| squares + other.join().unwrap_or_default())
     });
-    out
+    (out, squares)
 }

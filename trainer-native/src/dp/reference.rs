@@ -65,7 +65,14 @@ pub fn examples(objective: &str) -> Vec<Example> {
 
 /// The examples in micro-batches of `physical_batch` rows, on the CPU.
 pub fn lot<'a>(model: &Network, examples: &'a [Example], physical_batch: usize) -> Lot<'a, Flex> {
-    Lot { examples, physical_batch, shape: model.shape(), recompute: false, device: &FlexDevice }
+    Lot {
+        examples,
+        physical_batch,
+        shape: model.shape(),
+        recompute: false,
+        device: &FlexDevice,
+        shards: None,
+    }
 }
 
 /// The gradient of one example's loss, all parameters in one vector, from a batch of that example alone.

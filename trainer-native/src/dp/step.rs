@@ -14,6 +14,7 @@ use super::adaptive::CountRelease;
 use super::exact::ExactClip;
 use super::gradients::plain_sum;
 use super::grid_sum::GridSum;
+use super::shared::sum_of_all;
 use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
 use crate::data::{Dataset, Example, LabelledSet, Sampler};
@@ -21,6 +22,7 @@ use crate::disclosure::Private;
 use crate::model::Network;
 use crate::nn::{Kernels, Weights};
 use crate::objective::Objective;
+use crate::ranks::Share;
 
 /// The figures of one private step. All of them come from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +55,7 @@ pub(crate) enum TrainingSet {
 }
 
 impl TrainingData {
-    /// Samples units by the plan's mechanism and makes an example of one window or record of each.
+    /// Samples units by the plan's mechanism and makes an example of one window or record of each that is in the rank's share.
     ///
     /// # Errors
     /// [`RunError::Failed`] if the plan has no such step or a token file cannot be read.
@@ -61,6 +63,7 @@ impl TrainingData {
         &mut self,
         plan: &CertifiedPlan,
         step: u64,
+        share: Share,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
         let population = match &self.set {
@@ -70,10 +73,10 @@ impl TrainingData {
         let units = self.sampler.draw(plan, step, population as u64, rng)?;
         match &self.set {
             TrainingSet::Windows(dataset) => {
-                let windows = dataset.sample_windows(&units, step, rng)?;
+                let windows = dataset.sample_windows(&units, step, share, rng)?;
                 Ok(self.objective.examples(&windows, step, rng))
             }
-            TrainingSet::Records(records) => Ok(records.sample(&units, step, rng)),
+            TrainingSet::Records(records) => Ok(records.sample(&units, step, share, rng)),
         }
     }
 }
@@ -137,8 +140,17 @@ pub(crate) fn private_gradient<B: Kernels>(
         None => step.noise,
     };
     let unit = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
-    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, unit)?;
+    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, unit);
+    let sum = match lot.shards {
+        Some(shards) => sum_of_all(sum, shards)?,
+        None => sum?,
+    };
     let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step, rng)).transpose()?;
     let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
-    Ok((release.of(sum.bounded()?, rng, lot.device)?, next_clip_norm))
+    let gradient = release.of(sum.bounded()?, rng, lot.device)?;
+    let gradient = match lot.shards {
+        Some(shards) => gradient.with_all_squares(shards),
+        None => gradient,
+    };
+    Ok((gradient, next_clip_norm))
 }

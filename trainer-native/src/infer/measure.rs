@@ -5,6 +5,7 @@ use crate::data::Example;
 use crate::dp::Reduce;
 use crate::model::{Batch, Predictions};
 use crate::nn::{Kernels, Weights};
+use crate::ranks::Ranks;
 use crate::tensor::{Int, Tensor, to_host, to_host_f64};
 
 /// How well a model predicts one target.
@@ -119,31 +120,113 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Applies `measure` to each batch and concatenates the results in the examples' order.
-    fn by_batch<T: Send>(
+    /// Applies `measure` to each batch and concatenates the results in the examples' order. Each rank measures its own batches, and
+    /// all get all results.
+    fn by_batch<T: Send + Flat>(
         &self,
         examples: &[Example],
         measure: impl Fn(&Weights<B>, Batch<B>, &[Example]) -> Vec<T> + Sync,
     ) -> Result<Vec<T>, InferenceError> {
         self.network.check(examples)?;
         let shape = self.network.shape();
-        let pieces: Vec<&[Example]> = examples.chunks(self.physical_batch).collect();
+        let own = examples.chunks(self.physical_batch).skip(self.ranks.rank()).step_by(self.ranks.count());
+        let pieces: Vec<&[Example]> = own.collect();
         let work = |weights: &Weights<B>, piece: &&[Example]| {
             let batch = Batch::new(piece, self.physical_batch, shape, weights.dtype(), &self.device);
             measure(weights, batch, piece)
         };
-        let join = |mut all: Vec<T>, part: Vec<T>| {
-            all.extend(part);
+        let join = |mut all: Vec<Vec<T>>, part: Vec<T>| {
+            all.push(part);
             all
         };
-        let all = Vec::with_capacity(examples.len());
-        Ok(Reduce::on_threads(B::workers()).fold(&pieces, &self.weights, work, all, join))
+        let own = Reduce::on_threads(B::workers()).fold(&pieces, &self.weights, work, Vec::new(), join);
+        Ok(shared(own, &self.ranks).into_iter().flatten().collect())
     }
 
     /// The values of each example's own targets among those of a padded batch.
     fn rows<'a, T>(&self, all: &'a [T], piece: &'a [Example]) -> impl Iterator<Item = &'a [T]> {
         let width = self.network.shape().targets();
         piece.iter().enumerate().map(move |(row, example)| &all[row * width..][..example.targets.len()])
+    }
+}
+
+/// The results of all batches, in order, from those of each rank's own.
+fn shared<T: Flat>(own: Vec<Vec<T>>, ranks: &Ranks) -> Vec<Vec<T>> {
+    if !ranks.are_several() {
+        return own;
+    }
+    let mut numbers = Vec::new();
+    own.write(&mut numbers);
+    let bytes: Vec<u8> = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
+    let eight = |bytes: &[u8]| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes);
+    let of_ranks = ranks.exchange(&bytes).into_iter().map(|bytes| {
+        let numbers: Vec<f64> = bytes.chunks_exact(8).map(eight).collect();
+        Vec::<Vec<T>>::read(&mut numbers.into_iter()).into_iter()
+    });
+    let mut of_ranks: Vec<_> = of_ranks.collect();
+    let batches = of_ranks.iter().map(ExactSizeIterator::len).sum();
+    let ranks = of_ranks.len();
+    (0..batches).filter_map(|batch: usize| of_ranks[batch % ranks].next()).collect()
+}
+
+/// A result as numbers, so that ranks can send it to one another.
+trait Flat: Sized {
+    fn write(&self, numbers: &mut Vec<f64>);
+
+    /// Reads what [`Flat::write`] wrote. After the last number it reads NaN.
+    fn read(numbers: &mut impl Iterator<Item = f64>) -> Self;
+}
+
+impl Flat for f64 {
+    fn write(&self, numbers: &mut Vec<f64>) {
+        numbers.push(*self);
+    }
+
+    fn read(numbers: &mut impl Iterator<Item = f64>) -> Self {
+        numbers.next().unwrap_or(f64::NAN)
+    }
+}
+
+impl Flat for f32 {
+    fn write(&self, numbers: &mut Vec<f64>) {
+        numbers.push((*self).into());
+    }
+
+    fn read(numbers: &mut impl Iterator<Item = f64>) -> Self {
+        f64::read(numbers) as f32
+    }
+}
+
+impl Flat for Prediction {
+    fn write(&self, numbers: &mut Vec<f64>) {
+        numbers.extend([self.nll, u8::from(self.is_likeliest).into()]);
+    }
+
+    fn read(numbers: &mut impl Iterator<Item = f64>) -> Self {
+        Self { nll: f64::read(numbers), is_likeliest: f64::read(numbers) > 0.5 }
+    }
+}
+
+impl<T: Flat> Flat for Option<T> {
+    fn write(&self, numbers: &mut Vec<f64>) {
+        numbers.push(u8::from(self.is_some()).into());
+        self.iter().for_each(|value| value.write(numbers));
+    }
+
+    fn read(numbers: &mut impl Iterator<Item = f64>) -> Self {
+        Vec::read(numbers).pop()
+    }
+}
+
+impl<T: Flat> Flat for Vec<T> {
+    fn write(&self, numbers: &mut Vec<f64>) {
+        numbers.push(self.len() as f64);
+        self.iter().for_each(|value| value.write(numbers));
+    }
+
+    fn read(numbers: &mut impl Iterator<Item = f64>) -> Self {
+        let length = f64::read(numbers) as usize;
+        (0..length).map(|_| T::read(numbers)).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::data::{Example, ExampleError};
 use crate::model::{Batch, ModelError, Network, Predictions, Shape};
 use crate::nn::{Kernels, Weights};
+use crate::ranks::Ranks;
 use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorError, TensorMap};
 
@@ -30,6 +31,8 @@ pub struct InferenceModel<B: Kernels> {
     pub(super) weights: Weights<B>,
     pub(super) physical_batch: usize,
     pub(super) device: B::Device,
+    /// The ranks that measure it together.
+    pub(super) ranks: Ranks,
 }
 
 impl<B: Kernels> InferenceModel<B> {
@@ -59,7 +62,13 @@ impl<B: Kernels> InferenceModel<B> {
         device: B::Device,
     ) -> Self {
         let weights = weights.precision(plan::Precision::F32);
-        Self { network, weights, physical_batch: physical_batch.max(1), device }
+        Self { network, weights, physical_batch: physical_batch.max(1), device, ranks: Ranks::alone() }
+    }
+
+    /// From now on ranks divide what is measured among them. All must measure the same examples.
+    #[must_use]
+    pub(crate) fn on_ranks(self, ranks: &Ranks) -> Self {
+        Self { ranks: ranks.clone(), ..self }
     }
 
     /// Logits at each position where the network predicts: each position of the input or of the decoder's input, or the

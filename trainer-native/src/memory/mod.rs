@@ -6,7 +6,7 @@ use plan::{CertifiedPlan, Device, Plan};
 
 use crate::RunError;
 
-/// Refuses a plan that needs more memory than this process may use. Nothing is refused on other devices, or where the
+/// Refuses a plan that needs more memory than so many processes of this machine may use together. Nothing is refused on other devices, or where the
 /// system does not report free memory.
 ///
 /// # Errors
@@ -15,18 +15,19 @@ pub(crate) fn check(
     plan: &CertifiedPlan,
     physical_batch: Option<u32>,
     device: Device,
+    processes: usize,
 ) -> Result<(), RunError> {
     if device != Device::Cpu {
         return Ok(());
     }
-    let needed = plan.plan().least_training_bytes(physical_batch);
+    let needed = plan.plan().least_training_bytes(physical_batch).saturating_mul(processes as u128);
     limits::free().map_or(Ok(()), |free| check_against(needed, free))
 }
 
 /// Assumed free memory where the system does not report it, as on graphics processors.
 const ASSUMED_FREE: u64 = 4 << 30;
 
-/// Number of windows that each of `workers` computes at once: the given one, the plan's, or as many as fit into free memory.
+/// Number of windows that each of `workers` on this machine computes at once: the given one, the plan's, or as many as fit into free memory.
 pub(crate) fn windows_at_once(
     plan: &Plan,
     physical_batch: Option<u32>,

@@ -28,6 +28,10 @@ impl<B: Kernels> AdamW<B> {
         Self { settings, moments: Moments::zero(specs, device), noise: 0.0, device: device.clone(), steps: 0 }
     }
 
+    pub(super) fn of_pieces(self, pieces: &[ParamSpec], device: &B::Device) -> Self {
+        Self::new(self.settings, pieces, device)
+    }
+
     pub(super) fn step(
         &mut self,
         weights: &mut Weights<B>,

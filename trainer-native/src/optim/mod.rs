@@ -31,6 +31,13 @@ impl<B: Kernels> From<PrivateGradient<B>> for OptimizerGradient<B> {
     }
 }
 
+impl<B: Kernels> OptimizerGradient<B> {
+    /// The same gradient with other parts.
+    pub(crate) fn map(self, change: impl FnOnce(Vec<Tensor<B, 1>>) -> Vec<Tensor<B, 1>>) -> Self {
+        Self { parts: change(self.parts), ..self }
+    }
+}
+
 impl<B: Kernels> From<BaselineGradient<B>> for OptimizerGradient<B> {
     fn from(gradient: BaselineGradient<B>) -> Self {
         Self { parts: gradient.into_parts(), noise_variance: 0.0 }
@@ -88,6 +95,26 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
+    /// The lists of its state that have a tensor for each parameter, if an element's step and state depend on that element alone.
+    /// Parameters can then be cut into pieces at will.
+    pub(crate) fn state_lists(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::AdamW(_) => Some(&["first_moment", "second_moment"]),
+            Self::Sgd(_) => Some(&["momentum"]),
+            // Their steps depend on norms of whole parameters.
+            Self::Adafactor(_) | Self::Lamb(_) => None,
+        }
+    }
+
+    /// An optimizer of the same settings before its first step, for pieces of parameters if it can take these.
+    pub(crate) fn of_pieces(self, pieces: &[ParamSpec], device: &B::Device) -> Self {
+        match self {
+            Self::AdamW(adamw) => Self::AdamW(adamw.of_pieces(pieces, device)),
+            Self::Sgd(sgd) => Self::Sgd(sgd.of_pieces(pieces, device)),
+            whole => whole,
+        }
+    }
+
     /// Number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
@@ -125,11 +152,17 @@ impl<B: Kernels> Optimizer<B> {
 
 /// A list of one tensor per parameter, as part of a state.
 fn listed<B: Kernels>(list: &str, values: &[Tensor<B, 1>], specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
-    let state = |(value, spec): (&Tensor<B, 1>, &ParamSpec)| {
-        let name = format!("optimizer.{list}.{}", spec.name);
-        StateTensor { name, shape: spec.shape.clone(), value: value.clone() }
+    let state = |(value, spec): (&Tensor<B, 1>, &ParamSpec)| StateTensor {
+        name: state_name(list, spec),
+        shape: spec.shape.clone(),
+        value: value.clone(),
     };
     values.iter().zip(specs).map(state).collect()
+}
+
+/// The name, in a checkpoint, of a parameter's state.
+pub(crate) fn state_name(list: &str, spec: &ParamSpec) -> String {
+    format!("optimizer.{list}.{}", spec.name)
 }
 
 /// Whether weight decay applies. Vectors (biases and gains) do not decay.

@@ -17,6 +17,10 @@ impl<B: Kernels> Sgd<B> {
         Self { settings, velocity: zeros(specs, device), steps: 0 }
     }
 
+    pub(super) fn of_pieces(self, pieces: &[ParamSpec], device: &B::Device) -> Self {
+        Self::new(self.settings, pieces, device)
+    }
+
     pub(super) fn step(&mut self, weights: &mut Weights<B>, gradient: Vec<Tensor<B, 1>>, learning_rate: f64) {
         self.steps += 1;
         let values = weights.take();

@@ -11,6 +11,7 @@ use crate::infer::Evaluation;
 use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
 use crate::progress::note;
+use crate::ranks::Ranks;
 use crate::store::ledger::LedgerState;
 use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
 use crate::summary::Summary;
@@ -36,7 +37,8 @@ pub(super) fn finish<B: Kernels>(
         None => evaluation,
     };
     // A run that crashed after its last step resumes without a step, so without an evaluation.
-    let evaluation = evaluation.map_or_else(|| run.evaluate(), |evaluation| Ok(Some(evaluation)))?;
+    let evaluation =
+        evaluation.map_or_else(|| run.evaluate(&Ranks::alone()), |evaluation| Ok(Some(evaluation)))?;
     let evaluation = evaluation.map(|figures| run.with_scores(figures)).transpose()?;
     let evaluation = evaluation.as_ref().map(pretty_json).transpose()?;
     let mut model = model(job, run, store.ledger())?;

@@ -2,6 +2,7 @@
 
 mod best;
 mod finish;
+mod folder;
 mod monitor;
 mod prepare;
 mod rehearse;
@@ -10,16 +11,18 @@ mod request;
 use mechanisms::{OsRng, PrivacyRng, TestRng};
 
 pub use crate::summary::Summary;
-pub use rehearse::{Rehearsal, rehearse};
+pub(crate) use rehearse::rehearse;
 pub use request::Request;
 pub(crate) use request::{Trial, shell_word};
 
+use self::folder::Folder;
 use self::monitor::Monitor;
-use self::prepare::{Inputs, Prepared};
+use self::prepare::{Inputs, Prepared, Progressed};
 use self::request::Job;
 use crate::device::{OnDevice, on_device};
 use crate::infer::Evaluation;
 use crate::nn::Kernels;
+use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::{RunError, data, stop, vocabulary};
 
@@ -31,7 +34,19 @@ const READING_STOPPED: &str = "reading was stopped";
 /// # Errors
 /// [`RunError`]. The plan and the training text are refused before anything is written.
 pub fn run(request: &Request) -> Result<Summary, RunError> {
-    carry_out(&request.check()?)
+    run_alone(&request.check(&Ranks::alone())?)
+}
+
+/// Carries out the plan of a request, or resumes it, on several ranks. Other ranks than the first return nothing.
+///
+/// # Errors
+/// As [`run`], on all ranks together; the error of the first says what failed.
+pub(crate) fn run_on_ranks(request: &Request, ranks: &Ranks) -> Result<Option<Summary>, RunError> {
+    carry_out(&ranks.agree(request.check(ranks))?)
+}
+
+fn run_alone(job: &Job) -> Result<Summary, RunError> {
+    carry_out(job)?.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()))
 }
 
 /// Carries out a trial of a sweep, or resumes it.
@@ -39,7 +54,7 @@ pub fn run(request: &Request) -> Result<Summary, RunError> {
 /// # Errors
 /// As [`run`].
 pub(crate) fn run_trial(trial: Trial) -> Result<Summary, RunError> {
-    carry_out(&trial.into_job()?)
+    run_alone(&trial.into_job()?)
 }
 
 /// Releases the vocabulary that the trials of a sweep share, in a run folder that takes no step.
@@ -53,17 +68,24 @@ pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     let mut store = RunStore::open(&job.open_run(&units))?;
     match job.test_key {
         Some(key) => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key)),
-        None => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &os_rng()?),
+        None => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &os_rng(&job.ranks)?),
     }?;
     job.check_interrupt()
 }
 
-fn os_rng() -> Result<OsRng, RunError> {
-    OsRng::new().map_err(|error| RunError::Failed(error.to_string()))
+/// A new key of the operating system, the same on all ranks.
+fn os_rng(ranks: &Ranks) -> Result<OsRng, RunError> {
+    let share = |key: &mut [u8; 32]| {
+        let own = key.to_vec();
+        key.copy_from_slice(&ranks.broadcast(own));
+    };
+    OsRng::shared(share).map_err(|error| RunError::Failed(error.to_string()))
 }
 
-fn carry_out(job: &Job) -> Result<Summary, RunError> {
+fn carry_out(job: &Job) -> Result<Option<Summary>, RunError> {
     stop::listen()?;
+    let usable = on_device(job.device, Usable).map_err(|error| RunError::Refused(error.to_string()));
+    job.ranks.agree(usable)?;
     let outcome =
         on_device(job.device, JobOnDevice(job)).map_err(|error| RunError::Refused(error.to_string()))?;
     match outcome {
@@ -74,18 +96,26 @@ fn carry_out(job: &Job) -> Result<Summary, RunError> {
     }
 }
 
-/// The whole run: prepare, train, finish.
-fn run_on<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Result<Summary, RunError> {
-    let inputs = Inputs::read::<B>(job, &device)?;
-    let mut store = RunStore::open(&job.open_run(&inputs.units))?;
-    if store.ledger().completed().is_some() {
-        store.certify()?;
-        return finish::verified(&mut store);
+/// The whole run: prepare, train, finish. Other ranks than the first return nothing.
+fn run_on<B: Kernels>(
+    job: &Job,
+    device: B::Device,
+    rng: &impl PrivacyRng,
+) -> Result<Option<Summary>, RunError> {
+    let inputs = job.ranks.agree(Inputs::read::<B>(job, &device))?;
+    inputs.check_same(job)?;
+    let mut folder = Folder::open(&job.ranks, || RunStore::open(&job.open_run(&inputs.units)))?;
+    let finished = folder.on_first(|store| Ok(store.ledger().completed().is_some()))?;
+    if job.ranks.of_first(finished.unwrap_or_default())? {
+        return folder.on_first(|store| {
+            store.certify()?;
+            finish::verified(store)
+        });
     }
-    job.announce(store.ledger(), store.steps_done())?;
-    let mut prepared = Prepared::<B>::new(job, inputs, &mut store, device, rng)?;
-    let evaluation = train(job, &mut prepared, &mut store, rng)?;
-    finish::finish(job, &mut prepared, evaluation, &mut store)
+    folder.on_first(|store| job.announce(store.ledger(), store.steps_done()))?;
+    let mut prepared = Prepared::<B>::new(job, inputs, &mut folder, device, rng)?;
+    let evaluation = train(job, &mut prepared, &mut folder, rng)?;
+    folder.on_first(|store| finish::finish(job, &mut prepared, evaluation, store))
 }
 
 /// Takes the steps that are left, each charged on the disk before its units are sampled. Returns the last step's
@@ -93,49 +123,78 @@ fn run_on<B: Kernels>(job: &Job, device: B::Device, rng: &impl PrivacyRng) -> Re
 fn train<B: Kernels>(
     job: &Job,
     prepared: &mut Prepared<B>,
-    store: &mut RunStore<'_>,
+    folder: &mut Folder<'_>,
     rng: &impl PrivacyRng,
 ) -> Result<Option<Evaluation>, RunError> {
-    let (plan, end) = (&job.plan, prepared.end);
-    store.begin_metrics()?;
-    let mut monitor = Monitor::start(plan, store, end)?;
-    let steps = store.steps_done()..if monitor.stops() { store.steps_done() } else { end };
-    for step in steps {
-        store.reserve_step(step)?;
-        let lot = prepared.data.sample_lot(plan, step, rng)?;
-        prepared.trainer.step(plan, step, store.is_protected(), &lot, rng)?;
-        monitor.after_step(step + 1, prepared, store)?;
-        let is_last = step + 1 == end || monitor.stops();
-        if !is_last && job.snapshots_at(step + 1) {
-            store.write_snapshot(step + 1, &finish::model(job, prepared, store.ledger())?)?;
+    let (plan, ranks, Progressed { steps_done, end, protected }) =
+        (&job.plan, &job.ranks, prepared.progressed);
+    let share = ranks.share(prepared.trainer.physical_batch());
+    let mut monitor = folder.on_first(|store| {
+        store.begin_metrics()?;
+        Monitor::start(plan, store, end)
+    })?;
+    let stops = |monitor: &Option<Monitor<'_>>| ranks.any(monitor.as_ref().is_some_and(Monitor::stops));
+    let mut stopped = stops(&monitor);
+    let (mut reached, mut evaluation) = (steps_done, None);
+    while reached < end && !stopped {
+        let step = reached;
+        folder.on_first(|store| store.reserve_step(step))?;
+        let lot = prepared.data.sample_lot(plan, step, share, rng);
+        let lot = ranks
+            .agree(lot.and_then(|lot| prepared.trainer.check(&lot).map(|()| lot).map_err(RunError::from)))?;
+        ranks.agree(prepared.trainer.step(plan, step, protected, &lot, rng).map_err(RunError::from))?;
+        reached = step + 1;
+        evaluation =
+            if monitor::evaluates(plan.plan(), reached, end) { prepared.evaluate(ranks)? } else { None };
+        folder.on_first(|store| {
+            let recorded = monitor
+                .as_mut()
+                .map(|monitor| monitor.after_step(reached, evaluation.as_ref(), prepared, store));
+            recorded.unwrap_or(Ok(()))
+        })?;
+        stopped = stops(&monitor);
+        let is_last = reached == end || stopped;
+        if !is_last && job.snapshots_at(reached) {
+            folder.on_first(|store| {
+                store.write_snapshot(reached, &finish::model(job, prepared, store.ledger())?)
+            })?;
         }
-        let interrupted = stop::requested() && !is_last;
-        if interrupted || is_last || job.checkpoints_at(step + 1) {
-            store.write_checkpoint(step + 1, prepared.trainer.state())?;
+        let interrupted = ranks.any(stop::requested()) && !is_last;
+        if interrupted || is_last || job.checkpoints_at(reached) {
+            let state = prepared.trainer.state();
+            folder.on_first(|store| store.write_checkpoint(reached, state))?;
         }
-        if interrupted || is_last {
+        if interrupted {
             break;
         }
     }
-    let stops = monitor.stops();
-    let evaluation = monitor.finish();
-    if stops {
-        store.charge_steps_left_out()?;
-    } else if store.steps_done() < end {
-        return Err(job.interrupted());
+    monitor.iter().for_each(Monitor::finish);
+    if stopped {
+        folder.on_first(RunStore::charge_steps_left_out)?;
+    } else if reached < end {
+        return ranks.agree(Err(job.interrupted()));
     }
     Ok(evaluation)
+}
+
+/// Whether a device can be used.
+struct Usable;
+
+impl OnDevice for Usable {
+    type Output = ();
+
+    fn run<B: Kernels>(self, _: B::Device) {}
 }
 
 struct JobOnDevice<'a>(&'a Job);
 
 impl OnDevice for JobOnDevice<'_> {
-    type Output = Result<Summary, RunError>;
+    type Output = Result<Option<Summary>, RunError>;
 
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         match self.0.test_key {
             Some(key) => run_on::<B>(self.0, device, &TestRng::from_seed(key)),
-            None => run_on::<B>(self.0, device, &os_rng()?),
+            None => run_on::<B>(self.0, device, &os_rng(&self.0.ranks)?),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Public figures during training: on the screen, in the metrics files, and on held-out text.
+//! Public figures during training: on the screen and in the metrics files.
 
 use plan::CertifiedPlan;
 
@@ -13,20 +13,24 @@ use crate::progress::{Progress, Status};
 use crate::store::metrics::Metric;
 use crate::store::{BestWeights, RunStore};
 
-/// Evaluates, shows and records released figures.
+/// Shows and records released figures.
 pub(super) struct Monitor<'a> {
     plan: &'a CertifiedPlan,
     progress: Progress,
     end: u64,
-    /// Of the last step, if it was evaluated.
-    evaluation: Option<Evaluation>,
     best: BestSoFar,
+}
+
+/// Whether the plan evaluates the weights after so many steps.
+pub(super) fn evaluates(plan: &plan::Plan, steps_done: u64, end: u64) -> bool {
+    let every = plan.evaluation().map(|evaluation| evaluation.every);
+    steps_done == end || every.is_some_and(|every| steps_done.is_multiple_of(every))
 }
 
 impl<'a> Monitor<'a> {
     pub fn start(plan: &'a CertifiedPlan, store: &RunStore<'_>, end: u64) -> Result<Self, RunError> {
         let best = BestSoFar::read(plan.plan(), store)?;
-        Ok(Self { plan, progress: Progress::start(store.steps_done(), end), end, evaluation: None, best })
+        Ok(Self { plan, progress: Progress::start(store.steps_done(), end), end, best })
     }
 
     /// Whether the plan's patience with the evaluations is used up.
@@ -34,25 +38,23 @@ impl<'a> Monitor<'a> {
         self.best.stops()
     }
 
-    /// Evaluates after the steps that the plan names, and shows progress every few seconds.
+    /// Records the evaluation after the steps that the plan names, and shows progress every few seconds.
     pub fn after_step<B: Kernels>(
         &mut self,
         steps_done: u64,
+        evaluation: Option<&Evaluation>,
         run: &Prepared<B>,
         store: &mut RunStore<'_>,
     ) -> Result<(), RunError> {
         let plan = self.plan.plan();
-        let every = plan.evaluation().map(|evaluation| evaluation.every);
-        let evaluates = steps_done == self.end || every.is_some_and(|every| steps_done.is_multiple_of(every));
+        let evaluates = evaluates(plan, steps_done, self.end);
         self.progress.advance(steps_done);
-        self.evaluation = None;
         if !evaluates && !self.progress.is_due() {
             return Ok(());
         }
         let epsilon = store.spent()?;
         if evaluates {
-            self.evaluation = run.evaluate()?;
-            let nll = self.evaluation.as_ref().map(Evaluation::nll);
+            let nll = evaluation.map(Evaluation::nll);
             let rate = learning_rate(&plan.training().learning_rate, steps_done - 1, self.plan.total_steps());
             store.append_metric(&Metric {
                 step: steps_done,
@@ -68,7 +70,7 @@ impl<'a> Monitor<'a> {
                 let weights = run.trainer.trained();
                 store.keep_best(BestWeights { step: steps_done, nll: nll.unwrap_or_default(), weights })?;
             }
-            if let Some(figures) = &self.evaluation {
+            if let Some(figures) = evaluation {
                 self.progress.line(&format!("step {steps_done}: held-out {figures}"));
             }
         }
@@ -78,9 +80,8 @@ impl<'a> Monitor<'a> {
         Ok(())
     }
 
-    /// Removes the progress bar and returns the last step's evaluation, if it had one.
-    pub fn finish(self) -> Option<Evaluation> {
+    /// Removes the progress bar.
+    pub fn finish(&self) {
         self.progress.finish();
-        self.evaluation
     }
 }

@@ -2,9 +2,13 @@
 
 use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
+use serde::{Deserialize, Serialize};
 
+use super::folder::Folder;
 use super::request::Job;
-use crate::data::{self, Dataset, LabelledRecord, LabelledSet, Planting, PublicText, Sampler, Units};
+use crate::data::{
+    self, Canaries, Dataset, LabelledRecord, LabelledSet, Planting, PublicText, Sampler, Units,
+};
 use crate::device::check_precision;
 use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
@@ -14,7 +18,9 @@ use crate::nn::Kernels;
 use crate::objective::{Objective, Task, canary_tokens};
 use crate::pretrained::{self, Start};
 use crate::progress::{note, stage};
+use crate::ranks::Ranks;
 use crate::store::RunStore;
+use crate::tensor_file::NamedTensor;
 use crate::train::{TrainError, Trainer};
 use crate::{RunError, memory, vocabulary};
 
@@ -28,7 +34,7 @@ pub(super) struct Inputs {
 impl Inputs {
     pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
         let plan = job.plan.plan();
-        memory::check(&job.plan, job.physical_batch, job.device)?;
+        memory::check(&job.plan, job.physical_batch, job.device, job.ranks.on_this_host())?;
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         stage("reading the training text");
@@ -39,6 +45,28 @@ impl Inputs {
         check_network(plan)?;
         let initial = pretrained::prepare(plan, &job.base)?;
         Ok(Self { units, evaluation, initial })
+    }
+
+    /// Refuses ranks that read other files than the first one: they would sample other units and train another model.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`].
+    pub fn check_same(&self, job: &Job) -> Result<(), RunError> {
+        if !job.ranks.are_several() {
+            return Ok(());
+        }
+        // Keyed by figures of the plan alone, and sent to the ranks that have the text anyway.
+        let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
+        let text = self.units.keyed_digest(key.as_bytes());
+        let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
+        if job.ranks.have_same([&text, initial].concat().as_bytes()) {
+            return Ok(());
+        }
+        job.ranks.agree(Err(RunError::Refused(
+            "the ranks do not all read the same plan, training text and checkpoint with the same version of this program; put them \
+             on a file system that all machines share, or copy them to each"
+                .to_owned(),
+        )))
     }
 }
 
@@ -62,8 +90,94 @@ pub(super) struct Prepared<B: Kernels> {
     pub trainer: Trainer<B>,
     /// The plan's public evaluation text, if it has any.
     held_out: Option<HeldOut>,
+    pub progressed: Progressed,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Progressed {
+    /// Steps in the checkpoint.
+    pub steps_done: u64,
     /// The step to end before.
     pub end: u64,
+    /// Whether steps clip and add noise.
+    pub protected: bool,
+}
+
+/// What the first rank finds in the run folder, or makes for it.
+struct Begun {
+    tokenizer: Tokenizer,
+    progressed: Progressed,
+    /// The state of the checkpoint.
+    saved: Option<Vec<NamedTensor>>,
+    canaries: Option<Canaries>,
+    physical_batch: usize,
+}
+
+impl Begun {
+    fn new<B: Kernels>(
+        job: &Job,
+        initial: Option<&Start>,
+        store: &mut RunStore<'_>,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        if let Some(initial) = initial {
+            if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
+                note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
+            }
+            store.record_initial_weights(&initial.sha256)?;
+        }
+        // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
+        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
+        job.check_interrupt()?;
+        let (plan, workers) = (job.plan.plan(), B::workers() * job.ranks.on_this_host());
+        Ok(Self {
+            tokenizer,
+            progressed: Progressed {
+                steps_done: store.steps_done(),
+                end: store.affordable_end()?,
+                protected: store.is_protected(),
+            },
+            saved: store.take_saved_state(),
+            canaries: store.canaries(job.canaries.as_ref(), rng)?,
+            physical_batch: memory::windows_at_once(plan, job.physical_batch, job.device, workers),
+        })
+    }
+
+    /// That of the first rank, on all of them.
+    fn share(own: Option<Self>, ranks: &Ranks) -> Result<Self, RunError> {
+        if !ranks.are_several() {
+            return own.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()));
+        }
+        let json = own.as_ref().map(|begun| begun.tokenizer.to_json()).unwrap_or_default();
+        let json = String::from_utf8_lossy(&ranks.broadcast(json.into_bytes())).into_owned();
+        let read = Tokenizer::from_json(&json).map_err(|error| RunError::Failed(error.to_string()));
+        let tokenizer = ranks.agree(read)?;
+        let figures = own.as_ref().map(|begun| (begun.progressed, begun.physical_batch));
+        let saved = share_tensors(own.and_then(|begun| begun.saved), ranks)?;
+        match ranks.of_first(figures)? {
+            Some((progressed, physical_batch)) => {
+                Ok(Self { tokenizer, progressed, saved, canaries: None, physical_batch })
+            }
+            None => Err(RunError::Failed("the first rank began nothing".to_owned())),
+        }
+    }
+}
+
+/// The first rank's tensors.
+fn share_tensors(own: Option<Vec<NamedTensor>>, ranks: &Ranks) -> Result<Option<Vec<NamedTensor>>, RunError> {
+    let own_names = own
+        .as_ref()
+        .map(|own| own.iter().map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect::<Vec<_>>());
+    let Some(names) = ranks.of_first(own_names)? else { return Ok(None) };
+    let mut own = own.into_iter().flatten();
+    let tensor = |(name, shape): (String, Vec<usize>)| {
+        let data = own.next().map(|tensor| tensor.data).unwrap_or_default();
+        let bytes = ranks.broadcast(data.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let four = |bytes: &[u8]| bytes.try_into().map_or(f32::NAN, f32::from_le_bytes);
+        NamedTensor { name, shape, data: bytes.chunks_exact(4).map(four).collect() }
+    };
+    Ok(Some(names.into_iter().map(tensor).collect()))
 }
 
 impl<B: Kernels> Prepared<B> {
@@ -71,43 +185,52 @@ impl<B: Kernels> Prepared<B> {
     pub fn new(
         job: &Job,
         inputs: Inputs,
-        store: &mut RunStore<'_>,
+        folder: &mut Folder<'_>,
         device: B::Device,
         rng: &impl PrivacyRng,
     ) -> Result<Self, RunError> {
         let Inputs { units, evaluation, initial } = inputs;
-        if let Some(initial) = &initial {
-            if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
-                note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
-            }
-            store.record_initial_weights(&initial.sha256)?;
-        }
-        // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
-        let shared = job.vocabulary.as_deref();
-        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, shared, rng)?;
-        job.check_interrupt()?;
+        let begun = folder.on_first(|store| Begun::new::<B>(job, initial.as_ref(), store, rng))?;
+        let begun = Begun::share(begun, &job.ranks)?;
+        job.ranks.agree(Self::build(job, Inputs { units, evaluation, initial }, begun, device, rng))
+    }
+
+    fn build(
+        job: &Job,
+        inputs: Inputs,
+        begun: Begun,
+        device: B::Device,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        let Inputs { units, evaluation, initial } = inputs;
+        let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
         let objective = Objective::new(job.plan.plan(), &tokenizer)?;
-        let set = training_set(job, units, &tokenizer, &objective, store, rng)?;
+        let set = training_set(job, units, &tokenizer, &objective, canaries)?;
         let held_out = evaluation
             .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
             .transpose()?
             .flatten();
-        let trainer = build_trainer::<B>(job, &tokenizer, initial, store, device, rng)?;
-        let end = store.affordable_end()?;
-        if end < job.plan.total_steps() {
+        let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
+        if let Some(saved) = saved {
+            trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
+        }
+        if progressed.end < job.plan.total_steps() {
             note(&format!(
-                "the spare steps are used up: the run will end at step {end} instead of {}",
+                "the spare steps are used up: the run will end at step {} instead of {}",
+                progressed.end,
                 job.plan.total_steps()
             ));
         }
         job.check_interrupt()?;
         let data = TrainingData { sampler: Sampler::default(), set, objective };
-        Ok(Self { tokenizer, data, trainer, held_out, end })
+        Ok(Self { tokenizer, data, trainer, held_out, progressed })
     }
 
-    /// Figures of the current weights on the held-out text, if there is any.
-    pub fn evaluate(&self) -> Result<Option<Evaluation>, RunError> {
-        self.held_out.as_ref().map(|held_out| held_out.evaluate(&self.trainer.inference())).transpose()
+    /// Figures of the current weights on the held-out text, if there is any. The ranks share the work, and all get the same.
+    pub fn evaluate(&self, ranks: &Ranks) -> Result<Option<Evaluation>, RunError> {
+        let model = || self.trainer.inference().on_ranks(ranks);
+        let own = self.held_out.as_ref().map(|held_out| held_out.evaluate(&model())).transpose();
+        ranks.agree(own)
     }
 
     /// Figures of the finished model on the held-out text, with scores of what it writes.
@@ -125,8 +248,7 @@ fn training_set(
     units: Units,
     tokenizer: &Tokenizer,
     objective: &Objective,
-    store: &mut RunStore<'_>,
-    rng: &impl PrivacyRng,
+    canaries: Option<Canaries>,
 ) -> Result<TrainingSet, RunError> {
     if let (Some(records), Some(task)) = (&units.labelled, objective.task()) {
         note_cut(job.plan.plan(), task, records, tokenizer);
@@ -135,7 +257,7 @@ fn training_set(
     }
     let spec = objective.window_spec();
     let mut dataset = Dataset::new(units, tokenizer, spec)?;
-    if let Some(canaries) = store.canaries(job.canaries.as_ref(), rng)? {
+    if let Some(canaries) = canaries {
         let tokens = canary_tokens(job.plan.plan(), tokenizer);
         dataset = canaries.plant(dataset, job.plan.plan().privacy().sampling, &tokens, spec);
     }
@@ -157,12 +279,12 @@ fn note_cut(plan: &plan::Plan, task: &Task, records: &Private<Vec<LabelledRecord
     }
 }
 
-/// The model with its initial weights, or in the state of the checkpoint.
+/// The model with its initial weights.
 fn build_trainer<B: Kernels>(
     job: &Job,
     tokenizer: &Tokenizer,
     mut initial: Option<Start>,
-    store: &mut RunStore<'_>,
+    physical_batch: usize,
     device: B::Device,
     rng: &impl PrivacyRng,
 ) -> Result<Trainer<B>, RunError> {
@@ -173,18 +295,14 @@ fn build_trainer<B: Kernels>(
     }
     let vocab_size = initial.as_ref().map_or(tokenizer.vocab_size(), |initial| initial.vocab_size);
     let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::added_tokens);
-    let physical_batch = memory::windows_at_once(plan, job.physical_batch, job.device, B::workers());
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let start = initial.map_or_else(Vec::new, |initial| initial.weights);
     let (model, training) = (plan.model(), plan.training());
-    let mut trainer =
+    let trainer =
         Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
             .map_err(refused)?
             .recompute(plan.performance().recompute)
             .precision(plan.performance().precision)
             .arithmetic(plan.privacy().arithmetic);
-    if let Some(state) = store.take_saved_state() {
-        trainer.load_state(state).map_err(refused)?;
-    }
-    Ok(trainer)
+    Ok(trainer.on_ranks(&job.ranks))
 }

@@ -12,6 +12,7 @@ use crate::RunError;
 use crate::device::{OnDevice, on_device};
 use crate::nn::Kernels;
 use crate::progress::DIGITS;
+use crate::ranks::Ranks;
 use crate::store::files;
 
 /// What carrying out a plan would do.
@@ -49,8 +50,8 @@ struct Steps {
 ///
 /// # Errors
 /// As [`super::run`], for whatever is refused before the first charge.
-pub fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
-    let job = request.check()?;
+pub(crate) fn rehearse(request: &Request, ranks: &Ranks) -> Result<Rehearsal, RunError> {
+    let job = request.check(ranks)?;
     let read = on_device(job.device, Reading(&job)).map_err(|error| RunError::Refused(error.to_string()))?;
     read?;
     let plan = &job.plan;

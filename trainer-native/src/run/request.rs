@@ -6,6 +6,7 @@ use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::{Planting, Units};
 use crate::progress::{DIGITS, note};
+use crate::ranks::Ranks;
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::lineage::Lineage;
@@ -56,6 +57,7 @@ impl Request {
 
 /// A request whose plan is certified.
 pub(super) struct Job {
+    pub ranks: Ranks,
     pub plan: CertifiedPlan,
     /// The folder that the plan's paths are relative to.
     pub base: PathBuf,
@@ -77,7 +79,7 @@ pub(super) struct Job {
 }
 
 impl Request {
-    pub(super) fn check(&self) -> Result<Job, RunError> {
+    pub(super) fn check(&self, ranks: &Ranks) -> Result<Job, RunError> {
         let CertifiedText { plan, lineage, bytes: plan_file } = CertifiedText::read(&self.plan)?;
         if let Some(planting) = &self.canaries {
             check_canaries(plan.plan(), planting)?;
@@ -86,8 +88,17 @@ impl Request {
         let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);
         check_arithmetic(&plan, device)?;
+        if ranks.are_several() && (self.non_private || plan.plan().is_public()) {
+            return Err(RunError::Refused(
+                "a run without noise trains in one process: its sums are in floating point and would depend on the number of \
+                 ranks; start it without mpirun"
+                    .to_owned(),
+            ));
+        }
         let randomness = Randomness::of(self.test_key);
+        let placement = ranks.placement();
         Ok(Job {
+            ranks: ranks.clone(),
             plan,
             base,
             device,
@@ -100,7 +111,7 @@ impl Request {
             plan_file,
             lineage,
             folder,
-            mode: RunMode { randomness, protected: !self.non_private, device },
+            mode: RunMode { randomness, protected: !self.non_private, device, placement },
             resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
             given_device: self.device,
         })
@@ -171,6 +182,7 @@ impl Trial {
         let device = self.device.unwrap_or(plan.plan().performance().device);
         check_arithmetic(&plan, device)?;
         Ok(Job {
+            ranks: Ranks::alone(),
             device,
             plan,
             base: self.base,
@@ -184,7 +196,7 @@ impl Trial {
             lineage,
             resume: self.folder.join(files::LEDGER).exists().then_some(Resume::Original),
             folder: self.folder,
-            mode: RunMode { randomness, protected: true, device },
+            mode: RunMode { randomness, protected: true, device, placement: None },
             given_device: self.device,
         })
     }
@@ -256,6 +268,11 @@ impl Job {
             )
         });
         note(&format!("{name}: {steps} steps in {}{}", self.folder.display(), epsilon.unwrap_or_default()));
+        if let Some(placement) = self.mode.placement {
+            let command = self.resume_command();
+            note(&format!("ranks: {placement}; if one of them ends, all end; then continue with: {command}"));
+            stop::continue_with(command);
+        }
         if ledger.resumes() > 0 {
             let burned = ledger.reservations() - steps_done;
             note(&format!(
@@ -271,8 +288,9 @@ impl Job {
         // An exposure curve needs a run with privacy and one without, in the same folder.
         let of_curve = matches!(self.canaries, Some(Planting::Secrets(_)));
         let folder = self.folder.parent().filter(|_| of_curve).unwrap_or(&self.folder);
+        let launcher = self.mode.placement.map(|at| format!("mpirun -np {} ", at.ranks)).unwrap_or_default();
         let mut command = format!(
-            "trainer-native {audit}--plan {} --out {}",
+            "{launcher}trainer-native {audit}--plan {} --out {}",
             shell_word(&self.plan_path),
             shell_word(folder)
         );

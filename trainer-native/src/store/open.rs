@@ -12,6 +12,7 @@ use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::{Planting, Units};
 use crate::durable::{self, FileIdentity, FolderLock, sha256_hex};
+use crate::ranks::Placement;
 
 /// What the ledger's header says of a run beside its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) struct RunMode {
     /// Whether steps clip and add noise, unless the plan declares the training text public.
     pub protected: bool,
     pub device: plan::Device,
+    /// Where the process computes, if it is one of several ranks.
+    pub placement: Option<Placement>,
 }
 
 /// The run that a folder is opened for.
@@ -126,6 +129,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
                 precision: run.plan.plan().performance().precision,
                 arithmetic: run.is_protected().then(|| run.plan.plan().privacy().arithmetic),
                 noise: run.is_protected().then_some(NoiseDraw::ExactOnGrid),
+                placement: run.mode.placement,
             }),
             search: run.search.cloned(),
         },
@@ -155,7 +159,14 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
             corpus::check(run.folder, run.units)?;
         }
         let steps_done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.steps_done);
-        ledger.append(Entry::Resume { steps_done, torn_bytes, copied_to, device: Some(run.mode.device) })?;
+        let RunMode { device, placement, .. } = run.mode;
+        ledger.append(Entry::Resume {
+            steps_done,
+            torn_bytes,
+            copied_to,
+            device: Some(device),
+            placement,
+        })?;
         if torn_bytes > 0 {
             charge_torn_line(&mut ledger, run.plan)?;
         }

@@ -69,6 +69,7 @@ impl Bench {
                 randomness: Randomness::OperatingSystem,
                 protected: true,
                 device: plan::Device::Cpu,
+                placement: None,
             },
             units,
             canaries: None,

@@ -1,11 +1,14 @@
 //! A model in training: its weights, its optimizer, and the private step.
 
 mod error;
+#[cfg(test)]
+mod rank_tests;
 mod state;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use mechanisms::{PrivacyRng, Stream};
 use plan::CertifiedPlan;
@@ -21,8 +24,9 @@ use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::model::{ModelError, Network};
 use crate::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
-use crate::optim::{Optimizer, learning_rate};
-use crate::tensor::{Tensor, to_host};
+use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
+use crate::ranks::{Ranks, Shards};
+use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 use crate::tensor_file::{NamedTensor, StoredValues, TensorError, little_endian, write_model};
 
 /// The figures of one step of the baseline.
@@ -46,6 +50,8 @@ pub struct Trainer<B: Kernels> {
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
     recompute: bool,
+    /// This rank's part of the parameters, if there are several ranks.
+    shards: Option<Shards>,
     device: B::Device,
 }
 
@@ -100,8 +106,20 @@ impl<B: Kernels> Trainer<B> {
             gradient_to_noise: None,
             physical_batch,
             recompute: false,
+            shards: None,
             device,
         })
+    }
+
+    /// Divides steps and the optimizer's state among ranks. The optimizer begins anew.
+    #[must_use]
+    pub(crate) fn on_ranks(self, ranks: &Ranks) -> Self {
+        if !ranks.are_several() {
+            return self;
+        }
+        let shards = Shards::new(ranks.clone(), self.weights.specs());
+        let optimizer = self.optimizer.of_pieces(shards.specs(), &self.device);
+        Self { optimizer, shards: Some(shards), ..self }
     }
 
     /// Sets whether the backward pass recomputes activations block by block. This saves memory and gives the same bits.
@@ -165,8 +183,27 @@ impl<B: Kernels> Trainer<B> {
             private_gradient(&self.model, &self.weights, &lot, &step, self.summation, rng)?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
-        self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
+        self.update(gradient.into(), step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// Moves the weights. Where an element's step depends on that element alone, each rank moves its own pieces and then collects
+    /// all weights; elsewhere each rank collects the gradient and moves all of them.
+    fn update(&mut self, gradient: OptimizerGradient<B>, learning_rate: f64) {
+        let Some(shards) = &self.shards else {
+            return self.optimizer.step(&mut self.weights, gradient, learning_rate);
+        };
+        let collect = |pieces: Vec<Tensor<B, 1>>| -> Vec<Tensor<B, 1>> {
+            let whole = shards.gather(pieces.into_iter().map(to_host).collect()).into_iter();
+            whole.map(|values| flat(values, &self.device)).collect()
+        };
+        if self.optimizer.state_lists().is_some() {
+            let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
+            self.optimizer.step(&mut own, gradient, learning_rate);
+            self.weights.replace(collect(own.take()));
+        } else {
+            self.optimizer.step(&mut self.weights, gradient.map(collect), learning_rate);
+        }
     }
 
     /// Takes one step of the baseline.
@@ -251,12 +288,25 @@ impl<B: Kernels> Trainer<B> {
         self.model.hf_config()
     }
 
+    /// Whether all examples of a lot fit the model.
+    ///
+    /// # Errors
+    /// [`TrainError::Example`].
+    pub(crate) fn check(&self, lot: &Private<Vec<Example>>) -> Result<(), TrainError> {
+        Ok(self.model.check(lot.for_mechanism())?)
+    }
+
+    /// Examples of a micro-batch.
+    pub(crate) fn physical_batch(&self) -> usize {
+        self.physical_batch
+    }
+
     /// The lot of these examples, if they fit the model.
     fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
         self.model.check(examples)?;
         let Self { physical_batch, recompute, ref device, .. } = *self;
         let shape = self.model.shape();
-        Ok(Lot { examples, physical_batch, shape, recompute, device })
+        Ok(Lot { examples, physical_batch, shape, recompute, device, shards: self.shards.as_ref() })
     }
 }
 
@@ -297,6 +347,12 @@ impl<B: Kernels> View for DeviceTensor<'_, B> {
     fn data_len(&self) -> usize {
         4 * self.weights.model_specs()[self.param.0].len()
     }
+}
+
+/// A flat tensor.
+fn flat<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
+    let length = values.len();
+    from_host(values, [length], FloatDType::F32, device)
 }
 
 fn check_positive(what: &'static str, value: f64) -> Result<(), TrainError> {

@@ -1,9 +1,9 @@
 //! State that a resumed run continues from.
 
-use super::{TrainError, Trainer};
-use crate::nn::Kernels;
-use crate::optim::StateTensor;
-use crate::tensor::{FloatDType, from_host, to_host};
+use super::{TrainError, Trainer, flat};
+use crate::nn::{Kernels, ParamSpec};
+use crate::optim::{StateTensor, state_name};
+use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
 /// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
@@ -14,16 +14,11 @@ const CLIP_NORM: &str = "clipping.l2_clip_norm";
 
 impl<B: Kernels> Trainer<B> {
     /// All that a resumed run needs beside its initial weights: trained weights, the optimizer's tensors and step counter,
-    /// and the adaptive clip norm.
+    /// and the adaptive clip norm. It does not depend on the number of ranks, and every rank gets all of it.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
         let mut state = self.trained();
-        let of_optimizer = self.optimizer.state(self.weights.specs()).into_iter();
-        state.extend(of_optimizer.map(|StateTensor { name, shape, value }| NamedTensor {
-            name,
-            shape,
-            data: to_host(value),
-        }));
+        state.extend(self.optimizer_state());
         if let plan::Clipping::Adaptive(_) = self.summation.clipping {
             let data = vec![self.adapted_clip_norm.unwrap_or_default() as f32];
             state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
@@ -44,13 +39,7 @@ impl<B: Kernels> Trainer<B> {
         let counter = state.take(COUNTER, &[2])?;
         let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
         let values = state.take_all::<B>(&specs, &self.device)?;
-        let take = |tensor: StateTensor<B>| {
-            let data = state.take(&tensor.name, &tensor.shape)?;
-            let length = data.len();
-            Ok(from_host(data, [length], FloatDType::F32, &self.device))
-        };
-        let of_optimizer =
-            self.optimizer.state(&specs).into_iter().map(take).collect::<Result<_, TrainError>>()?;
+        let of_optimizer = self.take_optimizer_state(&mut state, &specs)?;
         let adapted = match self.summation.clipping {
             plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
             _ => None,
@@ -78,6 +67,52 @@ impl<B: Kernels> Trainer<B> {
         weights.finish()?;
         self.weights.replace(values);
         Ok(())
+    }
+
+    /// The optimizer's tensors, of whole parameters.
+    fn optimizer_state(&self) -> Vec<NamedTensor> {
+        let on_host = |StateTensor { name, shape, value }| NamedTensor { name, shape, data: to_host(value) };
+        let (Some(shards), Some(lists)) = (&self.shards, self.optimizer.state_lists()) else {
+            return self.optimizer.state(self.weights.specs()).into_iter().map(on_host).collect();
+        };
+        let mut own = self.optimizer.state(shards.specs()).into_iter();
+        let mut state = Vec::new();
+        for list in lists {
+            let pieces = own.by_ref().take(shards.pieces().len()).map(|piece| to_host(piece.value)).collect();
+            let whole = shards.gather(pieces).into_iter().zip(self.weights.specs());
+            state.extend(whole.map(|(data, spec)| NamedTensor {
+                name: state_name(list, spec),
+                shape: spec.shape.clone(),
+                data,
+            }));
+        }
+        // What is left is the same on all ranks.
+        state.extend(own.map(on_host));
+        state
+    }
+
+    /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::state`].
+    fn take_optimizer_state(
+        &self,
+        state: &mut TensorMap,
+        specs: &[ParamSpec],
+    ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
+        let take = |state: &mut TensorMap, name: &str, shape: &[usize]| {
+            Ok::<_, TrainError>(flat::<B>(state.take(name, shape)?, &self.device))
+        };
+        let (Some(shards), Some(lists)) = (&self.shards, self.optimizer.state_lists()) else {
+            let expected = self.optimizer.state(specs).into_iter();
+            return expected.map(|tensor| take(state, &tensor.name, &tensor.shape)).collect();
+        };
+        let mut own = Vec::new();
+        for list in lists {
+            let whole = specs.iter().map(|spec| take(state, &state_name(list, spec), &spec.shape));
+            own.extend(shards.own(&whole.collect::<Result<Vec<_>, _>>()?));
+        }
+        for tensor in self.optimizer.state(shards.specs()).into_iter().skip(own.len()) {
+            own.push(take(state, &tensor.name, &tensor.shape)?);
+        }
+        Ok(own)
     }
 
     /// Loads the weights of a model directory; the optimizer keeps its state.

@@ -2,6 +2,7 @@
 //! that installs them.
 
 pub mod browser;
+pub mod mpi;
 pub mod native;
 pub mod tools;
 pub mod vulkan;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use super::mpi;
 use crate::process::Job;
 
 /// `cargo test` with the feature set that all native stages share: a single package would select other features of the
-/// dependencies and compile them again. The features `wgpu` and `parquet` are in it because their tests must run; a Vulkan
-/// driver must be present, and [`super::vulkan`] finds one. Optimizing the trainer's generic code for each device and each
+/// dependencies and compile them again. The features `wgpu`, `parquet` and `mpi` are in it because their tests must run; a
+/// Vulkan driver and an MPI library must be present, and [`super::vulkan`] and [`super::mpi`] find them. Optimizing the trainer's generic code for each device and each
 /// test binary takes longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the
 /// same.
 pub fn tests(root: &Path) -> Job {
@@ -19,11 +20,12 @@ pub fn build(root: &Path) -> Job {
 }
 
 fn job(root: &Path, command: &str) -> Job {
-    Job::cargo(root).args([
+    let job = Job::cargo(root).env(mpi::VARIABLE, mpi::clang_arguments(root));
+    job.args([
         command,
         "--release",
         "--features",
-        "trainer-native/wgpu,trainer-native/parquet",
+        "trainer-native/wgpu,trainer-native/parquet,trainer-native/mpi",
         "--config",
         "profile.release.package.trainer-native.opt-level=1",
     ])

@@ -4,6 +4,7 @@ mod attack;
 mod audit;
 mod exact;
 mod modes;
+mod ranks;
 
 use mechanisms::{GaussianMechanism, Grid, L2Sensitivity, PrivacyRng, Purpose, TestRng};
 use plan::{Arithmetic, Clipping};

@@ -91,6 +91,10 @@ fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
         let name = |value| serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned));
         let devices: Vec<String> = m.devices.iter().filter_map(name).collect();
         writeln!(out, "| device | {} |", devices.join(", then "))?;
+        if !m.placements.is_empty() {
+            let places: Vec<String> = m.placements.iter().map(|at| super::statements::ranks(*at)).collect();
+            writeln!(out, "| ranks | {} |", places.join(", then "))?;
+        }
         if let Some(noise) = computation.noise {
             writeln!(out, "| gradient noise | {} |", super::statements::noise(noise))?;
         }

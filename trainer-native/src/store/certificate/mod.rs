@@ -20,6 +20,7 @@ use serde::Serialize;
 use super::accounting::{allowed, check_same_plan, spent};
 use super::ledger::{Charges, Computation, FileDigest, LedgerState, Parent, Randomness, Search, spent_by};
 use crate::RunError;
+use crate::ranks::Placement;
 
 /// The certificate of a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,6 +105,9 @@ pub(crate) struct Mechanisms {
     /// The devices that computed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<plan::Device>,
+    /// The ranks that computed them, where several did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<Option<Placement>>,
 }
 
 /// A phase of training in figures.
@@ -320,6 +324,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
         randomness: ledger.header().randomness,
         computation: ledger.header().computation,
         devices: ledger.devices(),
+        placements: ledger.placements(),
     }
 }
 

@@ -4,6 +4,7 @@ use accountant::{Bounds, NeighboringRelation, Trials};
 use plan::{Arithmetic, CertifiedPlan, MadeFrom, PrivacyUnit};
 
 use super::wording::Wording;
+use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
 
 /// How the mark of a run on public text begins.
@@ -134,6 +135,9 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     } else {
         conditions_of_privacy(wording, plan, ledger.header())
     };
+    if !ledger.placements().is_empty() && !plan.plan().is_public() {
+        list.push(TRUSTED_HOSTS.to_owned());
+    }
     if let Some(sha256) = ledger.initial_weights()
         && plan.plan().model().checkpoint_made_from == MadeFrom::PublicText
     {
@@ -149,6 +153,15 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     }
     list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list
+}
+
+/// What several ranks rest on.
+const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
+                             random generator and sums of clipped gradients without noise over MPI, unencrypted.";
+
+/// The ranks of a process.
+pub(super) fn ranks(placement: Option<Placement>) -> String {
+    placement.map_or_else(|| "1".to_owned(), |placement| placement.to_string())
 }
 
 /// How the gradient noise is drawn.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Parent;
 use crate::data::Planting;
 use crate::durable::{FileIdentity, sha256_hex};
+use crate::ranks::Placement;
 
 /// Where a run's random figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub(crate) struct Computation {
     /// The noise on their sum; absent where steps add none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseDraw>,
+    /// The ranks of the process that began the run, if there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
 }
 
 /// How noise is drawn, whatever the device.
@@ -197,6 +201,9 @@ pub(crate) enum Entry {
         /// Device of the process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<plan::Device>,
+        /// The ranks of the process, if there were several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        placement: Option<Placement>,
     },
     /// The run is complete.
     Completed {

@@ -9,6 +9,7 @@ use super::charges::Charges;
 use super::entry::{self, Entry, FileDigest, Header};
 use super::parent::Parent;
 use crate::durable::FileIdentity;
+use crate::ranks::Placement;
 use crate::store::files;
 use crate::{RunError, durable};
 
@@ -248,6 +249,24 @@ impl LedgerState {
             devices.extend(device.filter(|device| !devices.contains(device)));
         }
         devices
+    }
+
+    /// The ranks of the processes that computed steps, one process after another, each once; `None` stands for a single process.
+    /// Empty if no process had several ranks.
+    #[must_use]
+    pub fn placements(&self) -> Vec<Option<Placement>> {
+        let mut placements = Vec::new();
+        for entry in &self.entries {
+            let placement = match entry {
+                Entry::Header(header) => header.computation.and_then(|computation| computation.placement),
+                Entry::Resume { placement, .. } => *placement,
+                _ => continue,
+            };
+            if !placements.contains(&placement) {
+                placements.push(placement);
+            }
+        }
+        if placements == [None] { Vec::new() } else { placements }
     }
 
     /// How often a process resumed the run.

@@ -58,7 +58,7 @@ fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
         tokenizer(),
         step(0, 1),
         step(1, 1),
-        Entry::Resume { steps_done: 1, torn_bytes: 0, copied_to: None, device: None },
+        Entry::Resume { steps_done: 1, torn_bytes: 0, copied_to: None, device: None, placement: None },
         step(1, 2),
     ] {
         ledger.append(entry).unwrap();

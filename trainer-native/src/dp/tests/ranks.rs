@@ -1,0 +1,83 @@
+//! A private step that several ranks take together.
+
+use super::*;
+use crate::ranks::threads::on_ranks;
+use crate::ranks::{Ranks, Shards};
+use crate::tensor::to_host;
+
+const CLIP_NORM: f64 = 0.5;
+const SIGMA: f64 = 2.0;
+
+/// The gradient that ranks release together, in units of the clipped sum, with its figures.
+fn gradient(examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64) {
+    let (model, weights) = model(small(), 12);
+    let step = DpStep {
+        noise: GaussianMechanism::new(SIGMA).unwrap(),
+        l2_clip_norm: CLIP_NORM,
+        expected_batch_size: 8.0,
+        learning_rate: 0.0,
+        step: 3,
+    };
+    let shards = Shards::new(ranks.clone(), weights.specs());
+    let share = ranks.share(rows);
+    let own: Vec<Example> = examples
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| share.has(*place))
+        .map(|(_, own)| own.clone())
+        .collect();
+    let lot = Lot { shards: Some(&shards), ..lot(&model, &own, rows) };
+    let rng = TestRng::from_seed(2);
+    let (gradient, _) = private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), &rng).unwrap();
+    let to_noise = gradient.to_noise();
+    let whole = shards.gather(gradient.into_parts().into_iter().map(to_host).collect());
+    (whole.into_iter().flatten().map(|value| f64::from(value) * 8.0).collect(), to_noise)
+}
+
+/// PITFALLS 10: the owner of a part adds noise of full size to it, once. Lots are empty on one rank, on most, and on all.
+#[test]
+fn total_noise_has_variance_sigma_squared_c_squared_for_any_number_of_ranks_and_a_wrong_one_is_rejected() {
+    for ranks in 1..=4 {
+        let found = on_ranks(ranks, |ranks| gradient(&[], 4, ranks).0);
+        let n = found[0].len() as f64;
+        let ratio = found[0].iter().map(|z| z * z).sum::<f64>() / n / (SIGMA * CLIP_NORM).powi(2);
+        // χ²/n has standard deviation √(2/n); 4.9 of them are α = 1e-6.
+        let tolerance = 4.9 * (2.0 / n).sqrt();
+        assert!((ratio - 1.0).abs() < tolerance, "{ranks}: {ratio}");
+        // Noise of σ√P or σ/√P a rank, as in systems that count their ranks wrongly.
+        for wrong in [2.0, 0.5, ranks as f64, 1.0 / ranks as f64].into_iter().filter(|wrong| *wrong != 1.0) {
+            assert!((ratio * wrong - 1.0).abs() > tolerance, "{wrong}");
+        }
+        assert!(found.iter().all(|other| *other == found[0]));
+    }
+}
+
+#[test]
+fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_examples() {
+    // Nine examples in micro-batches of 4 are three of these; the fourth rank has none, and in micro-batches of 16 one rank
+    // has all.
+    for (examples, rows) in [(ragged_lot(), 4), (ragged_lot(), 16), (Vec::new(), 4)] {
+        let alone = on_ranks(1, |ranks| gradient(&examples, rows, ranks)).remove(0);
+        for count in 2..=4 {
+            let together = on_ranks(count, |ranks| gradient(&examples, rows, ranks));
+            assert!(together.iter().all(|found| *found == alone), "{count} ranks, {rows} rows");
+        }
+    }
+}
+
+/// A sum that does not fit on one rank is refused on all: no rank waits for another.
+#[test]
+fn an_overflow_on_one_rank_ends_the_step_on_all() {
+    let specs =
+        [ParamSpec { name: String::new(), shape: vec![9], initial: crate::nn::Initial::Constant(0.0) }];
+    for count in [1, 3] {
+        let outcomes = on_ranks(count, |ranks| {
+            let shards = Shards::new(ranks.clone(), &specs);
+            let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap();
+            let mut parts = sum.parts.clone();
+            parts[0][4] = if ranks.rank() == count - 1 { i64::MIN } else { 1 };
+            shared::sum_of_all(Ok(ClippedSum { parts, ..sum }), &shards).err()
+        });
+        assert_eq!(outcomes, vec![Some(StepError::Overflow); count]);
+    }
+}

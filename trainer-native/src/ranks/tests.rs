@@ -1,0 +1,95 @@
+use super::threads::on_ranks;
+use super::*;
+use crate::nn::Initial;
+
+fn specs(lengths: &[usize]) -> Vec<crate::nn::ParamSpec> {
+    let spec = |&length: &usize| crate::nn::ParamSpec {
+        name: length.to_string(),
+        shape: vec![1, length],
+        initial: Initial::Constant(0.0),
+    };
+    lengths.iter().map(spec).collect()
+}
+
+#[test]
+fn a_failure_on_any_rank_is_one_on_all_and_the_first_says_which() {
+    for failing in 0..3 {
+        let found = on_ranks(3, |ranks| {
+            let own = || Err(RunError::Refused("no such file".to_owned()));
+            ranks.agree(if ranks.rank() == failing { own() } else { Ok(7) }).unwrap_err()
+        });
+        let shown = found[0].to_string();
+        assert!(shown.contains("no such file"), "{shown}");
+        assert_eq!(shown.contains(&format!("rank {failing} of 3")), failing > 0, "{shown}");
+        assert!(found[1..].iter().all(|error| matches!(error, RunError::Elsewhere { code: 2 })));
+        assert!(found.iter().all(|error| error.exit_code() == 2));
+    }
+    assert!(on_ranks(3, |ranks| ranks.agree(Ok(())).is_ok()).into_iter().all(|agreed| agreed));
+}
+
+#[test]
+fn the_first_ranks_outcome_and_values_are_those_of_all() {
+    let outcomes = on_ranks(3, |ranks| {
+        let failed = || RunError::Failed("full disk".to_owned());
+        let own = if ranks.is_first() { Err(failed()) } else { Ok(None::<u8>) };
+        (
+            ranks.outcome_of_first(own).unwrap_err().exit_code(),
+            ranks.of_first(ranks.rank() as u64 + 5).unwrap(),
+        )
+    });
+    assert_eq!(outcomes, [(1, 5); 3]);
+}
+
+/// Messages are cut, and ranks send different lengths.
+#[test]
+fn bytes_of_any_length_reach_every_rank() {
+    let lengths = [0, 1, LARGEST_MESSAGE + 3];
+    let bytes = |rank: usize| -> Vec<u8> { (0..lengths[rank]).map(|at| (at * 7 + rank) as u8).collect() };
+    for (all, first) in on_ranks(3, |ranks| {
+        let first = ranks.broadcast(if ranks.is_first() { bytes(2) } else { Vec::new() });
+        (ranks.exchange(&bytes(ranks.rank())), first)
+    }) {
+        assert!(all == [bytes(0), bytes(1), bytes(2)] && first == bytes(2));
+    }
+}
+
+#[test]
+fn totals_are_exact_and_any_is_a_disjunction() {
+    let large = i128::from(u64::MAX) * 3;
+    assert_eq!(on_ranks(2, |ranks| ranks.total(large - ranks.rank() as i128)), [2 * large - 1; 2]);
+    assert_eq!(on_ranks(2, |ranks| ranks.any(ranks.rank() == 1)), [true; 2]);
+    assert_eq!(on_ranks(2, |ranks| ranks.any(false)), [false; 2]);
+    assert_eq!(on_ranks(2, |ranks| ranks.have_same(&[ranks.rank() as u8])), [false; 2]);
+}
+
+/// Parameters of odd lengths, more ranks than elements among them.
+#[test]
+fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
+    for (lengths, count) in [(vec![5, 1, 12], 1), (vec![5, 1, 12], 4), (vec![2, 0, 1], 5), (vec![1000, 3], 3)]
+    {
+        let specs = specs(&lengths);
+        let number = |param: usize, at: usize| (1000 * param + at) as i64;
+        let parts: Vec<Vec<i64>> = lengths
+            .iter()
+            .enumerate()
+            .map(|(param, &n)| (0..n).map(|at| number(param, at)).collect())
+            .collect();
+        let whole = on_ranks(count, |ranks| {
+            let shards = Shards::new(ranks.clone(), &specs);
+            let own = shards.sum(&parts);
+            for (piece, sums) in shards.pieces().iter().zip(&own) {
+                let want = piece.range.clone().map(|at| count as i64 * number(piece.param, at));
+                assert!(sums.iter().copied().eq(want));
+            }
+            let elements: usize = shards.specs().iter().map(crate::nn::ParamSpec::len).sum();
+            let floats = own.iter().map(|sums| sums.iter().map(|sum| *sum as f32).collect()).collect();
+            (elements, shards.gather(floats))
+        });
+        let largest = whole.iter().map(|(elements, _)| *elements).max();
+        assert_eq!(largest, Some(lengths.iter().sum::<usize>().div_ceil(count)), "a rank keeps 1/P");
+        for (_, gathered) in &whole {
+            let want = parts.iter().map(|part| part.iter().map(|value| (count as i64 * value) as f32));
+            assert!(gathered.iter().zip(want).all(|(got, want)| got.iter().copied().eq(want)));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Ranks that are threads of one process, for tests.
+
+use std::sync::{Arc, Barrier, Mutex};
+
+use super::{Messages, Ranks};
+
+struct Thread {
+    rank: usize,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    barrier: Barrier,
+    /// What each rank sends.
+    sent: Mutex<Vec<Vec<u8>>>,
+}
+
+/// What `work` returns on each of `count` ranks.
+pub(crate) fn on_ranks<T: Send>(count: usize, work: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
+    let shared = Arc::new(Shared { barrier: Barrier::new(count), sent: Mutex::new(vec![Vec::new(); count]) });
+    std::thread::scope(|scope| {
+        let start = |rank| {
+            let (shared, work) = (Arc::clone(&shared), &work);
+            scope.spawn(move || work(&Ranks::of(Thread { rank, shared })))
+        };
+        let threads: Vec<_> = (0..count).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+impl Thread {
+    /// What all ranks send.
+    fn all(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        self.shared.sent.lock().unwrap()[self.rank] = own.to_vec();
+        self.shared.barrier.wait();
+        let all = self.shared.sent.lock().unwrap().clone();
+        self.shared.barrier.wait();
+        all
+    }
+}
+
+impl Messages for Thread {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn count(&self) -> usize {
+        self.shared.sent.lock().unwrap().len()
+    }
+
+    fn broadcast(&self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.all(bytes)[0]);
+    }
+
+    fn all_gather(&self, own: &[u8], all: &mut [u8]) {
+        all.copy_from_slice(&self.all(own).concat());
+    }
+
+    fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]) {
+        let numbers = |bytes: &[u8]| -> Vec<i64> {
+            bytes.chunks_exact(8).map(|eight| i64::from_le_bytes(eight.try_into().unwrap())).collect()
+        };
+        let sent: Vec<u8> = blocks.iter().flat_map(|number| number.to_le_bytes()).collect();
+        own.fill(0);
+        for theirs in self.all(&sent) {
+            let block = &numbers(&theirs)[self.rank * own.len()..][..own.len()];
+            own.iter_mut().zip(block).for_each(|(sum, number)| *sum += number);
+        }
+    }
+
+    fn leave(&self) {}
+
+    fn abort(&self, code: u8) {
+        panic!("aborted with {code}");
+    }
+}

@@ -1,0 +1,86 @@
+//! A model that several ranks train together.
+
+use mechanisms::{GaussianMechanism, Purpose, TestRng};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ranks::threads::on_ranks;
+use crate::tensor::{Flex, FlexDevice};
+
+fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
+    let model =
+        json!({ "family": "gpt2", "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 10 });
+    let (model, training) =
+        (serde_json::from_value(model).unwrap(), serde_json::from_value(training.clone()).unwrap());
+    let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+    Trainer::new(&model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
+}
+
+/// The state after steps `from..to`, on lots of 0 to 11 examples.
+fn train(
+    training: &Value,
+    saved: Option<&Vec<NamedTensor>>,
+    [from, to]: [u64; 2],
+    ranks: &Ranks,
+) -> (Vec<NamedTensor>, Option<f64>, usize) {
+    let mut trainer = trainer(training, ranks);
+    if let Some(saved) = saved {
+        trainer.load_state(saved.clone()).unwrap();
+    }
+    for step in from..to {
+        let mut stream = TestRng::from_seed(1).stream(Purpose::Data, step, 0);
+        let mut window = || (0..1 + stream.below(10)).map(|_| stream.below(40) as u32).collect::<Vec<_>>();
+        let share = ranks.share(2);
+        let lot: Vec<Example> = (0..(step * 5) % 12).map(|_| Example::causal(&window())).collect();
+        let own: Vec<Example> =
+            lot.into_iter().enumerate().filter(|(place, _)| share.has(*place)).map(|(_, own)| own).collect();
+        let noise = GaussianMechanism::new(0.7).unwrap();
+        let step = DpStep { noise, l2_clip_norm: 0.5, expected_batch_size: 6.0, learning_rate: 1e-2, step };
+        trainer.dp_step(&own, step, &TestRng::from_seed(2)).unwrap();
+    }
+    let own = trainer.shards.as_ref().map(|shards| shards.specs().to_vec());
+    let specs = own.as_deref().unwrap_or(trainer.weights.specs());
+    let kept = trainer.optimizer.state(specs).iter().map(|tensor| tensor.value.dims()[0]).sum();
+    (trainer.state(), trainer.gradient_to_noise(), kept)
+}
+
+fn settings(optimizer: Value, clipping: Value) -> Value {
+    json!({
+        "objective": "causal_lm", "expected_batch_size": 6, "steps": 9, "l2_clip_norm": 1.0, "optimizer": optimizer,
+        "clipping": clipping, "learning_rate": { "peak": 1e-3 }
+    })
+}
+
+/// Oracle: one process. The state is also that of a run that goes on with another number of ranks.
+#[test]
+fn weights_state_and_figures_do_not_depend_on_the_number_of_ranks() {
+    let adaptive = json!({ "adaptive": { "count_noise": 1.0 } });
+    for (optimizer, clipping) in [
+        (json!({ "adamw": { "dp_bias_correction": { "floor": 1e-8 } } }), adaptive),
+        (json!({ "sgd": { "momentum": 0.9 } }), json!("per_layer")),
+        (json!({ "adafactor": {} }), json!("flat")),
+        (json!({ "lamb": {} }), json!("flat")),
+    ] {
+        let training = settings(optimizer.clone(), clipping);
+        let whole = train(&training, None, [0, 7], &Ranks::alone());
+        for (before, after) in [(2, 2), (3, 1), (1, 4), (5, 2)] {
+            let begun = on_ranks(before, |ranks| train(&training, None, [0, 3], ranks).0);
+            let ended = on_ranks(after, |ranks| train(&training, Some(&begun[before - 1]), [3, 7], ranks));
+            for (state, to_noise, _) in &ended {
+                assert!(*state == whole.0, "{optimizer}: {before} ranks, then {after}");
+                assert_eq!(*to_noise, whole.1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_keeps_its_share_of_the_optimizers_state() {
+    let training = settings(json!({ "adamw": {} }), json!("flat"));
+    let whole = train(&training, None, [0, 1], &Ranks::alone()).2;
+    for count in [2, 4] {
+        let kept: Vec<usize> = on_ranks(count, |ranks| train(&training, None, [0, 1], ranks).2);
+        assert_eq!(kept.iter().sum::<usize>(), whole);
+        assert_eq!(kept.iter().max(), Some(&(2 * (whole / 2).div_ceil(count))));
+    }
+}

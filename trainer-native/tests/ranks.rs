@@ -1,0 +1,337 @@
+//! Runs of several ranks. They need `mpirun`; `cargo xtask setup` installs it. `cargo xtask campaign ranks` runs every family and
+//! kills more ranks.
+#![cfg(feature = "mpi")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
+use serde_json::{Value, json};
+use trainer_native::verify::verify_run;
+
+/// After this time a run is stuck.
+const HANGS_AFTER: Duration = Duration::from_secs(10);
+
+/// A campaign takes every family, and kills fifty times.
+fn is_campaign() -> bool {
+    std::env::var_os("CAMPAIGN_MINUTES").is_some()
+}
+
+/// The program on several ranks of this machine, each with one thread.
+fn on_ranks(count: usize, command: &Command) -> Command {
+    let mut mpirun = Command::new("mpirun");
+    mpirun
+        .args(["--oversubscribe", "-np", &count.to_string()])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
+        // Containers may forbid one process to read another's memory.
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+    mpirun
+}
+
+fn run(bench: &Bench, count: usize, out: &str, arguments: &[&str]) -> Output {
+    let command = bench.command(out, arguments);
+    if count == 1 { bench.run(out, arguments) } else { on_ranks(count, &command).output().unwrap() }
+}
+
+fn model(bench: &Bench, count: usize, out: &str, arguments: &[&str]) -> Vec<u8> {
+    let output = run(bench, count, out, arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    std::fs::read(bench.path(out).join("model.safetensors")).unwrap()
+}
+
+/// The lines that the program itself wrote, without those of mpirun.
+fn messages(output: &Output) -> Vec<String> {
+    stderr(output).lines().filter(|line| line.contains("trainer-native: ")).map(str::to_owned).collect()
+}
+
+fn plan(family: &str, objective: &str) -> Value {
+    let mut plan = tiny();
+    plan["model"] =
+        json!({ "family": family, "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 24 });
+    match family {
+        "feed_forward" => {
+            plan["model"] = json!({ "family": family, "d_model": 5, "layers": 2, "heads": 1, "d_ff": 12, "context": 10,
+                "history": 4, "hidden": [12, 6] });
+        }
+        "gpt_neo" => plan["model"]["context"] = json!(264),
+        "modernbert" => plan["model"]["context"] = json!(160),
+        _ => {}
+    }
+    plan["training"]["objective"] = json!(objective);
+    plan["training"]["steps"] = json!(4);
+    plan["training"]["learning_rate"] = json!({ "peak": 1e-2 });
+    plan["evaluation"]["every"] = json!(2);
+    plan["performance"]["physical_batch"] = json!(4);
+    plan
+}
+
+/// Plans of the families, the first of them for every check.
+fn plans() -> Vec<Value> {
+    let mut bert = plan("bert", "masked_lm_next_sentence");
+    bert["training"]["optimizer"] = json!({ "lamb": {} });
+    bert["training"]["clipping"] = json!("per_layer");
+    let mut t5 = plan("t5", "span_corruption");
+    t5["training"]["optimizer"] = json!({ "adafactor": {} });
+    t5["training"]["dropout"] = json!(0.1);
+    t5["privacy"]["sampling"] = json!("balls_in_bins");
+    let mut adapters = plan("gpt2", "causal_lm");
+    adapters["model"]["trainable"] = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+    adapters["training"]["clipping"] = json!({ "adaptive": { "count_noise": 1.0 } });
+    let mut exact = tiny_with_vocabulary();
+    exact["privacy"]["arithmetic"] = json!("exact");
+    exact["training"]["steps"] = json!(3);
+    let mut plans = vec![bert, t5, adapters, exact];
+    if is_campaign() {
+        let decoders = [
+            "gpt2",
+            "decoder",
+            "llama",
+            "mistral",
+            "qwen2",
+            "qwen3",
+            "phi3",
+            "gemma2",
+            "gemma3",
+            "gpt_neox",
+            "phi",
+            "opt",
+            "gpt_neo",
+            "feed_forward",
+        ];
+        plans.extend(decoders.map(|family| plan(family, "causal_lm")));
+        plans.extend(["bert", "distilbert", "modernbert"].map(|family| plan(family, "masked_lm")));
+        plans.extend([plan("t5_v1_1", "prefix_lm")]);
+    }
+    plans
+}
+
+/// The lines of a file, apart from digests of other files and the ranks' line.
+fn lines_without_ranks(path: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines()
+        .filter(|line| !line.starts_with("| ranks |") && !line.contains("ledger, last line"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Oracle: one process with the same test key.
+#[test]
+fn any_number_of_ranks_trains_the_same_bits_under_the_same_certificate() {
+    let counts: &[usize] = if is_campaign() { &[2, 4] } else { &[2] };
+    for plan in plans() {
+        let bench = Bench::new(&plan);
+        let alone = model(&bench, 1, "alone", &["--test-key", "5"]);
+        for &count in counts {
+            let out = format!("ranks{count}");
+            assert!(model(&bench, count, &out, &["--test-key", "5"]) == alone, "{count} ranks: {plan}");
+            let [a, b] = ["alone", &out].map(|out| bench.path(out));
+            let metrics = |run: &Path| std::fs::read(run.join("metrics.jsonl")).unwrap();
+            assert_eq!(metrics(&a), metrics(&b));
+            let [mut steps, mut others] = [&a, &b].map(|run| ledger(run));
+            steps.remove(0);
+            let header = others.remove(0);
+            assert_eq!(steps, others);
+            assert_eq!(header["computation"]["placement"], json!({ "ranks": count, "hosts": 1 }));
+            let [a, b] = [a, b].map(|run| lines_without_ranks(&run.join("certificate.md")));
+            let more: Vec<&String> = b.difference(&a).collect();
+            assert!(
+                a.is_subset(&b) && more.len() == 1 && more[0].contains("network between them are trusted"),
+                "{more:?}"
+            );
+            assert_eq!(
+                verify_run(&bench.path(&out)).unwrap().steps_done,
+                plan["training"]["steps"].as_u64().unwrap()
+            );
+        }
+    }
+}
+
+/// The key of a private run is one on all ranks: with two keys the ranks would add noise at other places and draw other lots.
+#[test]
+fn a_private_run_of_several_ranks_ends_and_verifies() {
+    let bench = Bench::new(&tiny_with_vocabulary());
+    model(&bench, 2, "run", &[]);
+    let summary = verify_run(&bench.path("run")).unwrap();
+    assert!(summary.private);
+    let certificate = std::fs::read_to_string(bench.path("run/certificate.md")).unwrap();
+    assert!(certificate.contains("| ranks | 2 on one machine |"), "{certificate}");
+}
+
+/// Processes whose command line has this folder, the first rank first.
+fn ranks_of(out: &Path) -> Vec<u32> {
+    let command_line = |process: &u32| std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let is_rank = |process: &u32| {
+        let line = String::from_utf8_lossy(&command_line(process)).into_owned();
+        !line.starts_with("mpirun") && line.contains(&format!("{}\0", out.display()))
+    };
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut processes: Vec<u32> =
+        numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_rank).collect();
+    processes.sort_unstable();
+    processes
+}
+
+fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+}
+
+/// Waits until a run ends, and fails if it hangs.
+fn wait(mut child: Child, out: &Path) -> bool {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            while !ranks_of(out).is_empty() {
+                assert!(begun.elapsed() < HANGS_AFTER, "a rank outlives the run");
+                sleep(Duration::from_millis(20));
+            }
+            return status.success();
+        }
+        assert!(begun.elapsed() < HANGS_AFTER, "the run hangs after one of its processes was killed");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// PITFALLS 8, 9. Oracle: the uninterrupted run of one process with the same test key.
+#[test]
+fn killed_ranks_lose_no_charge_and_any_number_of_ranks_goes_on_to_the_same_weights() {
+    let mut plan = tiny();
+    plan["privacy"]["spare_steps"] = json!(4000);
+    plan["training"]["steps"] = json!(80);
+    let bench = Bench::new(&plan);
+    let whole = bench.model("whole", &["--test-key", "5"]);
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut kills = if is_campaign() { 50 } else { 2 };
+    let mut folders = 0;
+    while kills > 0 {
+        folders += 1;
+        let (out, mut charged) = (format!("killed{folders}"), 0);
+        let folder = bench.path(&out);
+        loop {
+            let count = if charged == 0 { 2 } else { random.usize(1..=3) };
+            let arguments = bench.resumed(&out, &["--test-key", "5"]);
+            if kills == 0 {
+                assert!(model(&bench, count, &out, &arguments) == whole);
+                break;
+            }
+            let mut command = on_ranks(count, &bench.command(&out, &arguments));
+            let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            sleep(Duration::from_millis(300 + random.u64(..1500)));
+            let ranks = ranks_of(&folder);
+            // Now and then mpirun itself.
+            let victim = if random.u8(..8) == 0 { None } else { ranks.get(random.usize(..count)) };
+            kill_if_alive(*victim.unwrap_or(&child.id()));
+            if wait(child, &folder) {
+                break;
+            }
+            kills -= 1;
+            if folder.join("ledger.jsonl").exists() {
+                assert!(reservations(&folder) >= charged, "a reservation was lost");
+                charged = reservations(&folder);
+            }
+        }
+        assert!(std::fs::read(folder.join("model.safetensors")).unwrap() == whole);
+        assert_eq!(verify_run(&folder).unwrap().steps_done, 80);
+    }
+}
+
+fn kill_if_alive(process: u32) {
+    let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// A stop of any rank is one of all, after a checkpoint.
+#[test]
+fn a_signal_to_one_rank_saves_the_run_and_one_message_says_how_to_go_on() {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(400);
+    plan["performance"]["checkpoint_every"] = json!(100_000);
+    let bench = Bench::new(&plan);
+    let out = bench.path("run");
+    let mut command = on_ranks(2, &bench.command("run", &["--test-key", "9"]));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !out.join("ledger.jsonl").exists() || reservations_so_far(&out) < 3 {
+        sleep(Duration::from_millis(5));
+    }
+    signal("-TERM", ranks_of(&out)[1]);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let messages = messages(&output);
+    assert_eq!(messages.len(), 1, "{}", stderr(&output));
+    assert!(messages[0].contains("continue with: mpirun -np 2 trainer-native --plan"), "{messages:?}");
+    let stopped = reservations(&out) as u64;
+    assert!((3..400).contains(&stopped) && out.join("checkpoint.safetensors").exists());
+    let resumed = ledger_after_resume(&bench);
+    assert_eq!(resumed["steps_done"].as_u64(), Some(stopped), "an orderly stop burns no step");
+}
+
+/// The line of a resumption, which a plan without steps left would not have.
+fn ledger_after_resume(bench: &Bench) -> Value {
+    let mut command = bench.command("run", &["--test-key", "9", "--resume"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let text = || std::fs::read_to_string(bench.path("run/ledger.jsonl")).unwrap();
+    while !text().contains("\"kind\":\"resume\"") {
+        sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let line = text().lines().find(|line| line.contains("\"kind\":\"resume\"")).unwrap().to_owned();
+    serde_json::from_str::<Value>(&line).unwrap()["entry"].clone()
+}
+
+/// The last line may be incomplete while the run goes on.
+fn reservations_so_far(run: &Path) -> usize {
+    std::fs::read_to_string(run.join("ledger.jsonl")).unwrap_or_default().matches("\"kind\":\"step\"").count()
+}
+
+#[test]
+fn a_refusal_is_one_message_and_ends_all_ranks() {
+    let bench = Bench::new(&tiny());
+    bench.model("run", &["--test-key", "5"]);
+    let held = run(&bench, 2, "run", &["--test-key", "5"]);
+    let public = run(&bench, 2, "other", &["--non-private"]);
+    // The second rank alone reads another text.
+    let mut plan = tiny();
+    plan["data"] = json!({ "source": { "path": "text.txt" }, "units": 300 });
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let apart = Bench::new(&plan);
+    std::fs::write(apart.path("text.txt"), "one line\n").unwrap();
+    let other = Bench::new(&plan);
+    std::fs::write(other.path("text.txt"), "another line\n").unwrap();
+    let mut command = on_ranks(1, &apart.command("run", &[]));
+    let second = other.command("run", &[]);
+    command.args([":", "-np", "1"]).arg(second.get_program()).args(second.get_args());
+    let texts = command.output().unwrap();
+    std::fs::remove_file(other.path("text.txt")).unwrap();
+    let missing = command.output().unwrap();
+    for (output, part) in [
+        (held, "already holds a run"),
+        (public, "without noise trains in one process"),
+        (texts, "do not all read the same plan, training text"),
+        (missing, "rank 1 of 2"),
+    ] {
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let messages = messages(&output);
+        assert!(messages.len() == 1 && messages[0].contains(part), "{}", stderr(&output));
+    }
+    assert!(!apart.path("run").exists() && !bench.path("other").exists());
+}
+
+#[test]
+fn commands_that_are_no_run_take_one_process_and_devices_lists_the_ranks() {
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        command.args(arguments);
+        on_ranks(2, &command).output().unwrap()
+    };
+    let refused = program(&["history", ".", "--delta", "1e-6"]);
+    assert_eq!((refused.status.code(), messages(&refused).len()), (Some(2), 1));
+    let devices = String::from_utf8(program(&["devices"]).stdout).unwrap();
+    assert_eq!(devices.matches("ranks: 2 on one machine").count(), 1, "{devices}");
+}
