@@ -341,10 +341,9 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
     assert!(run(&tokens, "").status.success());
     refused(&tokens, "replace it with --overwrite");
+    let model = at("v.model");
     let convert = ["convert", "--tokenizer", path(&tokenizer), "--allow-rare-differences", "--out"];
-    let convert = [&convert[..], &[path(&at("v.model"))]].concat().into_iter().map(str::to_owned);
-    let convert: Vec<String> = convert.collect();
-    let convert: Vec<&str> = convert.iter().map(String::as_str).collect();
+    let convert = [&convert[..], &[path(&model)]].concat();
     assert!(run(&convert, "").status.success());
     refused(&convert, "replace it with --overwrite");
     refused(

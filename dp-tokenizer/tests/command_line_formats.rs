@@ -85,8 +85,8 @@ fn a_file_that_few_texts_tell_apart_is_written_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     for (from, to, why) in [
         // Oracle: sentencepiece 0.2.3 finds no control symbol in a text, tokenizers 0.23.3 every added token.
-        ("small.model", "tokenizer.json", "a text that spells a special token"),
-        ("small.model", "tokenizer.json", "almost equal scores"),
+        ("unigram.json", "copy.model", "a text that spells a special token"),
+        ("unigram.json", "copy.model", "almost equal scores"),
         ("vocab.txt", "tokenizer.json", "decoded text"),
     ] {
         let (from, to) = (format!("{FIXTURES}/{from}"), folder.path().join(to));

@@ -75,7 +75,7 @@ fn what_is_converted_is_read_the_same_and_all_else_is_refused_before_it_is_writt
     let (text, models) = models(folder.path());
     let of_sentencepiece = ["small.model", "bpe.model", "word.model", "char.model"];
     let sources = of_sentencepiece.map(|name| Path::new(FIXTURES).join(name)).into_iter();
-    let (mut written, mut allowed) = (0, 0);
+    let mut written = 0;
     for from in sources.chain(models.into_iter().map(|model| model.0)) {
         for to in ["tokenizer.json", "copy.model", "vocab.txt", "vocab.json"] {
             let to = folder.path().join("out").join(to);
@@ -92,19 +92,11 @@ fn what_is_converted_is_read_the_same_and_all_else_is_refused_before_it_is_writt
             } else {
                 assert_eq!(done.status.code(), Some(2), "{}", String::from_utf8_lossy(&done.stderr));
                 assert!(!to.exists(), "{to:?}");
-                let done = run(&[&convert[..], &["--allow-rare-differences"]].concat());
-                if done.status.success() {
-                    allowed += 1;
-                    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-                    assert!(told.contains("a few texts are read otherwise"), "{told}");
-                    // The fifth line holds names of special tokens, which only a tokenizer.json finds.
-                    assert!(differing().iter().all(|n| *n == 4), "{from:?} to {to:?}");
-                }
             }
             std::fs::remove_dir_all(to.parent().unwrap()).unwrap();
         }
     }
-    assert!(written >= 30 && allowed >= 5, "{written} {allowed}");
+    assert!(written >= 40, "{written}");
 }
 
 #[test]

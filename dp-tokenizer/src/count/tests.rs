@@ -295,7 +295,8 @@ fn a_file_of_a_part_is_whole_or_refused() {
     let shard: Shard = "1/1".parse().unwrap();
     for unit in UNITS {
         count_shard(&users(&text), shard, &common(unit), &options, &path).unwrap();
-        let read = || UnitItems::from_shards(&[path.clone()], Some(unit), Words::ByClass, &options);
+        let read =
+            || UnitItems::from_shards(std::slice::from_ref(&path), Some(unit), Words::ByClass, &options);
         assert_eq!(read().unwrap().distinct(), 4);
         let bytes = std::fs::read(&path).unwrap();
         for at in 0..bytes.len() {

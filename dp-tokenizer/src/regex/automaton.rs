@@ -171,11 +171,12 @@ impl Step<'_> {
     }
 
     /// One way, up to the next character; whether it matches before it.
-    fn take(&mut self, (at, count): Way) -> Option<bool> {
-        if self.seen.contains(&(at, count)) {
+    fn take(&mut self, way: Way) -> Option<bool> {
+        let (at, count) = way;
+        if self.seen.contains(&way) {
             return Some(false);
         }
-        self.seen.push((at, count));
+        self.seen.push(way);
         let next = (at + 1, 0);
         match self.ops[at as usize] {
             Op::Set(set) => {

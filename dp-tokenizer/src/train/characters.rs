@@ -54,7 +54,8 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
     let special: Vec<String> = config.roles.names().map(str::to_owned).collect();
     let mut pieces: Vec<(String, f64)> = special.iter().map(|name| (name.clone(), 0.0)).collect();
     if config.byte_fallback {
-        pieces.extend((0..=255).map(|byte| (byte_token(byte), 0.0)));
+        // Below the score of the six characters of its name, so that the text "<0x41>" is not encoded as the byte.
+        pieces.extend((0..=255).map(|byte| (byte_token(byte), -7.0)));
     }
     let (mut covered, mut room) = (0.0, room);
     for c in required {
@@ -106,6 +107,9 @@ mod tests {
         let tokenizer = trained(&CharacterConfig::default());
         let text = " a\tßb\u{0}日本  🤦";
         assert_eq!(tokenizer.decode(&tokenizer.encode(text)), text);
+        let known = CharacterConfig { required: "<0x41>".to_owned(), ..CharacterConfig::default() };
+        let tokenizer = trained(&known);
+        assert_eq!(tokenizer.decode(&tokenizer.encode("<0x41>")), "<0x41>");
     }
 
     #[test]
