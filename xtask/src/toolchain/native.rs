@@ -10,10 +10,10 @@ use crate::process::Job;
 /// test binary takes longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the
 /// same.
 pub fn tests(root: &Path) -> Job {
-    job(root, "test").args(["--workspace", "--exclude", "web"])
+    job(root, "test")
 }
 
-/// `cargo build` of what [`tests`] builds.
+/// `cargo build` of the same crates with the same features, so that little is left to compile after [`tests`].
 pub fn build(root: &Path) -> Job {
     job(root, "build")
 }
@@ -22,6 +22,9 @@ fn job(root: &Path, command: &str) -> Job {
     Job::cargo(root).args([
         command,
         "--release",
+        "--workspace",
+        "--exclude",
+        "web",
         "--features",
         "trainer-native/wgpu,trainer-native/parquet",
         "--config",
