@@ -4,13 +4,13 @@
 //! → [`train`] (a vocabulary) → [`Tokenizer`] → `tokens` (an encoded corpus on disk).
 
 // The command line uses the library as a program does.
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", not(target_arch = "wasm32")))]
 extern crate self as dp_tokenizer;
 
 mod aligned_text;
 mod byte_alphabet;
 mod character_class;
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", not(target_arch = "wasm32")))]
 pub mod cli;
 pub mod corpus;
 pub mod count;

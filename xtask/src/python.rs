@@ -12,7 +12,7 @@ const MODULE: &str = "_native.abi3.so";
 
 /// Tests the package with the module that the workspace's build makes, so that nothing is compiled twice.
 pub fn test(root: &Path) -> Result<bool> {
-    native::build(root).args(["--package", "python"]).run()?;
+    native::build(root).run()?;
     let package = tools::target_dir(root).join("python-package/private_lm");
     std::fs::create_dir_all(&package).with_context(|| format!("creating {}", package.display()))?;
     let sources = root.join("python/private_lm");

@@ -11,10 +11,10 @@ use crate::process::Job;
 /// test binary takes longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the
 /// same.
 pub fn tests(root: &Path) -> Job {
-    job(root, "test").args(["--workspace", "--exclude", "web"])
+    job(root, "test")
 }
 
-/// `cargo build` of what [`tests`] builds.
+/// `cargo build` of the same crates with the same features, so that little is left to compile after [`tests`].
 pub fn build(root: &Path) -> Job {
     job(root, "build")
 }
@@ -24,6 +24,9 @@ fn job(root: &Path, command: &str) -> Job {
     job.args([
         command,
         "--release",
+        "--workspace",
+        "--exclude",
+        "web",
         "--features",
         "trainer-native/wgpu,trainer-native/parquet,trainer-native/mpi",
         "--config",
