@@ -354,7 +354,10 @@ fn a_private_vocabulary_is_not_extended() {
     let output = bench.run("tuned", &[]);
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
-    assert!(message.contains("tokenizer.extend.path") && message.contains("private text"), "{message}");
+    assert!(
+        message.contains("tokenizer.extend.path") && message.contains("fix: name another file"),
+        "{message}"
+    );
     assert!(!bench.path("tuned").exists());
 }
 

@@ -59,7 +59,7 @@ fn records_have_the_runs_certificate_and_an_interrupted_synthesis_goes_on_to_the
 
     // Killed in the middle of a line: the same command goes on, with the seed that was drawn.
     let cut: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
-    fs::write(bench.path("whole.jsonl.partial"), cut + "{\"te").unwrap();
+    fs::write(bench.path("whole.jsonl.partial"), cut + "{\"te" + &"x".repeat(9_999)).unwrap();
     fs::remove_file(bench.path("whole.jsonl")).unwrap();
     assert_eq!(written(&bench, "whole.jsonl", &TEN), whole);
     assert!(!bench.path("whole.jsonl.partial").exists());
