@@ -3,13 +3,13 @@
 mod exposure;
 mod generate;
 mod memorization;
+mod ranks;
 mod score;
 mod synthesize;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -22,7 +22,6 @@ use synthesize::SynthesizeArgs;
 
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
-use crate::progress::Silence;
 use crate::ranks::Ranks;
 use crate::run::{self, Request};
 use crate::sweep::{self, SweepRequest};
@@ -258,7 +257,7 @@ pub fn main() -> ExitCode {
         .allow_negative_numbers(true)
         .mut_subcommands(|command| command.allow_negative_numbers(true));
     match ::cli::arguments(command) {
-        Ok(arguments) => carry_out(arguments),
+        Ok(arguments) => ranks::carry_out(arguments),
         Err(error) => {
             let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
             exit_code(Err(RunError::Refused(message)))
@@ -278,36 +277,6 @@ fn plan_as_command(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Carries out a command on the ranks that the program was started with.
-fn carry_out(arguments: Cli) -> ExitCode {
-    let ranks = match Ranks::join() {
-        Ok(ranks) => ranks,
-        Err(error) => return exit_code(Err(error)),
-    };
-    let silence = (!ranks.is_first()).then(Silence::begin);
-    let outcome = dispatch(arguments, &ranks);
-    drop(silence);
-    match outcome {
-        Ok(()) => ranks.leave(),
-        Err(error) => {
-            let code = error.exit_code();
-            if let RunError::Elsewhere { .. } = error {
-                // The first rank shows why, and then ends this one.
-                std::thread::sleep(LONGEST_WAIT);
-            }
-            let shown = exit_code(Err(error));
-            // What is left to say is the launcher's.
-            let _silence = Silence::begin();
-            ranks.abort(code);
-            return shown;
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-/// How long a rank waits for the first one to end it.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
 fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -318,18 +287,10 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli, ranks: &Ranks) -> Result<(), RunError> {
-    if ranks.are_several() && !matches!(cli.command, None | Some(Command::Devices)) {
-        return ranks.agree(Err(RunError::Refused(
-            "only a run of a plan (--plan) uses several ranks; start this command without mpirun".to_owned(),
-        )));
-    }
+fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
+    ranks::check(&cli, all)?;
     match cli.command {
-        None => {
-            let json = cli.run.json;
-            let summary = run::run_on_ranks(&ranks.agree(cli.run.request())?, ranks)?;
-            summary.map_or(Ok(()), |summary| print_result(&summary, &summary.to_string(), json))
-        }
+        None => ranks::train(cli.run, all),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
             let settings = Settings { canaries, new_tokens, guesses, confidence };
@@ -368,11 +329,7 @@ fn dispatch(cli: Cli, ranks: &Ranks) -> Result<(), RunError> {
             let model = pretrained::describe(&folder)?;
             print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }
-        Some(Command::Devices) if !ranks.is_first() => Ok(()),
-        Some(Command::Devices) => {
-            let lines: Vec<String> = [device::listing()].into_iter().chain(ranks.listing()).collect();
-            print(&lines.join("\n"))
-        }
+        Some(Command::Devices) => ranks::list_devices(all),
         Some(Command::Memorization(arguments)) => arguments.run(),
         Some(Command::Exposure(arguments)) => arguments.run(),
         Some(Command::Score(arguments)) => arguments.run(),
