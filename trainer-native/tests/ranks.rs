@@ -82,13 +82,12 @@ fn plans() -> Vec<Value> {
     t5["training"]["optimizer"] = json!({ "adafactor": {} });
     t5["training"]["dropout"] = json!(0.1);
     t5["privacy"]["sampling"] = json!("balls_in_bins");
-    let mut adapters = plan("gpt2", "causal_lm");
-    adapters["model"]["trainable"] = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
-    adapters["training"]["clipping"] = json!({ "adaptive": { "count_noise": 1.0 } });
+    let mut adaptive = plan("gpt2", "causal_lm");
+    adaptive["training"]["clipping"] = json!({ "adaptive": { "count_noise": 1.0 } });
     let mut exact = tiny_with_vocabulary();
     exact["privacy"]["arithmetic"] = json!("exact");
     exact["training"]["steps"] = json!(3);
-    let mut plans = vec![bert, t5, adapters, exact];
+    let mut plans = vec![bert, t5, adaptive, exact];
     if is_campaign() {
         let decoders = [
             "gpt2",

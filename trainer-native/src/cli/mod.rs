@@ -5,6 +5,7 @@ mod exposure;
 mod generate;
 mod init;
 mod memorization;
+mod ranks;
 mod score;
 mod synthesize;
 mod train;
@@ -12,7 +13,6 @@ mod train;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use advise::AdviseArgs;
 use clap::error::{ContextKind, ContextValue};
@@ -28,7 +28,6 @@ use train::RunArgs;
 
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
-use crate::progress::Silence;
 use crate::ranks::Ranks;
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
@@ -268,7 +267,7 @@ fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     match ::cli::arguments(command()) {
-        Ok(arguments) => carry_out(arguments),
+        Ok(arguments) => ranks::carry_out(arguments),
         Err(error) => {
             let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
             exit_code(Err(RunError::Refused(message)))
@@ -288,36 +287,6 @@ fn plan_as_command(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Carries out a command on the ranks that the program was started with.
-fn carry_out(arguments: Cli) -> ExitCode {
-    let ranks = match Ranks::join() {
-        Ok(ranks) => ranks,
-        Err(error) => return exit_code(Err(error)),
-    };
-    let silence = (!ranks.is_first()).then(Silence::begin);
-    let outcome = dispatch(arguments, &ranks);
-    drop(silence);
-    match outcome {
-        Ok(()) => ranks.leave(),
-        Err(error) => {
-            let code = error.exit_code();
-            if let RunError::Elsewhere { .. } = error {
-                // The first rank shows why, and then ends this one.
-                std::thread::sleep(LONGEST_WAIT);
-            }
-            let shown = exit_code(Err(error));
-            // What is left to say is the launcher's.
-            let _silence = Silence::begin();
-            ranks.abort(code);
-            return shown;
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-/// How long a rank waits for the first one to end it.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
 fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -328,16 +297,12 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli, ranks: &Ranks) -> Result<(), RunError> {
+fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
     crate::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref())?;
-    if ranks.are_several() && !matches!(cli.command, None | Some(Command::Train(_) | Command::Devices)) {
-        return ranks.agree(Err(RunError::Refused(
-            "only a run of a plan (--plan) uses several ranks; start this command without mpirun".to_owned(),
-        )));
-    }
+    ranks::check(&cli, all)?;
     match cli.command {
-        None => cli.run.run(ranks),
-        Some(Command::Train(arguments)) => arguments.run(ranks),
+        None => cli.run.run(all),
+        Some(Command::Train(arguments)) => arguments.run(all),
         Some(Command::Init(arguments)) => arguments.run(),
         Some(Command::Runs { folder, json }) => {
             let listing = runs::list(&folder)?;
@@ -374,11 +339,7 @@ fn dispatch(cli: Cli, ranks: &Ranks) -> Result<(), RunError> {
             let model = pretrained::describe(&folder)?;
             print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }
-        Some(Command::Devices) if !ranks.is_first() => Ok(()),
-        Some(Command::Devices) => {
-            let lines: Vec<String> = [device::listing()].into_iter().chain(ranks.listing()).collect();
-            print(&lines.join("\n"))
-        }
+        Some(Command::Devices) => ranks::list_devices(all),
         Some(Command::Memorization(arguments)) => arguments.run(),
         Some(Command::Exposure(arguments)) => arguments.run(),
         Some(Command::Score(arguments)) => arguments.run(),
