@@ -120,7 +120,7 @@ impl Builder<'_> {
     /// Names the files of a module after their content, and starts it.
     fn start(&self, module: &str) -> Result<String> {
         let files = [format!("{module}.js"), format!("{module}_bg.wasm")].map(|name| self.dist.join(name));
-        let [script, code] = files.each_ref().map(|path| fs::read(path));
+        let [script, code] = files.each_ref().map(fs::read);
         let stamp = stamp(&[&script.context("reading the script")?, &code.context("reading the module")?]);
         let names = [format!("{module}-{stamp}.js"), format!("{module}-{stamp}_bg.wasm")];
         for (from, to) in files.iter().zip(&names) {
