@@ -189,27 +189,29 @@ fn text_wish(id: &'static str, label: &'static str, text: RwSignal<String>, name
         .dynamic(move || invalid().map(|error| el("p").class("input-error").child(error)))
 }
 
+/// The figures of the proposed plan, once it is certified.
+fn figures(state: PlannerState) -> Option<El> {
+    let advice = state.advice.get();
+    state.certified.with(|it| {
+        let (plan, certified) = it.as_ref()?;
+        let phase = certified.phases.first()?;
+        let figures = [
+            ("Batch size", grouped(phase.expected_batch_size)),
+            ("Steps", grouped(phase.steps)),
+            ("Passes over the data", format!("{:.1}", plan.epochs())),
+            ("Noise σ", rounded_up(phase.noise_multiplier, 3)),
+            ("Model", plan::Size::of(plan).map_or("custom".to_owned(), |size| size.name.to_owned())),
+            ("Time", format!("about {}", approximate(advice.seconds, &TIMES))),
+        ];
+        let item = |all: El, (name, value): (&'static str, String)| {
+            all.child(el("div").child(el("dt").child(name)).child(el("dd").child(value)))
+        };
+        Some(figures.into_iter().fold(el("dl").id("proposal-figures"), item))
+    })
+}
+
 /// The proposed plan, or why there is none.
 fn proposal(state: PlannerState, wish: Wish) -> El {
-    let line = move || {
-        let advice = state.advice.get();
-        state.certified.with(|it| {
-            let (plan, certified) = it.as_ref()?;
-            let phase = certified.phases.first()?;
-            let figures = [
-                ("Batch size", grouped(phase.expected_batch_size)),
-                ("Steps", grouped(phase.steps)),
-                ("Passes over the data", format!("{:.1}", plan.epochs())),
-                ("Noise σ", rounded_up(phase.noise_multiplier, 3)),
-                ("Model", plan::Size::of(plan).map_or("custom".to_owned(), |size| size.name.to_owned())),
-                ("Time", format!("about {}", approximate(advice.seconds, &TIMES))),
-            ];
-            let item = |all: El, (name, value): (&'static str, String)| {
-                all.child(el("div").child(el("dt").child(name)).child(el("dd").child(value)))
-            };
-            Some(figures.into_iter().fold(el("dl").id("proposal-figures"), item))
-        })
-    };
     let refused = move || {
         let refusal = state.refusal.get()?;
         Some(el("div").id("refusal").class("refusal").child(error_box(state, refusal)))
@@ -237,7 +239,9 @@ fn proposal(state: PlannerState, wish: Wish) -> El {
         let all = state.advice.get().reasons.into_iter();
         all.map(|text| el("li").child(text)).fold(el("ul"), El::child)
     };
-    let body = el("div").toggle_class("stale", move || state.dimmed.get()).child(el("div").dynamic(line));
+    let body = el("div")
+        .toggle_class("stale", move || state.dimmed.get())
+        .child(el("div").dynamic(move || figures(state)));
     let more = [
         ("figures-title", "Compare"),
         ("curves-title", "Charts"),
