@@ -23,10 +23,10 @@ use synthesize::SynthesizeArgs;
 use crate::audit::{self, Settings};
 use crate::infer::{evaluate, predict};
 use crate::ranks::Ranks;
-use crate::run::{self, Request};
+use crate::run::Request;
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, device, export, pretrained, report, verify};
+use crate::{RunError, export, pretrained, report, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
