@@ -31,7 +31,7 @@ use crate::infer::{evaluate, predict};
 use crate::ranks::Ranks;
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, device, export, pretrained, report, runs, verify};
+use crate::{RunError, export, pretrained, report, runs, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
