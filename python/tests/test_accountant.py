@@ -96,3 +96,25 @@ def test_other_threads_run_during_a_computation():
     done.set()
     other.join()
     assert seen
+
+
+def test_events_of_dp_accounting_keep_their_kind_and_parameters():
+    # Stand-ins with the names and fields of dp_accounting 0.6.
+    def event(kind, **fields):
+        return type(kind, (), fields)()
+
+    gaussian, laplace = event("GaussianDpEvent", noise_multiplier=5.0), event("LaplaceDpEvent", noise_multiplier=3.0)
+    sampled = event("PoissonSampledDpEvent", sampling_probability=0.01, event=gaussian)
+    steps = event("SelfComposedDpEvent", event=sampled, count=7)
+    events = [gaussian, laplace, steps, event("NoOpDpEvent")]
+    assert accountant.from_dp_accounting(event("ComposedDpEvent", events=events)) == {
+        "type": "composed",
+        "events": [
+            {"type": "gaussian", "noise_multiplier": 5.0},
+            {"type": "laplace", "noise_multiplier": 3.0},
+            dp_sgd(0.01, 5.0, 7),
+            {"type": "composed", "events": []},
+        ],
+    }
+    with pytest.raises(ValueError, match="PoissonSampledDpEvent is not taken"):
+        accountant.from_dp_accounting(event("PoissonSampledDpEvent", sampling_probability=0.01, event=laplace))

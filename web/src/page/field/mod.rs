@@ -106,8 +106,8 @@ impl Slider {
     fn build(self, scale: LogScale, state: PlannerState, set: Box<dyn Fn(f64)>) -> El {
         let Self { id, label, value, disabled } = self;
         let number = move || value.get().unwrap_or(scale.min);
-        let (set, waiting_for_key) = once_per_frame(set);
-        let set_by_key = set.clone();
+        let per_frame = PerFrame::new(set);
+        let by_key = per_frame.clone();
         let on_key = move |event: web_sys::Event| {
             let event: KeyboardEvent = event.unchecked_into();
             let up = match event.key().as_str() {
@@ -121,8 +121,8 @@ impl Slider {
                 (false, true) => KeyStep::Coarse,
                 (false, false) => KeyStep::Fine,
             };
-            let from = waiting_for_key.get().unwrap_or_else(|| untrack(number));
-            set_by_key(scale.after_key(from, step, up));
+            let from = by_key.waiting.get().unwrap_or_else(|| untrack(number));
+            by_key.set(scale.after_key(from, step, up));
         };
         el("input")
             .attr("type", "range")
@@ -137,7 +137,7 @@ impl Slider {
             .on("keydown", on_key)
             .on_value("input", move |text| {
                 if let Ok(position) = text.parse() {
-                    set(scale.value(position));
+                    per_frame.set(scale.value(position));
                 }
             })
             .on("change", move |_| state.end_edit())
@@ -145,29 +145,35 @@ impl Slider {
     }
 }
 
-/// `set`, but called at most once per frame, with the last value; and that value while it waits. A key that is held down fires faster
-/// than a slow machine draws.
-fn once_per_frame(set: Box<dyn Fn(f64)>) -> (Rc<dyn Fn(f64)>, Rc<Cell<Option<f64>>>) {
-    let (waiting, busy) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(false)));
-    let set: Rc<dyn Fn(f64)> = set.into();
-    let last = waiting.clone();
-    let limited: Rc<dyn Fn(f64)> = Rc::new(move |value| {
-        waiting.set(Some(value));
-        if !busy.replace(true) {
-            flush(&set, &waiting, &busy);
-        }
-    });
-    (limited, last)
+/// Sets a value at most once per frame, the last one. A key that is held down fires faster than a slow machine draws.
+#[derive(Clone)]
+struct PerFrame {
+    set: Rc<dyn Fn(f64)>,
+    waiting: Rc<Cell<Option<f64>>>,
+    /// Whether a frame is awaited.
+    busy: Rc<Cell<bool>>,
 }
 
-fn flush(set: &Rc<dyn Fn(f64)>, waiting: &Rc<Cell<Option<f64>>>, busy: &Rc<Cell<bool>>) {
-    match waiting.take() {
-        Some(value) => {
-            set(value);
-            let (set, waiting, busy) = (set.clone(), waiting.clone(), busy.clone());
-            request_animation_frame(move || flush(&set, &waiting, &busy));
+impl PerFrame {
+    fn new(set: Box<dyn Fn(f64)>) -> Self {
+        Self { set: set.into(), waiting: Rc::default(), busy: Rc::default() }
+    }
+
+    fn set(&self, value: f64) {
+        self.waiting.set(Some(value));
+        if !self.busy.replace(true) {
+            self.clone().flush();
         }
-        None => busy.set(false),
+    }
+
+    fn flush(self) {
+        match self.waiting.take() {
+            Some(value) => {
+                (self.set)(value);
+                request_animation_frame(move || self.flush());
+            }
+            None => self.busy.set(false),
+        }
     }
 }
 
