@@ -87,6 +87,7 @@ fn plans() -> Vec<Value> {
     let mut exact = tiny_with_vocabulary();
     exact["privacy"]["arithmetic"] = json!("exact");
     exact["training"]["steps"] = json!(3);
+    exact["training"]["learning_rate"] = json!({ "peak": 1e-2 });
     let mut plans = vec![bert, t5, adaptive, exact];
     if is_campaign() {
         let decoders = [
