@@ -32,7 +32,7 @@ fn a_run_ends_with_a_model_and_a_certificate_that_verifies_within_the_plans_epsi
     for name in ["model.safetensors", "config.json", "tokenizer.json", "ledger.jsonl", "certificate.json"] {
         assert!(place.path("run").join(name).is_file(), "{name} is missing");
     }
-    let verified = place.trainer(["verify", "run"]);
+    let verified = place.trainer(["verify", "run", "--json"]);
     assert_eq!(verified.code, 0, "{}", verified.stderr);
     let certificate = json_file(&place.path("run/certificate.json"));
     let spent = certificate["guarantee"]["epsilon"]["upper"].as_f64().expect("a figure");

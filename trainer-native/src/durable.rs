@@ -1,7 +1,7 @@
 //! Files that a crash leaves whole or absent.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -41,24 +41,27 @@ pub(crate) fn write_new<T: AsRef<[u8]>>(
     write_with(path, &mut File::options(), contents)
 }
 
-/// As [`write_atomic`], for a file too large for memory: `write` fills a file under another name.
+/// As [`write_atomic`], for a file too large for memory, which `write` writes a part at a time.
 ///
 /// # Errors
-/// As [`write_atomic`], and those of `write`.
+/// As [`write_atomic`], also for those of `write`.
 pub(crate) fn write_by(
     path: &Path,
-    write: impl FnOnce(&Path) -> Result<(), RunError>,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> Result<(), RunError> {
     let temporary = temporary(path);
-    let storage = |error: std::io::Error| RunError::storage("write", path, &error);
-    let written = write(&temporary).and_then(|()| {
-        File::open(&temporary).and_then(|file| file.sync_all()).map_err(storage)?;
-        fs::rename(&temporary, path).map_err(storage)
-    });
+    let written = (|| {
+        let _ = fs::remove_file(&temporary);
+        let mut file = BufWriter::new(File::create(&temporary)?);
+        write(&mut file)?;
+        file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written.and_then(|()| sync_parent(path))
+    written.map_err(|error| RunError::storage("write", path, &error))?;
+    sync_parent(path)
 }
 
 /// Copies a file as [`write_atomic`] writes it.
@@ -66,10 +69,8 @@ pub(crate) fn write_by(
 /// # Errors
 /// [`RunError::Storage`] if one cannot be read or the other not be written.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RunError> {
-    write_by(to, |temporary| {
-        let copied = fs::copy(from, temporary);
-        copied.map(drop).map_err(|error| RunError::storage("copy", from, &error))
-    })
+    let mut source = File::open(from).map_err(|error| RunError::storage("read", from, &error))?;
+    write_by(to, |file| std::io::copy(&mut source, file).map(drop))
 }
 
 fn write_with<T: AsRef<[u8]>>(

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use safetensors::SafeTensorError;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView, View};
 use thiserror::Error;
 
 use crate::nn::{Kernels, ParamSpec};
@@ -225,32 +225,31 @@ impl NumberFormat {
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be written.
-pub fn write_model<T: View>(path: &Path, tensors: Vec<(&str, T)>, privacy: &str) -> Result<(), RunError> {
-    let metadata = [("format", "pt"), ("privacy", privacy)];
-    let map = metadata.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    durable::write_by(path, |temporary| {
-        serialize_to_file(tensors, Some(HashMap::from(map)), temporary).map_err(|error| match error {
-            SafeTensorError::IoError(error) => RunError::storage("write", path, &error),
-            error => RunError::Failed(format!("cannot lay out the tensors: {error}")),
-        })?;
-        sort_metadata(temporary, privacy).map_err(|error| RunError::storage("write", path, &error))
+pub fn write_model<T: View>(path: &Path, mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<(), RunError> {
+    // As the library orders them.
+    tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
+    let mut end = 0;
+    let place = |(name, tensor): &(&str, T)| {
+        let first = end;
+        end += tensor.data_len();
+        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+        ((*name).to_owned(), TensorInfo { dtype, shape, data_offsets: (first, end) })
+    };
+    let places = Metadata::new(None, tensors.iter().map(place).collect());
+    let failed = |error: String| RunError::Failed(format!("cannot lay out the tensors: {error}"));
+    let places = places.map_err(|error| failed(error.to_string()))?;
+    let places = serde_json::to_string(&places).map_err(|error| failed(error.to_string()))?;
+    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
+    let privacy = serde_json::Value::from(privacy);
+    let between = if tensors.is_empty() { "" } else { "," };
+    let own = format!("{{\"__metadata__\":{{\"format\":\"pt\",\"privacy\":{privacy}}}{between}");
+    let mut header = places.replacen('{', &own, 1).into_bytes();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    durable::write_by(path, |file| {
+        file.write_all(&(header.len() as u64).to_le_bytes())?;
+        file.write_all(&header)?;
+        tensors.iter().try_for_each(|(_, tensor)| file.write_all(&tensor.data()))
     })
-}
-
-/// The library writes metadata in the order of a hash table; equal weights are to give equal files.
-fn sort_metadata(path: &Path, privacy: &str) -> std::io::Result<()> {
-    let privacy = serde_json::Value::from(privacy).to_string();
-    let wrong = format!("{{\"privacy\":{privacy},\"format\":\"pt\"}}");
-    let mut file = File::options().read(true).write(true).open(path)?;
-    let mut found = vec![0; wrong.len()];
-    let at = SeekFrom::Start(8 + "{\"__metadata__\":".len() as u64);
-    file.seek(at)?;
-    file.read_exact(&mut found)?;
-    if found == wrong.as_bytes() {
-        file.seek(at)?;
-        file.write_all(format!("{{\"format\":\"pt\",\"privacy\":{privacy}}}").as_bytes())?;
-    }
-    Ok(())
 }
 
 /// A tensor to be written in a number format.

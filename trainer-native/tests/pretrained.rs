@@ -255,8 +255,8 @@ fn the_best_weights_of_adapters_are_the_ones_that_were_measured() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
     let bench = pretrained(&[("trainable", lora)]);
     change(&bench, "/training/steps", json!(12));
-    // Steps this long make the model worse from one to the next.
-    change(&bench, "/training/learning_rate", json!({ "peak": 0.3 }));
+    // Steps that grow this long make the model worse from one to the next.
+    change(&bench, "/training/learning_rate", json!({ "peak": 3.0, "warmup_steps": 12 }));
     change(&bench, "/evaluation/every", json!(1));
     let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
     plan["evaluation"]["keep_best"] = json!(true);

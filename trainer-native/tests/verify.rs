@@ -27,7 +27,7 @@ fn one_flipped_bit_in_any_file_fails_verification() {
         .filter(|path| path.metadata().unwrap().len() > 0)
         .collect();
     files.sort();
-    assert_eq!(files.len(), 11, "{files:?}");
+    assert_eq!(files.len(), 12, "{files:?}");
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     for trial in 0..200 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -4,8 +4,7 @@
 //! The format, version 3: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>. Names of tensors and fields:
 //! <https://github.com/ggml-org/llama.cpp/blob/master/gguf-py/gguf/constants.py>.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
@@ -369,15 +368,12 @@ pub(super) fn write(run: &Path, path: &Path, format: NumberFormat, mark: &str) -
         offset += (tensor.data.len() * if wide { 4 } else { 2 }).next_multiple_of(ALIGNMENT);
     }
     head.resize(head.len().next_multiple_of(ALIGNMENT), 0);
-    durable::write_by(path, |temporary| {
-        let storage = |error: std::io::Error| RunError::storage("write", path, &error);
-        let mut file = BufWriter::new(File::create(temporary).map_err(storage)?);
-        file.write_all(&head).map_err(storage)?;
-        for tensor in &tensors {
+    durable::write_by(path, |file| {
+        file.write_all(&head)?;
+        tensors.iter().try_for_each(|tensor| {
             let mut bytes = format_of(tensor).bytes(&tensor.data);
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-            file.write_all(&bytes).map_err(storage)?;
-        }
-        file.into_inner().map_err(|error| storage(error.into_error())).map(drop)
+            file.write_all(&bytes)
+        })
     })
 }
