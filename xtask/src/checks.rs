@@ -25,6 +25,7 @@ pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
     stages.run("dependencies (cargo-deny)", || deny(root));
+    stages.run("Python package", || python::test(root));
     stages.run("packages of the crates", || package(root));
     stages.run("documentation", || {
         let doc = ["doc", "--no-deps", "--workspace", "--release"];
@@ -64,7 +65,6 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
     });
-    stages.run("Python package", || python::test(root));
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
     stages.run("JavaScript packages in Node and Chromium", || js::run(root));
