@@ -52,7 +52,7 @@ pub(crate) fn write_by(
     let temporary = temporary(path);
     let written = (|| {
         let _ = fs::remove_file(&temporary);
-        let mut file = BufWriter::new(File::create(&temporary)?);
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
         write(&mut file)?;
         file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&temporary, path)
