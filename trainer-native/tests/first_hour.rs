@@ -106,6 +106,7 @@ fn fields_inside_fields_are_proposed_and_wrong_ones_refused_with_those_there_are
     let folder = folder.path();
     let line = |place: usize| format!("{{\"id\": {place}, \"note\": {{\"text\": \"{SECRET} {place}\"}}}}\n");
     std::fs::write(folder.join("notes.jsonl"), (0..30).map(line).collect::<String>()).unwrap();
+    std::fs::write(folder.join("empty.csv"), "").unwrap();
     ok(folder, "init notes.jsonl --units 30 --unit record --epsilon 4");
     assert_eq!(plan(folder)["data"]["text_field"], "note.text");
     for (arguments, words) in [
@@ -119,6 +120,7 @@ fn fields_inside_fields_are_proposed_and_wrong_ones_refused_with_those_there_are
         ("init notes.jsonl --out a.json --unit record --units 30 --epsilon -1", "privacy.epsilon"),
         ("init notes.jsonl --out a.json --unit record --units 30 --epsilon 4 --delta 0.5", "privacy.delta"),
         ("init missing.csv --out a.json", "missing.csv"),
+        ("init empty.csv --out a.json", "names no column"),
         ("runs missing", "missing"),
     ] {
         let message = refused(folder, arguments);

@@ -109,6 +109,12 @@ impl InitArgs {
                 None => Ok(None),
             };
         }
+        if fields.names.iter().all(|name| name.trim().is_empty()) {
+            return Err(RunError::Refused(
+                "the first line of this text names no column; give a table whose first line has the names of its columns"
+                    .to_owned(),
+            ));
+        }
         let names = fields.names.join(", ");
         let chosen = match (&self.text_field, &fields.text) {
             (Some(name), _) => name.clone(),
