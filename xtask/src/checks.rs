@@ -25,7 +25,6 @@ pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
     stages.run("dependencies (cargo-deny)", || deny(root));
-    stages.run("Python package", || python::test(root));
     stages.run("packages of the crates", || package(root));
     stages.run("documentation", || {
         let doc = ["doc", "--no-deps", "--workspace", "--release"];
@@ -62,6 +61,7 @@ fn all_tests(root: &Path, stages: &mut Stages) {
             .env(vulkan::VARIABLE, vulkan::find_or_install(root)?);
         passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
+    stages.run("Python package", || python::test(root));
     stages.run("native figures of the page", || {
         passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
     });
