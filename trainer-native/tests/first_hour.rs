@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -76,6 +77,39 @@ fn a_plan_proposed_for_a_table_of_messages_runs_and_is_listed() {
     let listed: Value = serde_json::from_str(&ok(folder, "runs --json").0).unwrap();
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
     assert_eq!(listed["runs"][0]["state"], "finished");
+}
+
+/// Types `answers` on a terminal. The exit code, and what the terminal shows.
+fn on_terminal(folder: &Path, arguments: &str, answers: &str) -> (Option<i32>, String) {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_trainer-native"));
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]).current_dir(folder);
+    let mut terminal = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    terminal.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    let output = terminal.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stdout))
+}
+
+#[test]
+fn questions_are_asked_again_after_a_wrong_answer_and_nothing_is_written_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    messages(folder);
+    let (code, shown) = on_terminal(folder, "init messages.csv", "nobody\nbody\n-\nuser\n\n0\n300\n-1\n4\n");
+    assert_eq!(code, Some(0), "{shown}");
+    for refused in ["no field \"nobody\"", "no field names the user", "units \"0\"", "ε \"-1\""] {
+        assert!(shown.contains(refused), "{refused}: {shown}");
+    }
+    let plan = plan(folder);
+    assert_eq!((&plan["data"]["text_field"], &plan["data"]["units"]), (&"body".into(), &300.into()));
+    assert_eq!(plan["privacy"]["epsilon"], 4.0);
+    assert_eq!(plan["privacy"]["unit"], "record");
+    let (code, shown) = on_terminal(folder, "init messages.csv --out none.json", "");
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(
+        shown.contains("no answer; nothing was written") && !folder.join("none.json").exists(),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
     stages.run("dependencies (cargo-deny)", || deny(root));
+    stages.run("oldest supported compiler", || oldest_compiler(root));
+    stages.run("public interfaces (cargo-semver-checks)", || semver(root));
     stages.run("packages of the crates", || package(root));
     stages.run("documentation", || {
         let doc = ["doc", "--no-deps", "--workspace", "--release"];
@@ -70,6 +72,47 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("JavaScript packages in Node and Chromium", || js::run(root));
     stages.run("page build", || web::build(root, true));
     stages.run("page end to end in Chromium", || web::end_to_end(root));
+}
+
+/// Checks every crate with the first compiler of the series that the workspace states as its oldest.
+fn oldest_compiler(root: &Path) -> Result<bool> {
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("reading Cargo.toml")?;
+    let stated = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
+    let oldest = stated.context("Cargo.toml states no rust-version")?;
+    let current = Job::new("rustc", root).args(["--version"]).output()?;
+    let job = match current.starts_with(&format!("rustc {oldest}.")) {
+        true => Job::cargo(root),
+        false => Job::new("rustup", root).args(["run", "--install", &format!("{oldest}.0"), "cargo"]),
+    };
+    passed(job.args(["check", "--release", "--workspace", "--all-targets"]))
+}
+
+/// Compares the public interface of each library with the one that its version had first, so that a change that breaks users
+/// comes with a new version.
+fn semver(root: &Path) -> Result<bool> {
+    let tool = Tool {
+        name: "cargo-semver-checks",
+        program: "cargo-semver-checks",
+        version: tools::SEMVER_CHECKS.into(),
+        locked: true,
+    };
+    tool.find_or_install(root).context("cargo-semver-checks")?;
+    let mut same = true;
+    for (libraries, manifest) in [
+        (&["accountant"][..], "accountant/Cargo.toml"),
+        (&["mechanisms", "dp-tokenizer", "plan"], "Cargo.toml"),
+    ] {
+        let stated = Job::new("git", root)
+            .args(["log", "-1", "--format=%H", "-G^version = ", "--", manifest])
+            .output()
+            .context("finding the commit that set the version")?;
+        let selection = libraries.iter().flat_map(|name| ["--package", name]);
+        let check =
+            Job::cargo(root).args(["semver-checks", "--default-features", "--baseline-rev", stated.trim()]);
+        // Every library is compared, so that one run names all changes.
+        same &= check.args(selection).run().is_ok();
+    }
+    Ok(same)
 }
 
 /// Packs every public crate. Building what was packed would repeat the build of the workspace.

@@ -26,7 +26,7 @@ Usage: cargo xtask <task>
 Checks
   setup    Find or install the tools that the checks need, or print the commands that install them
   test     Run everything CI runs: format, tidy, clippy, native tests, WASM tests, the page end to end
-  check    Run `test`, then cargo-deny and the documentation build
+  check    Run `test`, then cargo-deny, cargo-semver-checks, the packages of the crates and the documentation build
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
   fuzz [TARGET] [SECONDS]
            Fuzz the parsers of user files with libFuzzer (default: every target, 60 seconds each)

@@ -115,18 +115,15 @@ impl InitArgs {
                     .to_owned(),
             ));
         }
+        if let Some(name) = &self.text_field {
+            return Self::known(name, fields, "--text-field").map(Some);
+        }
         let names = fields.names.join(", ");
-        let chosen = match (&self.text_field, &fields.text) {
-            (Some(name), _) => name.clone(),
-            (None, Some(proposed)) => answer(&format!("Field with the text ({names})"), Some(proposed))?
-                .unwrap_or_else(|| proposed.clone()),
-            (None, None) => answer(&format!("Field with the text ({names})"), None)?.ok_or_else(|| {
-                RunError::Refused(format!(
-                    "--text-field: name the field that holds the text; fields: {names}"
-                ))
-            })?,
-        };
-        Self::known(&chosen, fields, "--text-field").map(Some)
+        let question = format!("Field with the text ({names})");
+        let chosen = answer(&question, fields.text.as_deref(), |name| Self::known(name, fields, "text"))?;
+        chosen.or_else(|| fields.text.clone()).map(Some).ok_or_else(|| {
+            RunError::Refused(format!("--text-field: name the field that holds the text; fields: {names}"))
+        })
     }
 
     fn user_field(&self, fields: &Fields) -> Result<Option<String>, RunError> {
@@ -134,8 +131,11 @@ impl InitArgs {
             (Some(name), ..) => Self::known(name, fields, "--user-field").map(Some),
             (None, Some(proposed), None) => {
                 let question = format!("Field with the user, - for none ({})", fields.names.join(", "));
-                let chosen = answer(&question, Some(proposed))?.unwrap_or_else(|| proposed.clone());
-                if chosen == "-" { Ok(None) } else { Self::known(&chosen, fields, "the field").map(Some) }
+                let chosen = answer(&question, Some(proposed), |name| match name {
+                    "-" => Ok(None),
+                    name => Self::known(name, fields, "user").map(Some),
+                })?;
+                Ok(chosen.unwrap_or_else(|| Some(proposed.clone())))
             }
             (None, proposed, Some(PrivacyUnit::User)) => proposed.clone().map(Some).ok_or_else(|| {
                 RunError::Refused("--unit user: name the field with the user with --user-field".to_owned())
@@ -157,17 +157,20 @@ impl InitArgs {
 
     fn unit(&self, user_field: Option<&str>) -> Result<PrivacyUnit, RunError> {
         let proposed = if user_field.is_some() { PrivacyUnit::User } else { PrivacyUnit::Record };
-        match self.unit {
-            Some(unit) => Ok(unit),
-            None => match answer("What to protect: record, user or words:N", Some(&proposed.to_string()))? {
-                None => Ok(proposed),
-                Some(given) => given.parse().map_err(|_| {
-                    RunError::Refused(format!(
-                        "unit {given:?}; allowed: record, user or words:N, such as words:256"
-                    ))
-                }),
-            },
+        if let Some(unit) = self.unit {
+            return Ok(unit);
         }
+        let question = "What to protect: record, user or words:N";
+        let chosen = answer(question, Some(&proposed.to_string()), |given| match given.parse() {
+            Ok(PrivacyUnit::User) if user_field.is_none() => Err(RunError::Refused(
+                "user: no field names the user; allowed: record, or words:N such as words:256".to_owned(),
+            )),
+            Ok(unit) => Ok(unit),
+            Err(_) => Err(RunError::Refused(format!(
+                "unit {given:?}; allowed: record, user or words:N, such as words:256"
+            ))),
+        })?;
+        Ok(chosen.unwrap_or(proposed))
     }
 
     /// The public number of units. The true one is shown to the owner of the text alone.
@@ -184,18 +187,15 @@ impl InitArgs {
             "NOT PRIVATE, for the owner of the text alone: it has {found} units. The plan states a number near it that may be \
              published, such as a round one"
         ));
-        let given = answer("Number of units to publish", None)?;
-        let given = given.ok_or_else(|| {
+        let chosen = answer("Number of units to publish", None, |given| {
+            let units = given.replace('_', "").parse().ok().filter(|units| *units > 0);
+            units.ok_or_else(|| RunError::Refused(format!("units {given:?}; allowed: a whole number from 1")))
+        })?;
+        chosen.ok_or_else(|| {
             RunError::Refused(
                 "--units: say about how many units the text has; the figure becomes public".to_owned(),
             )
-        })?;
-        given
-            .replace('_', "")
-            .parse()
-            .ok()
-            .filter(|units| *units > 0)
-            .ok_or_else(|| RunError::Refused(format!("units {given:?}; allowed: a whole number from 1")))
+        })
     }
 
     fn epsilon(&self) -> Result<f64, RunError> {
@@ -204,34 +204,49 @@ impl InitArgs {
         }
         let question =
             "Upper limit on ε: 1 is strong, 8 is usual for language models, beyond 10 little is promised";
-        let given = answer(question, Some("8"))?;
-        let given = match given {
-            Some(given) => given,
-            None if stdin().is_terminal() => "8".to_owned(),
-            None => {
-                return Err(RunError::Refused(
-                    "--epsilon: give an upper limit on ε; 1 is strong, and 8 is usual for language models"
-                        .to_owned(),
-                ));
-            }
-        };
-        given.parse().map_err(|_| RunError::Refused(format!("ε {given:?}; allowed: a number above 0")))
+        let chosen = answer(question, Some("8"), |given| {
+            let epsilon = given.parse().ok().filter(|epsilon: &f64| epsilon.is_finite() && *epsilon > 0.0);
+            epsilon.ok_or_else(|| RunError::Refused(format!("ε {given:?}; allowed: a number above 0")))
+        })?;
+        chosen.ok_or_else(|| {
+            RunError::Refused(
+                "--epsilon: give an upper limit on ε; 1 is strong, and 8 is usual for language models"
+                    .to_owned(),
+            )
+        })
     }
 }
 
-/// What the user answers on a terminal; `None` for an empty answer, and where nobody can be asked.
-fn answer(question: &str, proposed: Option<&str>) -> Result<Option<String>, RunError> {
+/// What the user answers on a terminal; `None` where nobody can be asked. An empty answer takes what is proposed, and after
+/// one that `read` refuses the question is asked again.
+fn answer<T>(
+    question: &str,
+    proposed: Option<&str>,
+    read: impl Fn(&str) -> Result<T, RunError>,
+) -> Result<Option<T>, RunError> {
     if !stdin().is_terminal() {
         return Ok(None);
     }
-    let proposed = proposed.map(|proposed| format!(" [{proposed}]")).unwrap_or_default();
-    let _ = write!(stderr(), "{question}{proposed}: ");
-    let mut line = String::new();
-    stdin()
-        .read_line(&mut line)
-        .map_err(|error| RunError::Refused(format!("no answer: {error}; use options")))?;
-    let line = line.trim();
-    Ok((!line.is_empty()).then(|| line.to_owned()))
+    let shown = proposed.map(|proposed| format!(" [{proposed}]")).unwrap_or_default();
+    loop {
+        let _ = write!(stderr(), "{question}{shown}: ");
+        let mut line = String::new();
+        let length = stdin().read_line(&mut line);
+        if !length.is_ok_and(|length| length > 0) {
+            let _ = writeln!(stderr());
+            return Err(RunError::Refused(
+                "no answer; nothing was written. Options answer in advance: trainer-native init --help"
+                    .to_owned(),
+            ));
+        }
+        let given = if line.trim().is_empty() { proposed.unwrap_or_default() } else { line.trim() };
+        match read(given) {
+            Ok(chosen) => return Ok(Some(chosen)),
+            Err(error) => {
+                let _ = writeln!(stderr(), "{error}");
+            }
+        }
+    }
 }
 
 /// The names of the first file and of the checkpoint, without what follows the first dot.

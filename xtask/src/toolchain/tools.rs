@@ -13,6 +13,9 @@ pub const TRUNK: &str = "0.21.14";
 /// The version of cargo-deny that `check` uses.
 pub const DENY: &str = "0.20.2";
 
+/// The version of cargo-semver-checks that `check` uses.
+pub const SEMVER_CHECKS: &str = "0.51.0";
+
 /// A tool that cargo can install.
 pub struct Tool {
     /// Name of the crate.

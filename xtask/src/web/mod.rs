@@ -38,6 +38,8 @@ pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
         "--release",
         "--target",
         wasm::TARGET,
+        // Without the command lines, as the page and the packages take the crates: the later stages reuse what this compiles.
+        "--no-default-features",
     ]);
     for name in crates {
         job = job.args(["--package", name]);
