@@ -28,6 +28,7 @@ mod plan_file;
 pub mod pretrained;
 mod progress;
 mod ranks;
+mod rehearsal;
 mod report;
 pub mod run;
 mod runs;

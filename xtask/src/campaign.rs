@@ -35,7 +35,7 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
 }
 
 fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
-    let selection = ["--release", "--workspace", "--exclude", "web"];
+    let selection = ["--release", "--workspace"];
     // The programs that the tests start.
     let features = tests.iter().copied().skip_while(|argument| *argument != "--features").take(2);
     let cargo = || Job::cargo(root).env(mpi::VARIABLE, mpi::clang_arguments(root));

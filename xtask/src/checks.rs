@@ -48,7 +48,7 @@ fn all_tests(root: &Path, stages: &mut Stages) {
                 "--workspace",
                 "--all-targets",
                 "--features",
-                "trainer-native/wgpu,trainer-native/cuda,trainer-native/mpi",
+                "trainer-native/wgpu,trainer-native/cuda,trainer-native/mpi,web/page",
             ],
         )
     });
@@ -64,9 +64,6 @@ fn all_tests(root: &Path, stages: &mut Stages) {
         passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
     stages.run("Python package", || python::test(root));
-    stages.run("native figures of the page", || {
-        passed(Job::cargo(root).args(["test", "--release", "--package", "web", "--no-default-features"]))
-    });
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
     stages.run("JavaScript packages in Node and Chromium", || js::run(root));

@@ -178,11 +178,7 @@ impl InitArgs {
         if let Some(units) = self.units {
             return Ok(units);
         }
-        let found = match (unit, counts.users) {
-            (PrivacyUnit::User, Some((users, _))) => users,
-            (PrivacyUnit::Words(words), _) => counts.words.div_ceil(u64::from(words.max(1))),
-            _ => counts.records,
-        };
+        let found = counts.units(unit);
         note(&format!(
             "NOT PRIVATE, for the owner of the text alone: it has {found} units. The plan states a number near it that may be \
              published, such as a round one"

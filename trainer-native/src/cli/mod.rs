@@ -6,6 +6,7 @@ mod generate;
 mod init;
 mod memorization;
 mod ranks;
+mod rehearse;
 mod score;
 mod synthesize;
 mod train;
@@ -21,6 +22,7 @@ use exposure::ExposureArgs;
 use generate::GenerateArgs;
 use init::InitArgs;
 use memorization::MemorizationArgs;
+use rehearse::RehearseArgs;
 use score::ScoreArgs;
 use serde::Serialize;
 use synthesize::SynthesizeArgs;
@@ -165,6 +167,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Choose learning rate and clip norm on public text, with the noise of the plan
+    Rehearse(#[command(flatten)] RehearseArgs),
     /// Print the model part of a plan that starts from a checkpoint
     Describe {
         /// The folder of the checkpoint, as the plan is to name it
@@ -339,6 +343,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             let model = pretrained::describe(&folder)?;
             print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }
+        Some(Command::Rehearse(arguments)) => arguments.run(),
         Some(Command::Devices) => ranks::list_devices(all),
         Some(Command::Memorization(arguments)) => arguments.run(),
         Some(Command::Exposure(arguments)) => arguments.run(),

@@ -49,9 +49,9 @@ impl RunArgs {
         let (json, dry_run) = (self.json, self.dry_run);
         let request = ranks.agree(self.request())?;
         if dry_run {
-            let rehearsal = ranks.agree(run::rehearse(&request, ranks))?;
+            let found = ranks.agree(run::dry_run(&request, ranks))?;
             return match ranks.is_first() {
-                true => print_result(&rehearsal, &rehearsal.to_string(), json),
+                true => print_result(&found, &found.to_string(), json),
                 false => Ok(()),
             };
         }

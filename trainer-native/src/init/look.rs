@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{self, BadUtf8, Files, Source};
+use mechanisms::PrivacyUnit;
 
 use crate::{RunError, stop};
 
@@ -107,6 +108,17 @@ pub(crate) struct Counts {
     pub users: Option<(u64, u64)>,
     /// Words, by white space.
     pub words: u64,
+}
+
+impl Counts {
+    /// The number of units.
+    pub fn units(&self, unit: PrivacyUnit) -> u64 {
+        match (unit, self.users) {
+            (PrivacyUnit::User, Some((users, _))) => users,
+            (PrivacyUnit::Words(words), _) => self.words.div_ceil(u64::from(words.max(1))),
+            _ => self.records,
+        }
+    }
 }
 
 /// Reads the whole text.

@@ -1,17 +1,17 @@
 //! A run: prepare → train → finish.
 
 mod best;
+mod dry_run;
 mod finish;
 mod folder;
 mod monitor;
 mod prepare;
-mod rehearse;
 mod request;
 
 use mechanisms::{OsRng, PrivacyRng, TestRng};
 
 pub use crate::summary::Summary;
-pub(crate) use rehearse::rehearse;
+pub(crate) use dry_run::dry_run;
 pub use request::Request;
 pub(crate) use request::{Trial, shell_word};
 

@@ -25,8 +25,6 @@ fn job(root: &Path, command: &str) -> Job {
         command,
         "--release",
         "--workspace",
-        "--exclude",
-        "web",
         "--features",
         "trainer-native/wgpu,trainer-native/parquet,trainer-native/mpi",
         "--config",

@@ -69,7 +69,15 @@ impl Builder<'_> {
 
     /// Compiles the programs of the page, and writes a script and a module for each.
     fn compile(&self, modules: &[&str]) -> Result<()> {
-        let mut job = self.job("cargo")?.args(["build", "--package", "web", "--target", wasm::TARGET]);
+        let mut job = self.job("cargo")?.args([
+            "build",
+            "--package",
+            "web",
+            "--features",
+            "page",
+            "--target",
+            wasm::TARGET,
+        ]);
         if self.release {
             job = job.args(["--release"]);
         }

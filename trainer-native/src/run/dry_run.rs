@@ -17,7 +17,7 @@ use crate::store::files;
 
 /// What carrying out a plan would do.
 #[derive(Debug, Serialize)]
-pub struct Rehearsal {
+pub struct DryRun {
     /// The run folder.
     folder: PathBuf,
     /// Whether it holds a run.
@@ -50,13 +50,13 @@ struct Steps {
 ///
 /// # Errors
 /// As [`super::run`], for whatever is refused before the first charge.
-pub(crate) fn rehearse(request: &Request, ranks: &Ranks) -> Result<Rehearsal, RunError> {
+pub(crate) fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunError> {
     let job = request.check(ranks)?;
     let read = on_device(job.device, Reading(&job)).map_err(|error| RunError::Refused(error.to_string()))?;
     read?;
     let plan = &job.plan;
     let cost = plan.plan().file().cost();
-    Ok(Rehearsal {
+    Ok(DryRun {
         folder: job.folder().to_owned(),
         folder_holds_run: job.folder().join(files::LEDGER).exists(),
         epsilon: (!plan.plan().is_public()).then(|| plan.epsilon().upper),
@@ -90,7 +90,7 @@ impl OnDevice for Reading<'_> {
     }
 }
 
-impl fmt::Display for Rehearsal {
+impl fmt::Display for DryRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { folder, delta, parameters, tokens, .. } = self;
         writeln!(f, "The plan can be carried out. Nothing was written or spent.")?;

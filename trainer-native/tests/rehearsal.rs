@@ -1,0 +1,103 @@
+//! Learning rate and clip norm, chosen on public text.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+fn run(folder: &Path, arguments: &str) -> Output {
+    let words = arguments.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_trainer-native")).current_dir(folder).args(words).output().unwrap()
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A plan for a private text that does not exist, and public texts.
+fn bench(folder: &Path) -> Value {
+    let lines = |what: &str, from: usize, to: usize| -> String {
+        (from..to).map(|place| format!("{what} number {place} is a short sentence.\n")).collect()
+    };
+    std::fs::create_dir(folder.join("plans")).unwrap();
+    std::fs::write(folder.join("public.txt"), lines("Public line", 0, 60)).unwrap();
+    std::fs::write(folder.join("plans/held-out.txt"), lines("Held-out line", 100, 110)).unwrap();
+    let plan = json!({
+        "version": 1, "name": "private",
+        "data": { "source": { "path": "private.txt" }, "units": 1000 },
+        "privacy": {
+            "unit": "record", "relation": "add_or_remove_one", "delta": 1e-6, "epsilon": 3.0, "sampling": "poisson"
+        },
+        "tokenizer": "bytes",
+        "model": { "family": "gpt2", "d_model": 16, "layers": 1, "heads": 2, "d_ff": 16, "context": 16 },
+        "training": {
+            "objective": "causal_lm", "expected_batch_size": 20, "steps": 3, "l2_clip_norm": 1.0,
+            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 0.01, "warmup_steps": 0, "decay": "constant" },
+        },
+        "evaluation": { "source": { "path": "held-out.txt" }, "every": 3 },
+        "performance": { "device": "cpu" },
+    });
+    std::fs::write(folder.join("plans/plan.json"), plan.to_string()).unwrap();
+    plan
+}
+
+#[test]
+fn trials_have_the_noise_of_the_plan_and_the_best_settings_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    bench(folder);
+    let command = "rehearse --plan plans/plan.json --public public.txt --learning-rate 0.00001,0.03 --clip-norm 0.1 --json";
+    let output = run(folder, command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["units"], &found["trials"].as_array().unwrap().len()), (&60.into(), &3));
+    // A step of 1e-5 changes nothing that three of them could show.
+    assert_eq!(found["chosen"]["learning_rate"], 0.03);
+    let noise = found["noise_multiplier"].as_f64().unwrap();
+    for trial in found["trials"].as_array().unwrap() {
+        let plan = read(&folder.join(trial["run"].as_str().unwrap()).join("plan.json"));
+        assert_eq!(plan["privacy"]["noise_multipliers"]["training"], noise);
+        assert_eq!(plan["training"]["expected_batch_size"], 20);
+        assert!(plan["data"]["source"]["path"].as_str().unwrap().ends_with("public.txt"));
+    }
+    // Only the two settings change.
+    let chosen = read(&folder.join("plans/plan-rehearsed.json"));
+    assert_eq!(chosen["training"]["l2_clip_norm"], found["chosen"]["l2_clip_norm"]);
+    assert_eq!(chosen["training"]["learning_rate"]["peak"], 0.03);
+    let again = run(folder, "advise --plan plans/plan-rehearsed.json --tokens 1e5");
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(chosen["privacy"]["epsilon"], 3.0);
+    let chart = std::fs::read_to_string(folder.join("runs/private-rehearsal/rehearsal.svg")).unwrap();
+    assert!(chart.contains("clip norm 0.1") && chart.contains("nats a prediction"));
+
+    // A second call finds all trials, and gives the same answer.
+    std::fs::remove_file(folder.join("plans/plan-rehearsed.json")).unwrap();
+    let second = run(folder, command);
+    assert_eq!(second.stdout, output.stdout);
+}
+
+#[test]
+fn what_cannot_be_rehearsed_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut plan = bench(folder);
+    std::fs::write(folder.join("short.txt"), "One line.\n").unwrap();
+    let refused = |arguments: &str, reason: &str| {
+        let output = run(folder, arguments);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(message.contains(reason), "{arguments}: {message}");
+        assert!(!folder.join("runs").exists() && !folder.join("plans/plan-rehearsed.json").exists());
+    };
+    let command = "rehearse --plan plans/plan.json --public public.txt";
+    refused("rehearse --plan plans/plan.json --public short.txt", "has 1 units, but a batch has 20");
+    refused("rehearse --plan plans/plan.json --public missing.txt", "missing.txt");
+    refused(&format!("{command} --learning-rate 0"), "--learning-rate: 0; allowed: numbers above 0");
+    refused(&format!("{command} --clip-norm 1,NaN"), "--clip-norm: NaN");
+    refused(&format!("{command} --write plans/plan.json"), "the file exists");
+    plan.as_object_mut().unwrap().remove("evaluation");
+    std::fs::write(folder.join("plans/plan.json"), plan.to_string()).unwrap();
+    refused(command, "evaluation is missing");
+}
