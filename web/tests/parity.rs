@@ -10,7 +10,7 @@ use accountant::{Bounds, Delta, DpEvent, NeighboringRelation};
 use serde::{Deserialize, Serialize};
 use web::handler::handle;
 use web::presets::PRESETS;
-use web::protocol::{Request, Response};
+use web::protocol::{Answer, Request, Response, Task};
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -22,6 +22,7 @@ const VECTORS: &str = include_str!("vectors.json");
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Vectors {
     events: Vec<Setting>,
+    plans: Vec<PlanBounds>,
     exchanges: Vec<Exchange>,
 }
 
@@ -31,6 +32,14 @@ struct Setting {
     event: DpEvent,
     delta: f64,
     relation: NeighboringRelation,
+    lower_bits: String,
+    upper_bits: String,
+}
+
+/// A plan drawn at random, and the ε that the page shows for it, its ends as bits.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct PlanBounds {
+    plan: String,
     lower_bits: String,
     upper_bits: String,
 }
@@ -55,6 +64,16 @@ fn bounds_on_epsilon_have_the_bits_of_the_native_build() {
 
 #[cfg_attr(not(target_arch = "wasm32"), test)]
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen_test)]
+fn the_page_shows_the_bounds_of_the_native_build_for_a_hundred_random_plans() {
+    let vectors: Vectors = serde_json::from_str(VECTORS).unwrap();
+    assert_eq!(vectors.plans.len(), 100);
+    for wanted in vectors.plans {
+        assert_eq!(shown_bounds(wanted.plan.clone()).unwrap(), wanted);
+    }
+}
+
+#[cfg_attr(not(target_arch = "wasm32"), test)]
+#[cfg_attr(target_arch = "wasm32", wasm_bindgen_test)]
 fn the_worker_answers_as_the_native_build_does() {
     let vectors: Vectors = serde_json::from_str(VECTORS).unwrap();
     assert!(vectors.exchanges.len() > PRESETS.len(), "every preset, and refusals");
@@ -66,8 +85,23 @@ fn the_worker_answers_as_the_native_build_does() {
 
 fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> Setting {
     let Bounds { lower, upper } = accountant::epsilon(&event, Delta::new(delta).unwrap(), relation).unwrap();
-    let bits = |value: f64| format!("{:016x}", value.to_bits());
     Setting { event, delta, relation, lower_bits: bits(lower), upper_bits: bits(upper) }
+}
+
+/// What the page shows for a plan; `None` if it is refused.
+fn shown_bounds(plan: String) -> Option<PlanBounds> {
+    let response = handle(&Request { id: 0, task: Task::Certify(plan.clone()) });
+    match response.outcome {
+        Ok(Answer::Certified(figures)) => {
+            let Bounds { lower, upper } = figures.epsilon;
+            Some(PlanBounds { plan, lower_bits: bits(lower), upper_bits: bits(upper) })
+        }
+        _ => None,
+    }
+}
+
+fn bits(value: f64) -> String {
+    format!("{:016x}", value.to_bits())
 }
 
 /// Writes the vectors: the requests are chosen here, and the native build answers them.
@@ -75,7 +109,7 @@ fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> Setting
 mod native {
     use accountant::DpEvent;
     use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
-    use plan::{NoiseMultipliers, PlanFile};
+    use plan::{NoiseMultipliers, Plan, PlanFile, Sampling, Tokenizer, TruncatedPoisson};
     use web::handler::handle;
     use web::presets::PRESETS;
     use web::protocol::{
@@ -83,11 +117,11 @@ mod native {
         SolveRequest, Stage, Task, Variation,
     };
 
-    use super::{Exchange, Setting, VECTORS, Vectors, setting};
+    use super::{Exchange, PlanBounds, Setting, VECTORS, Vectors, bits, setting, shown_bounds};
 
     #[test]
     fn the_vectors_are_those_this_build_would_write() {
-        let vectors = Vectors { events: settings(), exchanges: exchanges() };
+        let vectors = Vectors { events: settings(), plans: plans(), exchanges: exchanges() };
         let text = format!("{}\n", serde_json::to_string_pretty(&vectors).unwrap());
         if std::env::var_os("WRITE_VECTORS").is_some() {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.json");
@@ -127,6 +161,81 @@ mod native {
             setting(joint(vec![words(3.0), steps(0.02, 1.0, 400)]), 1e-6, AddOrRemoveOne),
             setting(joint(vec![plain(5.0), words(8.0), steps(0.005, 0.7, 2000)]), 1e-6, AddOrRemoveOne),
         ]
+    }
+
+    /// What `trainer-native verify` and `accountant` state for the plans: oracles of the page's figures.
+    #[test]
+    fn the_page_shows_what_verify_and_the_accountant_state() {
+        let vectors: Vectors = serde_json::from_str(VECTORS).unwrap();
+        for shown in vectors.plans {
+            let certified = Plan::try_from(PlanFile::parse(&shown.plan).unwrap()).unwrap().certify().unwrap();
+            let relation = certified.plan().privacy().relation;
+            let computed = accountant::epsilon(certified.event(), certified.delta(), relation).unwrap();
+            for found in [certified.epsilon(), computed] {
+                assert_eq!((&bits(found.lower), &bits(found.upper)), (&shown.lower_bits, &shown.upper_bits));
+            }
+        }
+    }
+
+    /// Random plans of every sampling and relation, with target ε or given noise, with reserve steps, phases and passes.
+    fn plans() -> Vec<PlanBounds> {
+        let mut random = fastrand::Rng::with_seed(19);
+        let mut plans = Vec::new();
+        while plans.len() < 100 {
+            let drawn = random_plan(&mut random, plans.len() % 10);
+            let compact: serde_json::Value = serde_json::from_str(&drawn).unwrap();
+            plans.extend(shown_bounds(compact.to_string()));
+        }
+        plans
+    }
+
+    fn random_plan(random: &mut fastrand::Rng, sampling: usize) -> String {
+        let mut between = |low: f64, high: f64| low * (high / low).powf(random.f64());
+        let (units, delta, epsilon) = (between(2e3, 1e6) as u64, between(1e-9, 1e-7), between(0.5, 10.0));
+        let batch = between(16.0, units as f64 / 8.0) as u64;
+        let (steps, noise) = (between(20.0, 3000.0) as u64, between(0.5, 8.0));
+        let (reserve, share) = (between(1.0, 50.0) as u64, between(0.05, 0.5));
+        let (is_given, is_trained, in_phases) = (random.bool(), random.bool(), random.bool());
+        let relation = [AddOrRemoveOne, ReplaceOne, ZeroOut][random.usize(..3)];
+        changed(|plan| {
+            plan.data.units = units;
+            if let plan::Source::Embedded { records, .. } = &mut plan.data.source {
+                *records = units;
+            }
+            plan.privacy.delta = delta;
+            plan.privacy.spare_steps = reserve;
+            plan.privacy.tokenizer_share = share;
+            plan.privacy.sampling = match sampling {
+                0..6 => Sampling::Poisson,
+                6 => Sampling::Shuffle,
+                7 => Sampling::FixedSize,
+                8 => Sampling::BallsInBins,
+                _ => Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch: batch + batch / 4 }),
+            };
+            let needs_units = plan.privacy.sampling.needs_exact_units();
+            plan.privacy.relation =
+                if needs_units && relation == AddOrRemoveOne { ZeroOut } else { relation };
+            if !is_trained {
+                plan.tokenizer = Tokenizer::Bytes;
+            }
+            // The search for the noise of these takes seconds.
+            (plan.privacy.epsilon, plan.privacy.noise_multipliers) = match is_given || sampling > 7 {
+                true => (
+                    None,
+                    Some(NoiseMultipliers { tokenizer: is_trained.then_some(2.0 * noise), training: noise }),
+                ),
+                false => (Some(epsilon), None),
+            };
+            let training = &mut plan.training;
+            (training.expected_batch_size, training.steps) = (Some(batch), Some(steps));
+            training.learning_rate.warmup_steps = 0;
+            if in_phases && sampling < 6 {
+                (training.expected_batch_size, training.steps) = (None, None);
+                let phase = |expected_batch_size, steps| plan::BatchPhase { expected_batch_size, steps };
+                training.batch_schedule =
+                    Some(vec![phase(batch.div_ceil(2), steps / 2 + 1), phase(batch, steps)]);
+            }
+        })
     }
 
     fn exchanges() -> Vec<Exchange> {

@@ -14,7 +14,7 @@ use crate::dominating_pair::moment::cumulant;
 use crate::dominating_pair::{Composition, DominatingPair};
 use crate::numeric::fft::Complex;
 
-use super::complex_moment;
+use super::complex_moment::ComplexMoment;
 
 /// log of the part of δ that aliases and truncation may amount to.
 const LOG_TOLERANCE: f64 = -25.3;
@@ -40,9 +40,10 @@ pub(crate) fn epsilon(pair: &DominatingPair, delta: f64, bounds: &Bounds) -> Opt
     let saddle = ChernoffBound::at_epsilon(pair, middle).order;
     let near = Near { epsilon: middle, log_delta: libm::log(delta), saddle };
     let plan = CANCELLED.iter().find_map(|most| Plan::new(pair, &near, *most))?;
+    let mut transform = Transform::new(pair);
     BENDS.iter().find_map(|(bend, further)| {
-        let one = Contour::new(pair, &plan, *bend, 0.7)?.epsilon(delta, middle)?;
-        let other = Contour::new(pair, &plan, *further, 0.55)?.epsilon(delta, middle)?;
+        let one = Contour::new(&mut transform, &plan, *bend, 0.7)?.epsilon(delta, middle)?;
+        let other = Contour::new(&mut transform, &plan, *further, 0.55)?.epsilon(delta, middle)?;
         let agree = libm::fabs(one - other) <= AGREED * libm::fabs(other);
         agree.then_some(other)
     })
@@ -105,7 +106,7 @@ struct Contour {
 }
 
 impl Contour {
-    fn new(pair: &DominatingPair, plan: &Plan, bend: f64, fineness: f64) -> Option<Self> {
+    fn new(transform: &mut Transform<'_>, plan: &Plan, bend: f64, fineness: f64) -> Option<Self> {
         let spacing = 2.0 * PI / plan.period * fineness;
         let width = plan.abscissa;
         let (mut nodes, mut total, mut small, mut least) = (Vec::new(), 0.0, 0, f64::INFINITY);
@@ -113,7 +114,7 @@ impl Contour {
             let frequency = nodes.len() as f64 * spacing;
             let radius = libm::hypot(frequency, width);
             let t = Complex::new(plan.abscissa + bend * (radius - width), frequency);
-            let exponent = log_transform(pair, t).sub(t.scale(plan.near));
+            let exponent = transform.log(t).sub(t.scale(plan.near));
             let size = libm::exp(exponent.re - plan.exponent);
             let turned = Complex::new(size * libm::cos(exponent.im), size * libm::sin(exponent.im));
             let pole = t.mul(Complex::new(t.re + 1.0, t.im));
@@ -169,10 +170,22 @@ impl Contour {
 }
 
 /// K(t) of the whole composition.
-fn log_transform(pair: &DominatingPair, t: Complex) -> Complex {
-    let shifted = Complex::new(1.0 + t.re, t.im);
-    let gaussian = t.mul(shifted).scale(0.5 * pair.mu_squared());
-    pair.mixtures().fold(gaussian, |sum, (mixture, count)| {
-        sum.add(complex_moment::log_moment(mixture, shifted).scale(count as f64))
-    })
+struct Transform<'a> {
+    mu_squared: f64,
+    mixtures: Vec<(ComplexMoment<'a>, u64)>,
+}
+
+impl<'a> Transform<'a> {
+    fn new(pair: &'a DominatingPair) -> Self {
+        let mixtures = pair.mixtures().map(|(mixture, count)| (ComplexMoment::new(mixture), count));
+        Self { mu_squared: pair.mu_squared(), mixtures: mixtures.collect() }
+    }
+
+    fn log(&mut self, t: Complex) -> Complex {
+        let shifted = Complex::new(1.0 + t.re, t.im);
+        let gaussian = t.mul(shifted).scale(0.5 * self.mu_squared);
+        self.mixtures
+            .iter_mut()
+            .fold(gaussian, |sum, (moment, count)| sum.add(moment.log(shifted).scale(*count as f64)))
+    }
 }
