@@ -114,10 +114,10 @@ impl fmt::Display for DryRun {
         writeln!(f, "model       {parameters} parameters on {}", device.as_str().unwrap_or_default())?;
         writeln!(
             f,
-            "work        {tokens} tokens; about {:.0} s on a processor with 8 cores, and {:.1} GB of memory, give or take a factor \
+            "work        {tokens} tokens; about {:.0} s on a processor with 8 cores, and {:.0} MB of memory, give or take a factor \
              of two",
             self.seconds.max(1.0),
-            self.memory as f64 / 1e9
+            (self.memory as f64 / 1e6).max(1.0)
         )?;
         let holds =
             if self.folder_holds_run { "holds a run: give --resume, or another folder" } else { "new" };
