@@ -56,7 +56,7 @@ impl<'a> ComplexMoment<'a> {
     }
 
     /// log A(s), Im s ≥ 0; NaN where it cannot be computed.
-    pub(super) fn log(&mut self, s: Complex) -> Complex {
+    pub(super) fn log_moment(&mut self, s: Complex) -> Complex {
         let Some(excess) = self.excess(s) else { return Complex::new(f64::NAN, f64::NAN) };
         log1p(excess)
     }

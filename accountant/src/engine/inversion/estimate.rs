@@ -114,7 +114,7 @@ impl Contour {
             let frequency = nodes.len() as f64 * spacing;
             let radius = libm::hypot(frequency, width);
             let t = Complex::new(plan.abscissa + bend * (radius - width), frequency);
-            let exponent = transform.log(t).sub(t.scale(plan.near));
+            let exponent = transform.cumulant(t).sub(t.scale(plan.near));
             let size = libm::exp(exponent.re - plan.exponent);
             let turned = Complex::new(size * libm::cos(exponent.im), size * libm::sin(exponent.im));
             let pole = t.mul(Complex::new(t.re + 1.0, t.im));
@@ -181,11 +181,11 @@ impl<'a> Transform<'a> {
         Self { mu_squared: pair.mu_squared(), mixtures: mixtures.collect() }
     }
 
-    fn log(&mut self, t: Complex) -> Complex {
+    fn cumulant(&mut self, t: Complex) -> Complex {
         let shifted = Complex::new(1.0 + t.re, t.im);
         let gaussian = t.mul(shifted).scale(0.5 * self.mu_squared);
         self.mixtures
             .iter_mut()
-            .fold(gaussian, |sum, (moment, count)| sum.add(moment.log(shifted).scale(*count as f64)))
+            .fold(gaussian, |sum, (moment, count)| sum.add(moment.log_moment(shifted).scale(*count as f64)))
     }
 }
