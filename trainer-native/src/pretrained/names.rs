@@ -102,11 +102,17 @@ fn fitted(
     spec: &ParamSpec,
     positions: bool,
 ) -> Result<NamedTensor<StoredValues>, String> {
+    if tensor.data.len() != tensor.shape.iter().product::<usize>() {
+        return Err(format!(
+            "tensor {} holds other numbers than floats of 16, 32 or 64 bits; save the model in one of these formats",
+            tensor.name
+        ));
+    }
     let longer = positions
         && tensor.shape.len() == 2
         && tensor.shape[1] == spec.shape[1]
         && tensor.shape[0] > spec.shape[0];
-    if !longer && tensor.shape != spec.shape || tensor.data.len() != tensor.shape.iter().product::<usize>() {
+    if !longer && tensor.shape != spec.shape {
         return Err(format!(
             "tensor {} has shape {:?} in the checkpoint and {:?} in the plan's model",
             spec.name, tensor.shape, spec.shape

@@ -148,18 +148,38 @@ impl Checkpoint {
 /// Names of the files that hold tensors.
 fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, RunError> {
     let index = folder.join(INDEX_FILE_NAME);
-    if folder.join(files::MODEL).exists() || !index.exists() {
+    if folder.join(files::MODEL).exists() {
         return Ok(BTreeSet::from([files::MODEL.to_owned()]));
+    }
+    if !index.exists() {
+        return Err(refused(field, folder, &without_tensors(folder)));
     }
     let wrong = |what: &dyn std::fmt::Display| refused(field, folder, &format!("{INDEX_FILE_NAME}: {what}"));
     let index: Value = serde_json::from_slice(&durable::read(&index)?).map_err(|error| wrong(&error))?;
     let map = index["weight_map"].as_object().ok_or_else(|| wrong(&"it has no weight_map"))?;
     let shard = |name: &Value| match name.as_str() {
         // A name, not a path: nothing outside the folder is read.
-        Some(name) if Path::new(name).file_name().is_some_and(|last| last == name) => Ok(name.to_owned()),
+        Some(name) if Path::new(name).file_name().is_some_and(|last| last == name) => {
+            let is_there = folder.join(name).is_file();
+            let missing = || wrong(&format!("{name} is missing; fetch all files of the checkpoint"));
+            if is_there { Ok(name.to_owned()) } else { Err(missing()) }
+        }
         _ => Err(wrong(&"weight_map names something that is not a file of this folder")),
     };
     map.values().map(shard).collect()
+}
+
+/// What to do about a folder without `model.safetensors`.
+fn without_tensors(folder: &Path) -> String {
+    let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+    match pickled.into_iter().find(|name| folder.join(name).exists()) {
+        Some(name) => format!(
+            "it has {name}, which is not read here, because reading such a file can run code; write {} with transformers: \
+             AutoModel.from_pretrained(\"DIR\").save_pretrained(\"DIR\"), with the class of the model's task",
+            files::MODEL
+        ),
+        None => format!("it has no {}; fetch all files of the checkpoint", files::MODEL),
+    }
 }
 
 /// A file of tensors.

@@ -350,3 +350,28 @@ fn another_family_and_unknown_fields_are_refused_by_name() {
         altered("llama_tiny", |config| config["sliding_window"] = value.clone(), as_it_is).unwrap();
     }
 }
+
+#[test]
+fn files_that_are_no_checkpoint_of_floats_are_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |want: &str| {
+        let message = Checkpoint::read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains(want) && message.lines().count() == 1, "{want}: {message}");
+    };
+    std::fs::write(folder.path().join(CONFIG_FILE_NAME), config().to_string()).unwrap();
+    refused("it has no model.safetensors; fetch all files");
+    std::fs::write(folder.path().join("pytorch_model.bin"), "x").unwrap();
+    refused("it has pytorch_model.bin, which is not read here");
+    let index = json!({ "weight_map": { "a": "model-00001-of-00002.safetensors" } });
+    std::fs::write(folder.path().join("model.safetensors.index.json"), index.to_string()).unwrap();
+    refused("model-00001-of-00002.safetensors is missing; fetch all files");
+    for format in [safetensors::Dtype::I8, safetensors::Dtype::BOOL, safetensors::Dtype::F8_E4M3] {
+        let mut tensors = whole();
+        tensors[0] = ("transformer.wte.weight", format, vec![3, 2], vec![1; 6]);
+        let message = loaded(&config(), &tensors).unwrap_err().to_string();
+        assert!(
+            message.contains("wte.weight holds other numbers than floats of 16, 32 or 64 bits"),
+            "{message}"
+        );
+    }
+}
