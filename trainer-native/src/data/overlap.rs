@@ -11,7 +11,7 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
-use super::{LabelledRecord, PublicText, UnitText, Units};
+use super::{Answer, LabelledRecord, PublicText, UnitText, Units};
 use crate::{RunError, durable};
 
 /// Words from which on a record that both texts have is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
@@ -47,11 +47,12 @@ pub(super) fn check_records(
     }
     let records: HashSet<String> = match evaluation {
         PublicText::Texts(texts) => texts.iter().map(|text| words(&text.piece.text)).collect(),
-        PublicText::Labelled(records) => records.iter().map(words_of).collect(),
+        PublicText::Labelled(records) => records.iter().flat_map(words_of).collect(),
     };
     let shared = match (&units.tokens, &units.labelled, evaluation) {
         (_, Some(training), _) => {
-            training.for_mechanism().iter().map(words_of).filter(|record| records.contains(record)).collect()
+            let training = training.for_mechanism().iter().flat_map(words_of);
+            training.filter(|record| records.contains(record)).collect()
         }
         (None, ..) | (_, _, PublicText::Labelled(_)) => shared_records(units.texts.for_mechanism(), &records),
         (Some(tokens), None, PublicText::Texts(evaluation)) => {
@@ -76,9 +77,14 @@ fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
     Tokenizer::from_json(&text).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
 }
 
-/// The words of a record's texts, whatever its label.
-fn words_of(record: &LabelledRecord) -> String {
-    words(&format!("{} {}", record.text, record.second.as_deref().unwrap_or_default()))
+/// The words of a record's texts, whatever its label, and of what is to be written after them.
+fn words_of(record: &LabelledRecord) -> impl Iterator<Item = String> {
+    let read = words(&format!("{} {}", record.text, record.second.as_deref().unwrap_or_default()));
+    let written = match &record.answer {
+        Answer::Text(target) => Some(words(target)),
+        Answer::Labels(_) => None,
+    };
+    [Some(read), written].into_iter().flatten()
 }
 
 /// White space does not make another record.
