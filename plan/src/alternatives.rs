@@ -14,7 +14,7 @@ impl Phase {
 }
 
 impl CertifiedPlan {
-    /// What training costs without the vocabulary, with the spare steps.
+    /// What training costs without the vocabulary, with the spare steps and the counts of labels.
     #[must_use]
     pub fn training_event(&self) -> DpEvent {
         match &self.event {
@@ -39,7 +39,9 @@ impl CertifiedPlan {
             let mechanism = Sampling::Shuffle.mechanism(units, batch, noise)?;
             Ok(Phase { mechanism, ..phase.clone() }.event_of(phase.steps))
         });
-        Ok(DpEvent::Composed { events: release.chain(training).collect::<Result<_, PlanError>>()? })
+        let labels = self.label_histogram_event().map(Ok);
+        let events = release.chain(labels).chain(training).collect::<Result<_, PlanError>>()?;
+        Ok(DpEvent::Composed { events })
     }
 
     /// What `runs` runs of the pipeline cost if every result may be published, for example where several settings are tried on

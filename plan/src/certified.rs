@@ -143,6 +143,12 @@ impl CertifiedPlan {
         self.tokenizer_release.as_ref()
     }
 
+    /// What the counts of labels cost; `None` where none are released, and on public text, where they cost nothing.
+    #[must_use]
+    pub fn label_histogram_event(&self) -> Option<DpEvent> {
+        self.plan.label_event()
+    }
+
     /// What the whole pipeline costs, with the spare steps.
     #[must_use]
     pub fn event(&self) -> &DpEvent {

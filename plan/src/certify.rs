@@ -144,15 +144,24 @@ impl Plan {
         phases.iter().max_by_key(|phase| phase.expected_batch_size).into_iter().collect()
     }
 
-    /// Everything that touches private text: what the plan comes after, the release, every pass of training, and the passes of
-    /// the spare steps.
+    /// Everything that touches private text: what the plan comes after, the release, the counts of labels, every pass of training,
+    /// and the passes of the spare steps.
     fn pipeline(&self, release: Option<&TokenizerRelease>, phases: &[Phase]) -> DpEvent {
         let planned = phases.iter().map(|phase| (phase, phase.steps));
         let spare = self.spare_phases(phases).into_iter().map(|phase| (phase, self.privacy().spare_steps));
         let training = planned.chain(spare).filter(|(_, steps)| *steps > 0);
         let training = training.map(|(phase, steps)| phase.event_of(steps));
         let release = release.map(|release| release.event.clone());
-        DpEvent::Composed { events: self.earlier.iter().cloned().chain(release).chain(training).collect() }
+        let before = self.earlier.iter().cloned().chain(release).chain(self.label_event());
+        DpEvent::Composed { events: before.chain(training).collect() }
+    }
+
+    /// What the counts of labels cost; `None` where none are released. Noise that no mechanism takes gives an event that the
+    /// accountant refuses.
+    pub(crate) fn label_event(&self) -> Option<DpEvent> {
+        let histogram = self.data().label_histogram.as_ref().filter(|_| !self.is_public())?;
+        let refused = DpEvent::Gaussian { noise_multiplier: f64::NAN };
+        Some(histogram.mechanism().map_or(refused, |mechanism| mechanism.event()))
     }
 
     fn check_epsilon(&self, Bounds { lower, upper }: Bounds) -> Result<(), PlanError> {

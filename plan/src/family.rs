@@ -152,6 +152,7 @@ impl Family {
                 Objective::MultiLabelClassification,
                 Objective::TokenClassification,
                 Objective::TextToText,
+                Objective::Chat,
             ],
             // `transformers` has no tagger of it.
             Self::Gemma3 => &[
@@ -159,6 +160,7 @@ impl Family {
                 Objective::SequenceClassification,
                 Objective::MultiLabelClassification,
                 Objective::TextToText,
+                Objective::Chat,
             ],
             Self::T5 | Self::T5V1_1 => {
                 &[Objective::SpanCorruption, Objective::PrefixLm, Objective::TextToText]

@@ -51,7 +51,7 @@ pub use advice::{Advice, Candidate, Compute, advise};
 pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
 pub use clipping::{Adaptive, Automatic, Clipping};
 pub use cost::{Cost, MACHINES, Machine};
-pub use data::{Data, Evaluation, Format, Source, Visibility};
+pub use data::{Data, Evaluation, Format, LabelHistogram, Source, Visibility};
 pub use error::PlanError;
 pub use family::Family;
 pub use file::{PlanFile, VERSION};
@@ -66,7 +66,7 @@ pub use solve::{Remedy, Unknown};
 pub use sweep::{AllTrials, CertifiedSweep, Setting, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
-    Adafactor, AdamW, BatchPhase, Decay, DpBiasCorrection, Lamb, LearningRate, Objective, Optimizer, Sgd,
-    Training,
+    Adafactor, AdamW, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate, Objective,
+    Optimizer, Sgd, Side, Training,
 };
 pub use valid::Plan;

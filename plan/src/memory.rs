@@ -73,7 +73,7 @@ impl<'a> Network<'a> {
         let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
         // BERT predicts at masked positions only, T5 at those of its shorter decoder, all others at each position.
         let predicted = match predicts.objective {
-            Objective::CausalLm => context,
+            Objective::CausalLm | Objective::Chat => context,
             Objective::PrefixLm | Objective::TextToText => model.decoder_context.map_or(context, u128::from),
             Objective::SpanCorruption => context / 5,
             Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,

@@ -41,6 +41,9 @@ impl fmt::Display for CertifiedPlan {
             }
             None => write!(f, "a public vocabulary, ")?,
         }
+        if let Some(histogram) = &self.plan().data().label_histogram {
+            write!(f, "label counts with noise multiplier {}, ", histogram.noise_multiplier)?;
+        }
         for phase in self.phases() {
             write!(
                 f,

@@ -16,6 +16,9 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub labels: Option<Vec<String>>,
+    /// How conversations are learnt (chat only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Chat>,
     /// Share of each target's probability that is spread evenly over all tokens or labels (Szegedy et al. 2016).
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0, "default" = 0.0))]
@@ -64,6 +67,12 @@ impl Training {
     #[must_use]
     pub fn labels(&self) -> &[String] {
         self.labels.as_deref().unwrap_or_default()
+    }
+
+    /// How conversations are learnt.
+    #[must_use]
+    pub fn chat(&self) -> Chat {
+        self.chat.clone().unwrap_or_default()
     }
 
     /// The phases in order, whichever way they were written. Empty only in a file that is not a valid plan.
@@ -117,6 +126,8 @@ pub enum Objective {
     TokenClassification,
     /// Write the target after reading the text.
     TextToText,
+    /// Continue conversations: lists of messages, which the chat template of the tokenizer makes text.
+    Chat,
 }
 
 impl Objective {
@@ -132,8 +143,44 @@ impl Objective {
     /// Whether it reads more of a record than its text. A record is then an example by itself.
     #[must_use]
     pub fn reads_fields(self) -> bool {
-        self.has_labels() || self == Self::TextToText
+        self.has_labels() || matches!(self, Self::TextToText | Self::Chat)
     }
+}
+
+/// How conversations are learnt. `chat_template.jinja` or `tokenizer_config.json` beside the tokenizer has the template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Chat {
+    /// Which tokens are predicted.
+    pub learn: Learn,
+    /// Which end of a conversation is cut if it is longer than `model.context`.
+    pub truncation_side: Side,
+    /// The day that templates with `strftime_now` are told, as 2026-01-31. Without it, they find no such function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    pub date: Option<String>,
+}
+
+/// Which tokens of a conversation are predicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Learn {
+    /// What the assistant says, with the end of its turns. All else is read and gives no gradient.
+    #[default]
+    Answers,
+    /// Every token.
+    All,
+}
+
+/// An end of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The beginning.
+    Left,
+    /// The end.
+    #[default]
+    Right,
 }
 
 /// The optimizer.

@@ -91,3 +91,53 @@ fn fields_and_labels_that_do_not_fit_are_refused_with_the_way_out() {
         assert!(message.contains(expected) && message.lines().count() == 1, "{expected}: {message}");
     }
 }
+
+#[test]
+fn counts_of_labels_are_part_of_the_cost_of_a_plan() {
+    let histogram = |noise: f64| json!({ "labels": ["no", "yes"], "noise_multiplier": noise });
+    let fixed = ("/privacy/noise_multipliers", json!({ "tokenizer": 5.0, "training": 2.0 }));
+    let no_target = ("/privacy/epsilon", Value::Null);
+    let epsilon = |changes: &[(&str, Value)]| {
+        let all: Vec<_> = changes.iter().cloned().chain([fixed.clone(), no_target.clone()]).collect();
+        certify(&task("text_to_text", &all)).unwrap().epsilon()
+    };
+    let without = epsilon(&[]);
+    let cheap = epsilon(&[("/data/label_histogram", histogram(50.0))]);
+    let dear = epsilon(&[("/data/label_histogram", histogram(0.5))]);
+    assert!(without.upper < cheap.lower && cheap.upper < without.upper * 1.1, "{without:?} {cheap:?}");
+    assert!(dear.lower > 2.0 * without.upper, "{dear:?}");
+    // A plan with a target gives training more noise, so that both together stay within it.
+    let noise = |changes: &[(&str, Value)]| {
+        let certified = certify(&task("text_to_text", changes)).unwrap();
+        assert!(certified.epsilon().upper <= certified.plan().privacy().epsilon.unwrap());
+        certified.phases()[0].noise_multiplier()
+    };
+    assert!(noise(&[("/data/label_histogram", histogram(2.0))]) > 1.01 * noise(&[]));
+    let charged = certify(&task("text_to_text", &[("/data/label_histogram", histogram(2.0))])).unwrap();
+    let event = charged.label_histogram_event().unwrap();
+    assert!(charged.covers([(&event, 1)]) && !charged.covers([(&event, 2)]));
+    let refused = refusal(&task("causal_lm", &[("/data/label_histogram", histogram(2.0))]));
+    assert!(refused.contains("data.label_histogram: given"), "{refused}");
+    let twice = json!({ "labels": ["no", "no"] });
+    let refused = refusal(&task("text_to_text", &[("/data/label_histogram", twice)]));
+    assert!(refused.contains("data.label_histogram.labels[1]: \"no\""), "{refused}");
+}
+
+#[test]
+fn conversations_need_the_tokenizer_of_a_checkpoint_and_a_decoder() {
+    let public = ("/tokenizer", json!({ "public": { "path": "base/tokenizer.json" } }));
+    certify(&task("chat", std::slice::from_ref(&public))).unwrap();
+    let settings = json!({ "learn": "all", "truncation_side": "left", "date": "2026-01-31" });
+    certify(&task("chat", &[public.clone(), ("/training/chat", settings)])).unwrap();
+    for (changes, expected) in [
+        (vec![], "tokenizer: not \"public\""),
+        (vec![public.clone(), ("/model/family", json!("bert"))], "training.objective: \"chat\""),
+        (vec![public.clone(), ("/training/chat", json!({ "learn": "questions" }))], "training.chat.learn"),
+        (vec![public.clone(), ("/training/chat", json!({ "date": "31 Jan" }))], "training.chat.date"),
+    ] {
+        let message = refusal(&task("chat", &changes));
+        assert!(message.contains(expected) && message.lines().count() == 1, "{expected}: {message}");
+    }
+    let message = refusal(&task("text_to_text", &[("/training/chat", json!({}))]));
+    assert!(message.contains("training.chat: given"), "{message}");
+}

@@ -4,6 +4,7 @@
 //! leave records, from which [`dp`] takes per-example norms and the clipped sum without storing a gradient per example.
 
 mod audit;
+mod chat;
 pub mod cli;
 pub mod data;
 pub mod device;
@@ -16,6 +17,7 @@ mod exposure;
 mod head;
 pub mod infer;
 mod init;
+mod label_histogram;
 mod membership;
 mod memorization;
 mod memory;
@@ -27,6 +29,7 @@ mod peft;
 mod plan_file;
 pub mod pretrained;
 mod progress;
+mod quality;
 mod ranks;
 mod rehearsal;
 mod report;
@@ -37,7 +40,7 @@ mod stop;
 mod store;
 mod summary;
 pub mod sweep;
-mod synthesis;
+pub mod synthesis;
 pub mod tensor;
 pub mod tensor_file;
 pub mod train;

@@ -30,7 +30,7 @@ pub(crate) fn config<B: Kernels>(plan: &plan::Plan, trainer: &Trainer<B>) -> Opt
         trainer.trained_whole().into_iter().filter_map(|name| name.split('.').next()).collect();
     heads.dedup();
     let task = match plan.training().objective {
-        Objective::CausalLm => Some("CAUSAL_LM"),
+        Objective::CausalLm | Objective::Chat => Some("CAUSAL_LM"),
         Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => Some("SEQ_2_SEQ_LM"),
         Objective::SequenceClassification | Objective::MultiLabelClassification => Some("SEQ_CLS"),
         Objective::TokenClassification => Some("TOKEN_CLS"),

@@ -15,6 +15,7 @@ use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
 
 use crate::RunError;
+use crate::chat;
 use crate::data::training_source;
 use crate::disclosure::Private;
 use crate::durable;
@@ -56,7 +57,8 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => {
             let path = base.join(&public.path);
-            Objective::new(plan.plan(), &read_file(&path)?).map(|_| ())
+            Objective::new(plan.plan(), &read_file(&path)?, chat::of_plan(plan.plan(), base)?.as_ref())
+                .map(|_| ())
         }
         plan::Tokenizer::Train(settings) => {
             let training = plan.plan().training();
@@ -65,7 +67,7 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
         }
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
-            Objective::new(plan.plan(), &public)?;
+            Objective::new(plan.plan(), &public, None)?;
             extended(settings, &public, &[(format!("{BLANK}a"), 1.0)]).map(|_| ())
         }
         plan::Tokenizer::Bytes => Ok(()),

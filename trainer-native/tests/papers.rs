@@ -11,7 +11,7 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let table = papers::carry_out_all(None, folder.path(), None, true, 1).unwrap();
     let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|row| row.split(" | ").collect()).collect();
-    assert_eq!(rows.len(), 31, "{table}");
+    assert_eq!(rows.len(), 33, "{table}");
     for row in &rows {
         let is_public =
             ["without privacy", "neither private", "no pretraining", "without pretraining", "Brown alone"]

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::process::{Command, Output};
 
-use common::{Bench, stderr, tiny};
+use common::{Bench, ledger, stderr, tiny};
 use serde_json::{Value, json};
 
 /// `synthesize` with a run's folder `run` and an output of this name.
@@ -108,4 +108,79 @@ fn a_model_of_labels_and_texts_writes_both_in_the_shares_that_are_asked_for() {
     plan["training"]["expected_batch_size"] = json!(10);
     fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
     bench.model("again", &[]);
+}
+
+/// A plan that releases the counts of its labels, and its text: 150 joy, 50 anger, no grief.
+fn with_histogram(steps: u64) -> Bench {
+    let mut plan = tiny();
+    plan["data"] = json!({
+        "source": { "path": "train.jsonl" }, "units": 200, "text_field": "label", "target_field": "text",
+        "label_histogram": { "labels": ["anger", "grief", "joy"], "noise_multiplier": 4 }
+    });
+    plan["training"]["objective"] = json!("text_to_text");
+    plan["training"]["steps"] = json!(steps);
+    plan["model"]["context"] = json!(24);
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let bench = Bench::new(&plan);
+    let record = |at: usize| {
+        let (label, text) = if at.is_multiple_of(4) { ("anger", "grr") } else { ("joy", "ha ha") };
+        format!("{}\n", json!({ "label": label, "text": text }))
+    };
+    fs::write(bench.path("train.jsonl"), (0..200).map(record).collect::<String>()).unwrap();
+    bench
+}
+
+#[test]
+fn label_counts_are_charged_before_training_and_decide_the_mixture() {
+    let bench = with_histogram(6);
+    bench.model("run", &["--test-key", "3"]);
+    let run = bench.path("run");
+    let kinds: Vec<String> =
+        ledger(&run).iter().map(|line| line["kind"].as_str().unwrap().to_owned()).collect();
+    let at = |kind: &str| kinds.iter().position(|known| known == kind).unwrap();
+    assert!(at("label_histogram") < at("label_counts") && at("label_counts") < at("step"), "{kinds:?}");
+    let certificate: Value =
+        serde_json::from_slice(&fs::read(run.join("certificate.json")).unwrap()).unwrap();
+    let spent = certificate["ledger"]["charges"].as_array().unwrap();
+    let own = &certificate["mechanisms"]["label_histogram"];
+    assert!(own.to_string().contains("4.0"), "{own}");
+    assert!(spent.iter().any(|charge| charge["event"] == *own && charge["count"] == 1), "{spent:?}");
+    let counts: Value = serde_json::from_slice(&fs::read(run.join("labels.json")).unwrap()).unwrap();
+    // Noise of standard deviation 4 under a known key, so that this cannot depend on chance.
+    for (place, (label, wanted)) in [("anger", 50), ("grief", 0), ("joy", 150)].into_iter().enumerate() {
+        assert_eq!(counts[place]["label"], label);
+        assert!((counts[place]["count"].as_i64().unwrap() - wanted).abs() < 20, "{counts}");
+    }
+    let text = written(&bench, "text.jsonl", &["--count", "200", "--tokens", "4", "--seed", "1"]);
+    let joy = text.lines().filter(|line| line.contains("\"joy\"")).count();
+    // 75 % of 200, with five standard deviations of the binomial and the noise of the counts.
+    assert!((105..=190).contains(&joy), "{joy} of 200");
+
+    // The counts were charged, and a kill took them: they are not released a second time.
+    let lost = with_histogram(5000);
+    let path = lost.path("run/ledger.jsonl");
+    let mut child = lost.command("run", &["--quiet"]).spawn().unwrap();
+    let trains = || fs::read_to_string(&path).is_ok_and(|ledger| ledger.contains("\"kind\":\"step\""));
+    while !trains() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its first step");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.split_inclusive('\n').take(at("label_counts")).collect::<String>()).unwrap();
+    let _ = fs::remove_file(lost.path("run/checkpoint.safetensors"));
+    let resumed = lost.run("run", &["--resume"]);
+    assert!(stderr(&resumed).contains("release of the label counts was interrupted"), "{}", stderr(&resumed));
+}
+
+#[test]
+fn a_label_that_the_plan_does_not_list_is_refused_before_anything_is_written() {
+    let bench = with_histogram(6);
+    let text = fs::read_to_string(bench.path("train.jsonl")).unwrap().replacen("joy", "Secret", 1);
+    fs::write(bench.path("train.jsonl"), text).unwrap();
+    let output = bench.run("run", &[]);
+    let message = stderr(&output);
+    assert!(output.status.code() == Some(2) && message.contains("record 2 has a label that"), "{message}");
+    assert!(!message.contains("Secret") && !bench.path("run").exists(), "{message}");
 }

@@ -5,12 +5,16 @@ use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use serde_json::value::RawValue;
+
 use super::Record;
 
 /// Names of the fields to read. `a.b` is the field `b` of the object `a`.
 #[derive(Clone, Copy)]
 pub(crate) struct FieldNames<'a> {
     pub(crate) text: &'a str,
+    /// See [`super::Files::text_is_json`].
+    pub(crate) text_is_json: bool,
     pub(crate) user: Option<&'a str>,
     /// See [`super::Files::appended`].
     pub(crate) appended: &'a [String],
@@ -21,13 +25,14 @@ pub(crate) struct FieldNames<'a> {
 impl<'a> FieldNames<'a> {
     /// Text and user alone.
     pub(crate) fn of_text(text: &'a str, user: Option<&'a str>) -> Self {
-        Self { text, user, appended: &[], further: &[] }
+        Self { text, text_is_json: false, user, appended: &[], further: &[] }
     }
 
     /// Text, user, appended and further fields, in this order.
     fn all(self) -> Vec<(&'a str, Kind)> {
         let list = |names: &'a [String], kind| names.iter().map(move |name| (name.as_str(), kind));
-        let first = [(self.text, Kind::Text)].into_iter().chain(self.user.map(|name| (name, Kind::User)));
+        let text = if self.text_is_json { Kind::Json } else { Kind::Text };
+        let first = [(self.text, text)].into_iter().chain(self.user.map(|name| (name, Kind::User)));
         first.chain(list(self.appended, Kind::List)).chain(list(self.further, Kind::List)).collect()
     }
 }
@@ -41,6 +46,8 @@ enum Kind {
     User,
     /// A string, an integer, true or false, null for none, or a list of these.
     List,
+    /// Anything. The value is its JSON.
+    Json,
 }
 
 /// Reads the record of a JSON object. An error says what is wrong and how to fix it, without quoting the line.
@@ -54,7 +61,7 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
         .map_err(|error| describe(&error))?;
     let mut values = wanted.iter().zip(values).map(|((name, kind), value)| {
         value.ok_or_else(|| match kind {
-            Kind::Text => {
+            Kind::Text | Kind::Json => {
                 format!("no field {name:?}; name the field that holds the text (text_field)")
             }
             Kind::User => {
@@ -122,7 +129,10 @@ impl<'de> Visitor<'de> for Object<'_> {
                 |name: &str| name.strip_prefix(&*path).is_some_and(|inner| inner.starts_with('.'));
             // A field may be asked for twice. As a list it holds whatever the other kinds hold.
             if let Some(kind) = wanted.iter().filter(|(name, _)| *name == path).map(|(_, kind)| *kind).max() {
-                let value = map.next_value_seed(Values(kind))?;
+                let value = match kind {
+                    Kind::Json => vec![json_of(&map.next_value::<Box<RawValue>>()?)],
+                    kind => map.next_value_seed(Values(kind))?,
+                };
                 for (place, _) in wanted.iter().enumerate().filter(|(_, (name, _))| *name == path) {
                     values[place] = Some(value.clone());
                 }
@@ -134,6 +144,11 @@ impl<'de> Visitor<'de> for Object<'_> {
         }
         Ok(())
     }
+}
+
+/// The JSON of a value as it is written; of a string, the string. A column of a table holds JSON in this way.
+fn json_of(value: &RawValue) -> String {
+    serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
 /// The values of a field. The error for a wrong type must not show the value.
@@ -150,7 +165,7 @@ impl Values {
     fn integer<E: de::Error>(&self, value: &dyn fmt::Display) -> Result<Vec<String>, E> {
         match self.0 {
             Kind::Text => Err(E::custom("the text is a number, not a string")),
-            Kind::User | Kind::List => Ok(vec![value.to_string()]),
+            Kind::User | Kind::List | Kind::Json => Ok(vec![value.to_string()]),
         }
     }
 }
@@ -162,7 +177,7 @@ impl<'de> Visitor<'de> for Values {
         out.write_str(match self.0 {
             Kind::Text => "a string as text",
             Kind::User => "a string or an integer as user",
-            Kind::List => "a string, an integer or a list of these",
+            Kind::List | Kind::Json => "a string, an integer or a list of these",
         })
     }
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Vec<String>, E> {
@@ -182,13 +197,13 @@ impl<'de> Visitor<'de> for Values {
     }
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Vec<String>, E> {
         match self.0 {
-            Kind::List => Ok(vec![value.to_string()]),
+            Kind::List | Kind::Json => Ok(vec![value.to_string()]),
             Kind::Text | Kind::User => Err(E::custom("true or false where a string is needed")),
         }
     }
     fn visit_unit<E: de::Error>(self) -> Result<Vec<String>, E> {
         match self.0 {
-            Kind::List => Ok(Vec::new()),
+            Kind::List | Kind::Json => Ok(Vec::new()),
             Kind::User => Err(E::custom(
                 "the user is null; every record needs its user: leave such records out, or give each an invented user",
             )),
@@ -223,7 +238,13 @@ mod tests {
     fn fields_inside_fields_lists_and_appended_texts_are_read() {
         let line = r#"{"a": {"b": {"c": "deep"}, "tags": ["O", 7, null, true]}, "de": "Hund", "a.d": "dot"}"#;
         let [appended, further] = [vec!["de".to_owned()], vec!["a.tags".to_owned(), "a.d".to_owned()]];
-        let names = FieldNames { text: "a.b.c", user: None, appended: &appended, further: &further };
+        let names = FieldNames {
+            text: "a.b.c",
+            text_is_json: false,
+            user: None,
+            appended: &appended,
+            further: &further,
+        };
         let record = parse(line, names).unwrap();
         assert_eq!(record.text, "deep\nHund");
         assert_eq!(record.further, [vec!["O", "7", "true"], vec!["dot"]]);
@@ -232,6 +253,15 @@ mod tests {
         let names = FieldNames { further: &words, ..FieldNames::of_text("text", None) };
         let record = parse(r#"{"text": ["two", "words"]}"#, names).unwrap();
         assert_eq!((record.text.as_str(), record.further[0].len()), ("two words", 2));
+        // As JSON, whatever it is; a string is JSON itself, as in a table.
+        let names = FieldNames { text_is_json: true, ..FieldNames::of_text("m.n", None) };
+        for (line, want) in [
+            (r#"{"m": {"n": [{"b": 1, "a": "x"}]}}"#, r#"[{"b": 1, "a": "x"}]"#),
+            (r#"{"m": {"n": "[{\"a\": 1}]"}}"#, r#"[{"a": 1}]"#),
+        ] {
+            assert_eq!(parse(line, names).unwrap().text, want);
+        }
+        assert!(parse(r#"{"m": {"o": 1}}"#, names).unwrap_err().contains("no field \"m.n\""));
         let message = parse(r#"{"a": 5}"#, FieldNames::of_text("a.b", None)).unwrap_err();
         assert!(message.contains("wrong type at column"), "{message}");
     }

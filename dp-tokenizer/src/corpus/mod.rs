@@ -101,6 +101,8 @@ pub struct Files {
     pub format: Format,
     /// The JSON field with the text.
     pub text_field: String,
+    /// Whether the text is the JSON of that field, whatever it holds. A string stands for the JSON in it.
+    pub text_is_json: bool,
     /// The JSON field with the user, if there is one.
     pub user_field: Option<String>,
     /// Fields whose text is appended to that of `text_field`, each after a line end.
@@ -148,6 +150,7 @@ impl Files {
             paths: paths.into_iter().collect(),
             format: Format::Auto,
             text_field: "text".to_owned(),
+            text_is_json: false,
             user_field: None,
             appended: Vec::new(),
             further: Vec::new(),
@@ -185,6 +188,7 @@ impl Files {
     fn json_fields(&self) -> json_line::FieldNames<'_> {
         json_line::FieldNames {
             text: &self.text_field,
+            text_is_json: self.text_is_json,
             user: self.user_field.as_deref(),
             appended: &self.appended,
             further: &self.further,

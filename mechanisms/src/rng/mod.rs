@@ -42,6 +42,8 @@ pub enum Purpose {
     Audit = 10,
     /// The trials of a search: their number and their settings.
     Trials = 11,
+    /// A histogram of labels: which record of a unit counts, and the noise.
+    Labels = 12,
 }
 
 /// Whether the key of a run is secret.

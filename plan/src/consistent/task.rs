@@ -4,18 +4,24 @@ use std::collections::BTreeSet;
 
 use super::{Checked, refuse};
 use crate::describe::shown;
-use crate::{Format, Objective, PlanFile, PrivacyUnit, Source};
+use crate::{Format, Objective, PlanFile, PrivacyUnit, Source, Tokenizer};
 
 /// Accepts labels and fields that the objective reads, and data that can hold them.
 pub(super) fn check(file: &PlanFile) -> Checked {
     check_fields(file)?;
     check_labels(file)?;
+    check_chat(file)?;
+    if let Some(histogram) = &file.data.label_histogram {
+        check_names("data.label_histogram.labels", &histogram.labels)?;
+    }
     if file.training.objective.reads_fields() { check_data(file) } else { Ok(()) }
 }
 
 /// A field that the objective does not read would be a promise nobody keeps.
 fn check_fields(file: &PlanFile) -> Checked {
-    use Objective::{MultiLabelClassification, SequenceClassification, TextToText, TokenClassification};
+    use Objective::{
+        Chat, MultiLabelClassification, SequenceClassification, TextToText, TokenClassification,
+    };
     let (data, objective) = (&file.data, file.training.objective);
     let is_any = |objectives: &[Objective]| objectives.contains(&objective);
     let classifies = is_any(&[SequenceClassification, MultiLabelClassification]);
@@ -24,6 +30,13 @@ fn check_fields(file: &PlanFile) -> Checked {
         ("data.second_text_field", data.second_text_field.is_some(), classifies, "classification of texts"),
         ("data.label_field", data.label_field.is_some(), classifies || tags, "classification"),
         ("data.target_field", data.target_field.is_some(), objective == TextToText, "\"text_to_text\""),
+        (
+            "data.label_histogram",
+            data.label_histogram.is_some(),
+            objective == TextToText,
+            "\"text_to_text\" from a label to its text",
+        ),
+        ("training.chat", file.training.chat.is_some(), objective == Chat, "\"chat\""),
         ("training.labels", file.training.labels.is_some(), classifies || tags, "classification"),
     ];
     match fields.into_iter().find(|(_, given, read, _)| *given && !read) {
@@ -41,6 +54,37 @@ fn check_fields(file: &PlanFile) -> Checked {
     }
 }
 
+/// The template and its special tokens are those of an existing tokenizer.
+fn check_chat(file: &PlanFile) -> Checked {
+    if let Some(date) = file.training.chat().date.filter(|date| !is_date(date)) {
+        let given = shown(&date.as_str().into());
+        return refuse("training.chat.date", given, "a day as \"2026-01-31\"", "write year, month and day");
+    }
+    let has_template = matches!(file.tokenizer, Tokenizer::Public(_));
+    if has_template || file.training.objective != Objective::Chat {
+        return Ok(());
+    }
+    let allowed = "{\"public\": {\"path\": …}} with a chat template beside it";
+    refuse(
+        "tokenizer",
+        "not \"public\", though training.objective is \"chat\"".into(),
+        allowed,
+        "name a checkpoint's tokenizer",
+    )
+}
+
+/// Whether this is a day of some month, as 2026-01-31. Whether that month has it is for the reader of dates to say.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let number = |at: usize, digits: usize, allowed: std::ops::RangeInclusive<u32>| {
+        let part = parts
+            .get(at)
+            .filter(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()));
+        part.and_then(|part| part.parse().ok()).is_some_and(|number| allowed.contains(&number))
+    };
+    parts.len() == 3 && number(0, 4, 1..=9999) && number(1, 2, 1..=12) && number(2, 2, 1..=31)
+}
+
 fn check_labels(file: &PlanFile) -> Checked {
     let objective = file.training.objective;
     if !objective.has_labels() {
@@ -55,6 +99,19 @@ fn check_labels(file: &PlanFile) -> Checked {
     if labels.len() < least {
         return refuse(path, format!("{} labels", labels.len()), "at least 2", "add the missing ones");
     }
+    if let (true, Some(place)) = (
+        objective == Objective::MultiLabelClassification,
+        labels.iter().position(|label| label.contains(',')),
+    ) {
+        let given = shown(&labels[place].as_str().into());
+        let allowed = "names without commas, which separate the labels of a text";
+        return refuse(&format!("{path}[{place}]"), given, allowed, "rename it in the plan and in the data");
+    }
+    check_names(path, labels)
+}
+
+/// Accepts names that differ, without blanks around them.
+fn check_names(path: &str, labels: &[String]) -> Checked {
     let mut seen = BTreeSet::new();
     for (place, label) in labels.iter().enumerate() {
         let at = format!("{path}[{place}]");
@@ -65,15 +122,6 @@ fn check_labels(file: &PlanFile) -> Checked {
         if !seen.insert(label) {
             let allowed = "each label once";
             return refuse(&at, shown(&label.as_str().into()), allowed, "remove one of the two");
-        }
-        if objective == Objective::MultiLabelClassification && label.contains(',') {
-            let allowed = "names without commas, which separate the labels of a text";
-            return refuse(
-                &at,
-                shown(&label.as_str().into()),
-                allowed,
-                "rename it in the plan and in the data",
-            );
         }
     }
     Ok(())
@@ -117,7 +165,10 @@ fn check_distinct(file: &PlanFile) -> Checked {
     let fields = [
         ("data.second_text_field", data.second_text_field.as_deref()),
         ("data.label_field", file.training.objective.has_labels().then(|| data.label_field())),
-        ("data.target_field", (!file.training.objective.has_labels()).then(|| data.target_field())),
+        (
+            "data.target_field",
+            (file.training.objective == Objective::TextToText).then(|| data.target_field()),
+        ),
     ];
     match fields.into_iter().find(|(_, name)| *name == Some(data.text_field.as_str())) {
         None => Ok(()),

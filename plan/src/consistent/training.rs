@@ -74,7 +74,7 @@ pub(super) fn check_objective(file: &PlanFile) -> Checked {
     let (given, family) = (written(&objective), written(&file.model.family));
     if !able.contains(&objective) {
         let fitting = match objective {
-            Objective::CausalLm => "\"gpt2\"",
+            Objective::CausalLm | Objective::Chat => "\"gpt2\"",
             Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => {
                 "\"t5\" or \"t5_v1_1\""
             }

@@ -356,7 +356,9 @@ impl CertifiedPlan {
     pub fn covers<'a>(&self, charges: impl IntoIterator<Item = (&'a DpEvent, u64)>) -> bool {
         let mut left: Vec<(DpEvent, u64)> =
             self.phases.iter().map(|phase| (phase.mechanism.event(), phase.passes(phase.steps))).collect();
-        left.extend(self.tokenizer_release.iter().map(|release| (release.event.clone(), 1)));
+        let released = self.tokenizer_release.iter().map(|release| release.event.clone());
+        let released: Vec<DpEvent> = released.chain(self.label_histogram_event()).collect();
+        left.extend(released.iter().map(|event| (event.clone(), 1)));
         let passes = |phase: &Phase| phase.passes(self.plan.privacy().spare_steps);
         let spare = self.plan.spare_phases(&self.phases).into_iter().map(passes).min().unwrap_or(0);
         let mut beyond = 0_u64;
@@ -367,8 +369,7 @@ impl CertifiedPlan {
                 let used = count.min(*planned);
                 (count, *planned) = (count - used, *planned - used);
             }
-            let release = self.tokenizer_release.as_ref().is_some_and(|release| release.event == *event);
-            if !known || (release && count > 0) {
+            if !known || (released.contains(event) && count > 0) {
                 return false;
             }
             beyond = beyond.saturating_add(count);

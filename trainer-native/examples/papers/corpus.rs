@@ -1,5 +1,6 @@
 //! The texts of the experiments, as files beside the plans.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -19,6 +20,16 @@ const MESSAGES: usize = 24_000;
 /// Pieces of the vocabularies of Ponomareva's experiments.
 pub const PIECES: usize = 4000;
 
+/// Emotions of a comment: the groups of Demszky et al. 2020 (<https://arxiv.org/abs/2005.00547>), after Ekman.
+pub const EMOTIONS: [&str; 7] = ["anger", "disgust", "fear", "joy", "neutral", "sadness", "surprise"];
+
+/// The group of each of the 28 labels of GoEmotions, as its place in [`EMOTIONS`].
+const GROUPS: [usize; 28] =
+    [3, 3, 0, 0, 3, 3, 6, 6, 3, 5, 0, 1, 5, 3, 2, 3, 5, 3, 3, 2, 3, 3, 6, 3, 5, 5, 6, 4];
+
+/// Paragraphs of novels and messages of a channel that are read as public speech.
+const PARAGRAPHS: usize = 100_000;
+
 /// Numbers of records. Of messages, the number of users.
 pub struct Sizes {
     pub captions: usize,
@@ -29,12 +40,27 @@ pub struct Sizes {
     pub sentiment: usize,
     pub reddit: usize,
     pub users: usize,
+    pub emotions: usize,
+    pub speech: usize,
 }
 
 /// Texts of one kind: those to train with and those to measure on.
 struct Split {
     train: Vec<String>,
     test: Vec<String>,
+}
+
+impl Split {
+    /// Without the texts to measure on that are among the others: people wrote some comments twice.
+    fn of_different(train: Vec<String>, mut test: Vec<String>) -> Self {
+        let text = |record: &String| {
+            let record: Value = serde_json::from_str(record).unwrap_or_default();
+            record["text"].as_str().map(str::to_lowercase)
+        };
+        let known: HashSet<_> = train.iter().map(text).collect();
+        test.retain(|record| !known.contains(&text(record)));
+        Self { train, test }
+    }
 }
 
 /// All texts, a record each.
@@ -50,6 +76,9 @@ struct Texts {
     reddit: Split,
     /// Objects with `user` and `text`.
     messages: Vec<String>,
+    /// Objects with `label` and `text`.
+    emotions: Split,
+    speech: Split,
 }
 
 /// Writes the texts that `data` holds.
@@ -95,6 +124,11 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
             test: comments(&data.join("goemotions/test.tsv"), 1_000)?,
         },
         messages: messages(&data.join("irc/irc_train.jsonl.zst"))?,
+        emotions: Split::of_different(
+            emotions(&data.join("goemotions/train.tsv.zst"))?,
+            emotions(&data.join("goemotions/test.tsv"))?,
+        ),
+        speech: speech(data)?,
     };
     texts.write(folder)
 }
@@ -127,6 +161,8 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         sentiment: split(&|number| labelled(["0", "1"][number % 2], &sentence(number))),
         reddit: split(&|number| sentence(number + 4000)),
         messages: (0..400).map(message).collect(),
+        emotions: split(&|number| labelled(EMOTIONS[number % 2], &sentence(number))),
+        speech: split(&|number| sentence(number + 5000)),
     };
     texts.write(folder)
 }
@@ -149,6 +185,10 @@ impl Texts {
             ("reddit.txt", self.reddit.train.clone()),
             ("reddit-test.txt", self.reddit.test.clone()),
             ("messages.jsonl", self.messages.clone()),
+            ("emotions.jsonl", self.emotions.train.clone()),
+            ("emotions-test.jsonl", self.emotions.test.clone()),
+            ("speech.txt", self.speech.train.clone()),
+            ("speech-test.txt", self.speech.test.clone()),
         ];
         files.iter().try_for_each(|(name, texts)| write(&folder.join(name), texts))?;
         fs::write(folder.join("brown.json"), pieces(&folder.join("brown.txt"))?)?;
@@ -162,6 +202,8 @@ impl Texts {
             sentiment: self.sentiment.train.len(),
             reddit: self.reddit.train.len(),
             users: users.len(),
+            emotions: self.emotions.train.len(),
+            speech: self.speech.train.len(),
         })
     }
 }
@@ -214,6 +256,38 @@ fn messages(path: &Path) -> Outcome<Vec<String>> {
         }
     }
     Ok(messages)
+}
+
+/// Comments whose labels are all of one group, with its name.
+fn emotions(path: &Path) -> Outcome<Vec<String>> {
+    let lines = records(path, Format::Text)?;
+    let texts = comments(path, usize::MAX)?;
+    if lines.len() != texts.len() {
+        return Err(format!("{}: a comment is empty", path.display()).into());
+    }
+    let group = |line: &str| {
+        let labels = line.split('\t').nth(1)?.split(',');
+        let mut groups = labels.map(|label| GROUPS.get(label.parse::<usize>().ok()?).copied());
+        let first = groups.next()??;
+        groups.all(|group| group == Some(first)).then_some(EMOTIONS[first])
+    };
+    let pairs = lines.iter().zip(&texts);
+    Ok(pairs.filter_map(|(line, text)| Some(labelled(group(line)?, text))).collect())
+}
+
+/// Paragraphs of novels and messages of a channel, in turn, and messages to measure on.
+fn speech(data: &Path) -> Outcome<Split> {
+    let read = |path: &str| -> Outcome<Vec<String>> {
+        let texts = records(&data.join(path), Format::JsonLines)?.into_iter();
+        let texts = texts.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        Ok(texts.filter(|text| text.len() > 20).collect())
+    };
+    let (novels, mut messages) = (read("novels/novels.jsonl.zst")?, read("irc/irc_train.jsonl.zst")?);
+    let test = messages.drain(..500).collect();
+    let each = novels.len() / PARAGRAPHS.min(novels.len()).max(1);
+    let novels = novels.into_iter().step_by(each.max(1)).take(PARAGRAPHS);
+    let messages = messages.into_iter().take(PARAGRAPHS);
+    Ok(Split { train: novels.chain(messages).collect(), test })
 }
 
 fn labelled(label: &str, text: &str) -> String {

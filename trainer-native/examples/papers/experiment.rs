@@ -26,6 +26,16 @@ pub struct Experiment {
     pub vocabulary: Option<Vocabulary>,
     /// Whether the norm of the weights is shown.
     pub weight_norm: bool,
+    /// Records that a later plan trains with.
+    pub synthesis: Option<Synthesis>,
+}
+
+/// Records drawn from a run, in a file beside the plans.
+pub struct Synthesis {
+    /// Name of the plan whose run draws them.
+    pub of: &'static str,
+    pub records: u64,
+    pub out: &'static str,
 }
 
 /// What one run came to, or all runs of a row with one seed.
@@ -51,13 +61,24 @@ impl Experiment {
         published: &'static str,
         plans: Vec<Value>,
     ) -> Self {
-        Self { paper, setting: setting.into(), published, plans, vocabulary: None, weight_norm: false }
+        Self {
+            paper,
+            setting: setting.into(),
+            published,
+            plans,
+            vocabulary: None,
+            weight_norm: false,
+            synthesis: None,
+        }
     }
 
     /// Two steps of each run, with the smallest models.
     pub fn reduce(&mut self) {
         if let Some(vocabulary) = &mut self.vocabulary {
             vocabulary.noise_multiplier = 0.5;
+        }
+        if let Some(synthesis) = &mut self.synthesis {
+            synthesis.records = 40;
         }
         for plan in &mut self.plans {
             let training = json!({ "steps": 2, "expected_batch_size": 16, "batch_schedule": null, "learning_rate": null });
@@ -97,6 +118,10 @@ impl Experiment {
         let mut all = Finished { epsilon: vocabulary, minutes: 0.0, is_public, scores: Vec::new() };
         for plan in &self.plans {
             let finished = carry_out(plan, folder)?;
+            if let Some(synthesis) = self.synthesis.as_ref().filter(|synthesis| plan["name"] == synthesis.of)
+            {
+                synthesis.carry_out(folder)?;
+            }
             all.minutes += finished.minutes;
             all.is_public &= finished.is_public;
             all.epsilon = all.epsilon.into_iter().chain(finished.epsilon).reduce(f64::max);
@@ -108,6 +133,17 @@ impl Experiment {
             all.scores.push(Score::new("norm of the weights", value, 1));
         }
         Ok(all)
+    }
+}
+
+impl Synthesis {
+    /// Draws the records, unless they were drawn before.
+    fn carry_out(&self, folder: &Path) -> Outcome {
+        let out = folder.join(self.out);
+        if !out.exists() {
+            trainer_native::synthesis::draw(&folder.join(self.of), self.records, &out)?;
+        }
+        Ok(())
     }
 }
 

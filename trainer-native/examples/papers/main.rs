@@ -5,8 +5,8 @@
 //! cargo run --release -p trainer-native --example papers -- --smoke [--data DATA] [FOLDER]
 //! ```
 //!
-//! `DATA` has `multi30k/`, `brown/`, `ner/`, `sentcls/`, `goemotions/` and `irc/`. Finished runs are not run again, others go
-//! on where they stopped. `--only` takes one of igamberdiev, anil, hoory, ponomareva and kerrigan. `--seeds` repeats each run, the
+//! `DATA` has `multi30k/`, `brown/`, `ner/`, `sentcls/`, `goemotions/`, `irc/` and `novels/`. Finished runs are not run again, others go
+//! on where they stopped. `--only` takes one of igamberdiev, anil, hoory, ponomareva, kerrigan and synthetic. `--seeds` repeats each run, the
 //! second time in `FOLDER/seed-2`, and the table then has means and standard deviations. `--smoke` takes two steps of each run, on
 //! invented text if there is no `DATA`.
 
@@ -17,6 +17,7 @@ mod hoory;
 mod igamberdiev;
 mod kerrigan;
 mod ponomareva;
+mod synthetic;
 mod vocabulary;
 
 #[path = "../common/mod.rs"]
@@ -33,12 +34,13 @@ use experiment::Experiment;
 type Experiments = fn(&Sizes) -> Vec<Experiment>;
 
 /// The papers, in the order of the table.
-const PAPERS: [(&str, Experiments); 5] = [
+const PAPERS: [(&str, Experiments); 6] = [
     ("igamberdiev", igamberdiev::experiments),
     ("anil", anil::experiments),
     ("hoory", hoory::experiments),
     ("ponomareva", ponomareva::experiments),
     ("kerrigan", kerrigan::experiments),
+    ("synthetic", synthetic::experiments),
 ];
 
 fn main() -> Outcome {

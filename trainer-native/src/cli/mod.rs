@@ -5,6 +5,7 @@ mod exposure;
 mod generate;
 mod init;
 mod memorization;
+mod quality;
 mod ranks;
 mod rehearse;
 mod score;
@@ -22,6 +23,7 @@ use exposure::ExposureArgs;
 use generate::GenerateArgs;
 use init::InitArgs;
 use memorization::MemorizationArgs;
+use quality::QualityArgs;
 use rehearse::RehearseArgs;
 use score::ScoreArgs;
 use serde::Serialize;
@@ -192,6 +194,8 @@ enum Command {
     Generate(#[command(flatten)] GenerateArgs),
     /// Draw synthetic records from the model of a finished run, with its certificate and a data card; spends no ε
     Synthesize(#[command(flatten)] SynthesizeArgs),
+    /// Compare synthetic records with real, public ones: words, lengths, labels, embeddings, and what a classifier learns
+    Quality(#[command(flatten)] QualityArgs),
     /// NOT PRIVATE: measure how much of its training text the model of a finished run continues word for word
     Memorization(#[command(flatten)] MemorizationArgs),
     /// NOT PRIVATE: train with planted secrets, with privacy and without, and measure how well each model knows them
@@ -350,6 +354,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Score(arguments)) => arguments.run(),
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Synthesize(arguments)) => print(&arguments.run()?.display().to_string()),
+        Some(Command::Quality(arguments)) => arguments.run(),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
             let figures = evaluate(&run, device.into(), &text)?;

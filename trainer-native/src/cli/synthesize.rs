@@ -19,7 +19,8 @@ pub(super) struct SynthesizeArgs {
     /// The file to write, as JSON lines with the field names of the run's plan
     #[arg(long, value_name = "FILE.jsonl")]
     out: PathBuf,
-    /// Public prompts or labels, one a line: text, or JSON lines with an optional "weight" if it ends in .jsonl
+    /// Public prompts or labels, one a line: text, or JSON lines with an optional "weight" if it ends in .jsonl [default: the
+    /// labels whose counts the run released, as often as counted]
     #[arg(long, value_name = "FILE")]
     prompts: Option<PathBuf>,
     /// The field of the JSON lines that holds the prompt; a.b is field b of field a
@@ -43,7 +44,7 @@ impl SynthesizeArgs {
     pub fn run(self) -> Result<PathBuf, RunError> {
         let prompts = match &self.prompts {
             Some(path) => Mixture::read(path, &self.field)?,
-            None => Mixture::default(),
+            None => Mixture::of_run(&self.run)?.unwrap_or_default(),
         };
         synthesize(&Synthesis {
             options: self.decoding.of_the_model().options(self.batch, self.seed)?,

@@ -214,6 +214,7 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
             plan::Format::Iob => corpus::Format::Iob,
         },
         text_field: data.text_field.clone(),
+        text_is_json: objective == plan::Objective::Chat,
         user_field: data.user_field.clone(),
         columns: data.columns.clone(),
         appended,

@@ -67,7 +67,7 @@ impl<'a> LabelledFields<'a> {
             names.push(data.text_field.clone());
         }
         names.extend(data.second_text_field.clone());
-        if self.answers {
+        if self.answers && self.objective != Objective::Chat {
             let answer = if self.objective.has_labels() { data.label_field() } else { data.target_field() };
             names.push(answer.to_owned());
         }
@@ -121,10 +121,12 @@ impl<'a> LabelledFields<'a> {
         };
         let words = if self.objective == Objective::TokenClassification { next()? } else { Vec::new() };
         let second = self.data.second_text_field.as_ref().map(|_| next()).transpose()?;
-        let given = if self.answers { next()? } else { Vec::new() };
+        let reads_answer = self.answers && self.objective != Objective::Chat;
+        let given = if reads_answer { next()? } else { Vec::new() };
         let name = self.data.label_field();
         let answer = match self.objective {
-            _ if !self.answers => Answer::Labels(Vec::new()),
+            // It is within the text: messages.
+            _ if !reads_answer => Answer::Labels(Vec::new()),
             Objective::TextToText => Answer::Text(given.join(" ")),
             Objective::MultiLabelClassification => {
                 let each = given.iter().flat_map(|value| value.split(',')).map(str::trim);

@@ -111,7 +111,7 @@ fn model_card(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation
     let tags = if c.private { "\n- differential-privacy" } else { "" };
     let library = if plan.model().family.is_in_transformers() { "library_name: transformers\n" } else { "" };
     let task = match plan.training().objective {
-        Objective::CausalLm => "text-generation",
+        Objective::CausalLm | Objective::Chat => "text-generation",
         Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => "text2text-generation",
         Objective::MaskedLm | Objective::MaskedLmNextSentence => "fill-mask",
         Objective::SequenceClassification | Objective::MultiLabelClassification => "text-classification",

@@ -8,6 +8,7 @@ use crate::RunError;
 use crate::data::{Answer, Example, LabelledRecord};
 use crate::disclosure::Released;
 use crate::nn::Kernels;
+use crate::objective::end_of_text;
 use crate::score::{Metric, Score, Tokenization};
 
 /// Number of records that are answered at a time. Affects speed and memory only.
@@ -45,6 +46,7 @@ impl Answers {
         let mut order: Vec<usize> = (0..self.prompts.len()).collect();
         order.sort_by_key(|&record| self.prompts[record].written.len());
         let mut answers = vec![String::new(); self.prompts.len()];
+        let end = end_of_text(tokenizer)?;
         for records in order.chunks(BATCH) {
             let prompts: Vec<Prompt> = records.iter().map(|&record| self.prompts[record].clone()).collect();
             let options = Options {
@@ -57,7 +59,7 @@ impl Answers {
                 first: 0,
             };
             for (&record, tokens) in
-                records.iter().zip(generate_tokens(model, tokenizer, &prompts, &options)?)
+                records.iter().zip(generate_tokens(model, tokenizer, &prompts, end, &options)?)
             {
                 answers[record] = tokenizer.decode(&tokens);
             }

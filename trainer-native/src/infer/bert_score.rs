@@ -39,6 +39,28 @@ impl BertScore<'_> {
     /// # Errors
     /// [`RunError::Refused`] for a folder that holds no BERT, or one of fewer layers.
     pub fn score(self, hypotheses: &[String], references: &[String]) -> Result<Score, RunError> {
+        let Encoder { model, texts, layer } = self.encoder(&[hypotheses, references].concat())?;
+        let (hypotheses, references) = texts.split_at(hypotheses.len());
+        let mut matches = Vec::with_capacity(hypotheses.len());
+        for (hypotheses, references) in hypotheses.chunks(PAIRS_AT_ONCE).zip(references.chunks(PAIRS_AT_ONCE))
+        {
+            let texts = [hypotheses, references].concat();
+            let states = model.hidden_each(&texts).map_err(|error| self.refused(&error))?;
+            let (of_hypotheses, of_references) = states.split_at(hypotheses.len());
+            let pairs = of_hypotheses.iter().zip(of_references);
+            matches.extend(pairs.map(|(hypothesis, reference)| Matches::of(hypothesis, reference)));
+        }
+        let [precision, recall, f1] = means(&matches);
+        Ok(Score {
+            name: "BERTScore".to_owned(),
+            score: 100.0 * f1,
+            signature: format!("layer:{layer}|idf:no|rescaled:no|version:{VERSION}"),
+            details: format!("precision = {:.2} recall = {:.2}", 100.0 * precision, 100.0 * recall),
+        })
+    }
+
+    /// The network up to the layer, and what it reads.
+    fn encoder(self, texts: &[String]) -> Result<Encoder, RunError> {
         let checkpoint = Checkpoint::named_by("--bert", self.folder)?;
         let config = checkpoint.config();
         let size = |name: &str| config[name].as_u64().and_then(|size| usize::try_from(size).ok());
@@ -56,10 +78,8 @@ impl BertScore<'_> {
             let what = format!("it has {layers} layers, and --layer is {layer}; allowed: 1 to {layers}");
             return Err(self.refused(&what));
         }
-        let hypotheses = self.tokens(hypotheses, longest)?;
-        let references = self.tokens(references, longest)?;
-        let texts = hypotheses.iter().chain(&references);
-        let context = texts.map(|text| text.input.len()).max().unwrap_or(2);
+        let texts = self.tokens(texts, longest)?;
+        let context = texts.iter().map(|text| text.input.len()).max().unwrap_or(2);
         let body = |layers| Network::bert_body(config, layers, context);
         let (Some(whole), Some(network)) = (body(layers), body(layer)) else {
             return Err(
@@ -70,22 +90,21 @@ impl BertScore<'_> {
         weights.retain(|tensor| network.specs().iter().any(|spec| spec.name == tensor.name));
         let model = InferenceModel::<Flex>::new(network, weights, TEXTS_AT_ONCE, FlexDevice)
             .map_err(|error| self.refused(&error))?;
-        let mut matches = Vec::with_capacity(hypotheses.len());
-        for (hypotheses, references) in hypotheses.chunks(PAIRS_AT_ONCE).zip(references.chunks(PAIRS_AT_ONCE))
-        {
-            let texts = [hypotheses, references].concat();
-            let states = model.hidden_each(&texts).map_err(|error| self.refused(&error))?;
-            let (of_hypotheses, of_references) = states.split_at(hypotheses.len());
-            let pairs = of_hypotheses.iter().zip(of_references);
-            matches.extend(pairs.map(|(hypothesis, reference)| Matches::of(hypothesis, reference)));
+        Ok(Encoder { model, texts, layer })
+    }
+
+    /// The mean of each text's hidden states, without those of the tokens around it.
+    ///
+    /// # Errors
+    /// As [`Self::score`].
+    pub fn embeddings(self, texts: &[String]) -> Result<Vec<Vec<f32>>, RunError> {
+        let Encoder { model, texts, .. } = self.encoder(texts)?;
+        let mut embeddings = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(PAIRS_AT_ONCE) {
+            let states = model.hidden_each(texts).map_err(|error| self.refused(&error))?;
+            embeddings.extend(states.iter().map(|states| mean(states)));
         }
-        let [precision, recall, f1] = means(&matches);
-        Ok(Score {
-            name: "BERTScore".to_owned(),
-            score: 100.0 * f1,
-            signature: format!("layer:{layer}|idf:no|rescaled:no|version:{VERSION}"),
-            details: format!("precision = {:.2} recall = {:.2}", 100.0 * precision, 100.0 * recall),
-        })
+        Ok(embeddings)
     }
 
     /// Each text between `[CLS]` and `[SEP]`, cut to the model's context.
@@ -106,6 +125,23 @@ impl BertScore<'_> {
     fn refused(&self, what: &dyn std::fmt::Display) -> RunError {
         RunError::Refused(format!("--bert: {}: {what}", self.folder.display()))
     }
+}
+
+/// A network with the texts that it reads.
+struct Encoder {
+    model: InferenceModel<Flex>,
+    texts: Vec<Example>,
+    layer: usize,
+}
+
+/// The mean of a text's states between the first and the last; of an empty text, that of both.
+fn mean(states: &[Vec<f32>]) -> Vec<f32> {
+    let inner = if states.len() > 2 { &states[1..states.len() - 1] } else { states };
+    let mut mean = vec![0.0; inner.first().map_or(0, Vec::len)];
+    for state in inner {
+        mean.iter_mut().zip(state).for_each(|(mean, value)| *mean += value / inner.len() as f32);
+    }
+    mean
 }
 
 /// Precision, recall and F1 of a pair of texts.

@@ -198,7 +198,11 @@ impl HeldOut {
             return Ok(Some(Self::Labels(HeldOutLabels::new(records, tokenizer, task, plan))));
         }
         let examples: Vec<Example> = records.iter().map(|record| task.example(record, tokenizer)).collect();
-        let answers = Some(Answers::new(records, &examples));
+        if let Some(template) = task.chat_template() {
+            template.check(records, plan.training().chat().learn, "evaluation", true)?;
+        }
+        let writes = plan.training().objective == plan::Objective::TextToText;
+        let answers = writes.then(|| Answers::new(records, &examples));
         let tokens = HeldOutTokens::of_examples(examples, tokenizer)?;
         Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
     }

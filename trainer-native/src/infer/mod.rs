@@ -34,7 +34,7 @@ use crate::objective::Objective;
 use crate::plan_file::read_uncertified;
 use crate::store::{check_model, files};
 use crate::tensor_file::read_tensors;
-use crate::{RunError, durable, memory, vocabulary};
+use crate::{RunError, chat, durable, memory, vocabulary};
 
 /// The model of a finished run, with what turns text into its examples and back.
 pub(crate) struct RunModel<B: Kernels> {
@@ -53,7 +53,7 @@ impl<B: Kernels> RunModel<B> {
         check_model(folder)?;
         let plan = read_uncertified(&folder.join(files::PLAN))?;
         let tokenizer = vocabulary::read(folder)?;
-        let objective = Objective::new(&plan, &tokenizer)?;
+        let objective = Objective::new(&plan, &tokenizer, chat::of_run(&plan, folder)?.as_ref())?;
         // The run wrote all weights, whichever of them it trained.
         let model = plan::Model { trainable: Trainable::All, ..plan.model().clone() };
         let network = Network::new(&model, plan.training(), saved_vocab_size(folder)?)

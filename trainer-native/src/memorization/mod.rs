@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use index::NearDuplicates;
+pub(crate) use index::NearDuplicates;
 pub(crate) use measure::Figures;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use plan::Device;

@@ -66,7 +66,7 @@ impl Network {
             | plan::Objective::MultiLabelClassification
             | plan::Objective::TokenClassification => network.predicting_labels(training),
             // Of a decoder alone, the target follows the text that is read.
-            plan::Objective::TextToText if network.shape.decoder.is_none() => {
+            plan::Objective::TextToText | plan::Objective::Chat if network.shape.decoder.is_none() => {
                 let predictions = Predictions::AtPlaces(network.shape.input);
                 Self { shape: Shape { predictions, ..network.shape }, ..network }
             }

@@ -280,3 +280,29 @@ fn dropout_names(family: &str) -> usize {
         _ => 1,
     }
 }
+
+#[test]
+fn tokens_of_a_conversation_that_are_not_learnt_give_no_gradient_and_each_conversation_is_clipped_alone() {
+    let llama = json!({ "family": "llama", "kv_heads": 1 });
+    let network = testing::network(&llama, "chat", VOCABULARY);
+    let weights = moved_weights(&network, 41, &DEVICE);
+    let double = weights.clone().cast(FloatDType::F64);
+    let gradient = |example: &Example| single_gradient(&network, &double, example, &DEVICE);
+    let input = vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+    let learnt = Example { input, positions: vec![3, 4], targets: vec![5, 6], ..Example::default() };
+    // What is read after the last answer changes nothing, and what is read before it does.
+    let after = Example { input: vec![1, 2, 3, 4, 5, 20, 21], ..learnt.clone() };
+    let before = Example { input: vec![1, 9, 3, 4, 5, 6, 7, 8, 9, 10], ..learnt.clone() };
+    assert!(relative_distance(&gradient(&after), &gradient(&learnt)) < 1e-12);
+    assert!(relative_distance(&gradient(&before), &gradient(&learnt)) > 1e-3);
+    let unlearnt = Example { positions: Vec::new(), targets: Vec::new(), ..learnt.clone() };
+    assert_eq!(norm(&gradient(&unlearnt)), 0.0);
+    let examples = [learnt, after, before, unlearnt, Example::default()];
+    let bound = median_norm(&network, &double, &examples, &DEVICE);
+    let want = clipped_sum_by_loop(&network, &double, &examples, bound, &DEVICE);
+    for rows in [1, 3, 5] {
+        let lot = lot(&network, &examples, rows);
+        let got = flatten(clipped_sum(&network, &weights, &lot, bound, Clipping::Flat));
+        assert!(relative_distance(&got, &want) < 1e-4 && norm(&got) <= 5.0 * bound, "{rows}");
+    }
+}

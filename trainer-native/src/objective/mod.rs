@@ -11,10 +11,13 @@
 //! An example is made of one window, so of one privacy unit. The second sentence of a pair is the other half of the
 //! window, never text of another unit. Masks change from step to step.
 
+mod conversations;
 mod masks;
 mod spans;
 mod special;
 mod task;
+
+use std::sync::Arc;
 
 use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
@@ -25,6 +28,7 @@ pub(crate) use special::{ROBERTA_PADDING, canary_tokens, end_of_text, special_to
 pub(crate) use task::Task;
 
 use crate::RunError;
+use crate::chat::ChatTemplate;
 use crate::data::{Example, UnitWindow, WindowSpec};
 use crate::disclosure::Private;
 
@@ -61,12 +65,16 @@ impl Objective {
     ///
     /// # Errors
     /// [`RunError::Refused`] if the tokenizer lacks a special token that the objective needs.
-    pub fn new(plan: &plan::Plan, tokenizer: &Tokenizer) -> Result<Self, RunError> {
+    pub fn new(
+        plan: &plan::Plan,
+        tokenizer: &Tokenizer,
+        template: Option<&Arc<ChatTemplate>>,
+    ) -> Result<Self, RunError> {
         let (objective, context) = (plan.training().objective, plan.model().context as usize);
         let unit_is_piece = matches!(plan.privacy().unit, plan::PrivacyUnit::Words(_));
         let special = special::Special { objective, tokenizer };
         special.check_padding(plan.model().family)?;
-        if let Some(task) = Task::new(plan, tokenizer)? {
+        if let Some(task) = Task::new(plan, tokenizer, template)? {
             return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context, unit_is_piece });
         }
         let kind = match objective {
@@ -205,6 +213,11 @@ pub(crate) enum Generation {
     Continuation,
     /// It answers a text after the end-of-text token.
     Answer,
+    /// It takes the assistant's turn in a conversation.
+    Turn {
+        /// The token that ends the turn.
+        end: u32,
+    },
     /// Its decoder writes an answer to the encoder's input.
     FromDecoder {
         /// The token that the decoder starts from.

@@ -21,7 +21,10 @@ pub(super) const MASK: Names = ["[MASK]", "<mask>"];
 /// Names of the special tokens of this objective, beside padding, end of text and unknown.
 pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
     match objective {
-        plan::Objective::CausalLm | plan::Objective::PrefixLm | plan::Objective::TextToText => Vec::new(),
+        plan::Objective::CausalLm
+        | plan::Objective::PrefixLm
+        | plan::Objective::TextToText
+        | plan::Objective::Chat => Vec::new(),
         plan::Objective::SpanCorruption => (0..corruption_lengths(context).spans).map(sentinel).collect(),
         plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => {
             [CLASSIFY, SEPARATE, MASK].map(|names| names[0].to_owned()).to_vec()

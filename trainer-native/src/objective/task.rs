@@ -2,11 +2,15 @@
 //!
 //! A text longer than the model's context is cut. Of two texts the longer one is cut, token by token, until both fit.
 
+use std::sync::Arc;
+
 use dp_tokenizer::Tokenizer;
 
+use super::conversations::Conversations;
 use super::special::{CLASSIFY, SEPARATE, Special};
 use super::{Generation, end_of_text, spans};
 use crate::RunError;
+use crate::chat::ChatTemplate;
 use crate::data::{Answer, Example, LabelledRecord};
 
 /// A task with the special tokens and lengths that it needs.
@@ -18,6 +22,8 @@ pub(crate) struct Task {
     context: usize,
     /// Number of labels.
     labels: usize,
+    /// How conversations become text, and what is learnt of them.
+    chat: Option<Conversations>,
 }
 
 /// How texts become the input of a network.
@@ -35,8 +41,12 @@ impl Task {
     /// The task of a plan, if its objective is one.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the tokenizer lacks a special token that the family needs.
-    pub fn new(plan: &plan::Plan, tokenizer: &Tokenizer) -> Result<Option<Self>, RunError> {
+    /// [`RunError::Refused`] if the tokenizer lacks a special token that the family needs, or conversations have no template.
+    pub fn new(
+        plan: &plan::Plan,
+        tokenizer: &Tokenizer,
+        template: Option<&Arc<ChatTemplate>>,
+    ) -> Result<Option<Self>, RunError> {
         let (kind, context) = (plan.training().objective, plan.model().context as usize);
         if !kind.reads_fields() {
             return Ok(None);
@@ -65,11 +75,18 @@ impl Task {
             },
             _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
         };
-        Ok(Some(Self { kind, layout, context, labels: plan.training().labels().len() }))
+        let chat = match kind {
+            plan::Objective::Chat => Some(Conversations::new(plan, tokenizer, template)?),
+            _ => None,
+        };
+        Ok(Some(Self { kind, layout, context, labels: plan.training().labels().len(), chat }))
     }
 
     /// The example of a record. Without an answer it has the input alone, and the places of its words.
     pub fn example(&self, record: &LabelledRecord, tokenizer: &Tokenizer) -> Example {
+        if let Some(chat) = &self.chat {
+            return chat.example(&record.text, tokenizer, self.context);
+        }
         match (self.kind, &record.answer) {
             (plan::Objective::TokenClassification, Answer::Labels(tags)) => {
                 self.tagged(&record.words, tags, tokenizer)
@@ -212,6 +229,9 @@ impl Task {
 
     /// How a model trained for this task generates text, if it does.
     pub fn generation(&self) -> Generation {
+        if let Some(chat) = &self.chat {
+            return Generation::Turn { end: chat.end() };
+        }
         match (self.kind, self.layout) {
             (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, first, .. }) => {
                 Generation::FromDecoder { start, first }
@@ -219,6 +239,19 @@ impl Task {
             (plan::Objective::TextToText, _) => Generation::Answer,
             _ => Generation::None,
         }
+    }
+
+    /// The text of a conversation in which the assistant is to speak next; of plain text, one message of the user.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the template refuses it.
+    pub fn turn(&self, prompt: &str) -> Result<String, RunError> {
+        self.chat.as_ref().map_or_else(|| Ok(prompt.to_owned()), |chat| chat.turn(prompt))
+    }
+
+    /// The template of conversations, if there is one.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.chat.as_ref().map(Conversations::template)
     }
 
     /// For each word the number of its prediction among those of the example; `None` for a word beyond the context.
@@ -250,7 +283,7 @@ mod tests {
     use super::*;
 
     fn task(kind: plan::Objective, layout: InputLayout, context: usize) -> Task {
-        Task { kind, layout, context, labels: 3 }
+        Task { kind, layout, context, labels: 3, chat: None }
     }
 
     const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 1 };

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::prepare::Prepared;
 use super::request::Job;
 use crate::infer::Evaluation;
+use crate::label_histogram::LabelCount;
 use crate::nn::Kernels;
-use crate::objective::{Generation, end_of_text};
+use crate::objective::{Generation, Task, end_of_text};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::ledger::LedgerState;
@@ -74,18 +75,23 @@ pub(super) fn model<'a, B: Kernels>(
                 generation["forced_bos_token_id"] = json!(first);
             }
         }
-        Generation::None => {}
+        Generation::Turn { end } if end != eos => generation["eos_token_id"] = json!([end, eos]),
+        Generation::Turn { .. } | Generation::None => {}
     }
     for (name, id) in generation.as_object().into_iter().flatten() {
         config[name] = id.clone();
     }
     config["privacy"] = json!(privacy);
-    let mut files = vec![
-        ModelFile::text(files::CONFIG, pretty_json(&config)?),
-        ModelFile::text(files::TOKENIZER_CONFIG, run.tokenizer.to_config_json()),
-    ];
+    let mut files = vec![ModelFile::text(files::CONFIG, pretty_json(&config)?)];
+    files.extend(tokenizer_files(run)?);
     if !matches!(generates, Generation::None) {
         files.push(ModelFile::text(files::GENERATION_CONFIG, pretty_json(&generation)?));
+    }
+    let histogram = job.plan.plan().data().label_histogram.as_ref();
+    if let (Some(histogram), Some(counts)) = (histogram, ledger.label_counts()) {
+        let named = histogram.labels.iter().cloned().zip(counts.iter().copied());
+        let counts: Vec<LabelCount> = named.map(|(label, count)| LabelCount { label, count }).collect();
+        files.push(ModelFile::text(files::LABELS, pretty_json(&counts)?));
     }
     if let Some(config) = peft::config(job.plan.plan(), &run.trainer) {
         let privacy = privacy.clone();
@@ -96,6 +102,25 @@ pub(super) fn model<'a, B: Kernels>(
     let write = move |path: &Path| run.trainer.write_model(path, &privacy);
     files.push(ModelFile { name: files::MODEL, write: Box::new(write) });
     Ok(files)
+}
+
+/// The tokenizer's settings, with the chat template and the tokens that it names if the model learnt conversations. Generation
+/// continues prompts of different lengths, so `transformers` must pad them on the left.
+fn tokenizer_files<B: Kernels>(run: &Prepared<B>) -> Result<Vec<ModelFile<'static>>, RunError> {
+    let own = run.tokenizer.to_config_json();
+    let Some(template) = run.data.objective.task().and_then(Task::chat_template) else {
+        return Ok(vec![ModelFile::text(files::TOKENIZER_CONFIG, own)]);
+    };
+    let mut config: Value =
+        serde_json::from_str(&own).map_err(|error| RunError::Failed(error.to_string()))?;
+    for (name, token) in template.special_tokens() {
+        config[name.as_str()] = json!(token);
+    }
+    config["padding_side"] = json!("left");
+    Ok(vec![
+        ModelFile::text(files::TOKENIZER_CONFIG, pretty_json(&config)?),
+        ModelFile::text(files::CHAT_TEMPLATE, template.source().to_owned()),
+    ])
 }
 
 fn pretty_json(value: &impl Serialize) -> Result<String, RunError> {

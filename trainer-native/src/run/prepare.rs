@@ -22,7 +22,7 @@ use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::tensor_file::NamedTensor;
 use crate::train::{TrainError, Trainer};
-use crate::{RunError, memory, vocabulary};
+use crate::{RunError, chat, label_histogram, memory, vocabulary};
 
 /// The plan's input files, read and checked before anything is written.
 pub(super) struct Inputs {
@@ -39,7 +39,9 @@ impl Inputs {
             .map_err(|error| RunError::Refused(error.to_string()))?;
         stage("reading the training text");
         let units = data::read_units(plan, &job.base)?;
+        label_histogram::check(plan, &units)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;
+        chat::check(plan, &job.base, &units, evaluation.as_ref())?;
         job.check_interrupt()?;
         vocabulary::check(&job.plan, &job.base)?;
         check_network(plan)?;
@@ -117,6 +119,7 @@ struct Begun {
 impl Begun {
     fn new<B: Kernels>(
         job: &Job,
+        units: &Units,
         initial: Option<&Start>,
         store: &mut RunStore<'_>,
         rng: &impl PrivacyRng,
@@ -129,6 +132,7 @@ impl Begun {
         }
         // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
+        label_histogram::obtain(&job.plan, units, store, rng)?;
         job.check_interrupt()?;
         let (plan, workers) = (job.plan.plan(), B::workers() * job.ranks.on_this_host());
         Ok(Self {
@@ -190,7 +194,7 @@ impl<B: Kernels> Prepared<B> {
         rng: &impl PrivacyRng,
     ) -> Result<Self, RunError> {
         let Inputs { units, evaluation, initial } = inputs;
-        let begun = folder.on_first(|store| Begun::new::<B>(job, initial.as_ref(), store, rng))?;
+        let begun = folder.on_first(|store| Begun::new::<B>(job, &units, initial.as_ref(), store, rng))?;
         let begun = Begun::share(begun, &job.ranks)?;
         job.ranks.agree(Self::build(job, Inputs { units, evaluation, initial }, begun, device, rng))
     }
@@ -204,7 +208,8 @@ impl<B: Kernels> Prepared<B> {
     ) -> Result<Self, RunError> {
         let Inputs { units, evaluation, initial } = inputs;
         let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
-        let objective = Objective::new(job.plan.plan(), &tokenizer)?;
+        let objective =
+            Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
         let set = training_set(job, units, &tokenizer, &objective, canaries)?;
         let held_out = evaluation
             .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))

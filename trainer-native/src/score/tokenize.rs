@@ -27,7 +27,7 @@ impl Tokenization {
     }
 
     /// The words of a text.
-    pub(super) fn words(self, text: &str) -> Vec<String> {
+    pub(crate) fn words(self, text: &str) -> Vec<String> {
         let text = text.trim_end_matches(is_space);
         let text = match self {
             Self::V13a => v13a(text),

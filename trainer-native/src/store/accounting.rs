@@ -108,6 +108,11 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
             Entry::Release { event } => {
                 plan.tokenizer_release().is_some_and(|release| release.event == *event)
             }
+            Entry::LabelHistogram { event } => plan.label_histogram_event().as_ref() == Some(event),
+            Entry::LabelCounts { counts } => {
+                let planned = plan.plan().data().label_histogram.as_ref();
+                planned.is_some_and(|planned| planned.labels.len() == counts.len())
+            }
             Entry::Step { step, event, .. } => schedule.due(plan, *step).as_ref() == Some(event),
             Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
             Entry::InitialWeights { .. } => plan.plan().model().initial != plan::Initial::Random,

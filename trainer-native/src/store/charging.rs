@@ -45,9 +45,11 @@ impl ChargeSchedule {
             Entry::Step { step, .. } => self.note_step(plan, *step),
             // This process draws under a new key: nothing that an earlier one charged pays for its steps.
             Entry::Resume { torn_bytes, .. } => *self = Self { charged_pass: None, torn: *torn_bytes > 0 },
-            Entry::Release { .. } | Entry::Tokenizer { .. } | Entry::InitialWeights { .. } => {
-                *self = Self::default()
-            }
+            Entry::Release { .. }
+            | Entry::Tokenizer { .. }
+            | Entry::LabelHistogram { .. }
+            | Entry::LabelCounts { .. }
+            | Entry::InitialWeights { .. } => *self = Self::default(),
             Entry::Header(_) | Entry::Parent(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {
             }
         }

@@ -19,6 +19,8 @@ pub(crate) const SNAPSHOTS: &str = "snapshots";
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 /// The tokenizer's settings as `transformers` reads them.
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+/// The chat template of a tokenizer, as `transformers` reads it.
+pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
 /// Weights of a finished model, here and in a checkpoint of `transformers`.
 pub(crate) const MODEL: &str = "model.safetensors";
 /// Configuration of a model, here and in a checkpoint of `transformers`.
@@ -29,6 +31,8 @@ pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
 /// Their configuration.
 pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
+/// The released counts of labels.
+pub(crate) const LABELS: &str = "labels.json";
 /// Public figures of training, one line an evaluation.
 pub(crate) const METRICS: &str = "metrics.jsonl";
 /// The same for TensorBoard, which looks for `tfevents`.

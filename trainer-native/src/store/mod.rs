@@ -33,7 +33,8 @@ mod tokenizer;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use accountant::Bounds;
+use accountant::{Bounds, DpEvent};
+use mechanisms::RandomnessSource;
 use plan::CertifiedPlan;
 
 pub(crate) use canaries::read_canaries;
@@ -136,6 +137,24 @@ impl RunStore<'_> {
             )),
             None => self.append(Entry::InitialWeights { sha256: sha256.to_owned() }),
         }
+    }
+
+    /// Charges the release of the label counts. It may run once this returns.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if an earlier process charged it with a secret key and lost its result.
+    pub fn charge_labels(&mut self, event: DpEvent, randomness: RandomnessSource) -> Result<(), RunError> {
+        match (self.ledger().label_histogram(), randomness) {
+            (Some(_), RandomnessSource::OperatingSystem) => Err(open::labels_lost()),
+            // A known key gives the same counts again, so nothing more is released.
+            (Some(_), RandomnessSource::Test) => Ok(()),
+            (None, _) => self.append(Entry::LabelHistogram { event }),
+        }
+    }
+
+    /// Records the label counts, which are public from here on.
+    pub fn record_labels(&mut self, counts: Vec<i64>) -> Result<(), RunError> {
+        self.append(Entry::LabelCounts { counts })
     }
 
     /// The canaries of this run: those it began with, or new ones before the first step. See [`canaries::obtain`].

@@ -272,6 +272,11 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
         }
         return Ok(());
     }
+    if plan.plan().data().label_histogram.is_some() && state.label_counts().is_none() {
+        // The line was of the label counts, or of their charge.
+        let is_secret = state.header().randomness == Randomness::OperatingSystem;
+        return if is_secret && plan.label_histogram_event().is_some() { Err(labels_lost()) } else { Ok(()) };
+    }
     let step = state.steps_reserved().min(plan.total_steps() - 1);
     let attempt = state.attempts_of(step) + 1;
     if !state.header().protected {
@@ -287,6 +292,15 @@ fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), Run
     } else {
         Ok(())
     }
+}
+
+/// The refusal where the counts of labels were charged and are lost.
+pub(super) fn labels_lost() -> RunError {
+    RunError::Refused(
+        "the release of the label counts was interrupted: its privacy is spent and its result is lost, and the plan pays for one \
+         release only; begin a new run in another folder with --out (the ε of the two runs add up)"
+            .to_owned(),
+    )
 }
 
 /// The refusal where a vocabulary release was charged and its result is lost.

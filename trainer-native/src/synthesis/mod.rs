@@ -17,7 +17,7 @@ pub(crate) use prompts::Mixture;
 use serde_json::{Map, Value};
 use state::State;
 
-use crate::infer::{ModelTask, Options, RunModel, Strategy, with_model};
+use crate::infer::{ModelTask, Options, RunModel, Sampling, Strategy, with_model};
 use crate::nn::Kernels;
 use crate::progress::note;
 use crate::store::files;
@@ -120,6 +120,31 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     Ok(outputs.text)
 }
 
+/// Draws records from a run with the settings that `trainer-native synthesize` has by default, and returns their file, `out`.
+///
+/// # Errors
+/// [`RunError`] if the run does not verify, its model writes no records, or `out` exists or cannot be written.
+pub fn draw(run: &Path, count: u64, out: &Path) -> Result<PathBuf, RunError> {
+    let sampling = Sampling { temperature: 1.0, top_k: None, top_p: None };
+    let strategy = Strategy::Sample(sampling);
+    synthesize(&Synthesis {
+        run: run.to_owned(),
+        device: Device::Cpu,
+        count,
+        out: out.to_owned(),
+        prompts: Mixture::of_run(run)?.unwrap_or_default(),
+        options: Options {
+            tokens: 64,
+            min_tokens: 0,
+            no_repeat_ngram: 0,
+            strategy,
+            batch: 64,
+            seed: None,
+            first: 0,
+        },
+    })
+}
+
 /// Refuses a model that does not write records: one that fills masked places, corrupted spans or the rest of a window.
 fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunError> {
     let needs_prompt = match objective {
@@ -135,7 +160,8 @@ fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunErr
     };
     if needs_prompt && prompts.is_empty() {
         return Err(RunError::Refused(
-            "--prompts: missing; this model writes a text for an input, such as a label: give a file of public inputs"
+            "--prompts: missing; this model writes a text for an input, such as a label: give a file of public inputs, or train \
+             with data.label_histogram"
                 .to_owned(),
         ));
     }

@@ -7,8 +7,10 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::RunError;
 use crate::infer::PromptFile;
+use crate::label_histogram::LabelCount;
+use crate::store::files;
+use crate::{RunError, durable};
 
 /// Public prompts with weights. Without any, the model begins a text by itself.
 #[derive(Debug, Default, Serialize)]
@@ -27,7 +29,7 @@ impl Mixture {
     pub fn read(path: &Path, field: &str) -> Result<Self, RunError> {
         let prompts = PromptFile { path, field }.read()?;
         let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
-        let text = String::from_utf8_lossy(&crate::durable::read(path)?).into_owned();
+        let text = String::from_utf8_lossy(&durable::read(path)?).into_owned();
         let mut sums = Vec::with_capacity(prompts.len());
         let mut sum = 0.0;
         for (number, line) in (1..).zip(text.lines()) {
@@ -40,6 +42,27 @@ impl Mixture {
             sums.push(sum);
         }
         Ok(Self { prompts, sums })
+    }
+
+    /// The labels of a run that released their counts, with these as weights; a count below 0 is noise about 0. `None` if the run
+    /// released none.
+    ///
+    /// # Errors
+    /// [`RunError`] if the file cannot be read.
+    pub fn of_run(folder: &Path) -> Result<Option<Self>, RunError> {
+        let Some(counts) = durable::read_json::<Vec<LabelCount>>(&folder.join(files::LABELS))? else {
+            return Ok(None);
+        };
+        let mut mixture = Self::default();
+        // Without any label above 0, each is as likely as the others.
+        let none = counts.iter().all(|counted| counted.count <= 0);
+        for LabelCount { label, count } in counts {
+            let weight = if none { 1.0 } else { count.max(0) as f64 };
+            let before = mixture.sums.last().copied().unwrap_or(0.0);
+            mixture.prompts.push(label);
+            mixture.sums.push(before + weight);
+        }
+        Ok(Some(mixture))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -84,6 +107,11 @@ mod tests {
         assert!((joy - 30_000.0).abs() < 5.0 * 7_500_f64.sqrt(), "{joy}");
         assert_eq!(drawn[100..164], mixture.draw(7, 100..164));
         assert_ne!(drawn[100..164], mixture.draw(8, 100..164));
+        let counts = "[{\"label\":\"joy\",\"count\":90},{\"label\":\"grief\",\"count\":-3},{\"label\":\"anger\",\"count\":10}]";
+        std::fs::write(folder.path().join(files::LABELS), counts).unwrap();
+        let of_run = Mixture::of_run(folder.path()).unwrap().unwrap();
+        assert_eq!(of_run.sums, [90.0, 90.0, 100.0]);
+        assert!(!of_run.draw(1, 0..10_000).contains(&"grief".to_owned()));
         assert_eq!(Mixture::default().draw(1, 0..2), ["", ""]);
     }
 

@@ -94,12 +94,12 @@ impl<B: Kernels> RunModel<B> {
     /// As [`generate`].
     pub fn continued(&self, prompts: &[String], options: &Options) -> Result<Vec<Generated>, RunError> {
         let prompts: Vec<Prompt> =
-            prompts.iter().map(|text| self.prompt(&self.tokenizer.encode(text))).collect::<Result<_, _>>()?;
+            prompts.iter().map(|text| self.prompt(&self.encoded(text)?)).collect::<Result<_, _>>()?;
         let texts = self.generate(&prompts, options)?;
         let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
             // The first token of a text is no part of the prompt, and an answer does not repeat its question.
             let before = match self.objective.generation() {
-                Generation::Answer => &[],
+                Generation::Answer | Generation::Turn { .. } => &[],
                 _ => &prompt.written[1..],
             };
             let whole = self.tokenizer.decode(&[before, tokens].concat());
@@ -123,6 +123,7 @@ impl<B: Kernels> RunModel<B> {
             Generation::Answer => {
                 Ok(Prompt { encoder_input: Vec::new(), written: [text, &[end]].concat() })
             }
+            Generation::Turn { .. } => Ok(Prompt { encoder_input: Vec::new(), written: text.to_vec() }),
             Generation::FromDecoder { start, first } => {
                 let first: Vec<u32> = first.into_iter().collect();
                 let encoder_input = [&first, text, &[end]].concat();
@@ -136,16 +137,28 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// As [`generate_tokens`].
+    /// The tokens of a prompt: of a model that learnt conversations, those of its chat template.
+    fn encoded(&self, prompt: &str) -> Result<Vec<u32>, RunError> {
+        match self.objective.task() {
+            Some(task) => Ok(self.tokenizer.encode(&task.turn(prompt)?)),
+            None => Ok(self.tokenizer.encode(prompt)),
+        }
+    }
+
+    /// As [`generate_tokens`]. A turn of a conversation ends at its own token.
     ///
     /// # Errors
     /// As [`generate_tokens`].
     pub fn generate(&self, prompts: &[Prompt], options: &Options) -> Result<Vec<Vec<u32>>, RunError> {
-        generate_tokens(&self.model, &self.tokenizer, prompts, options)
+        let end = match self.objective.generation() {
+            Generation::Turn { end } => end,
+            _ => end_of_text(&self.tokenizer)?,
+        };
+        generate_tokens(&self.model, &self.tokenizer, prompts, end, options)
     }
 }
 
-/// The tokens that a model generates after each prompt, without the end-of-text token.
+/// The tokens that a model generates after each prompt, without the token `end`.
 ///
 /// # Errors
 /// [`RunError::Failed`] if a prompt does not fit the model.
@@ -153,13 +166,14 @@ pub(super) fn generate_tokens<B: Kernels>(
     model: &InferenceModel<B>,
     tokenizer: &Tokenizer,
     prompts: &[Prompt],
+    end: u32,
     options: &Options,
 ) -> Result<Vec<Vec<u32>>, RunError> {
     let constraints = Constraints {
         most: options.tokens.min(model.most_written().unwrap_or(usize::MAX)),
         least: options.min_tokens,
         no_repeat_ngram: options.no_repeat_ngram,
-        end: end_of_text(tokenizer)?,
+        end,
         known: tokenizer.vocab_size(),
     };
     let mut streams = streams(options.seed, options.first..options.first + prompts.len() as u64)?.into_iter();

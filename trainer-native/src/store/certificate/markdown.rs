@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use accountant::DpEvent;
+
 use super::Certificate;
 use crate::store::ledger::Randomness;
 
@@ -80,6 +82,9 @@ fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
     let clipping = serde_json::to_string(&m.clipping).map_err(|_| std::fmt::Error)?;
     writeln!(out, "| clipping | `{clipping}` |")?;
     writeln!(out, "| spare steps | {} |", m.spare_steps)?;
+    if let Some(DpEvent::Gaussian { noise_multiplier }) = m.label_histogram {
+        writeln!(out, "| label counts in `labels.json` | Gaussian noise, σ = {noise_multiplier} units |")?;
+    }
     let randomness = match m.randomness {
         Randomness::OperatingSystem => {
             "secret key of the operating system, a new one each process".to_owned()

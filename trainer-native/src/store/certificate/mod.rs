@@ -97,6 +97,9 @@ pub(crate) struct Mechanisms {
     pub spare_steps: u64,
     /// The event of the vocabulary release, if it is private.
     pub vocabulary_release: Option<DpEvent>,
+    /// The event of the release of label counts, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_histogram: Option<DpEvent>,
     /// The source of randomness.
     pub randomness: Randomness,
     /// How steps were computed; absent in runs of versions whose noise was a Gaussian in floating point.
@@ -321,6 +324,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
             .collect(),
         spare_steps: settings.privacy().spare_steps,
         vocabulary_release: plan.tokenizer_release().map(|release| release.event.clone()),
+        label_histogram: plan.label_histogram_event(),
         randomness: ledger.header().randomness,
         computation: ledger.header().computation,
         devices: ledger.devices(),

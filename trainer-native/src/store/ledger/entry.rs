@@ -168,6 +168,16 @@ pub(crate) enum Entry {
         /// SHA-256 of `tokenizer.json`.
         sha256: String,
     },
+    /// The counts of labels are about to be released.
+    LabelHistogram {
+        /// What they spend.
+        event: DpEvent,
+    },
+    /// The counts of labels, in the order of the plan's list.
+    LabelCounts {
+        /// With noise, unless the text is public.
+        counts: Vec<i64>,
+    },
     /// The weights are those of a public checkpoint before the first step.
     InitialWeights {
         /// SHA-256 of the digests of its files.

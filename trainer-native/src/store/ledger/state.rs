@@ -155,7 +155,21 @@ impl LedgerState {
             Entry::InitialWeights { .. } if !self.attempts.is_empty() => {
                 Err("initial weights after training began")
             }
-            Entry::Release { .. } | Entry::Tokenizer { .. } | Entry::InitialWeights { .. } => Ok(()),
+            Entry::LabelHistogram { .. } if self.label_histogram().is_some() => {
+                Err("a second label histogram")
+            }
+            Entry::LabelCounts { .. } if self.label_counts().is_some() => Err("a second set of label counts"),
+            Entry::LabelHistogram { .. } | Entry::LabelCounts { .. } if !self.attempts.is_empty() => {
+                Err("a label histogram after training began")
+            }
+            Entry::LabelCounts { .. } if self.label_histogram().is_none() && !self.header().public_data => {
+                Err("label counts that were not charged")
+            }
+            Entry::Release { .. }
+            | Entry::Tokenizer { .. }
+            | Entry::LabelHistogram { .. }
+            | Entry::LabelCounts { .. }
+            | Entry::InitialWeights { .. } => Ok(()),
         }
     }
 
@@ -205,6 +219,24 @@ impl LedgerState {
     pub fn tokenizer(&self) -> Option<&str> {
         self.entries.iter().find_map(|entry| match entry {
             Entry::Tokenizer { sha256 } => Some(sha256.as_str()),
+            _ => None,
+        })
+    }
+
+    /// What the counts of labels spent, if they were reserved.
+    #[must_use]
+    pub fn label_histogram(&self) -> Option<&DpEvent> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::LabelHistogram { event } => Some(event),
+            _ => None,
+        })
+    }
+
+    /// The released counts of labels, once there are any.
+    #[must_use]
+    pub fn label_counts(&self) -> Option<&[i64]> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::LabelCounts { counts } => Some(counts.as_slice()),
             _ => None,
         })
     }
@@ -307,7 +339,8 @@ impl LedgerState {
     pub fn charges(&self) -> Charges {
         let mut charges = Charges::default();
         for entry in &self.entries {
-            if let Entry::Release { event } | Entry::Step { event, .. } = entry
+            if let Entry::Release { event } | Entry::LabelHistogram { event } | Entry::Step { event, .. } =
+                entry
                 && *event != (DpEvent::Composed { events: Vec::new() })
             {
                 charges.add(event, 1);

@@ -56,6 +56,7 @@ const OBJECTIVE: Choice = choice!(
     "multi_label_classification", "Classes of a text" => (Objective::MultiLabelClassification);
     "token_classification", "Tags of words" => (Objective::TokenClassification);
     "text_to_text", "Text to text" => (Objective::TextToText);
+    "chat", "Conversations" => (Objective::Chat);
 );
 
 const DEVICE: Choice = choice!(

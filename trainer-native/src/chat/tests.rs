@@ -1,0 +1,109 @@
+use serde_json::Value;
+
+use super::*;
+
+/// What `transformers` makes of the templates beside it: `tests/vectors/make_chat.py`.
+const EXPECTED: &str = include_str!("../../tests/vectors/chat/expected.json");
+
+fn expected() -> Value {
+    serde_json::from_str(EXPECTED).unwrap()
+}
+
+fn template(name: &str, expected: &Value) -> ChatTemplate {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/chat/templates");
+    let source = std::fs::read_to_string(format!("{folder}/{name}.jinja")).unwrap();
+    let special = special_tokens(&expected["special"]);
+    ChatTemplate::new(&source, special, expected["date"].as_str()).unwrap()
+}
+
+/// The bytes of characters `span` of `text`.
+fn bytes(text: &str, span: &Value) -> Range<usize> {
+    let at = |place: &Value| text.chars().take(place.as_u64().unwrap() as usize).map(char::len_utf8).sum();
+    at(&span[0])..at(&span[1])
+}
+
+#[test]
+fn templates_are_rendered_as_transformers_renders_them() {
+    let expected = expected();
+    // As written: the order of fields counts.
+    #[derive(serde::Deserialize)]
+    struct Written {
+        conversations: Vec<Box<serde_json::value::RawValue>>,
+    }
+    let Written { conversations } = serde_json::from_str(EXPECTED).unwrap();
+    let (mut rendered, mut refused) = (0, 0);
+    for (name, cases) in expected["templates"].as_object().unwrap() {
+        let template = template(name, &expected);
+        for (messages, case) in conversations.iter().zip(cases.as_array().unwrap()) {
+            let messages = messages.get();
+            for (own, wanted) in
+                [(template.text(messages), &case["whole"]), (template.prompt(messages), &case["prompt"])]
+            {
+                match (own, wanted["text"].as_str()) {
+                    (Ok(own), Some(wanted)) => {
+                        assert_eq!(own, wanted, "{name}: {messages}");
+                        rendered += 1;
+                    }
+                    (Err(what), None) => {
+                        assert!(what.lines().count() == 1, "{what}");
+                        refused += 1;
+                    }
+                    (own, wanted) => panic!("{name}: {messages}: {own:?}, not {wanted:?}"),
+                }
+            }
+            let Some(spans) = case["whole"]["answers"].as_array() else { continue };
+            let own = template.conversation(messages).unwrap();
+            let wanted: Vec<_> = spans.iter().map(|span| bytes(&own.text, span)).collect();
+            assert_eq!(own.answers, wanted, "{name}: {messages}");
+        }
+    }
+    assert!(rendered > 150 && refused > 10, "{rendered} {refused}");
+}
+
+#[test]
+fn answers_without_marks_are_what_a_message_adds_to_the_prompt_before_it() {
+    let expected = expected();
+    let messages = r#"[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello!"},{"role":"user","content":"Who?"},{"role":"assistant","content":"Me."}]"#;
+    for (name, first, second) in [
+        ("chatml", "Hello!<|im_end|>\n", "Me.<|im_end|>\n"),
+        ("llama3", "Hello!<|eot_id|>", "Me.<|eot_id|>"),
+        ("qwen", "Hello!<|im_end|>\n", "Me.<|im_end|>\n"),
+        ("gemma", "Hello!<end_of_turn>\n", "Me.<end_of_turn>\n"),
+        ("phi3", "Hello!<|end|>\n", "Me.<|end|>\n</s>"),
+        ("mistral", " Hello!</s>", " Me.</s>"),
+        ("llama2", " Hello! </s>", " Me. </s>"),
+    ] {
+        let Conversation { text, answers } = template(name, &expected).conversation(messages).unwrap();
+        let answers: Vec<&str> = answers.into_iter().map(|answer| &text[answer]).collect();
+        assert_eq!(answers, [first, second], "{name}");
+    }
+    // This template writes earlier answers otherwise than the last one.
+    let refused = template("qwen3", &expected).conversation(messages).unwrap_err();
+    assert!(refused.contains("message 2") && refused.contains("{% generation %}"), "{refused}");
+}
+
+#[test]
+fn templates_and_messages_that_cannot_be_used_are_refused_in_a_line() {
+    for (source, want) in [
+        ("{% if %}", "line 1 of the chat template"),
+        ("a\n{{ bos_token", "line 2"),
+        ("{% generation %}a", "without {% endgeneration %}"),
+        ("a{% endgeneration %}", "without {% generation %}"),
+        ("{% generation %}{% generation %}{% endgeneration %}{% endgeneration %}", "inside another"),
+    ] {
+        let refused = ChatTemplate::new(source, Vec::new(), None).unwrap_err();
+        assert!(refused.contains(want) && refused.lines().count() == 1, "{source}: {refused}");
+    }
+    let template =
+        ChatTemplate::new("{{ messages[0].content }}{{ strftime_now('%Y') }}", Vec::new(), None).unwrap();
+    for (messages, want) in [
+        ("\"Secret\"", "no list"),
+        ("[]", "no message"),
+        (r#"["Secret"]"#, "message 1 has no \"role\""),
+        (r#"[{"role":"user","content":"a"},{"content":"Secret"}]"#, "message 2 has no \"role\""),
+        (r#"[{"role":"user","content":"a"}]"#, "strftime_now"),
+    ] {
+        let refused = template.conversation(messages).unwrap_err();
+        assert!(refused.contains(want) && !refused.contains("Secret"), "{messages}: {refused}");
+    }
+}

@@ -1,0 +1,48 @@
+//! Options of `quality`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::print_result;
+use crate::RunError;
+use crate::quality::{Settings, quality};
+
+#[derive(Debug, Args)]
+pub(super) struct QualityArgs {
+    /// Synthetic records
+    synthetic: PathBuf,
+    /// Real records of the same kind, which you declare public by naming them here
+    #[arg(long, value_name = "FILE")]
+    reference: PathBuf,
+    /// The field that holds the text; a.b is field b of field a
+    #[arg(long, default_value = "text", value_name = "FIELD")]
+    text_field: String,
+    /// The field that holds the label, if records have one
+    #[arg(long, value_name = "FIELD")]
+    label_field: Option<String>,
+    /// The folder of a BERT whose embeddings are compared: config.json, model.safetensors and tokenizer.json
+    #[arg(long, value_name = "DIR")]
+    bert: Option<PathBuf>,
+    /// NOT PRIVATE: also count near-duplicates in this training text
+    #[arg(long, value_name = "FILE")]
+    train: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl QualityArgs {
+    /// Compares, and prints the result.
+    pub fn run(self) -> Result<(), RunError> {
+        let found = quality(&Settings {
+            synthetic: &self.synthetic,
+            reference: &self.reference,
+            text_field: &self.text_field,
+            label_field: self.label_field.as_deref(),
+            bert: self.bert.as_deref(),
+            train: self.train.as_deref(),
+        })?;
+        print_result(&found, &found.to_string(), self.json)
+    }
+}

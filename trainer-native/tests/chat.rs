@@ -1,0 +1,113 @@
+//! Conversations, as a user trains on them and continues them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use common::{Bench, stderr, tiny};
+use dp_tokenizer::train::{CharacterConfig, characters};
+use serde_json::{Value, json};
+
+const TEMPLATE: &str = "{% for message in messages %}{% if message.role not in ['user', 'assistant'] %}{{ raise_exception('no ' + \
+                        message.content) }}{% endif %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor \
+                        %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+/// Other characters become bytes.
+const ALPHABET: &str = "▁abcdefghijklmnopqrstuvwxyzIW0123456789.?";
+
+/// A plan of conversations with the tokenizer and the template in `base/`.
+fn bench() -> Bench {
+    let mut plan = tiny();
+    plan["data"] = json!({ "source": { "path": "train.jsonl" }, "units": 200, "text_field": "messages" });
+    plan["training"]["objective"] = json!("chat");
+    plan["training"]["steps"] = json!(6);
+    plan["model"]["context"] = json!(64);
+    plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json" } });
+    plan["evaluation"] = json!({ "source": { "path": "public.jsonl" }, "every": 6 });
+    let bench = Bench::new(&plan);
+    fs::create_dir(bench.path("base")).unwrap();
+    let config = CharacterConfig { vocab_size: 400, byte_fallback: true, ..CharacterConfig::default() };
+    let tokenizer = characters(&[(ALPHABET.to_owned(), 1.0)], &config).unwrap().tokenizer;
+    let tokenizer = tokenizer.with_special_tokens(&["<|im_start|>", "<|im_end|>"]);
+    fs::write(bench.path("base/tokenizer.json"), tokenizer.to_json()).unwrap();
+    fs::write(bench.path("base/chat_template.jinja"), TEMPLATE).unwrap();
+    let config = json!({ "eos_token": "<|im_end|>", "pad_token": { "content": "<pad>", "lstrip": false } });
+    fs::write(bench.path("base/tokenizer_config.json"), config.to_string()).unwrap();
+    fs::write(bench.path("train.jsonl"), (0..200).map(|at| line("user", at)).collect::<String>()).unwrap();
+    fs::write(bench.path("public.jsonl"), (500..520).map(|at| line("user", at)).collect::<String>()).unwrap();
+    bench
+}
+
+fn line(role: &str, at: usize) -> String {
+    let question = json!({ "role": role, "content": format!("What is {at}?") });
+    format!(
+        "{}\n",
+        json!({ "messages": [question, { "role": "assistant", "content": format!("It is {}.", at + 1) }] })
+    )
+}
+
+fn generate(bench: &Bench, prompt: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+        .args(["generate", "--temperature", "0", "--tokens", "8", "--prompt", prompt])
+        .arg(bench.path("run"))
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_run_of_conversations_has_its_template_and_takes_the_assistants_turn() {
+    let bench = bench();
+    bench.model("run", &["--test-key", "3"]);
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(bench.path("run").join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(fs::read_to_string(bench.path("run/chat_template.jinja")).unwrap(), TEMPLATE);
+    let config = read("tokenizer_config.json");
+    assert_eq!((&config["eos_token"], &config["padding_side"]), (&json!("<|im_end|>"), &json!("left")));
+    let tokens: Value = read("tokenizer.json");
+    let added = tokens["added_tokens"].as_array().unwrap();
+    let end = added.iter().find(|token| token["content"] == "<|im_end|>").unwrap()["id"].as_u64().unwrap();
+    assert_eq!(read("generation_config.json")["eos_token_id"][0], end);
+    // Only answers are measured: "It is N." with the end of the turn and of the line.
+    let evaluation = read("evaluation.json");
+    let answered: usize = (500..520).map(|at: usize| format!("It is {}.", at + 1).len() + 2).sum();
+    assert_eq!(evaluation["tokens"].as_u64().unwrap() as usize, answered, "{evaluation}");
+    // A text is a message of the user; a list is a conversation.
+    let [text, list] =
+        ["Hi", r#"[{"role": "user", "content": "Hi"}]"#].map(|prompt| generate(&bench, prompt));
+    assert!(text.status.success() && list.status.success(), "{} {}", stderr(&text), stderr(&list));
+    assert_eq!(text.stdout, list.stdout);
+    let refused = generate(&bench, r#"[{"role": "robot", "content": "Hi"}]"#);
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("no Hi"), "{}", stderr(&refused));
+}
+
+#[test]
+fn conversations_and_templates_that_do_not_fit_are_refused_before_anything_is_written() {
+    let bench = bench();
+    let refused = |words: &str| {
+        let output = bench.run("run", &[]);
+        let message = stderr(&output);
+        assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+        assert!(message.contains(words) && !message.contains("What"), "{message}");
+        assert!(!bench.path("run").exists());
+    };
+    let text = fs::read_to_string(bench.path("train.jsonl")).unwrap();
+    for bad in [
+        line("robot", 3),
+        "{\"messages\": \"What?\"}\n".to_owned(),
+        "{\"messages\": [{\"content\": \"What\"}]}\n".to_owned(),
+    ] {
+        fs::write(bench.path("train.jsonl"), bad + &text).unwrap();
+        refused("data.source: record 1: its messages do not fit the chat template");
+    }
+    fs::write(bench.path("train.jsonl"), format!("{text}{{\"text\": \"What\"}}\n")).unwrap();
+    refused("no field \"messages\"");
+    fs::write(bench.path("train.jsonl"), text).unwrap();
+    fs::write(bench.path("base/chat_template.jinja"), "{% for m in messages %}").unwrap();
+    refused("chat_template.jinja: line 1 of the chat template");
+    fs::remove_file(bench.path("base/chat_template.jinja")).unwrap();
+    refused("no chat template; put chat_template.jinja beside the tokenizer");
+}
