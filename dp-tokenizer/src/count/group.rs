@@ -11,15 +11,8 @@ use crate::unit::UnitError;
 /// Maps the name of a unit to the number that addresses its random choices.
 pub(super) type Address = fn(&[u8]) -> u64;
 
-/// A whole unit with a name.
-pub(super) struct Owner<'a> {
-    /// The number of its list.
-    pub(super) list: usize,
-    pub(super) address: u64,
-    pub(super) name: &'a [u8],
-    /// Its items by rising number, with their counts.
-    pub(super) held: &'a [(u64, u32)],
-}
+/// Takes a whole unit: its name, and its items by rising number with their counts.
+pub(super) type TakeUnit<'a> = dyn FnMut(&[u8], &[(u64, u32)]) -> Result<(), UnitError> + 'a;
 
 /// Hands each whole unit to `take`, by rising address.
 pub(super) fn group(
@@ -28,7 +21,7 @@ pub(super) fn group(
     address: Address,
     spill: &SpillFile,
     limit: usize,
-    take: &mut dyn FnMut(Owner<'_>) -> Result<(), UnitError>,
+    take: &mut TakeUnit<'_>,
 ) -> Result<(), UnitError> {
     let mut lists = Vec::new();
     for (run, numbers) in runs.into_iter().zip(numbers) {
@@ -44,11 +37,11 @@ pub(super) fn group(
             })?;
         }
     }
-    for (index, list) in lists.into_iter().enumerate() {
+    for list in lists {
         // An entry takes at least two bytes in the list, and eight times as many in memory.
         let passes = (1 + list.length().saturating_mul(16) / (limit as u64 / 2).max(1)).min(1 << 20);
         for pass in 0..passes {
-            group_list(&list, index, Pass { index: pass, passes }, address, spill, take)?;
+            group_list(&list, Pass { index: pass, passes }, address, spill, take)?;
         }
     }
     Ok(())
@@ -135,11 +128,10 @@ struct Pass {
 /// Groups the owners of a list whose addresses belong to this pass.
 fn group_list(
     list: &SpillBuffer,
-    index: usize,
     pass: Pass,
     address: Address,
     spill: &SpillFile,
-    take: &mut dyn FnMut(Owner<'_>) -> Result<(), UnitError>,
+    take: &mut TakeUnit<'_>,
 ) -> Result<(), UnitError> {
     let mut owners: HashMap<Box<[u8]>, Owned> = HashMap::new();
     let mut reader = list.reader(spill, usize::MAX);
@@ -165,9 +157,9 @@ fn group_list(
     let mut owners: Vec<(u64, Box<[u8]>, Owned)> =
         owners.into_iter().map(|(owner, owned)| (address(&owner), owner, owned)).collect();
     owners.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    for (address, name, mut owned) in owners {
+    for (_, name, mut owned) in owners {
         owned.merge_counts();
-        take(Owner { list: index, address, name: &name, held: &owned.held })?;
+        take(&name, &owned.held)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use tempfile::NamedTempFile;
 
 use super::group::{group, push_owner};
 use super::merge::{Merged, merge};
-use super::run::{Names, PARTS, Run, owner_hash, push_item};
+use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
 use super::spill::{SpillFile, push_number};
 use super::units::{Collected, CountOptions, UnitItems, room};
 use crate::corpus::{CorpusError, Source};
@@ -186,11 +186,11 @@ fn write_owners(
     names.bytes.reader(spill, usize::MAX).each_piece(|piece| out.put(piece))?;
     let mut written = Written::items(&names, PARTS);
     let mut entry = Vec::new();
-    group(runs, &numbers, owner_hash, spill, room / 2, &mut |owner| {
+    group(runs, &numbers, owner_hash, spill, room / 2, &mut |name, held| {
         entry.clear();
-        push_owner(&mut entry, owner.name, owner.held);
+        push_owner(&mut entry, name, held);
         written.units += 1;
-        written.lists_bytes[owner.list] += entry.len() as u64;
+        written.lists_bytes[list_of(name, PARTS)] += entry.len() as u64;
         out.put(&entry)
     })?;
     Ok(written)

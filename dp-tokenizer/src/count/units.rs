@@ -138,9 +138,9 @@ impl UnitItems {
         if grouped {
             let runs = runs.into_iter().flatten().collect();
             let (mut list, mut entry) = (SpillBuffer::default(), Vec::new());
-            group(runs, &numbers, address, &spill, room / 2, &mut |owner| {
+            group(runs, &numbers, address, &spill, room / 2, &mut |name, held| {
                 entry.clear();
-                push_addressed(&mut entry, owner.address, owner.held);
+                push_addressed(&mut entry, address(name), held);
                 list.push(&entry);
                 if list.held() > room / 8 { list.store(&spill) } else { Ok(()) }
             })?;
