@@ -135,7 +135,12 @@ mod tests {
         assert_eq!(matches("a++a|b", "aaab"), ["b"]);
         assert_eq!(matches("(?<=a)b|(?<!a)c", "abcac"), ["b", "c"]);
         assert_eq!(matches("\\s+$", "a \nb  "), [" ", "  "]);
+        assert_eq!(matches("a+\\z|b", "aba\nbaa"), ["b", "b", "aa"]);
+        assert_eq!(matches("a\\Z|b", "aba\n"), ["b", "a"]);
+        assert_eq!(matches("\\n(?!^)", "a\nb\n"), ["\n"]);
         assert_eq!(matches("(?>a|ab)c|.", "abc"), ["a", "b", "c"]);
+        assert_eq!(matches("(?>ab|a)c|.", "abcac"), ["abc", "ac"]);
+        assert_eq!(matches("a(?=bc)|b(?!cd)", "abcd ab abc"), ["a", "b", "a", "b"]);
         assert_eq!(matches("x*", "axxb"), ["", "xx", ""]);
     }
 
