@@ -7,7 +7,7 @@ use mechanisms::PrivacyUnit;
 use super::arguments::{Model, Text, Train, WordsName};
 use super::failure::refuse;
 use super::given::Given;
-use super::vocabulary_options::{NormalizerName, VocabularyOptions};
+use super::vocabulary_options::{NormalizationRuleName, NormalizerName, VocabularyOptions};
 
 /// Options that only a release has a use for.
 const OF_RELEASE: [&str; 8] =
@@ -76,7 +76,11 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
     let is_unigram = matches!(model, Model::Unigram);
     let normalized = *normalizer != NormalizerName::None
         || normalizer_of.is_some()
-        || arguments.options.normalization_rules.is_some();
+        || arguments.options.normalization_rules.is_some()
+        || arguments
+            .options
+            .normalization_rule_name
+            .is_some_and(|name| name != NormalizationRuleName::Identity);
     let asked = [
         (
             arguments.words == WordsName::AsWritten,
@@ -149,8 +153,10 @@ fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
 
 /// What in the rules of normalization Hugging Face reads otherwise than SentencePiece, in a line for the user.
 pub(super) fn warning_of_rules(options: &VocabularyOptions) -> Option<String> {
-    let text = std::fs::read_to_string(options.normalization_rules.as_ref()?).ok()?;
-    let rules = NormalizationRules::from_tsv(&text).ok()?;
+    let rules = match (&options.normalization_rules, options.normalization_rule_name) {
+        (Some(path), _) => NormalizationRules::from_tsv(&std::fs::read_to_string(path).ok()?).ok()?,
+        (None, name) => name?.rules()?,
+    };
     let from = rules.read_otherwise(&rules.map().ok()?)?;
     let codes = from.chars().map(|c| format!("{:X}", u32::from(c))).collect::<Vec<_>>().join(" ");
     Some(format!(
@@ -175,6 +181,9 @@ pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<N
         let rules = NormalizationRules::from_tsv(&text).map_err(|error| refused(&error))?;
         let map = rules.map().map_err(|error| refused(&error))?;
         return Ok(Some(Normalizer::Precompiled(map)));
+    }
+    if let Some(rules) = options.normalization_rule_name.and_then(NormalizationRuleName::rules) {
+        return Ok(Some(Normalizer::Precompiled(rules.map().map_err(refuse)?)));
     }
     Ok(match options.normalizer {
         NormalizerName::None => None,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use dp_tokenizer::normalize::{NormalizationRules, RuleName};
 use dp_tokenizer::{Role, RoleTokens};
 
 use super::arguments::Model;
@@ -34,6 +35,9 @@ pub(super) struct VocabularyOptions {
     /// those that replace them (unigram).
     #[arg(long, value_name = "FILE.tsv", conflicts_with_all = ["normalizer", "normalizer_of"])]
     pub(super) normalization_rules: Option<PathBuf>,
+    /// Normalize by the rules that SentencePiece has under this name, those of its version 0.2.3 and Unicode 17 (unigram).
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["normalizer", "normalizer_of", "normalization_rules"])]
+    pub(super) normalization_rule_name: Option<NormalizationRuleName>,
     /// Whether pieces end at blanks, as in SentencePiece. Always: a release has words, not what stands beside them. Pieces across
     /// blanks would need a release of runs of words, whose bounded contribution each run shares, so that it finds fewer of both.
     #[arg(
@@ -70,6 +74,36 @@ pub(super) enum NormalizerName {
     Nfkc,
     /// NFKC, then lower case.
     NfkcLowercase,
+}
+
+/// The names of SentencePiece's `--normalization_rule_name`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum NormalizationRuleName {
+    /// NFKC, with white space and control characters cleaned up: SentencePiece's default.
+    NmtNfkc,
+    /// NFKC.
+    Nfkc,
+    /// As nmt_nfkc, with case folded.
+    NmtNfkcCf,
+    /// NFKC with case folded.
+    NfkcCf,
+    /// No normalization.
+    Identity,
+}
+
+impl NormalizationRuleName {
+    /// Its rules; none for the identity.
+    pub(super) fn rules(self) -> Option<NormalizationRules> {
+        let name = match self {
+            Self::NmtNfkc => RuleName::NmtNfkc,
+            Self::Nfkc => RuleName::Nfkc,
+            Self::NmtNfkcCf => RuleName::NmtNfkcCf,
+            Self::NfkcCf => RuleName::NfkcCf,
+            Self::Identity => return None,
+        };
+        Some(NormalizationRules::named(name))
+    }
 }
 
 fn splits_by_whitespace(text: &str) -> Result<bool, String> {

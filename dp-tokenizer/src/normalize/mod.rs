@@ -3,6 +3,7 @@
 mod bert;
 mod characters;
 mod charsmap;
+mod named_rules;
 mod replace;
 mod rules;
 mod sentencepiece;
@@ -20,6 +21,7 @@ use crate::aligned_text::AlignedText;
 pub use bert::BertNormalizer;
 pub(crate) use characters::{ByteLevel, Nmt, Strip, StripAccents};
 pub use charsmap::Charsmap;
+pub use named_rules::RuleName;
 pub(crate) use replace::{Prepend, Replace};
 pub use rules::NormalizationRules;
 pub(crate) use sentencepiece::SentencePieceNormalizer;

@@ -1,6 +1,6 @@
 //! Rules of normalization as SentencePiece's trainer reads them, and the map that it compiles from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Charsmap;
 use crate::format::FormatError;
@@ -61,6 +61,15 @@ impl NormalizationRules {
         Ok(Self(rules))
     }
 
+    pub(super) fn of(rules: BTreeMap<String, String>) -> Self {
+        Self(rules)
+    }
+
+    /// What is replaced by what, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(from, to)| (from.as_str(), to.as_str()))
+    }
+
     /// The first text of a rule, with a combining mark or without, to which Hugging Face's library applies the map in another
     /// way than SentencePiece does: it looks at single graphemes of up to five bytes, and takes the shortest rule that one
     /// begins with.
@@ -108,12 +117,53 @@ fn characters(column: &str) -> Result<String, String> {
         .collect()
 }
 
+/// A node of a trie, which stands for all nodes with the same keys below.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct Node {
+    value: Option<u32>,
+    /// By rising byte, with the numbers of the nodes.
+    children: Vec<(u8, usize)>,
+}
+
+/// The nodes of a trie of sorted keys, each kind once, the root last (Daciuk et al. 2000, <https://aclanthology.org/J00-1002>).
+fn nodes(keys: &[(&[u8], u32)]) -> Vec<Node> {
+    let (mut nodes, mut known) = (Vec::new(), HashMap::new());
+    // The nodes along the last key, which may still get children.
+    let mut open = vec![Node::default()];
+    let mut last: &[u8] = &[];
+    let mut close = |open: &mut Vec<Node>, key: &[u8], depth: usize| {
+        while open.len() > depth + 1 {
+            let Some(node) = open.pop() else { return };
+            let number = *known.entry(node).or_insert_with_key(|node| {
+                nodes.push(node.clone());
+                nodes.len() - 1
+            });
+            let byte = key[open.len() - 1];
+            if let Some(parent) = open.last_mut() {
+                parent.children.push((byte, number));
+            }
+        }
+    };
+    for &(key, value) in keys {
+        let common = key.iter().zip(last).take_while(|(a, b)| a == b).count();
+        close(&mut open, last, common);
+        open.resize_with(key.len() + 1, Node::default);
+        if let Some(node) = open.last_mut() {
+            node.value = Some(value);
+        }
+        last = key;
+    }
+    close(&mut open, last, 0);
+    nodes.extend(open);
+    nodes
+}
+
 /// Builds a double array of darts-clone's format: the children of a node lie at `base ^ byte`, and its value at `base`. A unit
 /// holds the byte that leads to it, whether the node has a value, and the difference to its base.
 struct Builder {
     units: Vec<u32>,
     is_used: Vec<bool>,
-    /// Whose children lie at a base is not written down, so no two nodes share one.
+    /// Whose children lie at a base is not written down, so no two nodes share one unless they have the same keys below.
     is_base: Vec<bool>,
 }
 
@@ -124,28 +174,36 @@ impl Builder {
 
     /// The units of sorted keys; none if there are too many.
     fn build(mut self, keys: &[(&[u8], u32)]) -> Option<Vec<u32>> {
+        let nodes = nodes(keys);
+        let mut bases = vec![None; nodes.len()];
         self.is_used[0] = true;
+        // SentencePiece refuses a root without an offset.
+        self.is_base[0] = true;
         self.units[0] = 0;
-        // Nodes with their keys and depth.
-        let mut work = vec![(0, keys, 0)];
-        while let Some((node, keys, depth)) = work.pop() {
-            let value = keys.first().filter(|key| key.0.len() == depth).map(|key| key.1);
-            let longer = &keys[usize::from(value.is_some())..];
-            let children: Vec<&[(&[u8], u32)]> = longer.chunk_by(|a, b| a.0[depth] == b.0[depth]).collect();
+        // Units and the nodes that they lead to.
+        let mut work = vec![(0, nodes.len() - 1)];
+        while let Some((unit, number)) = work.pop() {
+            let Node { value, children } = &nodes[number];
+            let lead_to = |units: &mut [u32], base: usize| {
+                units[unit] =
+                    (units[unit] & 0xFF) | u32::from(value.is_some()) << 8 | ((unit ^ base) as u32) << 10;
+            };
+            if let Some(base) = bases[number] {
+                lead_to(&mut self.units, base);
+                continue;
+            }
             // A value lies where the byte 0 would lead to, which no key has.
-            let bytes: Vec<u8> =
-                value.map(|_| 0).into_iter().chain(children.iter().map(|c| c[0].0[depth])).collect();
-            let base = self.place(&bytes)?;
-            self.units[node] =
-                (self.units[node] & 0xFF) | u32::from(value.is_some()) << 8 | ((node ^ base) as u32) << 10;
+            let bytes = value.map(|_| 0).into_iter().chain(children.iter().map(|child| child.0));
+            let base = self.place(&bytes.collect::<Vec<u8>>())?;
+            bases[number] = Some(base);
+            lead_to(&mut self.units, base);
             if let Some(value) = value {
                 self.units[base] = value | UNUSED;
             }
-            for child in children {
-                let byte = child[0].0[depth];
+            for &(byte, child) in children {
                 let place = base ^ usize::from(byte);
                 self.units[place] = u32::from(byte);
-                work.push((place, child, depth + 1));
+                work.push((place, child));
             }
         }
         Some(self.units)
@@ -252,6 +310,27 @@ mod tests {
         assert_eq!(rules.read_otherwise(&rules.map().unwrap()).as_deref(), Some("ß\u{301}"));
         let rules = NormalizationRules::from_tsv("3002\t2E\n").unwrap();
         assert_eq!(rules.read_otherwise(&rules.map().unwrap()).as_deref(), Some("。\u{301}"));
+    }
+
+    #[test]
+    fn what_many_rules_have_in_common_is_written_once() {
+        let marks: String = (0x300..0x330).map(|mark| format!("\t{mark:X}\n")).collect();
+        let tsv = |letters: std::ops::Range<u32>| -> String {
+            let of = |letter: u32| {
+                marks.lines().map(move |mark| format!("{letter:X} {}\t78\n", mark.trim())).collect::<String>()
+            };
+            letters.map(of).collect()
+        };
+        let bytes =
+            |rules: String| NormalizationRules::from_tsv(&rules).unwrap().map().unwrap().to_bytes().len();
+        assert!(bytes(tsv(0x3B1..0x3B3)) > bytes(tsv(0x3B1..0x3C9)) / 2);
+        let map = NormalizationRules::from_tsv(&tsv(0x3B1..0x3C9)).unwrap().map().unwrap();
+        let root = |rules: &str| {
+            let blob = NormalizationRules::from_tsv(rules).unwrap().map().unwrap().to_bytes();
+            u32::from_le_bytes([blob[4], blob[5], blob[6], blob[7]])
+        };
+        assert!(root("1\t\n") >> 10 > 0 && root("42\t62\n") >> 10 > 0, "a root without an offset");
+        assert_eq!(map.normalize("\u{3B1}\u{300}\u{3C8}\u{32F}\u{3C9}\u{300}"), "xx\u{3C9}\u{300}");
     }
 
     #[test]
