@@ -28,6 +28,8 @@ use mechanisms::{ReleaseMethod, TestRng};
 const DELTA: f64 = 1e-6;
 const EPSILONS: [f64; 3] = [1.0, 3.0, 8.0];
 const ADDED_TOKENS: usize = 4000;
+/// Draws of noise, of which figures are the mean.
+const DRAWS: u64 = 3;
 
 /// Text to learn from, its units, and text held out.
 struct Corpus {
@@ -49,12 +51,12 @@ const METHODS: [(&str, Words, Train); 5] = [
     ("BPE", Words::ByClass, |words| {
         Ok(bpe(words, &BpeConfig { released: true, ..BpeConfig::default() })?.tokenizer)
     }),
-    ("unigram", Words::ByClass, released_unigram),
-    ("unigram, as written", Words::AsWritten, released_unigram),
+    ("unigram", Words::ByClass, |words| released_unigram(words, Words::ByClass)),
+    ("unigram, as written", Words::AsWritten, |words| released_unigram(words, Words::AsWritten)),
 ];
 
-fn released_unigram(words: &[(String, f64)]) -> Result<Tokenizer, TrainError> {
-    Ok(unigram(words, &UnigramConfig { released: true, ..UnigramConfig::default() })?.tokenizer)
+fn released_unigram(words: &[(String, f64)], kind: Words) -> Result<Tokenizer, TrainError> {
+    Ok(unigram(words, &UnigramConfig { released: Some(kind), ..UnigramConfig::default() })?.tokenizer)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,29 +73,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         let options = CountOptions { threads: 2, ..CountOptions::default() };
         let items = |words| UnitItems::read(&corpus.private, corpus.unit, words, &options);
         let (by_class, as_written) = (items(Words::ByClass)?, items(Words::AsWritten)?);
-        let release = |words| -> Result<Vec<Found>, Box<dyn Error>> {
+        let release = |words| -> Result<Vec<Vec<Found>>, Box<dyn Error>> {
             let items = if words == Words::ByClass { &by_class } else { &as_written };
-            EPSILONS.iter().map(|&epsilon| released(items, epsilon)).collect()
+            let draws = |epsilon| (1..=DRAWS).map(|seed| released(items, epsilon, seed)).collect();
+            EPSILONS.iter().map(|&epsilon| draws(epsilon)).collect()
         };
         let (by_class, as_written) = (release(Words::ByClass)?, release(Words::AsWritten)?);
         for (name, words, train) in METHODS {
             let mut line = format!("    {name:<22}");
-            for released in if words == Words::ByClass { &by_class } else { &as_written } {
+            for draws in if words == Words::ByClass { &by_class } else { &as_written } {
                 let start = cpu_seconds();
-                let tokenizer = train(released)?;
-                let seconds = cpu_seconds() - start;
-                line.push_str(&format!(
-                    "{:.4} ({} words, {seconds:.2} s)  ",
-                    score(&tokenizer),
-                    released.len()
-                ));
+                let tokenizers =
+                    draws.iter().map(|released| train(released)).collect::<Result<Vec<_>, _>>()?;
+                let seconds = (cpu_seconds() - start) / draws.len() as f64;
+                let scores: Vec<f64> = tokenizers.iter().map(score).collect();
+                let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+                let most = scores.iter().map(|score| (score - mean).abs()).fold(0.0, f64::max);
+                let found = draws.iter().map(Vec::len).sum::<usize>() / draws.len();
+                line.push_str(&format!("{mean:.4} ± {most:.4} ({found} words, {seconds:.2} s)  "));
             }
             println!("{line}");
         }
         for (name, tokenizer) in &public {
             let mut line = format!("    {name:<22}{:.4}, extended ", score(tokenizer));
-            for released in &by_class {
-                let extended = extend(tokenizer, released, ADDED_TOKENS)?.tokenizer;
+            for draws in &by_class {
+                let extended = extend(tokenizer, &draws[0], ADDED_TOKENS)?.tokenizer;
                 let added = extended.vocab_size() - tokenizer.vocab_size();
                 line.push_str(&format!("{:.4} (+{added})  ", score(&extended)));
             }
@@ -104,13 +108,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The words that the default method finds.
-fn released(items: &UnitItems, epsilon: f64) -> Result<Found, Box<dyn Error>> {
+fn released(items: &UnitItems, epsilon: f64, seed: u64) -> Result<Found, Box<dyn Error>> {
     let (method, delta) = (ReleaseMethod::Pooled, Delta::new(DELTA)?);
     let threshold = budget::threshold_delta(delta);
     let target = EpsilonTarget { epsilon, delta, relation: AddOrRemoveOne };
     let noise = target.noise_multiplier(|noise| method.event(noise, threshold))?;
     let config = ReleaseConfig::new(method, noise, threshold)?;
-    Ok(release_items(items, &config, &TestRng::from_seed(1))?.words)
+    Ok(release_items(items, &config, &TestRng::from_seed(seed))?.words)
 }
 
 fn data() -> PathBuf {

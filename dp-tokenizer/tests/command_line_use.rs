@@ -237,6 +237,59 @@ fn text_is_normalized_by_rules_of_one_s_own() {
 }
 
 #[test]
+fn text_is_normalized_by_the_rules_that_sentencepiece_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text, same) in [
+        ("nmt_nfkc", "Ｆever\u{200b}№\u{1} １～", "Fever No 1～"),
+        ("nfkc", "Ｆever№ １～\u{7f}", "FeverNo 1~\u{7f}"),
+        ("nmt_nfkc_cf", "Ｆever\u{200b}№ １", "fever no 1"),
+        ("nfkc_cf", "Ｆever№ ΣΆΣ", "feverno σάσ"),
+        ("identity", "№", "№"),
+    ] {
+        let out = train(folder.path(), name, &["--vocab-size", "380", "--normalization-rule-name", name]);
+        let model = folder.path().join(format!("{name}.model"));
+        let convert =
+            ["convert", "--tokenizer", path(&out), "--allow-rare-differences", "--out", path(&model)];
+        let mut tokenizers = vec![&out];
+        if name.ends_with("_cf") {
+            // With a rule for A, Hugging Face drops the accent of A and U+0301.
+            assert!(refusal(&convert, "").contains("it would be read otherwise"));
+        } else {
+            succeed(&convert, "");
+            tokenizers.push(&model);
+        }
+        for tokenizer in tokenizers {
+            let tokens =
+                |text: &str| succeed(&["encode", "--tokenizer", path(tokenizer), "--as", "tokens"], text);
+            assert_eq!(tokens(&format!("{text}\n")), tokens(&format!("{same}\n")), "{name}");
+            assert_ne!(tokens(&format!("{text}\n")), tokens(&format!("{text}x\n")), "{name}");
+        }
+    }
+    let start = ["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--out", "nowhere"];
+    for (more, want) in [
+        (["--normalization-rule-name", "nfd"], "nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, identity"),
+        (["--normalization-rule-name=nfkc", "--normalizer=nfc"], "cannot be used with"),
+        (["--normalization-rule-name=nfkc", "--model=bpe"], "a normalizer goes with --model unigram"),
+    ] {
+        let message = refusal(&[&start[..], &more].concat(), "");
+        assert!(message.contains(want), "{message}");
+    }
+}
+
+#[test]
+fn a_vocabulary_of_few_released_words_becomes_a_model_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in ["by-class", "as-written"] {
+        let (out, model) = (folder.path().join(words), folder.path().join(format!("{words}.model")));
+        let train = ["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--test-key", "1"];
+        succeed(&[&train[..], &["--vocab-size", "4000", "--words", words, "--out", path(&out)]].concat(), "");
+        let convert =
+            ["convert", "--tokenizer", path(&out), "--allow-rare-differences", "--out", path(&model)];
+        succeed(&convert, "");
+    }
+}
+
+#[test]
 fn pieces_across_blanks_are_refused_with_the_reason() {
     let start = [
         "train",

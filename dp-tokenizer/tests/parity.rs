@@ -45,7 +45,11 @@ fn trained(words: &[(String, f64)]) -> [(&'static str, Tokenizer); 3] {
     [
         (
             "unigram",
-            of(unigram(words, &UnigramConfig { vocab_size, released: true, ..Default::default() }).unwrap()),
+            of(unigram(
+                words,
+                &UnigramConfig { vocab_size, released: Some(Words::ByClass), ..Default::default() },
+            )
+            .unwrap()),
         ),
         ("bpe", of(bpe(words, &BpeConfig { vocab_size, ..Default::default() }).unwrap())),
         ("wordpiece", of(wordpiece(words, &WordPieceTraining { vocab_size, ..Default::default() }).unwrap())),

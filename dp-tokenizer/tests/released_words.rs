@@ -41,7 +41,8 @@ fn check(name: &str, train: impl Fn(&[(String, f64)], bool) -> Tokenizer, most: 
 #[test]
 fn vocabularies_of_released_words_are_full_and_cut_rare_words_into_fewer_pieces() {
     let vocab_size = VOCAB_SIZE;
-    let pieces = |words: &[(String, f64)], released| {
+    let pieces = |words: &[(String, f64)], released: bool| {
+        let released = if released { Some(Words::ByClass) } else { None };
         unigram(words, &UnigramConfig { vocab_size, released, ..Default::default() }).unwrap().tokenizer
     };
     let merges = |words: &[(String, f64)], released| {

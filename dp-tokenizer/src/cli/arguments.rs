@@ -341,7 +341,7 @@ pub(super) enum Model {
 pub(super) enum WordsName {
     /// A run of letters, of digits or of other characters.
     ByClass,
-    /// A run of characters without white space (unigram and char).
+    /// A run of characters without white space (unigram and char). From ε = 3 on, it needs fewer tokens.
     AsWritten,
 }
 

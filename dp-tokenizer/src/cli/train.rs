@@ -198,7 +198,6 @@ fn train_model(
     let vocab_size = arguments.vocab_size;
     let byte_fallback = !arguments.no_byte_fallback;
     let options = &arguments.options;
-    let released = !arguments.public;
     let max_piece_length = options.max_piece_length.map(usize::from);
     let special_tokens =
         || roles.names().map(str::to_owned).chain(options.symbols.iter().cloned()).collect::<Vec<_>>();
@@ -215,13 +214,18 @@ fn train_model(
                 normalizer: super::train_options::normalizer(options)?,
                 required_characters: options.required_characters.clone().unwrap_or_default(),
                 max_piece_length: options.max_piece_length,
-                released,
+                released: (!arguments.public).then(|| arguments.words.into()),
                 ..Default::default()
             },
         ),
         Model::Bpe => bpe(
             words,
-            &BpeConfig { vocab_size, max_piece_length, special_tokens: special_tokens(), released },
+            &BpeConfig {
+                vocab_size,
+                max_piece_length,
+                special_tokens: special_tokens(),
+                released: !arguments.public,
+            },
         ),
         Model::Wordpiece | Model::Word => {
             let config = word_config(arguments, roles);

@@ -4,6 +4,7 @@ mod bpe;
 mod bytes;
 mod characters;
 mod extend;
+mod joined;
 mod lattice;
 mod model;
 mod pairs;

@@ -9,10 +9,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::joined::join;
 use super::model::Model;
 use super::seeds::MAX_WORD_CHARS;
 use super::unseen::{Completed, complete};
 use super::{TrainError, check_roles};
+use crate::count::Words;
 use crate::encode::{Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::Metaspace;
@@ -44,9 +46,9 @@ pub struct UnigramConfig {
     pub seed_size: usize,
     /// Share of pieces that survive a round.
     pub shrinking_factor: f64,
-    /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
-    /// learnt from too, so that pieces of rare words fill the vocabulary.
-    pub released: bool,
+    /// What the words of a release are, which lacks the rare words of the text; none if the words are all. Words invented after
+    /// those of a release are learnt from too, so that pieces of rare words fill the vocabulary, and words by class are joined.
+    pub released: Option<Words>,
 }
 
 impl Default for UnigramConfig {
@@ -63,7 +65,7 @@ impl Default for UnigramConfig {
             max_piece_length: None,
             seed_size: 1_000_000,
             shrinking_factor: 0.85,
-            released: false,
+            released: None,
         }
     }
 }
@@ -83,7 +85,7 @@ impl Trained {
         let reached = self.tokenizer.vocab_size();
         (reached < self.requested).then(|| {
             format!(
-                "the released words have only {reached} pieces, fewer than vocab_size = {}; the vocabulary has that size",
+                "the words have only {reached} pieces, fewer than vocab_size = {}; the vocabulary has that size",
                 self.requested
             )
         })
@@ -100,8 +102,9 @@ impl Trained {
 pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Trained, TrainError> {
     let mut words = merge(words, config)?;
     let mut invented = Vec::new();
-    if config.released {
-        Completed { words, invented } = complete(&words);
+    if let Some(kind) = config.released {
+        let completed = complete(&words);
+        Completed { words, invented } = if kind == Words::ByClass { join(&completed) } else { completed };
     }
     scale(&mut words);
     let sentinels: Vec<String> = (0..config.sentinels).rev().map(|n| format!("<extra_id_{n}>")).collect();
@@ -121,7 +124,8 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     model.em_step(0);
     while model.len() > wanted {
         // Pieces of invented words are many, and the order in which the worst half goes matters little.
-        let share = if config.released && model.len() > 2 * wanted { 0.5 } else { config.shrinking_factor };
+        let share =
+            if config.released.is_some() && model.len() > 2 * wanted { 0.5 } else { config.shrinking_factor };
         let next = (model.len() as f64 * share) as usize;
         model.prune(next.clamp(wanted, model.len() - 1));
         model.em_step(wanted);

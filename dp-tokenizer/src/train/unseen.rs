@@ -54,7 +54,7 @@ pub(super) fn complete(released: &[(String, f64)]) -> Completed {
     let mut ordered: Vec<&(String, f64)> = released.iter().collect();
     ordered.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     ordered.into_iter().for_each(|(word, count)| all.entry(word.clone()).or_default().0 += count);
-    for class in [Class::Letters, Class::Digits, Class::Other] {
+    for class in Class::ALL {
         let own: Vec<(&str, f64)> = all
             .iter()
             .filter(|w| Class::of(w.0) == class && !w.1.1)
@@ -78,14 +78,16 @@ pub(super) fn complete(released: &[(String, f64)]) -> Completed {
 
 /// What a word starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+pub(super) enum Class {
     Letters,
     Digits,
     Other,
 }
 
 impl Class {
-    fn of(word: &str) -> Self {
+    pub(super) const ALL: [Self; 3] = [Self::Letters, Self::Digits, Self::Other];
+
+    pub(super) fn of(word: &str) -> Self {
         match word.strip_prefix(BLANK).unwrap_or(word).chars().next() {
             Some(c) if c.is_alphabetic() => Self::Letters,
             Some(c) if c.is_numeric() => Self::Digits,
@@ -105,9 +107,11 @@ fn invent(class: Class, own: &[(&str, f64)]) -> Vec<String> {
         Class::Digits => Some(number(&mut stream)),
         Class::Letters | Class::Other => speller.spell(&mut stream),
     });
+    // A blank opens a word, or there is none.
+    let is_word = |word: &String| word.chars().nth(1).is_some() && !word.chars().skip(1).any(|c| c == BLANK);
     // Where most spellings are known words, there are fewer.
-    let new = spelt.take(4 * wanted).flatten().filter(|word| !known.contains(word.as_str()));
-    new.filter(|word| word.chars().nth(1).is_some()).take(wanted).collect()
+    let new = spelt.take(4 * wanted).flatten().filter(|word| is_word(word) && !known.contains(word.as_str()));
+    new.take(wanted).collect()
 }
 
 fn number(stream: &mut Stream) -> String {
@@ -224,7 +228,7 @@ impl Speller {
 }
 
 /// A number in [0, 1).
-fn uniform(stream: &mut Stream) -> f64 {
+pub(super) fn uniform(stream: &mut Stream) -> f64 {
     const STEPS: u64 = 1 << 53;
     stream.below(STEPS) as f64 / STEPS as f64
 }
@@ -264,6 +268,7 @@ mod tests {
         assert!(
             new.len() > 1000 && new.iter().all(|((word, _), _)| word.chars().all(|c| letters.contains(&c)))
         );
+        assert!(new.iter().all(|((word, _), _)| word.rfind(BLANK).is_none_or(|at| at == 0)));
         let count: f64 = new.iter().map(|((_, count), _)| count).sum();
         let own: Vec<(&str, f64)> = old.iter().map(|w| (w.0.as_str(), *w.1)).collect();
         assert!((count / missing_count(&own) - 1.0).abs() < 1e-6, "{count}");
