@@ -132,3 +132,19 @@ fn names_that_cannot_be_special_tokens_are_refused() {
         assert!(message.contains(expected) && !out.exists(), "{more:?}: {message}");
     }
 }
+
+#[test]
+fn roles_are_those_that_a_file_states() {
+    let tokenizer = || train::bytes(&["<|end|>".to_owned(), "<s>".to_owned()]).unwrap();
+    let stated = |config: &str| tokenizer().with_config(config).unwrap();
+    assert_eq!(stated(r#"{"eos_token": {"content": "<|end|>"}}"#).eos_id(), Some(0));
+    assert_eq!(stated(r#"{"sep_token": "<|end|>"}"#).eos_id(), Some(0));
+    assert_eq!(stated(r#"{"bos_token": "<s>", "eos_token": "<|end|>"}"#).bos_id(), Some(1));
+    assert_eq!(stated(r#"{"cls_token": "<s>", "eos_token": "<|end|>"}"#).bos_id(), Some(1));
+    // A .model states ids, of which only those of control symbols are special tokens.
+    let file = include_bytes!("fixtures/small.model");
+    let mut model = SentencePieceModel::from_bytes(file).unwrap();
+    let normal = model.pieces.iter().position(|piece| piece.kind == PieceKind::Normal).unwrap();
+    model.special_ids.pad = normal as i32;
+    assert_ne!(Tokenizer::from_sentencepiece(&model).unwrap().pad_id(), Some(normal as u32));
+}

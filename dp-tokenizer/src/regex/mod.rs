@@ -140,6 +140,8 @@ mod tests {
         assert_eq!(matches("\\n(?!^)", "a\nb\n"), ["\n"]);
         assert_eq!(matches("(?>a|ab)c|.", "abc"), ["a", "b", "c"]);
         assert_eq!(matches("(?>ab|a)c|.", "abcac"), ["abc", "ac"]);
+        assert_eq!(matches("\\bb|a\\B", "ab b ba"), ["a", "b", "b"]);
+        assert_eq!(matches("\\p{L}+|.", "a\u{12000}b!"), ["a\u{12000}b", "!"]);
         assert_eq!(matches("a(?=bc)|b(?!cd)", "abcd ab abc"), ["a", "b", "a", "b"]);
         assert_eq!(matches("x*", "axxb"), ["", "xx", ""]);
     }

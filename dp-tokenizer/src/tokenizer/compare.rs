@@ -199,3 +199,53 @@ fn different(a: &[u32], b: &[u32]) -> (String, String) {
     };
     (listed(a), listed(b))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::format::sentencepiece::SentencePieceModel;
+
+    fn tokenizer(vocabulary: &[&str], pre_tokenizer: Value, decoder: Value) -> Tokenizer {
+        let vocab: Value =
+            (0..).zip(vocabulary).map(|(id, token)| ((*token).to_owned(), json!(id))).collect();
+        let model = json!({"type": "WordLevel", "vocab": vocab, "unk_token": vocabulary[0]});
+        let file = json!({"pre_tokenizer": pre_tokenizer, "decoder": decoder, "model": model});
+        Tokenizer::from_json(&file.to_string()).unwrap()
+    }
+
+    fn words(vocabulary: &[&str]) -> Tokenizer {
+        tokenizer(vocabulary, json!({"type": "WhitespaceSplit"}), Value::Null)
+    }
+
+    #[test]
+    fn a_difference_in_one_stage_is_found() {
+        let ours = words(&["<unk>", "qqq"]);
+        assert_eq!(ours.difference(&ours), None);
+        let found = |other: &Tokenizer| ours.difference(other).unwrap_or_default();
+        assert_eq!(found(&words(&["<unk>", "qqq", "zzz"])), "2 tokens become 3");
+        // No text of the sample has the word, only the vocabulary does.
+        assert_eq!(found(&words(&["<unk>", "zzz"])), "\"qqq\" becomes 1, there 0");
+        let replace = json!({"type": "Replace", "pattern": {"String": "q"}, "content": "x"});
+        let other = tokenizer(&["<unk>", "qqq"], json!({"type": "WhitespaceSplit"}), replace);
+        assert_eq!(found(&other), "\"qqq\" is decoded to \"qqq\", there to \"xxx\"");
+        let file = include_bytes!("../../tests/fixtures/denormalized.model");
+        let mut model = SentencePieceModel::from_bytes(file).unwrap();
+        let with_rules = Tokenizer::from_sentencepiece(&model).unwrap();
+        model.denormalizer = None;
+        let without = Tokenizer::from_sentencepiece(&model).unwrap();
+        assert!(with_rules.difference(&without).unwrap().contains("rules for decoded text"));
+    }
+
+    #[test]
+    fn differences_of_few_texts_are_named() {
+        let ours = words(&["<unk>", "a", "b"]);
+        assert!(ours.rare_differences(&ours).is_empty());
+        let at_spaces = json!({"type": "CharDelimiterSplit", "delimiter": " "});
+        let other = tokenizer(&["<unk>", "a", "b"], at_spaces, Value::Null);
+        assert!(ours.rare_differences(&other).iter().any(|found| found.starts_with("blanks such as U+0009")));
+        let found = ours.rare_differences(&words(&["[UNK]", "a", "b"]));
+        assert!(found.iter().any(|found| found.starts_with("unknown text is decoded")), "{found:?}");
+    }
+}

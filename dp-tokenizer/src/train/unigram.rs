@@ -310,13 +310,8 @@ mod tests {
         let list = words(&[("▁patient", 500.0), ("▁the", 900.0), ("▁inpatient", 40.0), ("▁quixotry", 1.0)]);
         let trained = unigram(&list, &config(356)).unwrap();
         let tokenizer = trained.tokenizer;
-        let pieces = |text| {
-            tokenizer
-                .encode(text)
-                .into_iter()
-                .map(|i| tokenizer.token(i).unwrap().to_owned())
-                .collect::<Vec<_>>()
-        };
+        let token = |id: u32| tokenizer.token(id).unwrap().to_owned();
+        let pieces = |text| tokenizer.encode(text).into_iter().map(token).collect::<Vec<_>>();
         assert_eq!(pieces(" the patient"), ["▁the", "▁patient"]);
         assert!(pieces(" quixotry").len() > 1);
         assert_eq!(tokenizer.vocab_size(), 356);
