@@ -8,6 +8,8 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 set -eu
+# A rank that is killed must leave no lock behind.
+export PMIX_MCA_gds=hash
 plan=$1
 run=$2
 resume=

@@ -50,7 +50,7 @@ mod valid;
 pub use advice::{Advice, Candidate, Compute, advise};
 pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
 pub use clipping::{Adaptive, Automatic, Clipping};
-pub use cost::{Cost, MACHINES, Machine};
+pub use cost::{Cost, MACHINES, Machine, RankCost, RankSpeed};
 pub use data::{Data, Evaluation, Format, LabelHistogram, Source, Visibility};
 pub use error::PlanError;
 pub use family::Family;

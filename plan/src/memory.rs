@@ -39,21 +39,26 @@ impl<'a> Network<'a> {
         self.parameter_bytes() + u128::from(micro_batch) * self.least_window_bytes()
     }
 
-    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum and two moments. Frozen weights of a
-    /// checkpoint may be in 16 bits. Adapters count as nothing.
-    fn parameter_bytes(self) -> u128 {
-        let parameters = self.parameters();
-        let frozen = if self.model.initial == Initial::Random { 4 } else { 2 };
-        let layers = u128::from(self.model.layers.max(1));
-        let trained = match self.model.trainable {
-            Trainable::All => return 16 * parameters,
+    /// Number of parameters that are trained. Adapters count as nothing.
+    pub fn trained(self) -> u128 {
+        let (parameters, layers) = (self.parameters(), u128::from(self.model.layers.max(1)));
+        match self.model.trainable {
+            Trainable::All => parameters,
             Trainable::Lora(_) => 0,
             Trainable::LastLayers(last) => {
                 let table = u128::from(vocabulary(self.tokenizer)) * u128::from(self.model.d_model);
                 parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
             }
-        };
-        frozen * parameters + (16 - frozen) * trained
+        }
+    }
+
+    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum and two moments. Frozen weights of a
+    /// checkpoint may be in 16 bits. Adapters count as nothing.
+    fn parameter_bytes(self) -> u128 {
+        let parameters = self.parameters();
+        let is_checkpoint = self.model.initial != Initial::Random;
+        let frozen = if is_checkpoint && self.model.trainable != Trainable::All { 2 } else { 4 };
+        frozen * parameters + (16 - frozen) * self.trained()
     }
 
     /// Number of windows, a power of two, that each of `workers` can compute at once within half of the `free` bytes; 1 if none

@@ -1,12 +1,13 @@
-//! SIGINT, SIGTERM and SIGHUP: the first requests a checkpoint, the second ends the process.
+//! SIGINT, SIGTERM and SIGHUP: the first requests a checkpoint, the second ends the process. SIGUSR1, which mpirun passes on to
+//! ranks, only requests it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::RunError;
 use crate::progress::note;
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The command that continues a run of several ranks.
 static CONTINUE: OnceLock<String> = OnceLock::new();
@@ -36,8 +37,13 @@ pub(crate) fn listen() -> Result<(), RunError> {
     };
     // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
     #[cfg(unix)]
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default())
-        .map_err(|error| RunError::Failed(format!("cannot listen for SIGXFSZ: {error}")))?;
+    for (signal, flag) in [
+        (signal_hook::consts::SIGXFSZ, Arc::default()),
+        (signal_hook::consts::SIGUSR1, Arc::clone(&REQUESTED)),
+    ] {
+        signal_hook::flag::register(signal, flag)
+            .map_err(|error| RunError::Failed(format!("cannot listen for signal {signal}: {error}")))?;
+    }
     match ctrlc::set_handler(on_signal) {
         Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(()),
         Err(error) => Err(RunError::Failed(format!("cannot listen for SIGINT: {error}"))),

@@ -18,6 +18,20 @@ use trainer_native::verify::verify_run;
 /// After this time a run is stuck.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 
+/// Records of users with a text and a target.
+const PAIRS: &str = "pairs.jsonl";
+
+fn write_pairs(bench: &Bench) {
+    let line = |n: usize| {
+        format!(
+            "{{\"who\":\"u{}\",\"text\":\"note {n} of {}\",\"target\":\"{n}\"}}\n",
+            n % 40,
+            "a long day ".repeat(n % 9)
+        )
+    };
+    std::fs::write(bench.path(PAIRS), (0..120).map(line).collect::<String>()).unwrap();
+}
+
 /// A campaign takes every family, and kills fifty times.
 fn is_campaign() -> bool {
     std::env::var_os("CAMPAIGN_MINUTES").is_some()
@@ -32,7 +46,9 @@ fn on_ranks(count: usize, command: &Command) -> Command {
         .args(command.get_args())
         .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
         // Containers may forbid one process to read another's memory.
-        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+        // Otherwise a rank that is killed while it holds a lock of PMIx can make mpirun wait for ever (openpmix#1233).
+        .env("PMIX_MCA_gds", "hash");
     mpirun
 }
 
@@ -61,6 +77,11 @@ fn plan(family: &str, objective: &str) -> Value {
             plan["model"] = json!({ "family": family, "d_model": 5, "layers": 2, "heads": 1, "d_ff": 12, "context": 10,
                 "history": 4, "hidden": [12, 6] });
         }
+        "bart" | "marian" => {
+            plan["model"]["decoder_context"] = json!(12);
+            plan["data"] = json!({ "source": { "path": PAIRS }, "units": 120 });
+            plan.as_object_mut().unwrap().remove("evaluation");
+        }
         "gpt_neo" => plan["model"]["context"] = json!(264),
         "modernbert" => plan["model"]["context"] = json!(160),
         _ => {}
@@ -68,7 +89,9 @@ fn plan(family: &str, objective: &str) -> Value {
     plan["training"]["objective"] = json!(objective);
     plan["training"]["steps"] = json!(4);
     plan["training"]["learning_rate"] = json!({ "peak": 1e-2 });
-    plan["evaluation"]["every"] = json!(2);
+    if let Some(evaluation) = plan.get_mut("evaluation") {
+        evaluation["every"] = json!(2);
+    }
     plan["performance"]["physical_batch"] = json!(4);
     plan
 }
@@ -88,27 +111,17 @@ fn plans() -> Vec<Value> {
     exact["privacy"]["arithmetic"] = json!("exact");
     exact["training"]["steps"] = json!(3);
     exact["training"]["learning_rate"] = json!({ "peak": 1e-2 });
-    let mut plans = vec![bert, t5, adaptive, exact];
+    // The text stays in its file. A user's records lie apart.
+    let mut of_users = plan("gpt2", "causal_lm");
+    of_users["data"] = json!({ "source": { "path": PAIRS }, "units": 40, "user_field": "who" });
+    of_users["privacy"]["unit"] = json!("user");
+    let mut plans = vec![bert, t5, adaptive, exact, of_users];
     if is_campaign() {
-        let decoders = [
-            "gpt2",
-            "decoder",
-            "llama",
-            "mistral",
-            "qwen2",
-            "qwen3",
-            "phi3",
-            "gemma2",
-            "gemma3",
-            "gpt_neox",
-            "phi",
-            "opt",
-            "gpt_neo",
-            "feed_forward",
-        ];
-        plans.extend(decoders.map(|family| plan(family, "causal_lm")));
-        plans.extend(["bert", "distilbert", "modernbert"].map(|family| plan(family, "masked_lm")));
-        plans.extend([plan("t5_v1_1", "prefix_lm")]);
+        let of_family = |(name, _): (&str, &str)| {
+            let objective = plan::Family::named(name).unwrap().objectives()[0];
+            plan(name, serde_json::to_value(objective).unwrap().as_str().unwrap())
+        };
+        plans.extend(plan::Family::NAMES.map(of_family));
     }
     plans
 }
@@ -128,6 +141,7 @@ fn any_number_of_ranks_trains_the_same_bits_under_the_same_certificate() {
     let counts: &[usize] = if is_campaign() { &[2, 4] } else { &[2] };
     for plan in plans() {
         let bench = Bench::new(&plan);
+        write_pairs(&bench);
         let alone = model(&bench, 1, "alone", &["--test-key", "5"]);
         for &count in counts {
             let out = format!("ranks{count}");
@@ -246,9 +260,14 @@ fn kill_if_alive(process: u32) {
     let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
 }
 
-/// A stop of any rank is one of all, after a checkpoint.
+/// A stop of any rank is one of all, after a checkpoint. mpirun passes SIGUSR1 on to all ranks.
 #[test]
-fn a_signal_to_one_rank_saves_the_run_and_one_message_says_how_to_go_on() {
+fn a_signal_saves_the_run_and_one_message_says_how_to_go_on() {
+    stops_after("-TERM", |_, ranks| ranks[1]);
+    stops_after("-USR1", |mpirun, _| mpirun);
+}
+
+fn stops_after(name: &str, receiver: impl Fn(u32, &[u32]) -> u32) {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(400);
     plan["performance"]["checkpoint_every"] = json!(100_000);
@@ -259,7 +278,7 @@ fn a_signal_to_one_rank_saves_the_run_and_one_message_says_how_to_go_on() {
     while !out.join("ledger.jsonl").exists() || reservations_so_far(&out) < 3 {
         sleep(Duration::from_millis(5));
     }
-    signal("-TERM", ranks_of(&out)[1]);
+    signal(name, receiver(child.id(), &ranks_of(&out)));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let messages = messages(&output);

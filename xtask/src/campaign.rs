@@ -35,11 +35,15 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
 }
 
 fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
-    let selection = ["--release", "--workspace"];
+    let features: Vec<&str> =
+        tests.iter().copied().skip_while(|argument| *argument != "--features").take(2).collect();
+    let selection: &[&str] = match features[..] {
+        [] => &["--release", "--workspace"],
+        _ => &["--release", "--package", "trainer-native"],
+    };
     // The programs that the tests start.
-    let features = tests.iter().copied().skip_while(|argument| *argument != "--features").take(2);
     let cargo = || Job::cargo(root).env(mpi::VARIABLE, mpi::clang_arguments(root));
-    cargo().args(["build"]).args(selection).args(["--bins"]).args(features).run()?;
+    cargo().args(["build"]).args(selection).args(["--bins"]).args(&features).run()?;
     cargo()
         .args(["test"])
         .args(selection)

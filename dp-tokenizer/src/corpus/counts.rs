@@ -61,7 +61,7 @@ fn read_file(
                 let (path, line) = (path.to_owned(), file.line);
                 return Err(CorpusError::LineTooLong { path, line, cap: MAX_LINE_BYTES });
             }
-            Line::Read => {}
+            Line::Read(_) => {}
         }
         let parsed = parse_line(&buffer, file.line == 1, Format::Text, files);
         let (record, _) = parsed.map_err(|fault| fault.at(path, Format::Text, file.line))?;

@@ -44,7 +44,7 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
             for place in 0..RECORDS {
                 let read = read_line(&mut file.reader, &mut line, MAX_LINE_BYTES)
                     .map_err(|error| of_reading(place as u64, &error))?;
-                if !matches!(read, Line::Read) {
+                if !matches!(read, Line::Read(_)) {
                     break;
                 }
                 // A line that is no object is refused where the text is read.

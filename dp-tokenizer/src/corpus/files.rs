@@ -9,6 +9,7 @@ use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
+use super::positions::Position;
 use super::rows::JsonLines;
 use super::separated::{Separated, Separator};
 use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
@@ -27,6 +28,8 @@ pub(super) struct FileRecords {
     /// Blank lines since the last record.
     blank_lines: u64,
     failed: bool,
+    /// Where the last record lies.
+    position: Position,
 }
 
 pub(super) struct OpenFile {
@@ -34,6 +37,8 @@ pub(super) struct OpenFile {
     pub(super) format: Format,
     pub(super) reader: BufReader<Box<dyn Read + Send>>,
     pub(super) line: u64,
+    /// Bytes of the lines that were read.
+    offset: u64,
 }
 
 impl FileRecords {
@@ -41,7 +46,21 @@ impl FileRecords {
         // A missing last file should not come to light hours into a run.
         check_files(&files)?;
         let (buffer, current) = (Vec::new(), None);
-        Ok(Self { files, next_file: 0, current, buffer, replaced_lines: 0, blank_lines: 0, failed: false })
+        Ok(Self {
+            files,
+            next_file: 0,
+            current,
+            buffer,
+            replaced_lines: 0,
+            blank_lines: 0,
+            failed: false,
+            position: Position::default(),
+        })
+    }
+
+    /// Where the last record lies, if the file's own lines are records.
+    pub(super) fn position(&self) -> Position {
+        self.position
     }
 
     pub(super) fn replaced_lines(&self) -> u64 {
@@ -71,7 +90,10 @@ impl FileRecords {
                         cap: MAX_LINE_BYTES,
                     });
                 }
-                Line::Read => {
+                Line::Read(bytes) => {
+                    let (offset, length) = (file.offset, self.buffer.len() as u32);
+                    file.offset += bytes as u64;
+                    self.position = Position { file: self.next_file as u32 - 1, length, offset };
                     if let Some(record) = self.record()? {
                         self.blank_lines = 0;
                         return Ok(Some(record));
@@ -184,7 +206,7 @@ pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
 }
 
 /// The path of standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// The format of a file by its name, and how it is compressed.
 pub(super) fn named_format(path: &Path, wanted: Format) -> Result<(Format, Compression), CorpusError> {
@@ -272,13 +294,13 @@ fn opened(
         Format::Auto | Format::Text | Format::JsonLines => (format, reader),
     };
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0 })
+    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0, offset: 0 })
 }
 
 /// The bytes of the file on disk.
 type Input = BufReader<Box<dyn Read + Send>>;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compression {
     None,
     Gzip,

@@ -47,7 +47,7 @@ impl<R: BufRead> Rows for Sentences<R> {
         let (mut line, mut lines) = (Vec::new(), 0);
         loop {
             match read_line(&mut self.input, &mut line, MAX_LINE_BYTES)? {
-                Line::Read => self.line += 1,
+                Line::Read(_) => self.line += 1,
                 Line::End if lines == 0 => return Ok(false),
                 Line::End => break,
                 Line::TooLong => return Err(RowFault::error(self.line + 1, "longer than a word can be")),

@@ -7,8 +7,8 @@ pub const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// The result of reading a line.
 pub(crate) enum Line {
-    /// A line is in the buffer, without its end (`\n` or `\r\n`).
-    Read,
+    /// A line is in the buffer, without its end (`\n` or `\r\n`); so many bytes were read.
+    Read(usize),
     /// The end of the input.
     End,
     /// The line is longer than the cap.
@@ -18,6 +18,7 @@ pub(crate) enum Line {
 /// Reads the next line into `buffer`, which never holds more than `cap` bytes.
 pub(crate) fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>, cap: usize) -> io::Result<Line> {
     buffer.clear();
+    let mut consumed = 0;
     loop {
         let available = match reader.fill_buf() {
             Ok(bytes) => bytes,
@@ -25,7 +26,7 @@ pub(crate) fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>, cap: us
             Err(error) => return Err(error),
         };
         if available.is_empty() {
-            return Ok(if buffer.is_empty() { Line::End } else { Line::Read });
+            return Ok(if buffer.is_empty() { Line::End } else { Line::Read(consumed) });
         }
         let end = available.iter().position(|&b| b == b'\n');
         let part = end.unwrap_or(available.len());
@@ -33,12 +34,14 @@ pub(crate) fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>, cap: us
             return Ok(Line::TooLong);
         }
         buffer.extend_from_slice(&available[..part]);
-        reader.consume(end.map_or(part, |at| at + 1));
+        let whole = end.map_or(part, |at| at + 1);
+        reader.consume(whole);
+        consumed += whole;
         if end.is_some() {
             if buffer.last() == Some(&b'\r') {
                 buffer.pop();
             }
-            return Ok(Line::Read);
+            return Ok(Line::Read(consumed));
         }
     }
 }
@@ -53,7 +56,7 @@ mod tests {
         let (mut buffer, mut out) = (Vec::new(), Vec::new());
         loop {
             match read_line(&mut reader, &mut buffer, cap).unwrap() {
-                Line::Read => out.push(Some(buffer.clone())),
+                Line::Read(_) => out.push(Some(buffer.clone())),
                 Line::TooLong => {
                     out.push(None);
                     return out;

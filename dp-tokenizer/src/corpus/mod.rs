@@ -16,6 +16,7 @@ pub(crate) mod json_line;
 pub(crate) mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod positions;
 mod read_progress;
 mod recognize;
 mod rows;
@@ -31,6 +32,9 @@ pub use error::CorpusError;
 pub use expand::expand;
 pub use fields::field_names;
 pub use lines::MAX_LINE_BYTES;
+#[cfg(not(target_arch = "wasm32"))]
+pub use positions::LineFiles;
+pub use positions::Position;
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use same_text::beginnings;

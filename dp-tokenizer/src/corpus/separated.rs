@@ -115,8 +115,8 @@ impl<R: BufRead> Separated<R> {
                         "a quotation mark is opened and never closed; close it, or double it inside a field";
                     return Err(RowFault::error(self.line + 1 - lines, reason));
                 }
-                Line::Read if self.row.len() + line.len() < MAX_LINE_BYTES => {}
-                Line::Read | Line::TooLong => {
+                Line::Read(_) if self.row.len() + line.len() < MAX_LINE_BYTES => {}
+                Line::Read(_) | Line::TooLong => {
                     let reason =
                         format!("longer than {MAX_LINE_BYTES} bytes; break the text into shorter rows");
                     return Err(RowFault::error(self.line + 1, reason));

@@ -63,7 +63,7 @@ impl<R: BufRead> Lines<R> {
                 Line::TooLong => {
                     return Err(CorpusError::LineTooLong { path, line: self.line, cap: MAX_LINE_BYTES });
                 }
-                Line::Read => {}
+                Line::Read(_) => {}
             }
             if self.buffer.contains(&0) {
                 self.seen.binary.set(true);

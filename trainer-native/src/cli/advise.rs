@@ -47,7 +47,7 @@ struct Budget {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum MachineName {
+pub(super) enum MachineName {
     /// A processor with 8 cores
     Cpu,
     T4,

@@ -8,6 +8,7 @@ mod memorization;
 mod quality;
 mod ranks;
 mod rehearse;
+mod scaling;
 mod score;
 mod synthesize;
 mod train;
@@ -25,6 +26,7 @@ use init::InitArgs;
 use memorization::MemorizationArgs;
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
+use scaling::ScalingArgs;
 use score::ScoreArgs;
 use serde::Serialize;
 use synthesize::SynthesizeArgs;
@@ -91,6 +93,8 @@ enum Command {
     },
     /// Propose the model, the batch size, the steps and the noise for a budget of privacy and of computing time
     Advise(#[command(flatten)] AdviseArgs),
+    /// Estimate the time, memory and messages of a plan on several ranks, from measured times or a machine's data sheet
+    Scaling(#[command(flatten)] ScalingArgs),
     /// Train with planted canaries, guess from the model which were planted, and report the ε this rules out
     Audit {
         #[command(flatten)]
@@ -320,6 +324,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Man { folder }) => ::cli::write_manual(command(), &folder)
             .map_err(|error| RunError::storage("write", &folder, &error)),
         Some(Command::Advise(arguments)) => arguments.run(),
+        Some(Command::Scaling(arguments)) => arguments.run(),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
             let settings = Settings { canaries, new_tokens, guesses, confidence };

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::corpus::{self, Record, Source};
+use dp_tokenizer::corpus::{self, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
-use dp_tokenizer::unit::{Piece, PrivacyUnit, UnitAssigner};
+use dp_tokenizer::unit::{Piece, PrivacyUnit};
 
-use super::{LabelledFields, LabelledRecord, overlap};
+use super::texts::{each_text, refused};
+use super::{LabelledFields, LabelledRecord, Texts, overlap};
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
 use crate::{RunError, stop};
@@ -25,44 +26,53 @@ pub(crate) struct UnitText {
 /// The training text, cut into privacy units.
 #[derive(Debug)]
 pub(crate) struct Units {
-    /// Texts in the corpus's order; none where the plan names a token file.
-    pub texts: Private<Vec<UnitText>>,
+    /// The texts; none where the plan names a token file.
+    pub texts: Texts,
     /// The token file, where the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
     /// Records with labels or targets, where the objective reads these.
     pub labelled: Option<Private<Vec<LabelledRecord>>>,
 }
 
-/// Reads the plan's training text.
+/// Reads the plan's training text. `in_files` leaves it in its files, if these have lines that are records.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on the number of units and the
 /// text has another number than the plan declares.
-pub(crate) fn read_units(plan: &plan::Plan, base: &Path) -> Result<Units, RunError> {
+pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
     if plan.training().objective.reads_fields() {
         let source = training_source(plan, base);
         let (records, count) = LabelledFields::of(plan).read(source, unit, "data.source")?;
         check_count(plan, count)?;
         let labelled = Some(Private::new(records));
-        return Ok(Units { texts: Private::new(Vec::new()), tokens: None, labelled });
+        return Ok(Units { texts: Texts::none(), tokens: None, labelled });
     }
     let (texts, tokens, count) = match plan.data().token_file() {
         Some(path) => {
             let data = open_tokens(plan, unit, path, base)?;
             let count = data.units();
-            (Vec::new(), Some(Private::new(data)), count)
+            (Texts::none(), Some(Private::new(data)), count)
         }
         None => {
             let source = training_source(plan, base);
-            corpus::check_distinct(&source)
-                .map_err(|error| RunError::Refused(format!("data.source: {error}")))?;
-            let (texts, count) = read_texts(&source, unit, "data.source")?;
+            corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
+            let (texts, count) = match LineFiles::of(&source).filter(|_| in_files) {
+                Some(files) => {
+                    let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
+                    let count = each_text(records, unit, "data.source", drop)?;
+                    (Texts::InFiles(files, unit), count)
+                }
+                None => {
+                    let (texts, count) = read_texts(&source, unit, "data.source")?;
+                    (Texts::Kept(Private::new(texts)), count)
+                }
+            };
             (texts, None, count)
         }
     };
     check_count(plan, count)?;
-    Ok(Units { texts: Private::new(texts), tokens, labelled: None })
+    Ok(Units { texts, tokens, labelled: None })
 }
 
 /// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the
@@ -226,18 +236,8 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
 }
 
 fn read_texts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<UnitText>, u64), RunError> {
-    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
-    let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
     let mut texts = Vec::new();
-    for record in corpus::open(source).map_err(|error| refused(&error))? {
-        let record: Record = record.map_err(|error| refused(&error))?;
-        let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
-        let last = pieces.len().saturating_sub(1);
-        texts.extend(pieces.into_iter().enumerate().map(|(index, piece)| UnitText {
-            piece,
-            begins_record: index == 0,
-            ends_record: index == last,
-        }));
-    }
-    Ok((texts, assigner.units()))
+    let records = corpus::open(source).map_err(|error| refused(field, &error))?;
+    let units = each_text(records, unit, field, |text| texts.push(text))?;
+    Ok((texts, units))
 }

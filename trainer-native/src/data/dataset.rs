@@ -4,7 +4,7 @@ use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
 
 use super::token_file::TokenFile;
-use super::{UnitText, Units};
+use super::{Texts, UnitText, Units};
 use crate::RunError;
 use crate::disclosure::Private;
 use crate::ranks::Share;
@@ -49,9 +49,9 @@ pub(crate) struct UnitWindow {
     pub tokens: Vec<u32>,
 }
 
-/// The tokens of all units. Units of a token file come first.
+/// The tokens of all units. Units whose tokens are on disk come first.
 pub(crate) struct Dataset {
-    /// The token file, if the plan names one.
+    /// The token file, if the plan names one, or text in its files.
     file: Option<TokenFile>,
     /// Number of tokens of it that are used, from the first on.
     on_disk: usize,
@@ -68,8 +68,17 @@ impl Dataset {
     /// # Errors
     /// [`RunError::Refused`] for a token file of another vocabulary than the run's.
     pub fn new(units: Units, tokenizer: &Tokenizer, spec: WindowSpec) -> Result<Self, RunError> {
+        let of_file = |(file, mut starts): (TokenFile, Vec<usize>)| {
+            let on_disk = file.length();
+            starts.push(on_disk);
+            Self { file: Some(file), on_disk, tokens: Vec::new(), starts, spec }
+        };
         let Some(data) = units.tokens else {
-            return Ok(Self::encode(units.texts.for_mechanism(), tokenizer, spec));
+            return match units.texts {
+                Texts::Kept(texts) => Ok(Self::encode(texts.for_mechanism(), tokenizer, spec)),
+                Texts::Indexed(index) => Ok(of_file(TokenFile::of_text(index.into_mechanism(), spec))),
+                Texts::InFiles(..) => Err(RunError::Failed("the text was not indexed".to_owned())),
+            };
         };
         let data = data.into_mechanism();
         let vocab_size = data.vocab_size();
@@ -80,10 +89,7 @@ impl Dataset {
                 tokenizer.vocab_size()
             )));
         }
-        let (file, mut starts) = TokenFile::new(data, spec);
-        let on_disk = file.length();
-        starts.push(on_disk);
-        Ok(Self { file: Some(file), on_disk, tokens: Vec::new(), starts, spec })
+        Ok(of_file(TokenFile::new(data, spec)))
     }
 
     /// Encodes the text of units, given in any order of units.
@@ -158,7 +164,7 @@ impl Dataset {
     /// The tokens of one window of a unit.
     ///
     /// # Errors
-    /// [`RunError::Failed`] if a token file can no longer be read.
+    /// [`RunError::Failed`] if a file can no longer be read.
     pub fn window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
         let begin = self.starts[unit] + window * self.spec.length;
         let end = begin + self.spec.length + usize::from(self.spec.overlaps);

@@ -3,27 +3,31 @@
 use sha2::{Digest, Sha256};
 
 use super::{Answer, LabelledRecord, Units};
+use crate::RunError;
 use crate::durable::hex;
 
 impl Units {
     /// SHA-256 of `key`, then of every unit with its text, in order. It is as private as the text to whoever has the key.
-    pub(crate) fn keyed_digest(&self, key: &[u8]) -> String {
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the text is in a file that can no longer be read.
+    pub(crate) fn keyed_digest(&self, key: &[u8]) -> Result<String, RunError> {
         let mut digest = Sha256::new();
         add(&mut digest, key);
-        for text in self.texts.for_mechanism() {
+        self.texts.for_each(|text| {
             let marks = u64::from(text.begins_record) << 1 | u64::from(text.ends_record);
             for number in [text.piece.unit, marks] {
                 digest.update(number.to_le_bytes());
             }
             add(&mut digest, text.piece.text.as_bytes());
-        }
+        })?;
         if let Some(tokens) = &self.tokens {
             digest.update(tokens.for_mechanism().sha256());
         }
         for record in self.labelled.iter().flat_map(|records| records.for_mechanism()) {
             add_record(&mut digest, record);
         }
-        hex(&digest.finalize())
+        Ok(hex(&digest.finalize()))
     }
 }
 
@@ -56,6 +60,7 @@ fn add_record(digest: &mut Sha256, record: &LabelledRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Texts;
     use crate::disclosure::Private;
 
     fn digest(change: impl FnOnce(&mut LabelledRecord)) -> String {
@@ -68,7 +73,7 @@ mod tests {
         };
         change(&mut record);
         let labelled = Some(Private::new(vec![record]));
-        Units { texts: Private::new(Vec::new()), tokens: None, labelled }.keyed_digest(b"key")
+        Units { texts: Texts::none(), tokens: None, labelled }.keyed_digest(b"key").unwrap()
     }
 
     #[test]

@@ -15,8 +15,9 @@
 //! A sampled unit contributes exactly one of its windows to a step. Its gradient is clipped once, so the step's
 //! sensitivity is the clip norm, however long the unit is.
 //!
-//! Text is encoded into memory. The tokens of a token file stay on disk until a window is sampled. No private token is
-//! written to the run folder.
+//! Text is encoded into memory, in one process. On several ranks, text stays in files whose lines are records, and a record is
+//! read and encoded where a window of it is sampled. The tokens of a token file stay on disk, too. No private token is written to
+//! the run folder.
 
 mod canaries;
 mod corpus;
@@ -26,6 +27,8 @@ mod example;
 mod labelled;
 mod overlap;
 mod sampler;
+mod text_index;
+mod texts;
 mod token_file;
 
 pub(crate) use canaries::{Canaries, CanaryTokens, Secret};
@@ -38,6 +41,8 @@ pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};
 pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledSet};
 pub(crate) use sampler::Sampler;
+pub(crate) use text_index::TextIndex;
+pub(crate) use texts::Texts;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use dp_tokenizer::corpus::{self, Record, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
-use super::{Answer, LabelledRecord, PublicText, UnitText, Units};
+use super::{Answer, LabelledRecord, PublicText, Texts, UnitText, Units};
 use crate::{RunError, durable};
 
 /// Words from which on a record that both texts have is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
@@ -54,7 +54,7 @@ pub(super) fn check_records(
             let training = training.for_mechanism().iter().flat_map(words_of);
             training.filter(|record| records.contains(record)).collect()
         }
-        (None, ..) | (_, _, PublicText::Labelled(_)) => shared_records(units.texts.for_mechanism(), &records),
+        (None, ..) | (_, _, PublicText::Labelled(_)) => shared_records(&units.texts, &records)?,
         (Some(tokens), None, PublicText::Texts(evaluation)) => {
             let plan::Tokenizer::Public(public) = plan.tokenizer() else { return Ok(()) };
             let tokenizer = read_tokenizer(&base.join(&public.path))?;
@@ -93,9 +93,9 @@ fn words(text: &str) -> String {
 }
 
 /// The records that the training text has, too.
-fn shared_records(training: &[UnitText], records: &HashSet<String>) -> HashSet<String> {
+fn shared_records(training: &Texts, records: &HashSet<String>) -> Result<HashSet<String>, RunError> {
     let (mut shared, mut record) = (HashSet::new(), String::new());
-    for text in training {
+    training.for_each(|text| {
         if text.begins_record {
             record.clear();
         }
@@ -105,8 +105,8 @@ fn shared_records(training: &[UnitText], records: &HashSet<String>) -> HashSet<S
         {
             shared.insert(found.clone());
         }
-    }
-    shared
+    })?;
+    Ok(shared)
 }
 
 /// As [`shared_records`] for a token file: records are compared by their tokens.

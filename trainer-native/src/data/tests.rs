@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use dp_tokenizer::Tokenizer;
+use dp_tokenizer::corpus::{self, Files, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::tokens::{PartPlace, TokenWriter};
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
@@ -10,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::disclosure::Private;
 use crate::ranks::Share;
+use crate::ranks::threads::on_ranks;
 
 /// A small public vocabulary with byte fallback.
 fn tokenizer() -> (Tokenizer, u32) {
@@ -257,7 +259,7 @@ proptest! {
         writer.finish().unwrap();
         let cut = WindowSpec { eos, length, overlaps, marks_pieces };
         let units = Units {
-            texts: Private::new(Vec::new()),
+            texts: Texts::none(),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),
             labelled: None,
         };
@@ -277,4 +279,66 @@ proptest! {
         prop_assert_eq!(of_text.all_windows().unwrap(), of_file.all_windows().unwrap());
         prop_assert_eq!(of_text.windows_of(before - 3), 0);
     }
+}
+
+/// Oracle: the same text in memory. A user's records lie apart, and each rank counts tokens of its own records alone.
+#[test]
+fn text_in_its_files_has_the_windows_of_text_in_memory_on_any_number_of_ranks() {
+    let (tokenizer, eos) = tokenizer();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let line = |n: usize| {
+        format!("{{\"who\":\"u{}\",\"text\":\"alpha {}gamma {n}\"}}\n\n", n % 40, "é ".repeat(n % 7))
+    };
+    std::fs::write(&path, (0..300).map(line).collect::<String>()).unwrap();
+    let files = Files { user_field: Some("who".to_owned()), ..Files::of([path.clone()]) };
+    let source = Source::Files(files);
+    for unit in [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(2)] {
+        let spec = WindowSpec {
+            eos,
+            length: 5,
+            overlaps: true,
+            marks_pieces: matches!(unit, PrivacyUnit::Words(_)),
+        };
+        let kept = texts_of(&source, unit);
+        let in_memory = Dataset::encode(&kept, &tokenizer, spec);
+        let in_files = || Units {
+            texts: Texts::InFiles(LineFiles::of(&source).unwrap(), unit),
+            tokens: None,
+            labelled: None,
+        };
+        for count in [1, 3] {
+            let windows = on_ranks(count, |ranks| {
+                let units = in_files().index(&tokenizer, ranks).unwrap();
+                let digest = units.keyed_digest(b"key").unwrap();
+                let dataset = Dataset::new(units, &tokenizer, spec).unwrap();
+                (dataset.units(), dataset.all_windows().unwrap(), digest)
+            });
+            let texts = Texts::Kept(Private::new(kept.clone()));
+            let digest = Units { texts, tokens: None, labelled: None }.keyed_digest(b"key").unwrap();
+            for (units, windows, of_files) in windows {
+                assert_eq!((units, &of_files), (in_memory.units(), &digest));
+                assert!(windows == in_memory.all_windows().unwrap(), "{unit:?}, {count} ranks");
+            }
+        }
+    }
+    let changed = on_ranks(1, |ranks| {
+        let units = Units {
+            texts: Texts::InFiles(LineFiles::of(&source).unwrap(), PrivacyUnit::Record),
+            tokens: None,
+            labelled: None,
+        };
+        let dataset =
+            Dataset::new(units.index(&tokenizer, ranks).unwrap(), &tokenizer, causal(eos, 100)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap().replacen("alpha", "omega", 1);
+        std::fs::write(&path, text).unwrap();
+        (dataset.window(1, 0).is_ok(), dataset.window(0, 0).unwrap_err().to_string())
+    });
+    assert!(changed[0].0 && changed[0].1.contains("was changed while the run read it"), "{changed:?}");
+}
+
+fn texts_of(source: &Source, unit: PrivacyUnit) -> Vec<UnitText> {
+    let mut texts = Vec::new();
+    super::texts::each_text(corpus::open(source).unwrap(), unit, "", |text| texts.push(text)).unwrap();
+    texts
 }

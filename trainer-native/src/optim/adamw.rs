@@ -1,7 +1,7 @@
 //! Adam with decoupled weight decay.
 
 use super::moments::{Moments, bias};
-use super::{OptimizerGradient, StateTensor, is_matrix};
+use super::{OptimizerGradient, StateSpec, is_matrix};
 use crate::nn::{AdamStep, Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
@@ -62,15 +62,19 @@ impl<B: Kernels> AdamW<B> {
         weights.replace(moved);
     }
 
-    pub(super) fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
-        let mut state = self.moments.state(specs);
+    pub(super) fn layout(&self, specs: &[ParamSpec]) -> Vec<StateSpec> {
+        let mut layout = Moments::<B>::layout(specs);
         if self.settings.dp_bias_correction.is_some() {
-            let noise = from_host(vec![self.noise], [1], FloatDType::F32, &self.device);
-            state.push(StateTensor {
-                name: "optimizer.noise_variance".to_owned(),
-                shape: vec![1],
-                value: noise,
-            });
+            let name = "optimizer.noise_variance".to_owned();
+            layout.push(StateSpec { name, shape: vec![1], piece: None, is_shared: true });
+        }
+        layout
+    }
+
+    pub(super) fn state(&self) -> Vec<Tensor<B, 1>> {
+        let mut state = self.moments.state();
+        if self.settings.dp_bias_correction.is_some() {
+            state.push(from_host(vec![self.noise], [1], FloatDType::F32, &self.device));
         }
         state
     }

@@ -6,15 +6,18 @@ mod lamb;
 mod learning_rate;
 mod moments;
 mod sgd;
+mod whole;
 
 pub use adafactor::Adafactor;
 pub use adamw::AdamW;
 pub use lamb::Lamb;
 pub use learning_rate::learning_rate;
+use moments::Moments;
 pub use sgd::Sgd;
 
 use crate::dp::{BaselineGradient, PrivateGradient};
 use crate::nn::{Kernels, ParamSpec, Weights};
+use crate::ranks::{Grain, Shards};
 use crate::tensor::{FloatDType, Tensor, from_host};
 
 /// What an optimizer takes: a gradient with noise, or that of a run marked as not private.
@@ -31,26 +34,35 @@ impl<B: Kernels> From<PrivateGradient<B>> for OptimizerGradient<B> {
     }
 }
 
-impl<B: Kernels> OptimizerGradient<B> {
-    /// The same gradient with other parts.
-    pub(crate) fn map(self, change: impl FnOnce(Vec<Tensor<B, 1>>) -> Vec<Tensor<B, 1>>) -> Self {
-        Self { parts: change(self.parts), ..self }
-    }
-}
-
 impl<B: Kernels> From<BaselineGradient<B>> for OptimizerGradient<B> {
     fn from(gradient: BaselineGradient<B>) -> Self {
         Self { parts: gradient.into_parts(), noise_variance: 0.0 }
     }
 }
 
-/// A tensor of an optimizer's state.
-pub(crate) struct StateTensor<B: Kernels> {
+/// A tensor of an optimizer's state, of whole parameters or of a rank's pieces.
+#[derive(Clone, Debug)]
+pub(crate) struct StateSpec {
     /// Name in a checkpoint.
     pub name: String,
     pub shape: Vec<usize>,
-    /// Flat values.
-    pub value: Tensor<B, 1>,
+    /// The parameter or piece that it is of, if it is of one.
+    pub piece: Option<usize>,
+    /// Whether all ranks that have it have the same values. Otherwise a piece of a parameter has a piece of it.
+    pub is_shared: bool,
+}
+
+impl StateSpec {
+    /// One of parameter or piece number `piece`, whose pieces have pieces of it.
+    fn of_piece(list: &str, (piece, spec): (usize, &ParamSpec), shape: Vec<usize>) -> Self {
+        Self { name: format!("optimizer.{list}.{}", spec.name), shape, piece: Some(piece), is_shared: false }
+    }
+
+    /// One of each parameter or piece, of its shape.
+    fn list(list: &str, specs: &[ParamSpec]) -> Vec<Self> {
+        let numbered = specs.iter().enumerate();
+        numbered.map(|(piece, spec)| Self::of_piece(list, (piece, spec), spec.shape.clone())).collect()
+    }
 }
 
 /// An optimizer with its state.
@@ -95,23 +107,22 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// The lists of its state that have a tensor for each parameter, if an element's step and state depend on that element alone.
-    /// Parameters can then be cut into pieces at will.
-    pub(crate) fn state_lists(&self) -> Option<&'static [&'static str]> {
+    /// Where parameters may be cut among ranks.
+    pub(crate) fn grain(&self) -> Grain {
         match self {
-            Self::AdamW(_) => Some(&["first_moment", "second_moment"]),
-            Self::Sgd(_) => Some(&["momentum"]),
-            // Their steps depend on norms of whole parameters.
-            Self::Adafactor(_) | Self::Lamb(_) => None,
+            Self::AdamW(_) | Self::Sgd(_) => Grain::Elements,
+            // Their steps depend on sums over whole parameters.
+            Self::Adafactor(_) | Self::Lamb(_) => Grain::Blocks,
         }
     }
 
-    /// An optimizer of the same settings before its first step, for pieces of parameters if it can take these.
-    pub(crate) fn of_pieces(self, pieces: &[ParamSpec], device: &B::Device) -> Self {
+    /// An optimizer of the same settings before its first step, for a rank's pieces.
+    pub(crate) fn of_pieces(self, shards: &Shards, device: &B::Device) -> Self {
         match self {
-            Self::AdamW(adamw) => Self::AdamW(adamw.of_pieces(pieces, device)),
-            Self::Sgd(sgd) => Self::Sgd(sgd.of_pieces(pieces, device)),
-            whole => whole,
+            Self::AdamW(adamw) => Self::AdamW(adamw.of_pieces(shards.specs(), device)),
+            Self::Sgd(sgd) => Self::Sgd(sgd.of_pieces(shards.specs(), device)),
+            Self::Adafactor(adafactor) => Self::Adafactor(adafactor.of_pieces(shards, device)),
+            Self::Lamb(lamb) => Self::Lamb(lamb.of_pieces(shards, device)),
         }
     }
 
@@ -126,17 +137,27 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// The state's tensors, in a fixed order.
-    pub(crate) fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
+    /// What the state of parameters, or of pieces, of these specifications consists of.
+    pub(crate) fn layout(&self, specs: &[ParamSpec]) -> Vec<StateSpec> {
         match self {
-            Self::AdamW(adamw) => adamw.state(specs),
-            Self::Sgd(sgd) => listed("momentum", &sgd.velocity, specs),
-            Self::Adafactor(adafactor) => adafactor.state(specs),
-            Self::Lamb(lamb) => lamb.moments.state(specs),
+            Self::AdamW(adamw) => adamw.layout(specs),
+            Self::Sgd(_) => StateSpec::list("momentum", specs),
+            Self::Adafactor(_) => Adafactor::<B>::layout(specs),
+            Self::Lamb(_) => Moments::<B>::layout(specs),
         }
     }
 
-    /// Continues from a saved state. `values` are in the order of [`Optimizer::state`].
+    /// The state's tensors, flat, in the order of [`Optimizer::layout`].
+    pub(crate) fn state(&self) -> Vec<Tensor<B, 1>> {
+        match self {
+            Self::AdamW(adamw) => adamw.state(),
+            Self::Sgd(sgd) => sgd.velocity.clone(),
+            Self::Adafactor(adafactor) => adafactor.state(),
+            Self::Lamb(lamb) => lamb.moments.state(),
+        }
+    }
+
+    /// Continues from a saved state. `values` are in the order of [`Optimizer::layout`].
     pub fn restore(&mut self, steps: u64, values: Vec<Tensor<B, 1>>) {
         match self {
             Self::AdamW(adamw) => adamw.restore(steps, values),
@@ -148,21 +169,6 @@ impl<B: Kernels> Optimizer<B> {
             }
         }
     }
-}
-
-/// A list of one tensor per parameter, as part of a state.
-fn listed<B: Kernels>(list: &str, values: &[Tensor<B, 1>], specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
-    let state = |(value, spec): (&Tensor<B, 1>, &ParamSpec)| StateTensor {
-        name: state_name(list, spec),
-        shape: spec.shape.clone(),
-        value: value.clone(),
-    };
-    values.iter().zip(specs).map(state).collect()
-}
-
-/// The name, in a checkpoint, of a parameter's state.
-pub(crate) fn state_name(list: &str, spec: &ParamSpec) -> String {
-    format!("optimizer.{list}.{}", spec.name)
 }
 
 /// Whether weight decay applies. Vectors (biases and gains) do not decay.

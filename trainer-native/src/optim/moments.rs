@@ -1,6 +1,6 @@
 //! The two moments that Adam and LAMB keep.
 
-use super::{StateTensor, listed, zeros};
+use super::{StateSpec, zeros};
 use crate::nn::{AdamStep, AdamTensors, Kernels, ParamSpec};
 use crate::tensor::Tensor;
 
@@ -47,10 +47,12 @@ impl<B: Kernels> Moments<B> {
         moved.value
     }
 
-    pub fn state(&self, specs: &[ParamSpec]) -> Vec<StateTensor<B>> {
-        let mut state = listed("first_moment", &self.first, specs);
-        state.extend(listed("second_moment", &self.second, specs));
-        state
+    pub fn layout(specs: &[ParamSpec]) -> Vec<StateSpec> {
+        [StateSpec::list("first_moment", specs), StateSpec::list("second_moment", specs)].concat()
+    }
+
+    pub fn state(&self) -> Vec<Tensor<B, 1>> {
+        [&*self.first, &*self.second].concat()
     }
 
     pub fn restore(&mut self, mut values: Vec<Tensor<B, 1>>) {

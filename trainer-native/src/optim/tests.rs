@@ -42,7 +42,7 @@ fn distance(settings: &plan::Optimizer, name: &str, resumed: usize) -> f64 {
     let mut worst = 0.0_f64;
     for (step, gradient) in vectors["gradients"].as_array().unwrap().iter().enumerate() {
         if step == resumed {
-            let saved = optimizer.state(weights.specs()).into_iter().map(|tensor| tensor.value).collect();
+            let saved = optimizer.state();
             let mut fresh = Optimizer::new(settings, weights.specs(), &DEVICE);
             fresh.restore(optimizer.steps(), saved);
             optimizer = fresh;
@@ -104,7 +104,7 @@ fn the_bias_correction_takes_the_noises_variance_out_and_survives_a_save() {
         // σC/B = 0.1 in every element, on a gradient of 0.1, over many steps, so that v is near its mean.
         for step in 0..400 {
             if saved && step == 200 {
-                let state = optimizer.state(&specs).into_iter().map(|tensor| tensor.value).collect();
+                let state = optimizer.state();
                 let steps = optimizer.steps();
                 optimizer = Optimizer::new(&settings, &specs, &DEVICE);
                 optimizer.restore(steps, state);

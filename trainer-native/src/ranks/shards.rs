@@ -1,7 +1,7 @@
 //! Each rank's part of a model's parameters, in the manner of ZeRO.
 //!
-//! All trained parameters lie one after the other. They are cut into as many blocks of one length as there are ranks. A rank gets
-//! the sums of its block, adds their noise, and keeps the optimizer's state for it.
+//! All trained parameters lie one after the other. They are cut into as many stretches as there are ranks, of about one length. A
+//! rank gets the sums of its stretch, adds their noise, and keeps the optimizer's state for it.
 //!
 //! # References
 //! Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training trillion parameter models", stage 1,
@@ -26,30 +26,50 @@ pub(crate) struct Piece {
     pub range: Range<usize>,
 }
 
-/// The parts of all ranks, as one of them sees them.
+/// Where parameters may be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grain {
+    /// Between any two elements.
+    Elements,
+    /// Between blocks of whole rows, so that sums over whole parameters can be added up block by block. See [`block_rows`].
+    Blocks,
+}
+
+/// The stretches of all ranks, as one of them sees them.
 #[derive(Clone, Debug)]
 pub(crate) struct Shards {
     ranks: Ranks,
+    params: Arc<[ParamSpec]>,
     /// Where each parameter begins; one more entry than parameters.
     starts: Arc<[usize]>,
-    /// Elements of each block. The last blocks may reach past the parameters.
-    block: usize,
+    /// Where each rank's stretch begins; one more entry than ranks.
+    cuts: Arc<[usize]>,
+    grain: Grain,
     pieces: Arc<[Piece]>,
     specs: Arc<[ParamSpec]>,
 }
 
+/// What a rank sent, and the specifications of its pieces.
+pub(crate) struct FromRank {
+    /// As [`Shards::specs`].
+    pub specs: Vec<ParamSpec>,
+    /// As [`Shards::pieces`].
+    pub pieces: Vec<Piece>,
+    pub values: Vec<f32>,
+}
+
 impl Shards {
     /// Cuts the trained parameters.
-    pub fn new(ranks: Ranks, specs: &[ParamSpec]) -> Self {
+    pub fn new(ranks: Ranks, params: Arc<[ParamSpec]>, grain: Grain) -> Self {
         let mut starts = vec![0];
-        for spec in specs {
+        for spec in params.iter() {
             starts.push(starts[starts.len() - 1] + spec.len());
         }
-        let block = starts[specs.len()].div_ceil(ranks.count());
-        let own = ranks.rank() * block..(ranks.rank() + 1) * block;
-        let pieces: Arc<[Piece]> = pieces(&starts, own).collect();
-        let specs = pieces.iter().map(|piece| spec_of(piece, &specs[piece.param])).collect();
-        Self { ranks, starts: starts.into(), block, pieces, specs }
+        let cut = |rank| cut(&starts, &params, grain, rank, ranks.count());
+        let cuts: Arc<[usize]> = (0..=ranks.count()).map(cut).collect();
+        let pieces: Arc<[Piece]> = pieces(&starts, cuts[ranks.rank()]..cuts[ranks.rank() + 1]).collect();
+        let specs = pieces.iter().map(|piece| spec_of(piece, &params[piece.param], grain)).collect();
+        Self { ranks, params, starts: starts.into(), cuts, grain, pieces, specs }
     }
 
     /// All ranks.
@@ -57,12 +77,17 @@ impl Shards {
         &self.ranks
     }
 
-    /// The pieces of this rank's block, in the parameters' order.
+    /// The parameters, in their order.
+    pub fn params(&self) -> &[ParamSpec] {
+        &self.params
+    }
+
+    /// The pieces of this rank's stretch, in the parameters' order.
     pub fn pieces(&self) -> &Arc<[Piece]> {
         &self.pieces
     }
 
-    /// Specifications of the pieces. Those of a matrix are matrices of one row.
+    /// Specifications of the pieces. Those of a matrix are matrices: of its rows, or of one row where rows are cut.
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs
     }
@@ -80,13 +105,12 @@ impl Shards {
 
     /// The pieces of the sums over all ranks. Sums wrap; the caller sees to it that none does.
     pub fn sum(&self, parts: &[Vec<i64>]) -> Vec<Vec<i64>> {
-        let mut own = vec![0; self.block];
+        let mut own = vec![0; self.longest()];
         for chunk in self.chunks() {
             let mut blocks = vec![0; chunk.len() * self.ranks.count()];
             for (rank, block) in blocks.chunks_exact_mut(chunk.len()).enumerate() {
-                let begin = rank * self.block + chunk.start;
                 let mut rest = block;
-                for piece in pieces(&self.starts, begin..begin + chunk.len()) {
+                for piece in self.pieces_in(rank, &chunk) {
                     let (head, tail) = rest.split_at_mut(piece.range.len());
                     head.copy_from_slice(&parts[piece.param][piece.range]);
                     rest = tail;
@@ -100,7 +124,7 @@ impl Shards {
     /// Values of all parameters, from every rank's pieces.
     pub fn gather(&self, own: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
         let mut own: Vec<f32> = own.into_iter().flatten().collect();
-        own.resize(self.block, 0.0);
+        own.resize(self.longest(), 0.0);
         let lengths = self.starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
         let mut whole: Vec<Vec<f32>> = lengths.map(|length| vec![0.0; length]).collect();
         for chunk in self.chunks() {
@@ -109,9 +133,8 @@ impl Shards {
                 .messages
                 .all_gather(bytemuck::cast_slice(&own[chunk.clone()]), bytemuck::cast_slice_mut(&mut blocks));
             for (rank, block) in blocks.chunks_exact(chunk.len()).enumerate() {
-                let begin = rank * self.block + chunk.start;
                 let mut rest = block;
-                for piece in pieces(&self.starts, begin..begin + chunk.len()) {
+                for piece in self.pieces_in(rank, &chunk) {
                     let (head, tail) = rest.split_at(piece.range.len());
                     whole[piece.param][piece.range].copy_from_slice(head);
                     rest = tail;
@@ -121,9 +144,35 @@ impl Shards {
         whole
     }
 
-    /// Stretches of a block that are sent at a time.
+    /// The values that each rank sends, by rank.
+    pub fn exchange(&self, own: &[f32]) -> Vec<FromRank> {
+        let sent = self.ranks.exchange(bytemuck::cast_slice(own)).into_iter().enumerate();
+        let from = |(rank, bytes): (usize, Vec<u8>)| {
+            let pieces: Vec<Piece> = pieces(&self.starts, self.cuts[rank]..self.cuts[rank + 1]).collect();
+            let spec = |piece: &Piece| spec_of(piece, &self.params[piece.param], self.grain);
+            FromRank {
+                specs: pieces.iter().map(spec).collect(),
+                pieces,
+                values: bytemuck::pod_collect_to_vec(&bytes),
+            }
+        };
+        sent.map(from).collect()
+    }
+
+    /// The part of a rank's pieces in a part of its stretch.
+    fn pieces_in(&self, rank: usize, chunk: &Range<usize>) -> impl Iterator<Item = Piece> {
+        let [begin, end] = [self.cuts[rank], self.cuts[rank + 1]];
+        pieces(&self.starts, (begin + chunk.start).min(end)..(begin + chunk.end).min(end))
+    }
+
+    /// Elements of the longest stretch.
+    fn longest(&self) -> usize {
+        self.cuts.windows(2).map(|cuts| cuts[1] - cuts[0]).max().unwrap_or(0)
+    }
+
+    /// Parts of a stretch that are sent at a time.
     fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
-        let (length, end) = ((MESSAGE / self.ranks.count()).max(1), self.block);
+        let (length, end) = ((MESSAGE / self.ranks.count()).max(1), self.longest());
         (0..end).step_by(length).map(move |begin| begin..(begin + length).min(end))
     }
 
@@ -150,7 +199,42 @@ fn pieces(starts: &[usize], places: Range<usize>) -> impl Iterator<Item = Piece>
 }
 
 /// The specification of a piece: of the same name, and a matrix if the parameter is one, since vectors do not decay.
-fn spec_of(piece: &Piece, spec: &ParamSpec) -> ParamSpec {
-    let shape = if spec.shape.len() > 1 { vec![1, piece.range.len()] } else { vec![piece.range.len()] };
+fn spec_of(piece: &Piece, spec: &ParamSpec, grain: Grain) -> ParamSpec {
+    let length = piece.range.len();
+    let shape = match (spec.shape.len(), grain) {
+        (..2, _) => vec![length],
+        (_, Grain::Elements) => vec![1, length],
+        (_, Grain::Blocks) => [&[length / row_length(spec)], &spec.shape[1..]].concat(),
+    };
     ParamSpec { shape, ..spec.clone() }
+}
+
+/// Where the stretch of a rank begins: near `rank`/`count` of all elements.
+fn cut(starts: &[usize], params: &[ParamSpec], grain: Grain, rank: usize, count: usize) -> usize {
+    let end = starts[params.len()];
+    if grain == Grain::Elements {
+        return (rank * end.div_ceil(count)).min(end);
+    }
+    let place = (end as u128 * rank as u128 / count as u128) as usize;
+    let param = starts.partition_point(|&start| start <= place).saturating_sub(1);
+    let Some(spec) = params.get(param) else { return end };
+    let block = block_rows(spec) * row_length(spec);
+    let blocks = (place - starts[param] + block / 2) / block;
+    (starts[param] + blocks * block).min(starts[param + 1])
+}
+
+/// Blocks of a matrix, at most.
+const BLOCKS: usize = 64;
+
+/// Rows of each block of a parameter; the last one may have fewer. It depends on the parameter alone, so that sums over blocks do
+/// not depend on the number of ranks. A vector is one block, and each of its elements a row.
+pub(crate) fn block_rows(spec: &ParamSpec) -> usize {
+    let rows = spec.shape.first().copied().unwrap_or(1);
+    let rows = if spec.shape.len() > 1 { rows.div_ceil(BLOCKS) } else { rows };
+    rows.max(1)
+}
+
+/// Elements of each row of a parameter.
+pub(crate) fn row_length(spec: &ParamSpec) -> usize {
+    spec.shape.iter().skip(1).product::<usize>().max(1)
 }

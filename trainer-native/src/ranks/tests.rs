@@ -1,9 +1,9 @@
 use super::threads::on_ranks;
 use super::*;
-use crate::nn::Initial;
+use crate::nn::{Initial, ParamSpec};
 
-fn specs(lengths: &[usize]) -> Vec<crate::nn::ParamSpec> {
-    let spec = |&length: &usize| crate::nn::ParamSpec {
+fn specs(lengths: &[usize]) -> Vec<ParamSpec> {
+    let spec = |&length: &usize| ParamSpec {
         name: length.to_string(),
         shape: vec![1, length],
         initial: Initial::Constant(0.0),
@@ -67,7 +67,7 @@ fn totals_are_exact_and_any_is_a_disjunction() {
 fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
     for (lengths, count) in [(vec![5, 1, 12], 1), (vec![5, 1, 12], 4), (vec![2, 0, 1], 5), (vec![1000, 3], 3)]
     {
-        let specs = specs(&lengths);
+        let specs: Arc<[ParamSpec]> = specs(&lengths).into();
         let number = |param: usize, at: usize| (1000 * param + at) as i64;
         let parts: Vec<Vec<i64>> = lengths
             .iter()
@@ -75,13 +75,13 @@ fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
             .map(|(param, &n)| (0..n).map(|at| number(param, at)).collect())
             .collect();
         let whole = on_ranks(count, |ranks| {
-            let shards = Shards::new(ranks.clone(), &specs);
+            let shards = Shards::new(ranks.clone(), Arc::clone(&specs), Grain::Elements);
             let own = shards.sum(&parts);
             for (piece, sums) in shards.pieces().iter().zip(&own) {
                 let want = piece.range.clone().map(|at| count as i64 * number(piece.param, at));
                 assert!(sums.iter().copied().eq(want));
             }
-            let elements: usize = shards.specs().iter().map(crate::nn::ParamSpec::len).sum();
+            let elements: usize = shards.specs().iter().map(ParamSpec::len).sum();
             let floats = own.iter().map(|sums| sums.iter().map(|sum| *sum as f32).collect()).collect();
             (elements, shards.gather(floats))
         });
@@ -92,4 +92,34 @@ fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
             assert!(gathered.iter().zip(want).all(|(got, want)| got.iter().copied().eq(want)));
         }
     }
+}
+
+/// A matrix of 130 rows has blocks of 3 rows; vectors are not cut. Oracle: the definition of [`block_rows`].
+#[test]
+fn blocks_of_rows_are_not_cut_and_stretches_differ_by_at_most_a_block() {
+    let matrix = ParamSpec { shape: vec![130, 7], ..specs(&[910]).remove(0) };
+    let vector = ParamSpec { shape: vec![40], ..specs(&[40]).remove(0) };
+    let params: Arc<[ParamSpec]> = vec![vector.clone(), matrix.clone(), vector].into();
+    for count in [1, 2, 3, 7, 60] {
+        let pieces = on_ranks(count, |ranks| {
+            let shards = Shards::new(ranks.clone(), Arc::clone(&params), Grain::Blocks);
+            let specs = shards.specs().iter().map(ParamSpec::len).sum::<usize>();
+            (shards.pieces().to_vec(), specs)
+        });
+        let mut next = vec![0; params.len()];
+        for (pieces, elements) in pieces {
+            assert!(elements.abs_diff(990 / count) <= 40, "{elements} of 990 for one of {count} ranks");
+            for piece in pieces {
+                let (block, end) = (
+                    block_rows(&params[piece.param]) * row_length(&params[piece.param]),
+                    &mut next[piece.param],
+                );
+                assert_eq!(piece.range.start, *end);
+                *end = piece.range.end;
+                assert!(*end % block == 0 || *end == params[piece.param].len(), "{piece:?}");
+            }
+        }
+        assert_eq!(next, [40, 910, 40]);
+    }
+    assert_eq!(block_rows(&matrix), 3);
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use plan::MACHINES;
+use plan::{MACHINES, RankCost};
 use serde::Serialize;
 
 use super::prepare::Inputs;
@@ -35,6 +35,8 @@ pub struct DryRun {
     seconds: f64,
     /// Memory of weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
+    /// A step on several such processors: on the ranks that the program was started with, or else on 8.
+    on_ranks: RankCost,
 }
 
 /// Steps with the same noise.
@@ -77,6 +79,10 @@ pub(crate) fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunErr
         tokens: u64::try_from(cost.tokens).unwrap_or(u64::MAX),
         seconds: cost.seconds_on(&MACHINES[0]),
         memory: u64::try_from(cost.bytes).unwrap_or(u64::MAX),
+        on_ranks: cost.on_ranks(
+            if ranks.are_several() { ranks.count() as u64 } else { 8 },
+            &cost.speed_of(&MACHINES[0]),
+        ),
     })
 }
 
@@ -118,6 +124,15 @@ impl fmt::Display for DryRun {
              of two",
             self.seconds.max(1.0),
             (self.memory as f64 / 1e6).max(1.0)
+        )?;
+        let RankCost { ranks, step_seconds, bytes_sent, memory, .. } = self.on_ranks;
+        let steps: u64 = self.phases.iter().map(|phase| phase.steps).sum();
+        writeln!(
+            f,
+            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs {:.1} GB and sends {:.1} MB a step",
+            (step_seconds * steps as f64).max(1.0),
+            memory / 1e9,
+            bytes_sent / 1e6
         )?;
         let holds =
             if self.folder_holds_run { "holds a run: give --resume, or another folder" } else { "new" };

@@ -38,7 +38,7 @@ impl Inputs {
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         stage("reading the training text");
-        let units = data::read_units(plan, &job.base)?;
+        let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
         label_histogram::check(plan, &units)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;
         chat::check(plan, &job.base, &units, evaluation.as_ref())?;
@@ -59,7 +59,7 @@ impl Inputs {
         }
         // Keyed by figures of the plan alone, and sent to the ranks that have the text anyway.
         let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
-        let text = self.units.keyed_digest(key.as_bytes());
+        let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
         if job.ranks.have_same([&text, initial].concat().as_bytes()) {
             return Ok(());
@@ -196,6 +196,7 @@ impl<B: Kernels> Prepared<B> {
         let Inputs { units, evaluation, initial } = inputs;
         let begun = folder.on_first(|store| Begun::new::<B>(job, &units, initial.as_ref(), store, rng))?;
         let begun = Begun::share(begun, &job.ranks)?;
+        let units = units.index(&begun.tokenizer, &job.ranks)?;
         job.ranks.agree(Self::build(job, Inputs { units, evaluation, initial }, begun, device, rng))
     }
 

@@ -27,7 +27,7 @@ pub(super) fn record(folder: &Path, units: &Units) -> Result<(), RunError> {
     let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
     let key: Vec<u8> = (0..4).flat_map(|_| stream.next_u64().to_le_bytes()).collect();
     let key = durable::hex(&key);
-    let recorded = Recorded { sha256: units.keyed_digest(key.as_bytes()), key };
+    let recorded = Recorded { sha256: units.keyed_digest(key.as_bytes())?, key };
     let text = serde_json::to_vec(&recorded).map_err(|error| RunError::Failed(error.to_string()))?;
     durable::write_private(&folder.join(files::CORPUS_DIGEST), &text)
 }
@@ -47,7 +47,7 @@ pub(super) fn check(folder: &Path, units: &Units) -> Result<(), RunError> {
             path.display()
         )));
     };
-    if units.keyed_digest(recorded.key.as_bytes()) == recorded.sha256 {
+    if units.keyed_digest(recorded.key.as_bytes())? == recorded.sha256 {
         return Ok(());
     }
     Err(RunError::Refused(

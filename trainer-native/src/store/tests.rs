@@ -5,7 +5,7 @@ use dp_tokenizer::unit::Piece;
 use plan::{Plan, PlanFile};
 
 use super::*;
-use crate::data::{UnitText, Units};
+use crate::data::{Texts, UnitText, Units};
 use crate::disclosure::Private;
 use crate::store::ledger::{Randomness, Search};
 use crate::store::lineage::Lineage;
@@ -107,7 +107,8 @@ fn units<const N: usize>(texts: [&str; N]) -> Units {
         begins_record: true,
         ends_record: true,
     };
-    Units { texts: Private::new((0..).zip(texts).map(text).collect()), tokens: None, labelled: None }
+    let texts = Texts::Kept(Private::new((0..).zip(texts).map(text).collect()));
+    Units { texts, tokens: None, labelled: None }
 }
 
 fn reserve(store: &mut RunStore<'_>, steps: std::ops::Range<u64>) {

@@ -117,8 +117,9 @@ impl<B: Kernels> Trainer<B> {
         if !ranks.are_several() {
             return self;
         }
-        let shards = Shards::new(ranks.clone(), self.weights.specs());
-        let optimizer = self.optimizer.of_pieces(shards.specs(), &self.device);
+        let specs = self.weights.specs().to_vec().into();
+        let shards = Shards::new(ranks.clone(), specs, self.optimizer.grain());
+        let optimizer = self.optimizer.of_pieces(&shards, &self.device);
         Self { optimizer, shards: Some(shards), ..self }
     }
 
@@ -187,23 +188,15 @@ impl<B: Kernels> Trainer<B> {
         Ok(device::check::<B>(&self.device)?)
     }
 
-    /// Moves the weights. Where an element's step depends on that element alone, each rank moves its own pieces and then collects
-    /// all weights; elsewhere each rank collects the gradient and moves all of them.
+    /// Moves the weights. Each rank moves its own pieces, and then collects those of all.
     fn update(&mut self, gradient: OptimizerGradient<B>, learning_rate: f64) {
         let Some(shards) = &self.shards else {
             return self.optimizer.step(&mut self.weights, gradient, learning_rate);
         };
-        let collect = |pieces: Vec<Tensor<B, 1>>| -> Vec<Tensor<B, 1>> {
-            let whole = shards.gather(pieces.into_iter().map(to_host).collect()).into_iter();
-            whole.map(|values| flat(values, &self.device)).collect()
-        };
-        if self.optimizer.state_lists().is_some() {
-            let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
-            self.optimizer.step(&mut own, gradient, learning_rate);
-            self.weights.replace(collect(own.take()));
-        } else {
-            self.optimizer.step(&mut self.weights, gradient.map(collect), learning_rate);
-        }
+        let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
+        self.optimizer.step(&mut own, gradient, learning_rate);
+        let whole = shards.gather(own.take().into_iter().map(to_host).collect()).into_iter();
+        self.weights.replace(whole.map(|values| flat(values, &self.device)).collect());
     }
 
     /// Takes one step of the baseline.

@@ -1,8 +1,11 @@
 //! State that a resumed run continues from.
 
+use std::collections::BTreeMap;
+
 use super::{TrainError, Trainer, flat};
 use crate::nn::{Kernels, ParamSpec};
-use crate::optim::{StateTensor, state_name};
+use crate::optim::StateSpec;
+use crate::ranks::{FromRank, Piece};
 use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
@@ -71,48 +74,57 @@ impl<B: Kernels> Trainer<B> {
 
     /// The optimizer's tensors, of whole parameters.
     fn optimizer_state(&self) -> Vec<NamedTensor> {
-        let on_host = |StateTensor { name, shape, value }| NamedTensor { name, shape, data: to_host(value) };
-        let (Some(shards), Some(lists)) = (&self.shards, self.optimizer.state_lists()) else {
-            return self.optimizer.state(self.weights.specs()).into_iter().map(on_host).collect();
+        let (layout, own) = (self.optimizer.layout(self.weights.specs()), self.optimizer.state());
+        let named = |StateSpec { name, shape, .. }, data| NamedTensor { name, shape, data };
+        let own = own.into_iter().map(to_host);
+        let Some(shards) = &self.shards else {
+            return layout.into_iter().zip(own).map(|(spec, data)| named(spec, data)).collect();
         };
-        let mut own = self.optimizer.state(shards.specs()).into_iter();
-        let mut state = Vec::new();
-        for list in lists {
-            let pieces = own.by_ref().take(shards.pieces().len()).map(|piece| to_host(piece.value)).collect();
-            let whole = shards.gather(pieces).into_iter().zip(self.weights.specs());
-            state.extend(whole.map(|(data, spec)| NamedTensor {
-                name: state_name(list, spec),
-                shape: spec.shape.clone(),
-                data,
-            }));
+        let own: Vec<f32> = own.flatten().collect();
+        let mut whole: BTreeMap<String, Vec<f32>> = BTreeMap::new();
+        for FromRank { specs, values, .. } in shards.exchange(&own) {
+            let mut values = values.into_iter();
+            for StateSpec { name, shape, is_shared, .. } in self.optimizer.layout(&specs) {
+                let part = values.by_ref().take(shape.iter().product());
+                match whole.entry(name).or_default() {
+                    known if is_shared && !known.is_empty() => part.for_each(drop),
+                    joined => joined.extend(part),
+                }
+            }
         }
-        // What is left is the same on all ranks.
-        state.extend(own.map(on_host));
-        state
+        let joined = |spec: StateSpec| {
+            let data = whole.remove(&spec.name).unwrap_or_default();
+            named(spec, data)
+        };
+        layout.into_iter().map(joined).collect()
     }
 
-    /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::state`].
+    /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::layout`].
     fn take_optimizer_state(
         &self,
         state: &mut TensorMap,
         specs: &[ParamSpec],
     ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
-        let take = |state: &mut TensorMap, name: &str, shape: &[usize]| {
-            Ok::<_, TrainError>(flat::<B>(state.take(name, shape)?, &self.device))
-        };
-        let (Some(shards), Some(lists)) = (&self.shards, self.optimizer.state_lists()) else {
-            let expected = self.optimizer.state(specs).into_iter();
-            return expected.map(|tensor| take(state, &tensor.name, &tensor.shape)).collect();
-        };
-        let mut own = Vec::new();
-        for list in lists {
-            let whole = specs.iter().map(|spec| take(state, &state_name(list, spec), &spec.shape));
-            own.extend(shards.own(&whole.collect::<Result<Vec<_>, _>>()?));
+        let own: Option<BTreeMap<String, Option<usize>>> = self.shards.as_ref().map(|shards| {
+            let layout = self.optimizer.layout(shards.specs()).into_iter();
+            layout.map(|tensor| (tensor.name, tensor.piece.filter(|_| !tensor.is_shared))).collect()
+        });
+        let mut values = Vec::new();
+        for StateSpec { name, shape, .. } in self.optimizer.layout(specs) {
+            let whole = state.take(&name, &shape)?;
+            let part = match (&self.shards, own.as_ref().map(|own| own.get(&name))) {
+                (Some(_), Some(None)) => continue,
+                (Some(shards), Some(Some(&Some(piece)))) => {
+                    let Piece { param, range } = &shards.pieces()[piece];
+                    // A value of the state may stand for a row.
+                    let each = specs[*param].len() / whole.len().max(1);
+                    whole[range.start / each..range.end / each].to_vec()
+                }
+                _ => whole,
+            };
+            values.push(flat(part, &self.device));
         }
-        for tensor in self.optimizer.state(shards.specs()).into_iter().skip(own.len()) {
-            own.push(take(state, &tensor.name, &tensor.shape)?);
-        }
-        Ok(own)
+        Ok(values)
     }
 
     /// Loads the weights of a model directory; the optimizer keeps its state.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ranks::threads::on_ranks;
-use crate::ranks::{Ranks, Shards};
+use crate::ranks::{Grain, Ranks, Shards};
 use crate::tensor::to_host;
 
 const CLIP_NORM: f64 = 0.5;
@@ -18,7 +18,7 @@ fn gradient(examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64)
         learning_rate: 0.0,
         step: 3,
     };
-    let shards = Shards::new(ranks.clone(), weights.specs());
+    let shards = Shards::new(ranks.clone(), weights.specs().into(), Grain::Elements);
     let share = ranks.share(rows);
     let own: Vec<Example> = examples
         .iter()
@@ -72,7 +72,7 @@ fn an_overflow_on_one_rank_ends_the_step_on_all() {
         [ParamSpec { name: String::new(), shape: vec![9], initial: crate::nn::Initial::Constant(0.0) }];
     for count in [1, 3] {
         let outcomes = on_ranks(count, |ranks| {
-            let shards = Shards::new(ranks.clone(), &specs);
+            let shards = Shards::new(ranks.clone(), specs.to_vec().into(), Grain::Elements);
             let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap();
             let mut parts = sum.parts.clone();
             parts[0][4] = if ranks.rank() == count - 1 { i64::MIN } else { 1 };

@@ -102,6 +102,9 @@ pub(crate) fn model(state: PlannerState) -> El {
     panel.child(choice_field(state, DEVICE)).child(machines(state))
 }
 
+/// Machines of one kind that train together, in the table.
+const TOGETHER: u64 = 8;
+
 /// Size of the model, and estimated time and memory on some machines.
 fn machines(state: PlannerState) -> El {
     let cost = Memo::new(move |_| state.plan.with(PlanFile::cost));
@@ -111,13 +114,17 @@ fn machines(state: PlannerState) -> El {
             let fits = if cost.get().fits(&machine) { "enough" } else { "too small" };
             format!("{}, {fits}", approximate(machine.memory, &BYTES))
         };
-        table_row(
-            machine.name,
-            [el("span").dynamic_text(time), el("span").dynamic_text(fits)].map(Into::into),
-        )
+        let together = move || {
+            let cost = cost.get();
+            let eight = cost.on_ranks(TOGETHER, &cost.speed_of(&machine));
+            approximate(eight.step_seconds * cost.steps as f64, &TIMES)
+        };
+        let cells =
+            [el("span").dynamic_text(time), el("span").dynamic_text(together), el("span").dynamic_text(fits)];
+        table_row(machine.name, cells.map(Into::into))
     });
     let summary = move || {
-        let Cost { parameters, tokens, flops, bytes } = cost.get();
+        let Cost { parameters, tokens, flops, bytes, .. } = cost.get();
         format!(
             "{} parameters, {} training tokens, {flops:.1e} operations, at least {} of memory.",
             approximate(parameters as f64, &COUNTS),
@@ -128,7 +135,7 @@ fn machines(state: PlannerState) -> El {
     let table = el("table")
         .class("machines")
         .child(el("caption").child("Estimated training time"))
-        .child(table_head(&["Machine", "Time", "Memory"]))
+        .child(table_head(&["Machine", "Time", "Time on 8 (MPI)", "Memory"]))
         .child(rows.fold(el("tbody"), El::child));
     let assumed = MACHINES.map(|machine| {
         let (peak, share) = (machine.peak_flops / 1e12, machine.utilization * 100.0);
@@ -138,9 +145,11 @@ fn machines(state: PlannerState) -> El {
         "Tokens = steps × batch size × context length. Operations = tokens × (8·P + 12·layers·width·context), with P \
          parameters: 2·P forward, 4·P backward, at most 2·P for gradient norms, the rest for attention. Time = operations / \
          (peak rate × utilization). Memory = weights, gradient sum and two moments in 32 bits, and one micro-batch. Assumed \
-         peak rates in 10¹² operations per second, times utilization: {}. Expect errors up to a factor of two. ε does not \
+         peak rates in 10¹² operations per second, times utilization: {}. On P machines, each computes ⌈M/P⌉ of a batch's M micro-batches, keeps 1/P of the moments, and sends \
+         12·T·(P − 1)/P bytes a step for T trained parameters, at {} Gbit/s. Expect errors up to a factor of two. ε does not \
          depend on these estimates.",
-        assumed.join("; ")
+        assumed.join("; "),
+        MACHINES.map(|machine| (machine.network * 8e-9).to_string()).join(", ")
     ));
     let formulas =
         el("details").class("more").child(el("summary").child("How this is estimated")).child(formulas);

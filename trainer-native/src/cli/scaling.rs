@@ -1,0 +1,139 @@
+//! Options of `scaling`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::Args;
+use plan::{Cost, MACHINES, RankCost, RankSpeed};
+use serde::Serialize;
+
+use super::advise::MachineName;
+use super::print_result;
+use crate::RunError;
+use crate::plan_file::read_uncertified;
+
+#[derive(Debug, Args)]
+pub(super) struct ScalingArgs {
+    /// The plan
+    #[arg(long, value_name = "PLAN.json")]
+    plan: PathBuf,
+    /// Numbers of ranks
+    #[arg(long, value_delimiter = ',', default_values_t = [1_u64, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096])]
+    ranks: Vec<u64>,
+    /// What each rank runs on, where a time is not given
+    #[arg(long, default_value = "cpu")]
+    machine: MachineName,
+    /// Measured seconds for one micro-batch [default: from the machine's data sheet]
+    #[arg(long, value_name = "S")]
+    micro_batch_seconds: Option<f64>,
+    /// Measured seconds in which one rank alone adds noise to all parameters and updates them
+    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    update_seconds: f64,
+    /// Measured bytes a second, in GB, that a rank sends in a reduce-scatter or an all-gather [default: the machine's network]
+    #[arg(long, value_name = "GB")]
+    gigabytes_per_second: Option<f64>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ScalingArgs {
+    /// Prints what a step of the plan takes on several ranks.
+    pub fn run(self) -> Result<(), RunError> {
+        let cost = read_uncertified(&self.plan)?.file().cost();
+        let of_machine = cost.speed_of(&MACHINES[self.machine as usize]);
+        let network = self.gigabytes_per_second.map(|gigabytes| gigabytes * 1e9);
+        let speed = RankSpeed {
+            micro_batch_seconds: self.micro_batch_seconds.unwrap_or(of_machine.micro_batch_seconds),
+            update_seconds: self.update_seconds,
+            network: network.unwrap_or(of_machine.network),
+        };
+        for (option, value, is_allowed) in [
+            ("--micro-batch-seconds", speed.micro_batch_seconds, speed.micro_batch_seconds > 0.0),
+            ("--update-seconds", speed.update_seconds, speed.update_seconds >= 0.0),
+            ("--gigabytes-per-second", speed.network / 1e9, speed.network > 0.0),
+        ] {
+            if !(is_allowed && value.is_finite()) {
+                return Err(RunError::Refused(format!(
+                    "{option}: {value}; allowed: a finite number above 0"
+                )));
+            }
+        }
+        if let Some(ranks) = self.ranks.iter().find(|ranks| !(1..=MOST_RANKS).contains(*ranks)) {
+            return Err(RunError::Refused(format!("--ranks: {ranks}; allowed: 1 to {MOST_RANKS}")));
+        }
+        let scaling = Scaling {
+            steps: u64::try_from(cost.steps).unwrap_or(u64::MAX),
+            micro_batches: cost.micro_batches,
+            trained_parameters: u64::try_from(cost.trained).unwrap_or(u64::MAX),
+            micro_batch_seconds: speed.micro_batch_seconds,
+            update_seconds: speed.update_seconds,
+            bytes_per_second: speed.network,
+            ranks: self.ranks.iter().map(|&ranks| Row::of(&cost, ranks, &speed)).collect(),
+        };
+        print_result(&scaling, &scaling.to_string(), self.json)
+    }
+}
+
+/// More ranks than any machine has.
+const MOST_RANKS: u64 = 1 << 20;
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Scaling {
+    steps: u64,
+    micro_batches: f64,
+    trained_parameters: u64,
+    micro_batch_seconds: f64,
+    update_seconds: f64,
+    bytes_per_second: f64,
+    ranks: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    step: RankCost,
+    hours: f64,
+}
+
+impl Row {
+    fn of(cost: &Cost, ranks: u64, speed: &RankSpeed) -> Self {
+        let step = cost.on_ranks(ranks, speed);
+        Self { step, hours: step.step_seconds * cost.steps as f64 / 3600.0 }
+    }
+}
+
+impl fmt::Display for Scaling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seconds a step = ⌈M/P⌉ · {:.3e} s + {:.3e} s / P + 12·T·(P − 1)/P bytes / {:.3e} bytes/s\n\
+             M = {:.0} micro-batches, T = {} trained parameters, {} steps; an estimate, not a measurement\n",
+            self.micro_batch_seconds,
+            self.update_seconds,
+            self.bytes_per_second,
+            self.micro_batches,
+            self.trained_parameters,
+            self.steps
+        )?;
+        write!(
+            f,
+            "{:>8} {:>12} {:>12} {:>14} {:>12} {:>11}",
+            "P", "s a step", "hours", "MB sent, step", "GB memory", "efficiency"
+        )?;
+        for Row { step, hours } in &self.ranks {
+            write!(
+                f,
+                "\n{:>8} {:>12.4} {:>12.2} {:>14.1} {:>12.2} {:>10.1}%",
+                step.ranks,
+                step.step_seconds,
+                hours,
+                step.bytes_sent / 1e6,
+                step.memory / 1e9,
+                step.efficiency * 100.0
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! The text of units: in memory, or left in its files.
+
+use dp_tokenizer::corpus::{LineFiles, Record};
+use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
+
+use super::{TextIndex, UnitText};
+use crate::RunError;
+use crate::disclosure::Private;
+
+/// The text of all units.
+#[derive(Debug)]
+pub(crate) enum Texts {
+    /// In memory, in the corpus's order.
+    Kept(Private<Vec<UnitText>>),
+    /// In files, which are read again wherever the text is needed.
+    InFiles(LineFiles, PrivacyUnit),
+    /// In files, with the place of every stretch of text.
+    Indexed(Private<TextIndex>),
+}
+
+impl Texts {
+    /// No text.
+    pub fn none() -> Self {
+        Self::Kept(Private::new(Vec::new()))
+    }
+
+    /// Calls `take` with every stretch of text in the corpus's order.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn for_each(&self, mut take: impl FnMut(&UnitText)) -> Result<(), RunError> {
+        let (files, unit) = match self {
+            Self::Kept(texts) => {
+                texts.for_mechanism().iter().for_each(take);
+                return Ok(());
+            }
+            Self::InFiles(files, unit) => (files, *unit),
+            Self::Indexed(index) => index.for_mechanism().files(),
+        };
+        let records = files.records().map_err(|error| refused("data.source", &error))?;
+        let records = records.map(|record| record.map(|(_, record)| record));
+        each_text(records, unit, "data.source", |text| take(&text)).map(|_| ())
+    }
+}
+
+/// Divides records into the texts of units and returns the number of units. `field` is the plan's field that names the source.
+pub(super) fn each_text<E: std::fmt::Display>(
+    records: impl Iterator<Item = Result<Record, E>>,
+    unit: PrivacyUnit,
+    field: &str,
+    mut take: impl FnMut(UnitText),
+) -> Result<u64, RunError> {
+    let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(field, &error))?;
+    for record in records {
+        let record = record.map_err(|error| refused(field, &error))?;
+        let pieces = assigner.assign(record).map_err(|error| refused(field, &error))?;
+        let last = pieces.len().saturating_sub(1);
+        for (index, piece) in pieces.into_iter().enumerate() {
+            take(UnitText { piece, begins_record: index == 0, ends_record: index == last });
+        }
+    }
+    Ok(assigner.units())
+}
+
+pub(super) fn refused(field: &str, error: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("{field}: {error}"))
+}

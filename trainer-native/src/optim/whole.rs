@@ -1,0 +1,125 @@
+//! Sums over whole parameters, which several ranks may have in pieces.
+
+use crate::nn::{Kernels, ParamSpec};
+use crate::ranks::{FromRank, Shards, block_rows, row_length};
+use crate::tensor::{FloatDType, Tensor, from_host, to_host};
+
+/// The parameters of which an optimizer has all or pieces.
+///
+/// A sum is that of the blocks of a parameter ([`block_rows`]), in their order: it has the same bits for any number of ranks.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    /// Of each piece, its parameter.
+    params: Vec<ParamSpec>,
+    shards: Option<Shards>,
+}
+
+/// What is added up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Over {
+    /// The elements of each parameter.
+    Elements,
+    /// One value for each row of each matrix.
+    Rows,
+    /// The elements of each column of each matrix.
+    Columns,
+}
+
+impl Over {
+    /// Values of a block and of its sum. Only those of matrices have rows and columns.
+    fn block(self, param: &ParamSpec) -> Option<(usize, usize)> {
+        let (rows, length) = (block_rows(param), row_length(param));
+        let is_matrix = param.shape.len() == 2;
+        match self {
+            Self::Elements => Some((rows * length, 1)),
+            Self::Rows => is_matrix.then_some((rows, 1)),
+            Self::Columns => is_matrix.then_some((rows * length, length)),
+        }
+    }
+}
+
+impl Whole {
+    /// One process has whole parameters.
+    pub fn params(specs: &[ParamSpec]) -> Self {
+        Self { params: specs.to_vec(), shards: None }
+    }
+
+    /// This rank's pieces.
+    pub fn pieces(shards: &Shards) -> Self {
+        let param = |piece: &crate::ranks::Piece| shards.params()[piece.param].clone();
+        Self { params: shards.pieces().iter().map(param).collect(), shards: Some(shards.clone()) }
+    }
+
+    /// The parameter of a piece.
+    pub fn param(&self, piece: usize) -> &ParamSpec {
+        &self.params[piece]
+    }
+
+    /// Of each piece, the sum over its whole parameter: none where there is nothing to add up.
+    ///
+    /// # Shapes
+    /// - values: one a piece, `[elements]` or `[rows]`, and none for a vector without rows and columns
+    /// - returns: one a piece, `[1]` or `[columns]`
+    pub fn sums<B: Kernels>(
+        &self,
+        over: Over,
+        values: impl Iterator<Item = Option<Tensor<B, 1>>>,
+    ) -> Vec<Option<Tensor<B, 1>>> {
+        let of_blocks = |(values, param): (Option<Tensor<B, 1>>, &ParamSpec)| {
+            let (block, width) = over.block(param)?;
+            Some((block_sums(values?, block, width), width))
+        };
+        let own: Vec<Option<(Tensor<B, 1>, usize)>> = values.zip(&self.params).map(of_blocks).collect();
+        let total = |sums: Tensor<B, 1>, width: usize| {
+            let blocks = sums.dims()[0] / width;
+            sums.reshape([blocks, width]).sum_dim(0).reshape([width])
+        };
+        let Some(shards) = &self.shards else {
+            return own.into_iter().map(|own| own.map(|(sums, width)| total(sums, width))).collect();
+        };
+        let sent: Vec<f32> = own.iter().flatten().flat_map(|(sums, _)| to_host(sums.clone())).collect();
+        let mut all = vec![Vec::new(); shards.params().len()];
+        for FromRank { pieces, specs, values } in shards.exchange(&sent) {
+            let mut values = values.into_iter();
+            for (piece, spec) in pieces.iter().zip(&specs) {
+                let param = &shards.params()[piece.param];
+                let Some((_, width)) = over.block(param) else { continue };
+                let blocks = spec.shape[0].div_ceil(block_rows(param));
+                all[piece.param].extend(values.by_ref().take(blocks * width));
+            }
+        }
+        let of_all = |(piece, own): (&crate::ranks::Piece, Option<(Tensor<B, 1>, usize)>)| {
+            own.map(|(own, width)| {
+                let sums = &all[piece.param];
+                total(from_host(sums.clone(), [sums.len()], FloatDType::F32, &own.device()), width)
+            })
+        };
+        shards.pieces().iter().zip(own).map(of_all).collect()
+    }
+}
+
+/// The sum of each block of values, one block after the other.
+///
+/// # Shapes
+/// - values: `[n]`, in rows of `width`
+/// - returns: `[ceil(n / block) · width]`
+fn block_sums<B: Kernels>(values: Tensor<B, 1>, block: usize, width: usize) -> Tensor<B, 1> {
+    let length = values.dims()[0];
+    let whole = length / block * block;
+    let sum = |values: Tensor<B, 1>, block: usize| {
+        let blocks = values.dims()[0] / block;
+        // Sums along the last axis are faster.
+        match width {
+            1 => values.reshape([blocks, block]).sum_dim(1).reshape([blocks]),
+            _ => values.reshape([blocks, block / width, width]).sum_dim(1).reshape([blocks * width]),
+        }
+    };
+    if whole == length {
+        return sum(values, block);
+    }
+    let last = sum(values.clone().slice([whole..length]), length - whole);
+    if whole == 0 {
+        return last;
+    }
+    Tensor::cat(vec![sum(values.slice([0..whole]), block), last], 0)
+}
