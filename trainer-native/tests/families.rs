@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::vectors::{self, read_json, tensors, vectors};
-use common::{Bench, stderr, tiny};
+use common::{Bench, ROBERTA, stderr, tiny, word_tokenizer};
 use serde_json::{Value, json};
 use trainer_native::RunError;
 use trainer_native::model::Network;
@@ -238,27 +238,6 @@ fn a_bias_of_barts_logits_is_refused() {
     assert!(refusal.to_string().contains("final_logits_bias holds other values than 0"), "{refusal}");
 }
 
-/// A tokenizer of whole words with the special tokens of RoBERTa and BART, in this order.
-fn tokenizer(special: &[&str]) -> Value {
-    let words = "a no yes the patient seen with pain zero one two";
-    let tokens: Vec<&str> = special.iter().copied().chain(words.split(' ')).collect();
-    let vocab: serde_json::Map<String, Value> =
-        tokens.iter().enumerate().map(|(id, token)| ((*token).to_owned(), json!(id))).collect();
-    let added: Vec<Value> = special
-        .iter()
-        .enumerate()
-        .map(|(id, content)| {
-            json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": true })
-        })
-        .collect();
-    json!({ "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
-        "pre_tokenizer": { "type": "WhitespaceSplit" }, "post_processor": null, "decoder": null,
-        "model": { "type": "WordLevel", "vocab": vocab, "unk_token": "<unk>" } })
-}
-
-const ROBERTA: [&str; 5] = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"];
-
 fn bench(family: &str, objective: &str, special: &[&str]) -> Bench {
     let mut plan = tiny();
     plan["model"] =
@@ -268,10 +247,12 @@ fn bench(family: &str, objective: &str, special: &[&str]) -> Bench {
     plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
     plan.as_object_mut().unwrap().remove("evaluation");
     if objective != "masked_lm" {
+        // Shorter than the encoder.
+        plan["model"]["decoder_context"] = json!(12);
         plan["data"] = json!({ "source": { "path": "train.jsonl" }, "units": 240 });
     }
     let bench = Bench::new(&plan);
-    std::fs::write(bench.path("tokenizer.json"), tokenizer(special).to_string()).unwrap();
+    std::fs::write(bench.path("tokenizer.json"), word_tokenizer(special).to_string()).unwrap();
     let word = |number: usize| ["zero", "one", "two"][number % 3];
     let line =
         |number: usize| format!("{}\n", json!({ "text": word(number), "target": format!("yes {number}") }));

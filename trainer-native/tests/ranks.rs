@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
+use common::{Bench, ROBERTA, ledger, reservations, stderr, tiny, tiny_with_vocabulary, word_tokenizer};
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
 
@@ -21,7 +21,11 @@ const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// Records of users with a text and a target.
 const PAIRS: &str = "pairs.jsonl";
 
-fn write_pairs(bench: &Bench) {
+/// A public tokenizer.
+const WORDS: &str = "words.json";
+
+fn write_files(bench: &Bench) {
+    std::fs::write(bench.path(WORDS), word_tokenizer(&ROBERTA).to_string()).unwrap();
     let line = |n: usize| {
         format!(
             "{{\"who\":\"u{}\",\"text\":\"note {n} of {}\",\"target\":\"{n}\"}}\n",
@@ -82,6 +86,8 @@ fn plan(family: &str, objective: &str) -> Value {
             plan["data"] = json!({ "source": { "path": PAIRS }, "units": 120 });
             plan.as_object_mut().unwrap().remove("evaluation");
         }
+        "roberta" => plan["tokenizer"] = json!({ "public": { "path": WORDS } }),
+        "phi" => plan["model"]["d_model"] = json!(20),
         "gpt_neo" => plan["model"]["context"] = json!(264),
         "modernbert" => plan["model"]["context"] = json!(160),
         _ => {}
@@ -141,7 +147,7 @@ fn any_number_of_ranks_trains_the_same_bits_under_the_same_certificate() {
     let counts: &[usize] = if is_campaign() { &[2, 4] } else { &[2] };
     for plan in plans() {
         let bench = Bench::new(&plan);
-        write_pairs(&bench);
+        write_files(&bench);
         let alone = model(&bench, 1, "alone", &["--test-key", "5"]);
         for &count in counts {
             let out = format!("ranks{count}");

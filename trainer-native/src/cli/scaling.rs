@@ -40,6 +40,11 @@ pub(super) struct ScalingArgs {
 impl ScalingArgs {
     /// Prints what a step of the plan takes on several ranks.
     pub fn run(self) -> Result<(), RunError> {
+        let scaling = self.scaling()?;
+        print_result(&scaling, &scaling.to_string(), self.json)
+    }
+
+    fn scaling(&self) -> Result<Scaling, RunError> {
         let cost = read_uncertified(&self.plan)?.file().cost();
         let of_machine = cost.speed_of(&MACHINES[self.machine as usize]);
         let network = self.gigabytes_per_second.map(|gigabytes| gigabytes * 1e9);
@@ -48,21 +53,21 @@ impl ScalingArgs {
             update_seconds: self.update_seconds,
             network: network.unwrap_or(of_machine.network),
         };
-        for (option, value, is_allowed) in [
-            ("--micro-batch-seconds", speed.micro_batch_seconds, speed.micro_batch_seconds > 0.0),
-            ("--update-seconds", speed.update_seconds, speed.update_seconds >= 0.0),
-            ("--gigabytes-per-second", speed.network / 1e9, speed.network > 0.0),
+        for (option, value, allowed, is_allowed) in [
+            ("--micro-batch-seconds", speed.micro_batch_seconds, "above 0", speed.micro_batch_seconds > 0.0),
+            ("--update-seconds", speed.update_seconds, "from 0 on", speed.update_seconds >= 0.0),
+            ("--gigabytes-per-second", speed.network / 1e9, "above 0", speed.network > 0.0),
         ] {
             if !(is_allowed && value.is_finite()) {
                 return Err(RunError::Refused(format!(
-                    "{option}: {value}; allowed: a finite number above 0"
+                    "{option}: {value}; allowed: a finite number {allowed}"
                 )));
             }
         }
         if let Some(ranks) = self.ranks.iter().find(|ranks| !(1..=MOST_RANKS).contains(*ranks)) {
             return Err(RunError::Refused(format!("--ranks: {ranks}; allowed: 1 to {MOST_RANKS}")));
         }
-        let scaling = Scaling {
+        Ok(Scaling {
             steps: u64::try_from(cost.steps).unwrap_or(u64::MAX),
             micro_batches: cost.micro_batches,
             trained_parameters: u64::try_from(cost.trained).unwrap_or(u64::MAX),
@@ -70,8 +75,7 @@ impl ScalingArgs {
             update_seconds: speed.update_seconds,
             bytes_per_second: speed.network,
             ranks: self.ranks.iter().map(|&ranks| Row::of(&cost, ranks, &speed)).collect(),
-        };
-        print_result(&scaling, &scaling.to_string(), self.json)
+        })
     }
 }
 
@@ -135,5 +139,58 @@ impl fmt::Display for Scaling {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        scaling: ScalingArgs,
+    }
+
+    fn scaling(options: &[&str]) -> Result<Scaling, String> {
+        let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/presets/ponomareva-2022-dp-t5.json");
+        let begin = ["scaling", "--plan", plan];
+        Alone::try_parse_from(begin.iter().chain(options))
+            .unwrap()
+            .scaling
+            .scaling()
+            .map_err(|error| error.to_string())
+    }
+
+    /// Oracle: by hand. 8,192 units in micro-batches of 64 are 128 of them, 100,000 times.
+    #[test]
+    fn measured_times_take_the_place_of_the_data_sheets() {
+        let measured =
+            ["--micro-batch-seconds", "0.5", "--update-seconds", "2", "--gigabytes-per-second", "4"];
+        let found = scaling(&[&measured[..], &["--ranks", "1,8,256"]].concat()).unwrap();
+        let moved = 12.0 * found.trained_parameters as f64;
+        let want = [(1.0, 128.0), (8.0, 16.0), (256.0, 1.0)]
+            .map(|(ranks, rounds)| rounds * 0.5 + 2.0 / ranks + moved * (ranks - 1.0) / ranks / 4e9);
+        for (row, want) in found.ranks.iter().zip(want) {
+            assert!((row.step.step_seconds / want - 1.0).abs() < 1e-12, "{row:?}, not {want}");
+            assert!((row.hours / (want * 1e5 / 3600.0) - 1.0).abs() < 1e-12);
+        }
+        assert!(found.to_string().contains("M = 128 micro-batches"), "{found}");
+        assert_eq!(scaling(&[]).unwrap().ranks.len(), 11);
+    }
+
+    #[test]
+    fn figures_out_of_range_are_refused_by_the_name_of_their_option() {
+        for (option, value, allowed) in [
+            ("--micro-batch-seconds", "0", "a finite number above 0"),
+            ("--update-seconds", "nan", "a finite number from 0 on"),
+            ("--gigabytes-per-second", "inf", "a finite number above 0"),
+            ("--ranks", "0", "1 to 1048576"),
+        ] {
+            let refused = scaling(&[option, value]).unwrap_err();
+            assert!(refused.starts_with(option) && refused.ends_with(allowed), "{refused}");
+        }
     }
 }

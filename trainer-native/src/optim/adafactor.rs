@@ -90,7 +90,7 @@ impl<B: Kernels> Adafactor<B> {
 
     pub(super) fn layout(specs: &[ParamSpec]) -> Vec<StateSpec> {
         let of = |(piece, spec): (usize, &ParamSpec)| {
-            let tensor = |list, shape| StateSpec::of_piece(list, (piece, spec), shape);
+            let tensor = |list, shape| StateSpec::of_piece(list, piece, spec, shape);
             match spec.shape[..] {
                 [rows, columns] => vec![
                     tensor("second_moment_rows", vec![rows]),

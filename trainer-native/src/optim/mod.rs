@@ -54,14 +54,14 @@ pub(crate) struct StateSpec {
 
 impl StateSpec {
     /// One of parameter or piece number `piece`, whose pieces have pieces of it.
-    fn of_piece(list: &str, (piece, spec): (usize, &ParamSpec), shape: Vec<usize>) -> Self {
+    fn of_piece(list: &str, piece: usize, spec: &ParamSpec, shape: Vec<usize>) -> Self {
         Self { name: format!("optimizer.{list}.{}", spec.name), shape, piece: Some(piece), is_shared: false }
     }
 
     /// One of each parameter or piece, of its shape.
     fn list(list: &str, specs: &[ParamSpec]) -> Vec<Self> {
         let numbered = specs.iter().enumerate();
-        numbered.map(|(piece, spec)| Self::of_piece(list, (piece, spec), spec.shape.clone())).collect()
+        numbered.map(|(piece, spec)| Self::of_piece(list, piece, spec, spec.shape.clone())).collect()
     }
 }
 

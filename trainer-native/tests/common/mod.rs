@@ -130,3 +130,25 @@ pub fn ledger(run: &Path) -> Vec<Value> {
 pub fn reservations(run: &Path) -> usize {
     ledger(run).iter().filter(|entry| entry["kind"] == "step").count()
 }
+
+/// A tokenizer of whole words with the special tokens of RoBERTa and BART, in this order.
+pub fn word_tokenizer(special: &[&str]) -> Value {
+    let words = "a no yes the patient seen with pain zero one two";
+    let tokens: Vec<&str> = special.iter().copied().chain(words.split(' ')).collect();
+    let vocab: serde_json::Map<String, Value> =
+        tokens.iter().enumerate().map(|(id, token)| ((*token).to_owned(), json!(id))).collect();
+    let added: Vec<Value> = special
+        .iter()
+        .enumerate()
+        .map(|(id, content)| {
+            json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true })
+        })
+        .collect();
+    json!({ "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+        "pre_tokenizer": { "type": "WhitespaceSplit" }, "post_processor": null, "decoder": null,
+        "model": { "type": "WordLevel", "vocab": vocab, "unk_token": "<unk>" } })
+}
+
+/// Special tokens of RoBERTa and BART.
+pub const ROBERTA: [&str; 5] = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"];

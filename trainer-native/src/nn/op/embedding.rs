@@ -41,6 +41,7 @@ impl PositionEmbedding {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let seq = value.dims()[1];
+        let table_rows = weights.matrix(self.table).dims()[0];
         let vectors = match pass.rows_at() {
             Some(positions) => {
                 let rows: Vec<i32> =
@@ -53,11 +54,13 @@ impl PositionEmbedding {
         let needed = slot.is_some() || weights.trains(self.table);
         pass.note(value + vectors, needed, move |grad, back| {
             let [batch, seq, d] = grad.dims();
-            // Each example's gradient of the table is the gradient of the sum itself, after the unused rows.
+            // Each example's gradient of the table is the gradient of the sum itself, between the unused rows: a decoder may be
+            // shorter than the encoder, with a table of the same size.
             let mut rows = grad.clone().reshape([batch, seq * d]);
-            if self.first > 0 {
-                let unused = Tensor::zeros([batch, self.first * d], (&grad.device(), grad.dtype()));
-                rows = Tensor::cat(vec![unused, rows], 1);
+            let [before, after] = [self.first, table_rows.saturating_sub(self.first + seq)];
+            if before + after > 0 {
+                let unused = |rows: usize| Tensor::zeros([batch, rows * d], (&grad.device(), grad.dtype()));
+                rows = Tensor::cat(vec![unused(before), rows, unused(after)], 1);
             }
             back.explicit(self.table, rows);
             back.add(slot, grad);
