@@ -61,7 +61,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
                 Some(files) => {
                     let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
                     let count = each_text(records, unit, "data.source", drop)?;
-                    (Texts::InFiles(files, unit), count)
+                    (Texts::InFiles(Box::new(files), unit), count)
                 }
                 None => {
                     let (texts, count) = read_texts(&source, unit, "data.source")?;

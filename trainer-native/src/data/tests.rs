@@ -303,7 +303,7 @@ fn text_in_its_files_has_the_windows_of_text_in_memory_on_any_number_of_ranks() 
         let kept = texts_of(&source, unit);
         let in_memory = Dataset::encode(&kept, &tokenizer, spec);
         let in_files = || Units {
-            texts: Texts::InFiles(LineFiles::of(&source).unwrap(), unit),
+            texts: Texts::InFiles(Box::new(LineFiles::of(&source).unwrap()), unit),
             tokens: None,
             labelled: None,
         };
@@ -324,7 +324,7 @@ fn text_in_its_files_has_the_windows_of_text_in_memory_on_any_number_of_ranks() 
     }
     let changed = on_ranks(1, |ranks| {
         let units = Units {
-            texts: Texts::InFiles(LineFiles::of(&source).unwrap(), PrivacyUnit::Record),
+            texts: Texts::InFiles(Box::new(LineFiles::of(&source).unwrap()), PrivacyUnit::Record),
             tokens: None,
             labelled: None,
         };

@@ -52,8 +52,8 @@ impl Units {
     pub(crate) fn index(self, tokenizer: &Tokenizer, ranks: &Ranks) -> Result<Self, RunError> {
         let texts = match self.texts {
             Texts::InFiles(files, unit) => {
-                let index = ranks.agree(TextIndex::scan(files, unit, tokenizer, ranks))?;
-                Texts::Indexed(Private::new(index.with_all_lengths(ranks)))
+                let index = ranks.agree(TextIndex::scan(*files, unit, tokenizer, ranks))?;
+                Texts::Indexed(Box::new(Private::new(index.with_all_lengths(ranks))))
             }
             other => other,
         };

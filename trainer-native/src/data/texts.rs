@@ -13,9 +13,9 @@ pub(crate) enum Texts {
     /// In memory, in the corpus's order.
     Kept(Private<Vec<UnitText>>),
     /// In files, which are read again wherever the text is needed.
-    InFiles(LineFiles, PrivacyUnit),
+    InFiles(Box<LineFiles>, PrivacyUnit),
     /// In files, with the place of every stretch of text.
-    Indexed(Private<TextIndex>),
+    Indexed(Box<Private<TextIndex>>),
 }
 
 impl Texts {

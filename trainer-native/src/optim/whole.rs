@@ -117,9 +117,9 @@ fn block_sums<B: Kernels>(values: Tensor<B, 1>, block: usize, width: usize) -> T
     if whole == length {
         return sum(values, block);
     }
-    let last = sum(values.clone().slice([whole..length]), length - whole);
+    let last = sum(values.clone().narrow(0, whole, length - whole), length - whole);
     if whole == 0 {
         return last;
     }
-    Tensor::cat(vec![sum(values.slice([0..whole]), block), last], 0)
+    Tensor::cat(vec![sum(values.narrow(0, 0, whole), block), last], 0)
 }
