@@ -76,7 +76,7 @@ impl Dataset {
         let Some(data) = units.tokens else {
             return match units.texts {
                 Texts::Kept(texts) => Ok(Self::encode(texts.for_mechanism(), tokenizer, spec)),
-                Texts::Indexed(index) => Ok(of_file(TokenFile::of_text(index.into_mechanism(), spec))),
+                Texts::Indexed(index) => Ok(of_file(TokenFile::of_text((*index).into_mechanism(), spec))),
                 Texts::InFiles(..) => Err(RunError::Failed("the text was not indexed".to_owned())),
             };
         };

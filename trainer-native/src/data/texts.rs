@@ -34,7 +34,7 @@ impl Texts {
                 texts.for_mechanism().iter().for_each(take);
                 return Ok(());
             }
-            Self::InFiles(files, unit) => (files, *unit),
+            Self::InFiles(files, unit) => (&**files, *unit),
             Self::Indexed(index) => index.for_mechanism().files(),
         };
         let records = files.records().map_err(|error| refused("data.source", &error))?;
