@@ -5,6 +5,7 @@ mod exposure;
 mod generate;
 mod init;
 mod memorization;
+mod output;
 mod quality;
 mod ranks;
 mod rehearse;
@@ -13,7 +14,6 @@ mod score;
 mod synthesize;
 mod train;
 
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,11 +24,11 @@ use exposure::ExposureArgs;
 use generate::GenerateArgs;
 use init::InitArgs;
 use memorization::MemorizationArgs;
+use output::{print, print_result};
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
 use scaling::ScalingArgs;
 use score::ScoreArgs;
-use serde::Serialize;
 use synthesize::SynthesizeArgs;
 use train::RunArgs;
 
@@ -379,23 +379,5 @@ fn verify(path: &Path, json: bool) -> Result<(), RunError> {
     } else {
         let summary = verify::verify_plan(path)?;
         print_result(&summary, &summary.to_string(), json)
-    }
-}
-
-fn print_result(figures: &impl Serialize, text: &str, json: bool) -> Result<(), RunError> {
-    if json {
-        print(&serde_json::to_string(figures).map_err(|error| RunError::Failed(error.to_string()))?)
-    } else {
-        print(text)
-    }
-}
-
-/// Prints a result. A closed stdout is the reader's choice, not a failure.
-fn print(text: &str) -> Result<(), RunError> {
-    match writeln!(stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(RunError::Failed(format!("cannot write the result: {error}")))
-        }
-        _ => Ok(()),
     }
 }

@@ -1,0 +1,26 @@
+//! Results on stdout.
+
+use std::io::{Write, stdout};
+
+use serde::Serialize;
+
+use crate::RunError;
+
+/// Prints a result as text, or as JSON.
+pub(super) fn print_result(figures: &impl Serialize, text: &str, json: bool) -> Result<(), RunError> {
+    if json {
+        print(&serde_json::to_string(figures).map_err(|error| RunError::Failed(error.to_string()))?)
+    } else {
+        print(text)
+    }
+}
+
+/// Prints a result. A closed stdout is the reader's choice, not a failure.
+pub(super) fn print(text: &str) -> Result<(), RunError> {
+    match writeln!(stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(RunError::Failed(format!("cannot write the result: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
