@@ -19,8 +19,13 @@ impl CertifiedPlan {
     pub fn training_event(&self) -> DpEvent {
         match &self.event {
             DpEvent::Composed { events } => {
-                let released = usize::from(self.tokenizer_release.is_some());
-                DpEvent::Composed { events: events.iter().skip(released).cloned().collect() }
+                let mut events = events.clone();
+                // What was spent on the units before comes first.
+                let release = self.tokenizer_release.as_ref();
+                let place =
+                    release.and_then(|release| events.iter().position(|event| *event == release.event));
+                place.map(|place| events.remove(place));
+                DpEvent::Composed { events }
             }
             other => other.clone(),
         }

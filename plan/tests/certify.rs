@@ -76,6 +76,16 @@ fn what_a_plan_builds_on_counts_towards_its_epsilon() {
 }
 
 #[test]
+fn without_the_vocabulary_what_was_spent_before_still_counts() {
+    let earlier = DpEvent::Gaussian { noise_multiplier: 5.0 };
+    let certified =
+        common::read(&quickstart().to_string()).unwrap().after(vec![earlier.clone()]).certify().unwrap();
+    let release = certified.tokenizer_release().unwrap().event.clone();
+    let DpEvent::Composed { events } = certified.training_event() else { panic!("not composed") };
+    assert!(events.contains(&earlier) && !events.contains(&release), "{events:?}");
+}
+
+#[test]
 fn a_public_vocabulary_costs_nothing() {
     let bytes = certify(&altered(&[("/tokenizer", json!("bytes"))])).unwrap();
     let file = certify(&altered(&[("/tokenizer", json!({"public": {"path": "t.json"}}))])).unwrap();
