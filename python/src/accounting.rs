@@ -81,7 +81,7 @@ pub(crate) fn epsilon(
 /// ε at `delta` to nearly all digits, inside certified bounds.
 ///
 /// >>> exact_epsilon(dp_sgd(0.01, 1.0, 1000), 1e-5)
-/// Estimate(point=1.8282366665165772, source='inversion')
+/// Estimate(point=1.8282366665165777, source='inversion')
 #[pyfunction]
 #[pyo3(signature = (event, delta, relation = "add_or_remove_one"))]
 pub(crate) fn exact_epsilon(event: &Bound<'_, PyAny>, delta: f64, relation: &str) -> PyResult<Estimate> {

@@ -126,7 +126,7 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
         bench.model("private", &[]);
         let run = bench.path("private");
         assert!(verify_run(&run).unwrap().private, "{objective}");
-        bench.model("baseline", &["--non-private"]);
+        bench.model("baseline", &["--non-private", "--test-key", "3"]);
         let figures = read_json(&bench.path("baseline").join("evaluation.json"));
         assert!(figures[score].as_f64().unwrap() > least, "{objective} of {source}: {figures}");
         let test = bench.path(&source.as_str().unwrap().replace("train", "test"));
