@@ -26,7 +26,6 @@ use init::InitArgs;
 use memorization::MemorizationArgs;
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
-use scaling::ScalingArgs;
 use score::ScoreArgs;
 use serde::Serialize;
 use synthesize::SynthesizeArgs;
@@ -94,7 +93,7 @@ enum Command {
     /// Propose the model, the batch size, the steps and the noise for a budget of privacy and of computing time
     Advise(#[command(flatten)] AdviseArgs),
     /// Estimate the time, memory and messages of a plan on several ranks, from measured times or a machine's data sheet
-    Scaling(#[command(flatten)] ScalingArgs),
+    Scaling(#[command(flatten)] scaling::ScalingArgs),
     /// Train with planted canaries, guess from the model which were planted, and report the ε this rules out
     Audit {
         #[command(flatten)]
