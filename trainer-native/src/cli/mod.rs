@@ -27,7 +27,6 @@ use memorization::MemorizationArgs;
 use output::{print, print_result};
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
-use scaling::ScalingArgs;
 use score::ScoreArgs;
 use synthesize::SynthesizeArgs;
 use train::RunArgs;
@@ -94,7 +93,7 @@ enum Command {
     /// Propose the model, the batch size, the steps and the noise for a budget of privacy and of computing time
     Advise(#[command(flatten)] AdviseArgs),
     /// Estimate the time, memory and messages of a plan on several ranks, from measured times or a machine's data sheet
-    Scaling(#[command(flatten)] ScalingArgs),
+    Scaling(#[command(flatten)] scaling::ScalingArgs),
     /// Train with planted canaries, guess from the model which were planted, and report the ε this rules out
     Audit {
         #[command(flatten)]
