@@ -19,8 +19,8 @@ fn plan(family: &str, objective: &str, extension: &str) -> Value {
     plan["model"] =
         json!({ "family": family, "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 40 });
     plan["training"]["objective"] = json!(objective);
-    plan["training"]["steps"] = json!(40);
-    plan["training"]["learning_rate"] = json!({ "peak": 2e-2 });
+    plan["training"]["steps"] = json!(100);
+    plan["training"]["learning_rate"] = json!({ "peak": 1e-2 });
     plan
 }
 
