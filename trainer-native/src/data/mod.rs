@@ -2,11 +2,11 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`UnitText`] | a stretch of one privacy unit's text |
-//! | [`Dataset`] | the tokens of all units, cut into windows as [`WindowSpec`] says |
-//! | [`UnitWindow`] | one window of a sampled unit |
+//! | `UnitText` | a stretch of one privacy unit's text |
+//! | `Dataset` | the tokens of all units, cut into windows as `WindowSpec` says |
+//! | `UnitWindow` | one window of a sampled unit |
 //! | [`Example`] | what the objective makes of one window, or of one record |
-//! | [`LabelledRecord`] | a record with a label or a target, which becomes one example as a whole |
+//! | `LabelledRecord` | a record with a label or a target, which becomes one example as a whole |
 //!
 //! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
 //! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of

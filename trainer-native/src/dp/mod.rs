@@ -1,6 +1,6 @@
-//! Differentially private gradients: [`step`] is one step of DP-SGD.
+//! Differentially private gradients: `step` is one step of DP-SGD.
 //!
-//! The types force the order of a step, and each move consumes the value before: [`PerExampleGrads`] → [`ClippedSum`] →
+//! The types force the order of a step, and each move consumes the value before: `PerExampleGrads` → `ClippedSum` →
 //! [`mechanisms::Bounded`] → [`PrivateGradient`]. An optimizer takes nothing else, except the [`BaselineGradient`] of a
 //! run that is marked as not private.
 //!

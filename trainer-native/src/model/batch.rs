@@ -123,7 +123,7 @@ impl<B: Backend> Batch<B> {
     /// Lays examples out.
     ///
     /// # Panics
-    /// If there are more examples than rows, or [`Shape::problem`] finds one; the engine checks both.
+    /// If there are more examples than rows, or `Shape::problem` finds one; the engine checks both.
     pub fn new(
         examples: &[Example],
         rows: usize,

@@ -1,7 +1,7 @@
 //! The parts that models are made of: operators over a tape, their parameters, and the records of per-example gradients.
 //!
 //! An operator holds the addresses of its parameters, not their values. It owns its forward pass, its backward pass and the
-//! [`GradRecord`] of each parameter. A model is a forward pass over a [`Pass`]; see [`crate::model`].
+//! [`GradRecord`] of each parameter. A model is a forward pass over a `Pass`; see [`crate::model`].
 
 mod cache;
 mod kernels;

@@ -157,7 +157,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Continues from a saved state. `values` are in the order of [`Optimizer::layout`].
+    /// Continues from a saved state. `values` are in the order of `Optimizer::layout`.
     pub fn restore(&mut self, steps: u64, values: Vec<Tensor<B, 1>>) {
         match self {
             Self::AdamW(adamw) => adamw.restore(steps, values),
