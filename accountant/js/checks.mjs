@@ -67,42 +67,49 @@ const SCHEMES = [
 const circle = { type: 'self_composed', count: 2 }
 circle.event = circle
 
-/** What throws, and a word of the message. */
+/** What throws, a word of the message, and the kind of error: a TypeError unless given. */
 const REFUSED = [
   ['a name that is no event', (a) => a.epsilon({ type: 'gausian', noise_multiplier: 1 }, 1e-5), 'poisson_sampled_gaussian'],
   ['a field that is none', (a) => a.epsilon({ ...gaussian, sigma: 2 }, 1e-5), 'sigma'],
   ['a field that is missing', (a) => a.epsilon({ type: 'gaussian' }, 1e-5), 'noise_multiplier'],
   ['nothing', (a) => a.epsilon(undefined, 1e-5), 'allowed: one event such as'],
   ['a noise multiplier of text', (a) => a.epsilon({ type: 'gaussian', noise_multiplier: '1' }, 1e-5), 'string'],
-  ['noise that is NaN', (a) => a.epsilon({ type: 'gaussian', noise_multiplier: NaN }, 1e-5), 'noise_multiplier'],
+  ['noise that is NaN', (a) => a.epsilon({ type: 'gaussian', noise_multiplier: NaN }, 1e-5), 'noise_multiplier', 'RangeError'],
   ['half a step', (a) => a.epsilon(sampled(0.01, 1, 0.5), 1e-5), '0.5'],
   ['steps below none', (a) => a.epsilon(sampled(0.01, 1, -1), 1e-5), '-1'],
-  ['a probability above 1', (a) => a.epsilon(sampled(2, 1, 1), 1e-5), 'sampling_probability'],
-  ['an object that holds itself', (a) => a.epsilon(circle, 1e-5), 'nested'],
-  ['a delta above 1', (a) => a.epsilon(gaussian, 2), '0 < delta < 1'],
-  ['no delta', (a) => a.epsilon(gaussian), '0 < delta < 1'],
-  ['an epsilon below 0', (a) => a.delta(gaussian, -1), 'a finite number from 0'],
+  ['a probability above 1', (a) => a.epsilon(sampled(2, 1, 1), 1e-5), 'sampling_probability', 'RangeError'],
+  ['an object that holds itself', (a) => a.epsilon(circle, 1e-5), 'nested', 'RangeError'],
+  ['a delta above 1', (a) => a.epsilon(gaussian, 2), '0 < delta < 1', 'RangeError'],
+  ['no delta', (a) => a.epsilon(gaussian), 'delta must be a number'],
+  ['a delta of text', (a) => a.epsilon(gaussian, '1e-5'), 'delta must be a number; got string'],
+  ['an epsilon that is null', (a) => a.delta(gaussian, null), 'epsilon must be a number'],
+  ['a group of text', (a) => a.epsilon(gaussian, 1e-5, ADD, '2'), 'group must be a number'],
+  ['a unit that is a number', (a) => a.statement(gaussian, 1e-5, ADD, 7), 'unit must be a string'],
+  ['steps of text', (a) => a.steps(1, 1e-5, '10', () => gaussian), 'most must be a number'],
+  ['shares of text', (a) => a.splitBudget(1, 1e-5, ['1'], () => gaussian), 'shares'],
+  ['an epsilon below 0', (a) => a.delta(gaussian, -1), 'a finite number from 0', 'RangeError'],
   ['an unknown relation', (a) => a.epsilon(gaussian, 1e-5, 'sometimes'), 'replace_one'],
-  ['half a group', (a) => a.epsilon(gaussian, 1e-5, ADD, 1.5), 'group = 1.5'],
-  ['an empty group', (a) => a.epsilon(gaussian, 1e-5, ADD, 0), 'group'],
-  ['a group that no bound covers', (a) => a.epsilon({ type: 'balls_in_bins_gaussian', noise_multiplier: 1, batches: 4, epochs: 1 }, 1e-5, ADD, 2), 'balls_in_bins'],
+  ['half a group', (a) => a.epsilon(gaussian, 1e-5, ADD, 1.5), 'group = 1.5', 'RangeError'],
+  ['an empty group', (a) => a.epsilon(gaussian, 1e-5, ADD, 0), 'group', 'RangeError'],
+  ['a group that no bound covers', (a) => a.epsilon({ type: 'balls_in_bins_gaussian', noise_multiplier: 1, batches: 4, epochs: 1 }, 1e-5, ADD, 2), 'balls_in_bins', 'Error'],
   [
     'truncation where the number of units is secret',
     (a) => a.epsilon({ type: 'truncated_poisson_sampled_gaussian', sampling_probability: 0.1, noise_multiplier: 1, units: 99, largest_batch: 50 }, 1e-5),
     'add_or_remove_one',
+    'Error',
   ],
-  ['an order of 1', (a) => a.renyiDivergence(gaussian, 1), 'above 1'],
+  ['an order of 1', (a) => a.renyiDivergence(gaussian, 1), 'above 1', 'RangeError'],
   ['an unknown conversion', (a) => a.renyiEpsilon(gaussian, 1e-5, ADD, 'best'), 'classic'],
-  ['rho of sampling', (a) => a.zcdp(sampled(0.01, 1, 10)), 'zCDP'],
-  ['a rate of 0', (a) => a.truePositiveRate(gaussian, 0), 'strictly between 0 and 1'],
-  ['a target of 0', (a) => a.noiseMultiplier(0, 1e-5, () => gaussian), 'target epsilon'],
+  ['rho of sampling', (a) => a.zcdp(sampled(0.01, 1, 10)), 'zCDP', 'Error'],
+  ['a rate of 0', (a) => a.truePositiveRate(gaussian, 0), 'strictly between 0 and 1', 'RangeError'],
+  ['a target of 0', (a) => a.noiseMultiplier(0, 1e-5, () => gaussian), 'target epsilon', 'RangeError'],
   ['no function', (a) => a.noiseMultiplier(1, 1e-5), 'eventFor'],
   ['a function that answers with no event', (a) => a.noiseMultiplier(1, 1e-5, () => 7), 'event'],
-  ['a function that throws', (a) => a.steps(1, 1e-5, 10, () => { throw new Error('my own') }), 'my own'],
+  ['a function that throws', (a) => a.steps(1, 1e-5, 10, () => { throw new Error('my own') }), 'my own', 'Error'],
   ['steps and examples', (a) => a.noiseBatchRatio(1, 1e-5, 10, { steps: 1, examples: 1 }, 0, () => gaussian), 'one of them'],
-  ['shares below 0', (a) => a.splitBudget(1, 1e-5, [-1, 2], () => gaussian), 'share'],
-  ['more right guesses than guesses', (a) => a.auditedEpsilon(10, 5, 6, 1e-6, 0.95), 'correct'],
-  ['a promise that says nothing', (a) => a.epsilonOfRates(0.5, 0.1, 1e-6), 'true positive rate'],
+  ['shares below 0', (a) => a.splitBudget(1, 1e-5, [-1, 2], () => gaussian), 'share', 'RangeError'],
+  ['more right guesses than guesses', (a) => a.auditedEpsilon(10, 5, 6, 1e-6, 0.95), 'correct', 'RangeError'],
+  ['a promise that says nothing', (a) => a.epsilonOfRates(0.5, 0.1, 1e-6), 'true positive rate', 'RangeError'],
 ]
 
 /** The failures of `accountant`, a module of the package, as lines; empty when all is right. */
@@ -171,11 +178,11 @@ export function check(accountant) {
   )
   ok(split.together.upper <= 4 && split.alone[0].upper + split.alone[1].upper > 5 && split.noise_multipliers.length === 2, JSON.stringify(split))
 
-  for (const [what, ask, word] of REFUSED) {
+  for (const [what, ask, word, kind = 'TypeError'] of REFUSED) {
     try {
       wrong.push(`${what} is answered: ${JSON.stringify(ask(accountant))}`)
     } catch (thrown) {
-      ok(thrown instanceof Error && thrown.message.includes(word), `${what}: ${thrown} should say "${word}"`)
+      ok(thrown instanceof Error && thrown.name === kind && thrown.message.includes(word), `${what}: ${thrown} should be a ${kind} and say "${word}"`)
     }
   }
   // A refusal leaves the module whole.

@@ -10,14 +10,23 @@ export class Tokenizer {
     [Symbol.dispose](): void;
     /**
      * The text of ids. Special tokens appear by name, and ids outside the vocabulary are skipped.
+     *
+     * # Errors
+     * Ids that are no array of whole numbers below 2³².
      */
     decode(ids: Uint32Array | number[]): string;
     /**
      * The ids of many texts, in the same order; faster than one by one.
+     *
+     * # Errors
+     * Texts that are no array of strings.
      */
     encodeBatch(texts: string[]): Uint32Array[];
     /**
      * The ids of a text. No token is added at either end.
+     *
+     * # Errors
+     * A text that is no string.
      */
     encode(text: string): Uint32Array;
     /**
@@ -29,6 +38,9 @@ export class Tokenizer {
     static fromJson(text: string): Tokenizer;
     /**
      * The token with this id, as written in the vocabulary.
+     *
+     * # Errors
+     * An id that is no whole number below 2³².
      */
     idToToken(id: number): string | undefined;
     /**
@@ -37,6 +49,9 @@ export class Tokenizer {
     toJson(): string;
     /**
      * The id of a token, as written in the vocabulary.
+     *
+     * # Errors
+     * A token that is no string.
      */
     tokenToId(token: string): number | undefined;
     /**

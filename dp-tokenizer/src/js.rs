@@ -1,10 +1,15 @@
-//! Tokenizers for web pages and Node, with TypeScript declarations. A refusal throws an `Error`.
+//! Tokenizers for web pages and Node, with TypeScript declarations. A refusal has the command line's message: a `TypeError` for
+//! a value of a wrong type, a `RangeError` for one out of range, a `SyntaxError` for text that is no JSON, otherwise an `Error`.
 
+use js_sys::{Array, Uint32Array};
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 use serde::Deserialize;
+use wasm_bindgen::JsCast as _;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
-use crate::preview::{self, Settings};
+use crate::FormatError;
+use crate::preview::{self, PreviewError, Settings};
+use crate::release::ReleaseError;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = include_str!("../js/types.d.ts");
@@ -20,8 +25,16 @@ impl Tokenizer {
     /// # Errors
     /// A text that is damaged or has a stage that is not supported.
     #[wasm_bindgen(js_name = fromJson)]
-    pub fn from_json(text: &str) -> Result<Tokenizer, JsValue> {
-        crate::Tokenizer::from_json(text).map(Self).map_err(|refused| error(&refused.to_string()))
+    pub fn from_json(
+        #[wasm_bindgen(unchecked_param_type = "string")] text: JsValue,
+    ) -> Result<Tokenizer, JsValue> {
+        crate::Tokenizer::from_json(&string("text", &text)?).map(Self).map_err(|refused| {
+            let message = refused.to_string();
+            match refused {
+                FormatError::Json { .. } => js_sys::SyntaxError::new(&message).into(),
+                _ => error(&message),
+            }
+        })
     }
 
     /// The text of a tokenizer.json.
@@ -39,38 +52,91 @@ impl Tokenizer {
     }
 
     /// The token with this id, as written in the vocabulary.
+    ///
+    /// # Errors
+    /// An id that is no whole number below 2³².
     #[wasm_bindgen(js_name = idToToken)]
-    #[must_use]
-    pub fn id_to_token(&self, id: u32) -> Option<String> {
-        self.0.token(id).map(str::to_owned)
+    pub fn id_to_token(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "number")] id: JsValue,
+    ) -> Result<Option<String>, JsValue> {
+        Ok(self.0.token(token_id(&id)?).map(str::to_owned))
     }
 
     /// The id of a token, as written in the vocabulary.
+    ///
+    /// # Errors
+    /// A token that is no string.
     #[wasm_bindgen(js_name = tokenToId)]
-    #[must_use]
-    pub fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.0.id(token)
+    pub fn token_to_id(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "string")] token: JsValue,
+    ) -> Result<Option<u32>, JsValue> {
+        Ok(self.0.id(&string("token", &token)?))
     }
 
     /// The ids of a text. No token is added at either end.
-    #[must_use]
-    pub fn encode(&self, text: &str) -> Vec<u32> {
-        self.0.encode(text)
+    ///
+    /// # Errors
+    /// A text that is no string.
+    pub fn encode(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "string")] text: JsValue,
+    ) -> Result<Vec<u32>, JsValue> {
+        Ok(self.0.encode(&string("text", &text)?))
     }
 
     /// The ids of many texts, in the same order; faster than one by one.
+    ///
+    /// # Errors
+    /// Texts that are no array of strings.
     #[wasm_bindgen(js_name = encodeBatch, unchecked_return_type = "Uint32Array[]")]
-    #[must_use]
-    pub fn encode_batch(&self, texts: Vec<String>) -> Vec<JsValue> {
+    pub fn encode_batch(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "string[]")] texts: JsValue,
+    ) -> Result<Vec<JsValue>, JsValue> {
+        let texts = array("texts", &texts)?;
+        let texts: Vec<String> = texts.iter().map(|text| string("texts", &text)).collect::<Result<_, _>>()?;
         let ids = self.0.encode_batch(&texts, 1);
-        ids.iter().map(|ids| js_sys::Uint32Array::from(ids.as_slice()).into()).collect()
+        Ok(ids.iter().map(|ids| Uint32Array::from(ids.as_slice()).into()).collect())
     }
 
     /// The text of ids. Special tokens appear by name, and ids outside the vocabulary are skipped.
-    #[must_use]
-    pub fn decode(&self, ids: &[u32]) -> String {
-        self.0.decode(ids)
+    ///
+    /// # Errors
+    /// Ids that are no array of whole numbers below 2³².
+    pub fn decode(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Uint32Array | number[]")] ids: JsValue,
+    ) -> Result<String, JsValue> {
+        let ids = match ids.dyn_ref::<Uint32Array>() {
+            Some(ids) => ids.to_vec(),
+            None => array("ids", &ids)?.iter().map(|id| token_id(&id)).collect::<Result<_, _>>()?,
+        };
+        Ok(self.0.decode(&ids))
     }
+}
+
+/// The type of a value, such as `string`.
+fn kind(value: &JsValue) -> String {
+    value.js_typeof().as_string().unwrap_or_default()
+}
+
+fn string(name: &str, value: &JsValue) -> Result<String, JsValue> {
+    value.as_string().ok_or_else(|| type_error(&format!("{name} must be a string; got {}", kind(value))))
+}
+
+fn array<'a>(name: &str, value: &'a JsValue) -> Result<&'a Array, JsValue> {
+    value.dyn_ref().ok_or_else(|| type_error(&format!("{name} must be an array; got {}", kind(value))))
+}
+
+fn token_id(value: &JsValue) -> Result<u32, JsValue> {
+    let id =
+        value.as_f64().ok_or_else(|| type_error(&format!("an id must be a number; got {}", kind(value))))?;
+    if (0.0..=f64::from(u32::MAX)).contains(&id) && id.fract() == 0.0 {
+        return Ok(id as u32);
+    }
+    Err(range_error(&format!("an id must be a whole number from 0 to 2^32 - 1; got {id}")))
 }
 
 /// [`Settings`] with defaults.
@@ -95,7 +161,7 @@ struct PreviewSettings {
 /// Settings out of range; a text that is empty, binary or of another format; a release without words.
 #[wasm_bindgen(unchecked_return_type = "Preview")]
 pub fn preview(
-    text: &str,
+    #[wasm_bindgen(unchecked_param_type = "string")] text: JsValue,
     #[wasm_bindgen(unchecked_param_type = "PreviewSettings")] settings: JsValue,
 ) -> Result<JsValue, JsValue> {
     // By way of JSON, which notices fields that no setting has.
@@ -113,12 +179,26 @@ pub fn preview(
         vocab_size: given.vocab_size,
         sentence: given.sentence,
     };
-    let seen = preview::preview(text.as_bytes(), &settings).map_err(|refused| error(&refused.to_string()))?;
+    let seen = preview::preview(string("text", &text)?.as_bytes(), &settings).map_err(|refused| {
+        let message = refused.to_string();
+        match refused {
+            PreviewError::Release(ReleaseError::OutOfRange { .. }) => range_error(&message),
+            _ => error(&message),
+        }
+    })?;
     serde_wasm_bindgen::to_value(&seen).map_err(|failed| error(&failed.to_string()))
 }
 
 fn settings_error(wrong: &dyn std::fmt::Display) -> JsValue {
-    error(&format!("settings: {wrong}"))
+    type_error(&format!("settings: {wrong}"))
+}
+
+fn type_error(message: &str) -> JsValue {
+    js_sys::TypeError::new(message).into()
+}
+
+fn range_error(message: &str) -> JsValue {
+    js_sys::RangeError::new(message).into()
 }
 
 fn error(message: &str) -> JsValue {

@@ -13,11 +13,11 @@ use crate::{audit, convert, tradeoff};
 #[wasm_bindgen(unchecked_return_type = "Bounds")]
 pub fn epsilon(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    delta: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "number")] group: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let (group, delta, relation) = (read::group(&group)?, read::delta(delta)?, read::relation(relation)?);
+    let (group, delta, relation) = (read::group(&group)?, read::delta(&delta)?, read::relation(relation)?);
     answer(crate::group_epsilon(&read::event(event)?, group, delta, relation))
 }
 
@@ -28,10 +28,10 @@ pub fn epsilon(
 #[wasm_bindgen(js_name = exactEpsilon, unchecked_return_type = "Estimate")]
 pub fn exact_epsilon(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    delta: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    answer(crate::exact_epsilon(&read::event(event)?, read::delta(delta)?, read::relation(relation)?))
+    answer(crate::exact_epsilon(&read::event(event)?, read::delta(&delta)?, read::relation(relation)?))
 }
 
 /// Bounds on δ at `epsilon`, of one unit or of a group of `group` units.
@@ -41,12 +41,12 @@ pub fn exact_epsilon(
 #[wasm_bindgen(unchecked_return_type = "Bounds")]
 pub fn delta(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    epsilon: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "number")] group: JsValue,
 ) -> Result<JsValue, JsValue> {
     let (group, relation) = (read::group(&group)?, read::relation(relation)?);
-    answer(crate::group_delta(&read::event(event)?, group, epsilon, relation))
+    answer(crate::group_delta(&read::event(event)?, group, read::number("epsilon", &epsilon)?, relation))
 }
 
 /// Bounds on the best true positive rate of a membership test with the given false positive rate, of one unit or of a
@@ -57,12 +57,14 @@ pub fn delta(
 #[wasm_bindgen(js_name = truePositiveRate, unchecked_return_type = "Bounds")]
 pub fn true_positive_rate(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    #[wasm_bindgen(js_name = falsePositiveRate)] false_positive_rate: f64,
+    #[wasm_bindgen(js_name = falsePositiveRate, unchecked_param_type = "number")]
+    false_positive_rate: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "number")] group: JsValue,
 ) -> Result<JsValue, JsValue> {
+    let rate = read::number("falsePositiveRate", &false_positive_rate)?;
     let (group, event, relation) = (read::group(&group)?, read::event(event)?, read::relation(relation)?);
-    answer(tradeoff::group_true_positive_rate(&event, group, false_positive_rate, relation))
+    answer(tradeoff::group_true_positive_rate(&event, group, rate, relation))
 }
 
 /// Bounds on the chance that an attacker who starts from fifty to fifty says rightly whether one unit, or a group of
@@ -87,10 +89,10 @@ pub fn odds(
 #[wasm_bindgen(js_name = gaussianEquivalent, unchecked_return_type = "Bounds")]
 pub fn gaussian_equivalent(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    delta: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    answer(crate::gaussian_equivalent(&read::event(event)?, read::delta(delta)?, read::relation(relation)?))
+    answer(crate::gaussian_equivalent(&read::event(event)?, read::delta(&delta)?, read::relation(relation)?))
 }
 
 /// ρ of zero-concentrated differential privacy, for events of plain Gaussian mechanisms.
@@ -112,9 +114,10 @@ pub fn zcdp(
 #[wasm_bindgen(js_name = renyiDivergence)]
 pub fn renyi_divergence(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    order: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] order: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
+    let order = read::number("order", &order)?;
     rdp::divergence(&read::event(event)?, order, read::relation(relation)?).map_err(refusal)
 }
 
@@ -125,13 +128,13 @@ pub fn renyi_divergence(
 #[wasm_bindgen(js_name = renyiEpsilon)]
 pub fn renyi_epsilon(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    delta: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Conversion")] conversion: JsValue,
 ) -> Result<f64, JsValue> {
     let conversion =
         if conversion.is_undefined() { Conversion::Improved } else { read::conversion(conversion)? };
-    let (event, delta, relation) = (read::event(event)?, read::delta(delta)?, read::relation(relation)?);
+    let (event, delta, relation) = (read::event(event)?, read::delta(&delta)?, read::relation(relation)?);
     rdp::epsilon(&event, delta, relation, conversion).map_err(refusal)
 }
 
@@ -142,13 +145,12 @@ pub fn renyi_epsilon(
 #[wasm_bindgen]
 pub fn statement(
     #[wasm_bindgen(unchecked_param_type = "Events")] event: JsValue,
-    delta: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "string")] unit: JsValue,
 ) -> Result<String, JsValue> {
-    let (event, delta, relation) = (read::event(event)?, read::delta(delta)?, read::relation(relation)?);
-    crate::statement(&event, delta, relation, unit.as_string().as_deref().unwrap_or("record"))
-        .map_err(refusal)
+    let (event, delta, relation) = (read::event(event)?, read::delta(&delta)?, read::relation(relation)?);
+    crate::statement(&event, delta, relation, &read::unit(&unit)?).map_err(refusal)
 }
 
 /// The largest ε at `delta` that promises no more than one Gaussian mechanism of this μ does.
@@ -156,8 +158,11 @@ pub fn statement(
 /// # Errors
 /// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = epsilonOfMu)]
-pub fn epsilon_of_mu(mu: f64, delta: f64) -> Result<f64, JsValue> {
-    convert::epsilon_of_mu(mu, read::delta(delta)?).map_err(refusal)
+pub fn epsilon_of_mu(
+    #[wasm_bindgen(unchecked_param_type = "number")] mu: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+) -> Result<f64, JsValue> {
+    convert::epsilon_of_mu(read::number("mu", &mu)?, read::delta(&delta)?).map_err(refusal)
 }
 
 /// The largest ε at `delta` that keeps every membership test of this false positive rate to this true positive rate.
@@ -166,11 +171,14 @@ pub fn epsilon_of_mu(mu: f64, delta: f64) -> Result<f64, JsValue> {
 /// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = epsilonOfRates)]
 pub fn epsilon_of_rates(
-    #[wasm_bindgen(js_name = falsePositiveRate)] false_positive_rate: f64,
-    #[wasm_bindgen(js_name = truePositiveRate)] true_positive_rate: f64,
-    delta: f64,
+    #[wasm_bindgen(js_name = falsePositiveRate, unchecked_param_type = "number")]
+    false_positive_rate: JsValue,
+    #[wasm_bindgen(js_name = truePositiveRate, unchecked_param_type = "number")] true_positive_rate: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
 ) -> Result<f64, JsValue> {
-    convert::epsilon_of_rates(false_positive_rate, true_positive_rate, read::delta(delta)?).map_err(refusal)
+    let false_positive_rate = read::number("falsePositiveRate", &false_positive_rate)?;
+    let true_positive_rate = read::number("truePositiveRate", &true_positive_rate)?;
+    convert::epsilon_of_rates(false_positive_rate, true_positive_rate, read::delta(&delta)?).map_err(refusal)
 }
 
 /// The ε that an audit refutes: `correct` of `guesses` right about which of `canaries` were trained on.
@@ -179,13 +187,14 @@ pub fn epsilon_of_rates(
 /// A refused argument, with what is allowed.
 #[wasm_bindgen(js_name = auditedEpsilon)]
 pub fn audited_epsilon(
-    canaries: f64,
-    guesses: f64,
-    correct: f64,
-    delta: f64,
-    confidence: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] canaries: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] guesses: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] correct: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] confidence: JsValue,
 ) -> Result<f64, JsValue> {
-    let canaries = read::whole("canaries", canaries)?;
-    let (guesses, correct) = (read::whole("guesses", guesses)?, read::whole("correct", correct)?);
-    audit::epsilon_lower_bound(canaries, guesses, correct, read::delta(delta)?, confidence).map_err(refusal)
+    let canaries = read::whole("canaries", &canaries)?;
+    let (guesses, correct) = (read::whole("guesses", &guesses)?, read::whole("correct", &correct)?);
+    let (delta, confidence) = (read::delta(&delta)?, read::number("confidence", &confidence)?);
+    audit::epsilon_lower_bound(canaries, guesses, correct, delta, confidence).map_err(refusal)
 }

@@ -6,7 +6,7 @@ use js_sys::{Array, Function, Reflect};
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 
-use super::{error, refusal};
+use super::{refusal, type_error};
 use crate::rdp::Conversion;
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
@@ -17,7 +17,7 @@ const MOST: u32 = 1_000_000;
 
 fn read<T: DeserializeOwned>(name: &str, value: JsValue, allowed: &str) -> Result<T, JsValue> {
     serde_wasm_bindgen::from_value(value)
-        .map_err(|refused| error(&format!("{name}: {refused}; allowed: {allowed}")))
+        .map_err(|refused| type_error(&format!("{name}: {refused}; allowed: {allowed}")))
 }
 
 /// An event, or a list of events on the same data.
@@ -35,9 +35,10 @@ pub(super) fn event(value: JsValue) -> Result<DpEvent, JsValue> {
 fn measure(value: &JsValue, left: u32, count: &mut u32) -> Result<(), JsValue> {
     *count += 1;
     if left == 0 || *count > MOST {
-        return Err(error(&format!(
+        let message = format!(
             "event: nested deeper than {DEEPEST}, or more than {MOST} events; count repeated events with self_composed"
-        )));
+        );
+        return Err(js_sys::RangeError::new(&message).into());
     }
     if let Some(list) = value.dyn_ref::<Array>() {
         return list.iter().try_for_each(|inner| measure(&inner, left - 1, count));
@@ -66,13 +67,37 @@ pub(super) fn conversion(value: JsValue) -> Result<Conversion, JsValue> {
     read("conversion", value, "\"classic\" or \"improved\"")
 }
 
+/// A number. JavaScript would read a text, `null` or nothing as one.
+pub(super) fn number(name: &str, value: &JsValue) -> Result<f64, JsValue> {
+    value.as_f64().ok_or_else(|| type_error(&format!("{name} must be a number; got {}", kind(value))))
+}
+
+/// The type of a value, such as `string`.
+fn kind(value: &JsValue) -> String {
+    value.js_typeof().as_string().unwrap_or_default()
+}
+
+/// Numbers.
+pub(super) fn numbers(name: &str, value: JsValue) -> Result<Vec<f64>, JsValue> {
+    read(name, value, "a list of numbers")
+}
+
+/// What a unit is called; `record` unless given.
+pub(super) fn unit(value: &JsValue) -> Result<String, JsValue> {
+    if value.is_undefined() {
+        return Ok("record".to_owned());
+    }
+    value.as_string().ok_or_else(|| type_error(&format!("unit must be a string; got {}", kind(value))))
+}
+
 /// δ.
-pub(super) fn delta(value: f64) -> Result<Delta, JsValue> {
-    Delta::new(value).map_err(refusal)
+pub(super) fn delta(value: &JsValue) -> Result<Delta, JsValue> {
+    Delta::new(number("delta", value)?).map_err(refusal)
 }
 
 /// A whole number that a JavaScript number holds exactly.
-pub(super) fn whole(name: &'static str, value: f64) -> Result<u64, JsValue> {
+pub(super) fn whole(name: &'static str, value: &JsValue) -> Result<u64, JsValue> {
+    let value = number(name, value)?;
     if (0.0..=9_007_199_254_740_991.0).contains(&value) && value.fract() == 0.0 {
         return Ok(value as u64);
     }
@@ -81,7 +106,7 @@ pub(super) fn whole(name: &'static str, value: f64) -> Result<u64, JsValue> {
 
 /// The number of units in a group; one unless given.
 pub(super) fn group(value: &JsValue) -> Result<u32, JsValue> {
-    let units = if value.is_undefined() { 1 } else { whole("group", value.as_f64().unwrap_or(f64::NAN))? };
+    let units = if value.is_undefined() { 1 } else { whole("group", value)? };
     // A number beyond 32 bits is as much out of range as the largest one within.
     Ok(u32::try_from(units).unwrap_or(u32::MAX))
 }
@@ -92,7 +117,7 @@ pub(super) fn field(object: &JsValue, name: &'static str) -> Result<Option<u64>,
     if value.is_undefined() {
         return Ok(None);
     }
-    whole(name, value.as_f64().unwrap_or(f64::NAN)).map(Some)
+    whole(name, &value).map(Some)
 }
 
 /// A function of JavaScript that says which event some parameters make.
@@ -105,7 +130,7 @@ impl EventFor {
     /// Accepts a function.
     pub(super) fn new(value: JsValue) -> Result<Self, JsValue> {
         let function = value.dyn_into().map_err(|_| {
-            error("eventFor: give a function, such as noise => ({ type: \"gaussian\", noise_multiplier: noise })")
+            type_error("eventFor: give a function, such as noise => ({ type: \"gaussian\", noise_multiplier: noise })")
         })?;
         Ok(Self { function, thrown: RefCell::new(None) })
     }

@@ -3,7 +3,7 @@
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 use super::read::{self, EventFor};
-use super::{error, object};
+use super::{object, type_error};
 use crate::budget;
 use crate::calibrate::{Compute, EpsilonTarget};
 use crate::{AccountantError, DpEvent};
@@ -14,13 +14,13 @@ use crate::{AccountantError, DpEvent};
 /// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = noiseMultiplier)]
 pub fn noise_multiplier(
-    epsilon: f64,
-    delta: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
     #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(noiseMultiplier: number) => Events")]
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    let search = Search::new(epsilon, delta, relation, event_for)?;
+    let search = Search::new(&epsilon, &delta, relation, event_for)?;
     let found = search.target.noise_multiplier(|noise| search.events.event(&[noise]));
     search.events.found(found)
 }
@@ -31,15 +31,15 @@ pub fn noise_multiplier(
 /// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen]
 pub fn steps(
-    epsilon: f64,
-    delta: f64,
-    most: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] most: JsValue,
     #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(steps: number) => Events")]
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    Search::new(epsilon, delta, relation, event_for)?
-        .count("most", most, |target, most, event| target.steps(most, event))
+    Search::new(&epsilon, &delta, relation, event_for)?
+        .count("most", &most, |target, most, event| target.steps(most, event))
 }
 
 /// The largest expected batch, up to `units`, whose certified ε at `delta` is at most `epsilon`.
@@ -48,15 +48,15 @@ pub fn steps(
 /// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = batchSize)]
 pub fn batch_size(
-    epsilon: f64,
-    delta: f64,
-    units: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] units: JsValue,
     #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(batch: number) => Events")]
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    Search::new(epsilon, delta, relation, event_for)?
-        .count("units", units, |target, units, event| target.batch_size(units, event))
+    Search::new(&epsilon, &delta, relation, event_for)?
+        .count("units", &units, |target, units, event| target.batch_size(units, event))
 }
 
 /// The smallest expected batch, up to `units`, whose certified ε is at most `epsilon` where ε falls with the batch.
@@ -65,15 +65,15 @@ pub fn batch_size(
 /// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = smallestBatchSize)]
 pub fn smallest_batch_size(
-    epsilon: f64,
-    delta: f64,
-    units: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] units: JsValue,
     #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(batch: number) => Events")]
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    Search::new(epsilon, delta, relation, event_for)?
-        .count("units", units, |target, units, event| target.smallest_batch_size(units, event))
+    Search::new(&epsilon, &delta, relation, event_for)?
+        .count("units", &units, |target, units, event| target.smallest_batch_size(units, event))
 }
 
 /// The batch of the least noise-batch ratio for the target, or the cheapest within `slack` of it.
@@ -82,23 +82,24 @@ pub fn smallest_batch_size(
 /// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = noiseBatchRatio, unchecked_return_type = "NoiseBatch")]
 pub fn noise_batch_ratio(
-    epsilon: f64,
-    delta: f64,
-    units: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] units: JsValue,
     #[wasm_bindgen(unchecked_param_type = "Compute")] compute: JsValue,
-    slack: f64,
+    #[wasm_bindgen(unchecked_param_type = "number")] slack: JsValue,
     #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(batch: number, steps: number, noiseMultiplier: number) => Events")]
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let search = Search::new(epsilon, delta, relation, event_for)?;
+    let search = Search::new(&epsilon, &delta, relation, event_for)?;
     let compute = match (read::field(&compute, "steps")?, read::field(&compute, "examples")?) {
         (Some(steps), None) => Compute::Steps(steps),
         (None, Some(examples)) => Compute::Examples(examples),
-        _ => return Err(error("compute: give { steps } or { examples }, one of them")),
+        _ => return Err(type_error("compute: give { steps } or { examples }, one of them")),
     };
+    let (units, slack) = (read::whole("units", &units)?, read::number("slack", &slack)?);
     let event = |batch, steps, noise| search.events.event(&[batch as f64, steps as f64, noise]);
-    let found = search.target.noise_batch_ratio(read::whole("units", units)?, compute, slack, event);
+    let found = search.target.noise_batch_ratio(units, compute, slack, event);
     object(&search.events.found(found)?)
 }
 
@@ -108,14 +109,15 @@ pub fn noise_batch_ratio(
 /// A refused argument, with what is allowed; whatever `eventFor` throws.
 #[wasm_bindgen(js_name = splitBudget, unchecked_return_type = "Split")]
 pub fn split_budget(
-    epsilon: f64,
-    delta: f64,
-    #[wasm_bindgen(unchecked_param_type = "number[]")] shares: Vec<f64>,
+    #[wasm_bindgen(unchecked_param_type = "number")] epsilon: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number")] delta: JsValue,
+    #[wasm_bindgen(unchecked_param_type = "number[]")] shares: JsValue,
     #[wasm_bindgen(js_name = eventFor, unchecked_param_type = "(stage: number, noiseMultiplier: number) => DpEvent")]
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let search = Search::new(epsilon, delta, relation, event_for)?;
+    let search = Search::new(&epsilon, &delta, relation, event_for)?;
+    let shares = read::numbers("shares", shares)?;
     let event = |stage, noise| search.events.event(&[stage as f64, noise]);
     let found = budget::split(&search.target, &shares, event);
     object(&search.events.found(found)?)
@@ -131,7 +133,13 @@ struct Search {
 type EventOf<'a> = &'a dyn Fn(u64) -> DpEvent;
 
 impl Search {
-    fn new(epsilon: f64, delta: f64, relation: JsValue, event_for: JsValue) -> Result<Self, JsValue> {
+    fn new(
+        epsilon: &JsValue,
+        delta: &JsValue,
+        relation: JsValue,
+        event_for: JsValue,
+    ) -> Result<Self, JsValue> {
+        let epsilon = read::number("epsilon", epsilon)?;
         let (delta, relation) = (read::delta(delta)?, read::relation(relation)?);
         Ok(Self { target: EpsilonTarget { epsilon, delta, relation }, events: EventFor::new(event_for)? })
     }
@@ -140,7 +148,7 @@ impl Search {
     fn count(
         self,
         name: &'static str,
-        most: f64,
+        most: &JsValue,
         search: impl FnOnce(&EpsilonTarget, u64, EventOf<'_>) -> Result<u64, AccountantError>,
     ) -> Result<f64, JsValue> {
         let event = |tried: u64| self.events.event(&[tried as f64]);
