@@ -1,4 +1,6 @@
-//! What the command lines of the programs share: a refusal is one line.
+//! What the command lines of the programs share: a refusal is one line, and reading shows its progress.
+
+mod reading;
 
 use std::io;
 use std::path::Path;
@@ -6,6 +8,8 @@ use std::path::Path;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 pub use clap_complete::Shell;
+
+pub use reading::Reading;
 
 /// The arguments of this process. Ends the process after `--help` and `--version`.
 ///

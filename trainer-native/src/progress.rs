@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use accountant::Bounds;
+use dp_tokenizer::corpus::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::RunError;
@@ -166,11 +167,12 @@ pub(crate) fn note(text: &str) {
     }
 }
 
-/// Says on a terminal what takes a while, such as reading a large text.
-pub(crate) fn stage(text: &str) {
-    if stderr().is_terminal() {
-        note(text);
-    }
+/// Shows how much of the training text has been read, until dropped.
+pub(crate) fn reading(what: &str, source: &Source) -> Option<cli::Reading> {
+    let Source::Files(files) = source else { return None };
+    let progress = files.progress.clone();
+    let show = || cli::Reading::start(what.to_owned(), &files.paths, move || progress.bytes(), note);
+    (!is_silent() && !is_quiet()).then(show)
 }
 
 /// Writes the line of an error to stderr, also where notes are not shown.

@@ -20,7 +20,7 @@ use crate::data::training_source;
 use crate::disclosure::Private;
 use crate::durable;
 use crate::objective::{Objective, special_tokens};
-use crate::progress::{note, stage};
+use crate::progress::{note, reading};
 use crate::store::{RunStore, files};
 
 /// Stands for a blank in the words of a vocabulary.
@@ -220,8 +220,9 @@ fn release_words(
     }
     let plan = plan.plan();
     let source = training_source(plan, base);
-    stage("counting and releasing the words of the training text");
+    let counting = reading("counting the words of the training text", &source);
     let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
+    drop(counting);
     store.charge_release(config.event(), rng.source(), space + space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {

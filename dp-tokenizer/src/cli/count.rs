@@ -14,7 +14,7 @@ use super::corpus::{Corpus, Machine};
 use super::failure::refuse;
 use super::given::Given;
 use super::output::Output;
-use super::progress::Progress;
+use super::progress;
 
 /// Count a part of a corpus.
 #[derive(Args)]
@@ -56,7 +56,7 @@ impl Counted {
         let (words, options) = (arguments.words.into(), arguments.machine.options());
         let items = match self {
             Self::Text(source) => {
-                let _shown = Progress::of("counting", source);
+                let _shown = progress::of("counting", source);
                 UnitItems::read(source, arguments.unit, words, &options)
             }
             Self::Runs(files) => UnitItems::from_shards(files, Some(arguments.unit), words, &options),
@@ -69,7 +69,7 @@ impl Counted {
         let (words, options) = (arguments.words.into(), arguments.machine.options());
         let counts = match self {
             Self::Text(source) => {
-                let _shown = Progress::of("counting", source);
+                let _shown = progress::of("counting", source);
                 public_corpus_counts(source, words, &options)
             }
             Self::Runs(files) => {
@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &Count, given: &Given) -> anyhow::Result<()> {
         words: arguments.words.into(),
         corpus: arguments.corpus_name.clone(),
     };
-    let shown = Progress::of("counting", &source);
+    let shown = progress::of("counting", &source);
     let counted =
         count_shard(&source, arguments.shard, &common, &arguments.machine.options(), &arguments.out);
     drop(shown);

@@ -16,7 +16,7 @@ use super::convert::load;
 use super::failure::refuse;
 use super::given::Given;
 use super::line::LineWriter;
-use super::progress::Progress;
+use super::progress;
 
 /// Encodes lines of text as lines of ids, or a corpus as a token file.
 pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
@@ -54,7 +54,7 @@ fn encode_to_file(
     let file = std::fs::read(&arguments.tokenizer.path)
         .with_context(|| arguments.tokenizer.path.display().to_string())?;
     let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
-    let shown = Progress::of("encoding", &source);
+    let shown = progress::of("encoding", &source);
     let digest = Sha256::digest(&file).into();
     let done = encode_corpus(&source, arguments.unit, tokenizer, digest, out, threads);
     drop(shown);

@@ -10,7 +10,11 @@ use super::texts::{each_text, refused};
 use super::{LabelledFields, LabelledRecord, Texts, overlap};
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
+use crate::progress::reading;
 use crate::{RunError, stop};
+
+/// What is shown while the training text is read.
+const READING: &str = "reading the training text";
 
 /// A stretch of a unit's text, with its place in the record that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
     let unit = plan.privacy().unit;
     if plan.training().objective.reads_fields() {
         let source = training_source(plan, base);
+        let _shown = reading(READING, &source);
         let (records, count) = LabelledFields::of(plan).read(source, unit, "data.source")?;
         check_count(plan, count)?;
         let labelled = Some(Private::new(records));
@@ -57,6 +62,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
         None => {
             let source = training_source(plan, base);
             corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
+            let _shown = reading(READING, &source);
             let (texts, count) = match LineFiles::of(&source).filter(|_| in_files) {
                 Some(files) => {
                     let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;

@@ -17,7 +17,7 @@ use crate::model::Network;
 use crate::nn::Kernels;
 use crate::objective::{Objective, Task, canary_tokens};
 use crate::pretrained::{self, Start};
-use crate::progress::{note, stage};
+use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::tensor_file::NamedTensor;
@@ -37,7 +37,6 @@ impl Inputs {
         memory::check(&job.plan, job.physical_batch, job.device, job.ranks.on_this_host())?;
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
-        stage("reading the training text");
         let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
         label_histogram::check(plan, &units)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;
