@@ -60,13 +60,16 @@ pub enum Family {
     /// BART: encoder and decoder of `layers` blocks each, learned positions, post-layer norm, exact GELU, tied embedding and
     /// head.
     Bart,
+    /// mBART: like BART, with pre-layer norm and scaled embeddings.
+    #[serde(rename = "mbart")]
+    MBart,
     /// Marian, the models of OPUS-MT: like BART, with sinusoidal positions, SiLU and a bias of the logits.
     Marian,
 }
 
 impl Family {
     /// All families, as a reader expects to choose among them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Gpt2,
         Self::Decoder,
         Self::Gemma2,
@@ -87,12 +90,13 @@ impl Family {
         Self::DistilBert,
         Self::ModernBert,
         Self::Bart,
+        Self::MBart,
         Self::Marian,
         Self::FeedForward,
     ];
 
     /// What each of [`Self::ALL`] is called in a plan, and to a person.
-    pub const NAMES: [(&'static str, &'static str); 22] = [
+    pub const NAMES: [(&'static str, &'static str); 23] = [
         ("gpt2", "GPT-2 (decoder)"),
         ("decoder", "Gemma-style (decoder)"),
         ("gemma2", "Gemma 2 (decoder)"),
@@ -113,6 +117,7 @@ impl Family {
         ("distilbert", "DistilBERT (encoder)"),
         ("modernbert", "ModernBERT (encoder)"),
         ("bart", "BART (encoder–decoder)"),
+        ("mbart", "mBART (encoder–decoder)"),
         ("marian", "Marian (encoder–decoder)"),
         ("feed_forward", "Feed-forward"),
     ];
@@ -172,7 +177,7 @@ impl Family {
                 Objective::MultiLabelClassification,
                 Objective::TokenClassification,
             ],
-            Self::Bart | Self::Marian => &[Objective::TextToText],
+            Self::Bart | Self::MBart | Self::Marian => &[Objective::TextToText],
             Self::Roberta | Self::DistilBert | Self::ModernBert => &[
                 Objective::MaskedLm,
                 Objective::SequenceClassification,
@@ -191,7 +196,7 @@ impl Family {
     /// Whether it has an encoder and a decoder.
     #[must_use]
     pub fn has_decoder_context(self) -> bool {
-        matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::Marian)
+        matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
     /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
@@ -259,10 +264,14 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
             let head = if classifies { labels * d + labels } else { vocabulary };
             vocabulary * d + layers * (4.0 * d * d + 3.0 * d * d_ff + 2.0 * d) + d * d + 2.0 * d + head
         }
-        Family::Bart | Family::Marian => {
+        Family::Bart | Family::MBart | Family::Marian => {
             let positions = 2.0 + context.max(model.decoder_context.map_or(context, f64::from));
-            // Learned positions and norms of embeddings, or a bias of the logits.
-            let more = if model.family == Family::Bart { 2.0 * (positions + 2.0) * d } else { vocabulary };
+            let more = match model.family {
+                // The bias of the logits.
+                Family::Marian => vocabulary,
+                // Positions and norms: after the embeddings, and in mBART after the last block.
+                family => 2.0 * (positions + if family == Family::MBart { 4.0 } else { 2.0 }) * d,
+            };
             let across = 4.0 * d * d + 6.0 * d;
             vocabulary * d + more + layers * (2.0 * block + across)
         }

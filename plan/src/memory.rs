@@ -151,6 +151,16 @@ mod tests {
             ),
             ("bart-base", with(base(1_024), "bart", json!({ "layers": 6 })), 50_265, 139_420_416),
             (
+                "mbart-large-cc25",
+                with(
+                    json!({ "d_model": 1_024, "layers": 12, "heads": 16, "d_ff": 4_096, "context": 1_024 }),
+                    "mbart",
+                    Value::Null,
+                ),
+                250_027,
+                610_851_840,
+            ),
+            (
                 "ModernBERT-base",
                 with(base(8_192), "modernbert", json!({ "layers": 22, "d_ff": 1_152 })),
                 50_368,

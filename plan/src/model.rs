@@ -27,7 +27,7 @@ pub struct Model {
     /// Tokens per window: the longest text that the model sees.
     #[schemars(range(min = 2, max = 131_072))]
     pub context: u32,
-    /// Most tokens that the decoder writes (t5, t5_v1_1, bart and marian only). Defaults to `context`; with `span_corruption` it follows from
+    /// Most tokens that the decoder writes (t5, t5_v1_1, bart, mbart and marian only). Defaults to `context`; with `span_corruption` it follows from
     /// `context`. With `prefix_lm` it also fixes where a text is divided: in the proportion of `context` to this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 131_072))]

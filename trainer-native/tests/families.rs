@@ -18,7 +18,7 @@ use trainer_native::pretrained::{Assigned, Checkpoint};
 use trainer_native::tensor_file::NamedTensor;
 use trainer_native::verify::verify_run;
 
-const MODELS: [&str; 17] = [
+const MODELS: [&str; 18] = [
     "roberta_tiny",
     "roberta_classifier_tiny",
     "roberta_tagger_tiny",
@@ -32,6 +32,7 @@ const MODELS: [&str; 17] = [
     "opt_tiny",
     "gpt_neo_tiny",
     "bart_tiny",
+    "mbart_tiny",
     "marian_tiny",
     "modernbert_tiny",
     "modernbert_classifier_tiny",
@@ -61,8 +62,8 @@ fn names_shapes_and_config_are_those_of_transformers() {
         let theirs = tensors(&vectors(name).join("model.safetensors"));
         let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
         ours.sort();
-        // BART's holds zeros, and transformers does without the file's.
-        theirs.retain(|(tensor, _)| tensor != "final_logits_bias" || name != "bart_tiny");
+        // That of BART and mBART holds zeros, and transformers does without the file's.
+        theirs.retain(|(tensor, _)| tensor != "final_logits_bias" || name == "marian_tiny");
         theirs.sort();
         assert_eq!(ours, theirs, "{name}");
         let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
@@ -186,6 +187,8 @@ fn refusals() -> Vec<(&'static str, Value, &'static str)> {
         ("bart_tiny", json!({ "decoder_layers": 3 }), "decoder_layers = 3"),
         ("bart_tiny", json!({ "normalize_before": true }), "normalize_before = true; allowed: false"),
         ("bart_tiny", json!({ "model_type": "mbart" }), "model_type = \"mbart\""),
+        ("mbart_tiny", json!({ "normalize_before": false }), "normalize_before = false; allowed: true"),
+        ("mbart_tiny", json!({ "add_final_layer_norm": false }), "add_final_layer_norm = false"),
         ("marian_tiny", json!({ "activation_function": "relu" }), "activation_function = \"relu\""),
         ("marian_tiny", json!({ "scale_embedding": false }), "scale_embedding = false"),
         ("marian_tiny", json!({ "static_position_embeddings": false }), "static_position_embeddings = false"),
@@ -278,8 +281,10 @@ fn robertas_tokenizer_is_taken_and_another_padding_token_is_refused() {
 
 /// `config.json` tells `transformers` where a decoder starts and which token BART writes first.
 #[test]
-fn bart_and_marian_write_texts_with_their_own_special_tokens() {
-    for (family, start, first) in [("bart", 2, json!(0)), ("marian", 1, Value::Null)] {
+fn bart_mbart_and_marian_write_texts_with_their_own_special_tokens() {
+    for (family, start, first) in
+        [("bart", 2, json!(0)), ("mbart", 2, Value::Null), ("marian", 1, Value::Null)]
+    {
         let trained = bench(family, "text_to_text", &ROBERTA);
         trained.model("run", &[]);
         let run = trained.path("run");

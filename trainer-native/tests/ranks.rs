@@ -81,7 +81,7 @@ fn plan(family: &str, objective: &str) -> Value {
             plan["model"] = json!({ "family": family, "d_model": 5, "layers": 2, "heads": 1, "d_ff": 12, "context": 10,
                 "history": 4, "hidden": [12, 6] });
         }
-        "bart" | "marian" => {
+        "bart" | "mbart" | "marian" => {
             plan["model"]["decoder_context"] = json!(12);
             plan["data"] = json!({ "source": { "path": PAIRS }, "units": 120 });
             plan.as_object_mut().unwrap().remove("evaluation");

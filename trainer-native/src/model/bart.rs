@@ -11,7 +11,12 @@ use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNet
 use crate::head::LmHead;
 use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
 
-const STYLE: Style = Style { first_position: Some(2), norms_embedding: true, activation: Activation::Gelu };
+const STYLE: Style = Style {
+    first_position: Some(2),
+    norms_embedding: true,
+    norms_first: false,
+    activation: Activation::Gelu,
+};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("activation_function", "\"gelu\""), ("scale_embedding", "false")],

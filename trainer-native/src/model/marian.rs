@@ -12,7 +12,8 @@ use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNet
 use crate::head::LmHead;
 use crate::nn::{Activation, Initial, Kernels, ParamList, Part, Pass, TableLogits, Var};
 
-const STYLE: Style = Style { first_position: None, norms_embedding: false, activation: Activation::Silu };
+const STYLE: Style =
+    Style { first_position: None, norms_embedding: false, norms_first: false, activation: Activation::Silu };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[

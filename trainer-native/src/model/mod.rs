@@ -18,6 +18,7 @@ mod gpt_neox;
 mod hugging_face;
 mod llama;
 mod marian;
+mod mbart;
 mod mistral;
 mod modernbert;
 mod network;
@@ -49,6 +50,7 @@ pub(crate) use gpt2::Gpt2Config;
 pub(crate) use hugging_face::HuggingFace;
 use llama::Llama;
 use marian::Marian;
+use mbart::MBart;
 use mistral::Mistral;
 use modernbert::ModernBert;
 pub use network::Network;
@@ -243,6 +245,7 @@ families! {
     gpt_neo::GptNeo: GptNeo;
     modernbert::ModernBert: ModernBert;
     bart::Bart: Bart;
+    mbart::MBart: MBart;
     marian::Marian: Marian;
     feed_forward::FeedForward: FeedForward;
 }

@@ -41,7 +41,14 @@ const CASES: [(Objective, &[&str]); 6] = [
     ),
     (
         Objective::TextToText,
-        &["gpt2_text_to_text_tiny", "t5_text_to_text_tiny", "mt5_tiny", "bart_tiny", "marian_tiny"],
+        &[
+            "gpt2_text_to_text_tiny",
+            "t5_text_to_text_tiny",
+            "mt5_tiny",
+            "bart_tiny",
+            "mbart_tiny",
+            "marian_tiny",
+        ],
     ),
     (Objective::MaskedLm, &["roberta_tiny", "distilbert_tiny", "modernbert_tiny"]),
     (Objective::CausalLm, &["gpt_neox_tiny", "gpt_neox_tied_tiny", "phi_tiny", "opt_tiny", "gpt_neo_tiny"]),
@@ -65,8 +72,11 @@ impl Recorded {
         let (folder, network) = testing::vectors(name);
         let read =
             Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
-        // BART's bias of the logits is 0.
-        let ignored = read.ignored.iter().all(|tensor| tensor == "final_logits_bias" && name == "bart_tiny");
+        // BART's and mBART's bias of the logits is 0.
+        let ignored = read
+            .ignored
+            .iter()
+            .all(|tensor| tensor == "final_logits_bias" && matches!(name, "bart_tiny" | "mbart_tiny"));
         assert!(read.drawn.is_empty() && ignored, "{name}: {:?}", read.ignored);
         let mut weights = moved_weights::<Flex>(&network, 1, &DEVICE);
         weights.replace(read.weights.into_iter().map(|tensor| vector(tensor.data)).collect());

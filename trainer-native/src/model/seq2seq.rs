@@ -1,4 +1,4 @@
-//! An encoder and a decoder with biases and a layer norm after each part, as in BART and Marian.
+//! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
 
 use super::{Batch, ModelError, PlannedNetwork, Predictions, Shape};
 use crate::nn::{
@@ -20,6 +20,8 @@ pub(super) struct Style {
     pub first_position: Option<usize>,
     /// Whether a norm follows the embeddings.
     pub norms_embedding: bool,
+    /// Whether norms come before each part and after the last block, not after each part.
+    pub norms_first: bool,
     /// Of the feed-forward part.
     pub activation: Activation,
 }
@@ -93,6 +95,7 @@ struct Stack {
     positions: Positions,
     norm: Option<LayerNorm>,
     blocks: Vec<Block>,
+    last_norm: Option<LayerNorm>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +112,7 @@ struct Block {
     cross: Option<Cross>,
     inner: FeedForward,
     inner_norm: LayerNorm,
+    norms_first: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +203,13 @@ impl Stack {
             .norms_embedding
             .then(|| list.layer_norm(&format!("{}.layernorm_embedding", kind.name()), d, NORM_EPSILON));
         let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, kind, at, list)).collect();
-        Self { positions, norm, blocks }
+        if kind == Kind::Decoder {
+            list.enter(Part::Output);
+        }
+        let last_norm = style
+            .norms_first
+            .then(|| list.layer_norm(&format!("{}.layer_norm", kind.name()), d, NORM_EPSILON));
+        Self { positions, norm, blocks, last_norm }
     }
 
     /// # Shapes
@@ -230,9 +240,10 @@ impl Stack {
                     let middle = block.attend(pass, input, &mask);
                     let middle = match block.cross {
                         Some(Cross { attention, norm }) => {
-                            let attended = attention.across(pass, middle.clone(), memory, &padding);
+                            let from = block.before(pass, norm, middle.clone());
+                            let attended = attention.across(pass, from, memory, &padding);
                             let sum = residual(pass, attended, middle);
-                            norm.forward(pass, sum)
+                            block.after(pass, norm, sum)
                         }
                         None => middle,
                     };
@@ -240,7 +251,10 @@ impl Stack {
                 }),
             };
         }
-        stream
+        match self.last_norm {
+            Some(norm) => norm.forward(pass, stream),
+            None => stream,
+        }
     }
 }
 
@@ -260,20 +274,33 @@ impl Block {
         let (widen, narrow) = (linear(list, &name("fc1"), d, d_ff), linear(list, &name("fc2"), d_ff, d));
         let inner = FeedForward { widen, narrow, activation: style.activation, drops_activations: false };
         let inner_norm = list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON);
-        Self { attention, attention_norm, cross, inner, inner_norm }
+        let norms_first = style.norms_first;
+        Self { attention, attention_norm, cross, inner, inner_norm, norms_first }
     }
 
     fn attend<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
-        let from = branch(pass, input.clone());
+        let from = match self.norms_first {
+            true => self.attention_norm.forward(pass, input.clone()),
+            false => branch(pass, input.clone()),
+        };
         let attended = self.attention.forward(pass, from.clone(), from, mask, None);
         let sum = residual(pass, attended, input);
-        self.attention_norm.forward(pass, sum)
+        self.after(pass, self.attention_norm, sum)
     }
 
     fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
-        let output = self.inner.forward(pass, input.clone());
+        let from = self.before(pass, self.inner_norm, input.clone());
+        let output = self.inner.forward(pass, from);
         let sum = residual(pass, output, input);
-        self.inner_norm.forward(pass, sum)
+        self.after(pass, self.inner_norm, sum)
+    }
+
+    fn before<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, input: Var<B>) -> Var<B> {
+        if self.norms_first { norm.forward(pass, input) } else { input }
+    }
+
+    fn after<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, sum: Var<B>) -> Var<B> {
+        if self.norms_first { sum } else { norm.forward(pass, sum) }
     }
 }
 

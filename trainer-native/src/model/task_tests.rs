@@ -76,6 +76,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "distilbert" }),
         json!({ "family": "modernbert" }),
         json!({ "family": "bart" }),
+        json!({ "family": "mbart" }),
         json!({ "family": "marian" }),
         json!({ "family": "gpt_neox", "d_model": 16, "untied": true }),
         json!({ "family": "phi", "d_model": 20 }),
@@ -174,7 +175,7 @@ fn label_smoothing_gives_the_gradient_of_its_loss() {
 /// A network with dropout, and examples of different seeds.
 fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     let (objective, task) = match family {
-        "t5" | "t5_v1_1" | "bart" | "marian" => (Objective::TextToText, "text_to_text"),
+        "t5" | "t5_v1_1" | "bart" | "mbart" | "marian" => (Objective::TextToText, "text_to_text"),
         "bert" | "roberta" | "distilbert" | "modernbert" => {
             (Objective::SequenceClassification, "sequence_classification")
         }
@@ -192,7 +193,7 @@ fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     (network, examples, objective)
 }
 
-const WITH_DROPOUT: [&str; 17] = [
+const WITH_DROPOUT: [&str; 18] = [
     "gpt2",
     "llama",
     "decoder",
@@ -209,6 +210,7 @@ const WITH_DROPOUT: [&str; 17] = [
     "gpt_neo",
     "modernbert",
     "bart",
+    "mbart",
     "marian",
 ];
 
@@ -276,7 +278,7 @@ fn gradients_with_dropout_are_those_of_the_loss_with_the_same_values_dropped() {
 fn dropout_names(family: &str) -> usize {
     match family {
         "gpt2" | "phi" | "gpt_neo" | "modernbert" => 3,
-        "bert" | "roberta" | "distilbert" | "gpt_neox" | "opt" | "bart" | "marian" => 2,
+        "bert" | "roberta" | "distilbert" | "gpt_neox" | "opt" | "bart" | "mbart" | "marian" => 2,
         _ => 1,
     }
 }

@@ -67,6 +67,12 @@ impl Task {
                 first: None,
                 decoder_context: super::decoder_context(kind, plan.model()),
             },
+            plan::Family::MBart => InputLayout::EncoderDecoder {
+                eos: end_of_text(tokenizer)?,
+                start: end_of_text(tokenizer)?,
+                first: None,
+                decoder_context: super::decoder_context(kind, plan.model()),
+            },
             plan::Family::Bart => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
                 start: end_of_text(tokenizer)?,

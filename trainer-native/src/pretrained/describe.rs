@@ -157,6 +157,7 @@ mod tests {
             "opt_tiny",
             "gpt_neo_tiny",
             "bart_tiny",
+            "mbart_tiny",
             "marian_tiny",
             "modernbert_tiny",
         ];

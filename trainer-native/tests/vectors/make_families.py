@@ -204,6 +204,7 @@ BART = dict(max_position_embeddings=12, d_model=8, encoder_layers=2, decoder_lay
             decoder_attention_heads=2, encoder_ffn_dim=12, decoder_ffn_dim=12, dropout=0.0, decoder_start_token_id=0,
             pad_token_id=1, bos_token_id=0, eos_token_id=0, forced_eos_token_id=None)
 MARIAN = dict(BART, scale_embedding=True, activation_function="swish")
+MBART = dict(BART, scale_embedding=True)
 NO_TOKENS = dict(pad_token_id=None, bos_token_id=0, eos_token_id=0, cls_token_id=0, sep_token_id=0)
 MODERNBERT = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, **NO_TOKENS)
 
@@ -238,6 +239,8 @@ MODELS = {
                                     lora=["q_proj", "c_fc"], generates=True, kept=[0, 100, 255, 256, 257, 261]),
     "bart_tiny": lambda n: write(n, "BartForConditionalGeneration", config("BartConfig", **BART), WRITTEN,
                                  lora=["q_proj", "fc1"], generates=True),
+    "mbart_tiny": lambda n: write(n, "MBartForConditionalGeneration", config("MBartConfig", **MBART), WRITTEN,
+                                  lora=["q_proj", "fc1"], generates=True),
     "marian_tiny": lambda n: write(n, "MarianMTModel", config("MarianConfig", **MARIAN), WRITTEN, lora=["v_proj", "fc2"],
                                    generates=True, before=biased_logits),
     "modernbert_tiny": lambda n: write(n, "ModernBertForMaskedLM", modernbert(160), FAR, lora=["Wqkv", "Wi", "dense"]),

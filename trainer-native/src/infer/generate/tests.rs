@@ -51,6 +51,7 @@ fn cached_logits_are_those_of_the_whole_text() {
         (json!({ "family": "opt" }), "causal_lm"),
         (json!({ "family": "gpt_neo" }), "causal_lm"),
         (json!({ "family": "bart" }), "text_to_text"),
+        (json!({ "family": "mbart" }), "text_to_text"),
         (json!({ "family": "marian" }), "text_to_text"),
         (json!({ "family": "t5" }), "span_corruption"),
         (json!({ "family": "t5_v1_1" }), "prefix_lm"),
