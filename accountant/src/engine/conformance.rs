@@ -5,13 +5,13 @@
 
 use super::{
     CHERNOFF, CLOSED_FORM, Entry, HIGHEST_LOSS, INVERSION, PLD_ADAPTIVE, PLD_ADAPTIVE_COARSE, PLD_FFT,
-    PLD_FFT_SHORT, Problem, TOTAL_VARIATION, TRUNCATION_COUNTS, Target, inversion::estimate,
+    PLD_FFT_SHORT, Problem, RARE_TRUNCATION, TOTAL_VARIATION, TRUNCATION_COUNTS, Target, inversion::estimate,
 };
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
 use crate::{Bounds, Delta, DpEvent, NeighboringRelation, Result};
 
 /// The engine table, and in how many rows of [`rows`] each must be as narrow as its tightness, or as a first look asks.
-const ENGINES: [(&Entry, usize); 10] = [
+const ENGINES: [(&Entry, usize); 11] = [
     (&CLOSED_FORM, 1),
     (&TOTAL_VARIATION, 0),
     // The loss is bounded in the other direction only.
@@ -23,6 +23,7 @@ const ENGINES: [(&Entry, usize); 10] = [
     (&PLD_ADAPTIVE_COARSE, 6),
     (&PLD_ADAPTIVE, 11),
     (&TRUNCATION_COUNTS, 0),
+    (&RARE_TRUNCATION, 0),
 ];
 
 /// ε by an engine.

@@ -12,6 +12,7 @@ mod conformance;
 pub(crate) mod inversion;
 mod pld_adaptive;
 mod pld_fft;
+mod rare_truncation;
 mod stages;
 mod truncation_counts;
 
@@ -164,6 +165,10 @@ const PLD_ADAPTIVE: Entry = entry(
 const TRUNCATION_COUNTS: Entry =
     entry("truncation counts", &truncation_counts::TruncationCounts, with_coin_only, ONE_SIDED);
 
+/// The composition without truncated batches, where one is far less likely than δ: the coin is public. Declines elsewhere.
+const RARE_TRUNCATION: Entry =
+    entry("rare truncation", &rare_truncation::RareTruncation, with_coin_only, 1e-3);
+
 /// Width of bounds whose lower end is 0.
 const ONE_SIDED: f64 = 1.0;
 
@@ -253,6 +258,13 @@ impl Search {
             known.upper - known.lower <= self.narrow * known.upper || known.upper <= self.floor
         })
     }
+}
+
+/// δ of one use by the closed form.
+#[cfg(test)]
+fn closed_form_delta(pair: &DominatingPair, epsilon: f64) -> f64 {
+    let found = CLOSED_FORM.bounds(&Problem::new(pair, Target::Delta { epsilon }, 0.0));
+    found.map_or(f64::NAN, |bounds| 0.5 * (bounds.lower + bounds.upper))
 }
 
 /// ε by [`PLD_FFT`] alone, or the closed form where nothing is composed.

@@ -2,7 +2,7 @@
 
 use super::{
     CHERNOFF, CLOSED_FORM, Entry, HIGHEST_LOSS, INVERSION, PLD_ADAPTIVE, PLD_ADAPTIVE_COARSE, PLD_FFT,
-    PLD_FFT_SHORT, Problem, TOTAL_VARIATION, TRUNCATION_COUNTS, Target,
+    PLD_FFT_SHORT, Problem, RARE_TRUNCATION, TOTAL_VARIATION, TRUNCATION_COUNTS, Target,
 };
 use crate::Bounds;
 use crate::dominating_pair::Composition;
@@ -133,7 +133,7 @@ static DISCRETE: [Stage; 3] = [
 
 /// One composition whose steps are mixtures by a coin is far quicker than a mixture of compositions.
 static TRUNCATION: [Stage; 1] =
-    [stage(&[&CHERNOFF, &PLD_ADAPTIVE, &TRUNCATION_COUNTS], Support::Whole, always)];
+    [stage(&[&RARE_TRUNCATION, &CHERNOFF, &PLD_ADAPTIVE, &TRUNCATION_COUNTS], Support::Whole, always)];
 
 fn always(_: &Problem<'_>) -> bool {
     true
