@@ -7,6 +7,7 @@ mod bounds;
 pub mod budget;
 pub mod calibrate;
 pub mod convert;
+pub mod correlated;
 mod dominating_pair;
 mod engine;
 mod estimate;

@@ -350,3 +350,25 @@ fn a_byte_order_mark_does_not_hide_events_and_wrong_numbers_are_refused_in_one_l
         assert!(message.contains(word), "{message}");
     }
 }
+
+#[test]
+fn correlated_noise_is_compared_with_dp_sgd_at_each_epsilon() {
+    let arguments =
+        ["correlated", "--batch-size", "256", "--dataset-size", "6000", "--steps", "150", "--epsilon", "1,8"];
+    let ask = |more: &[&str]| run(&[&arguments[..], more].concat(), "");
+    let answer: serde_json::Value =
+        serde_json::from_slice(&ask(&["--delta", "1e-6", "--json"]).stdout).unwrap();
+    assert_eq!(answer["epochs"], 6.4);
+    for target in answer["targets"].as_array().unwrap() {
+        let rows = target["mechanisms"].as_array().unwrap();
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[0]["family"], "independent");
+        assert!(rows.iter().all(|row| row["epsilon"]["upper"].as_f64() <= target["epsilon"].as_f64()));
+    }
+    let text = String::from_utf8(ask(&["--delta", "1e-6"]).stdout).unwrap();
+    // Six and a half passes: correlation alone does not make up for amplification at ε = 1.
+    assert!(text.contains("ε ≤ 1\n") && text.contains("BandMF") && text.contains("both bounds"), "{text}");
+    let refused = ask(&["--delta", "1e-3"]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && error.contains("below 1 / --dataset-size"), "{error}");
+}

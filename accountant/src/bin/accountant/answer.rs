@@ -9,7 +9,7 @@ use clap::CommandFactory;
 use serde_json::{Value, json};
 
 use crate::cli::{Accountant, Cli, Command, Run};
-use crate::search;
+use crate::{correlated, search};
 
 /// A line of text, or a JSON object with `--json`.
 pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
@@ -28,6 +28,7 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
             search::answer(&cli.command)?
         }
         Command::Split { .. } => search::split(&cli.command)?,
+        Command::Correlated { .. } => correlated::answer(&cli.command)?,
         Command::Tradeoff { run, group } => rates(run, *group)?,
         Command::Statement { run, delta, unit } => {
             let delta = run.sampling.delta(*delta)?;

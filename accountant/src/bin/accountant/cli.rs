@@ -129,6 +129,27 @@ pub(crate) enum Command {
         #[command(flatten)]
         goal: Goal,
     },
+    /// Compare DP-SGD with correlated noise at equal ε: banded matrix factorization, BISR and DP-λCGD.
+    Correlated {
+        /// Expected batch size.
+        #[arg(long, value_parser = whole_number)]
+        batch_size: u64,
+        /// Number of units in the data set.
+        #[arg(long, value_parser = whole_number)]
+        dataset_size: u64,
+        /// Number of steps.
+        #[arg(long, value_parser = whole_number)]
+        steps: u64,
+        /// Target ε, or several: 1,3,8.
+        #[arg(long, value_delimiter = ',', required = true)]
+        epsilon: Vec<f64>,
+        /// Failure probability δ; below 1 / dataset size.
+        #[arg(long)]
+        delta: f64,
+        /// Which data sets are neighbours.
+        #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
+        relation: Relation,
+    },
     /// Bound what an attacker can tell: the odds of a right guess, and membership tests' true positive rates.
     Tradeoff {
         #[command(flatten)]

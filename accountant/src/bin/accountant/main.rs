@@ -2,6 +2,7 @@
 
 mod answer;
 mod cli;
+mod correlated;
 mod sampling;
 mod search;
 

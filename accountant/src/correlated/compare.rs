@@ -1,0 +1,185 @@
+//! Ways to correlate the noise of one training run, side by side.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Participation, Strategy};
+use crate::calibrate::EpsilonTarget;
+use crate::{AccountantError, Bounds, Result};
+
+/// A training run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Units in the data set.
+    pub units: u64,
+    /// Expected batch size, at most `units`.
+    pub expected_batch_size: u64,
+    /// Steps.
+    pub steps: u64,
+}
+
+/// A family of mechanisms and how its batches are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// DP-SGD: independent noise, Poisson sampling.
+    Independent,
+    /// Banded matrix factorization, cyclic Poisson sampling.
+    Banded,
+    /// Banded inverse square root, batches in a fixed order.
+    InverseSquareRoot,
+    /// DP-λCGD, batches in a fixed order.
+    OneStep,
+}
+
+impl Family {
+    /// The field's name.
+    ///
+    /// ```
+    /// use accountant::correlated::Family;
+    /// let names = [Family::Independent, Family::OneStep].map(Family::name);
+    /// assert_eq!((names[0], names[1]), ("DP-SGD", "DP-λCGD"));
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Independent => "DP-SGD",
+            Self::Banded => "BandMF",
+            Self::InverseSquareRoot => "BISR",
+            Self::OneStep => "DP-λCGD",
+        }
+    }
+
+    /// How batches are drawn.
+    ///
+    /// ```
+    /// use accountant::correlated::Family;
+    /// let batches = [Family::Independent, Family::Banded].map(Family::batches);
+    /// assert_eq!((batches[0], batches[1]), ("Poisson", "cyclic Poisson"));
+    /// ```
+    #[must_use]
+    pub fn batches(self) -> &'static str {
+        match self {
+            Self::Independent => "Poisson",
+            Self::Banded => "cyclic Poisson",
+            Self::InverseSquareRoot | Self::OneStep => "fixed order",
+        }
+    }
+}
+
+/// The best mechanism of a family at a target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The family.
+    pub family: Family,
+    /// Bands of C for [`Family::Banded`], of C⁻¹ for the others; 1 for independent noise.
+    pub bands: u64,
+    /// Noise multiplier that meets the target, in clip norms, of the independent draws.
+    pub noise_multiplier: f64,
+    /// Root of the mean squared error of the prefix sums, in clip norms.
+    pub root_mean_squared_error: f64,
+    /// The noise multiplier at which independent noise has the same error.
+    pub equivalent_noise_multiplier: f64,
+    /// ε of the mechanism at the noise multiplier. The two ends differ where only an upper bound is known.
+    pub epsilon: Bounds,
+}
+
+/// The best mechanism of each family that meets `target`, in the order of [`Family`].
+///
+/// Numbers of bands are tried in a geometric series, λ on a grid of 1/64. Correlations never change how many units a step uses.
+///
+/// ```
+/// use accountant::calibrate::EpsilonTarget;
+/// use accountant::correlated::{Family, Setting, compare};
+/// use accountant::{Delta, NeighboringRelation::AddOrRemoveOne};
+/// let target = EpsilonTarget { epsilon: 8.0, delta: Delta::new(1e-6)?, relation: AddOrRemoveOne };
+/// let rows = compare(Setting { units: 6000, expected_batch_size: 256, steps: 150 }, &target)?;
+/// assert_eq!(rows[0].family, Family::Independent);
+/// // One band is DP-SGD, so that the best number of bands has at most its error.
+/// assert!(rows[1].equivalent_noise_multiplier <= rows[0].noise_multiplier * 1.000_01);
+/// assert!(rows.iter().all(|row| row.epsilon.upper <= 8.0));
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
+/// # Errors
+/// A setting that is out of range; as [`EpsilonTarget::noise_multiplier`].
+pub fn compare(setting: Setting, target: &EpsilonTarget) -> Result<Vec<Compared>> {
+    let Setting { units, expected_batch_size: batch, steps } = setting;
+    let independent = Strategy::independent(steps)?;
+    if !(1..=units).contains(&batch) {
+        let allowed = "a whole number from 1 to the number of units";
+        return Err(AccountantError::out_of_range("expected_batch_size", batch as f64, allowed));
+    }
+    // Steps of an epoch; a unit of a fixed order takes part once in each.
+    let separation = (units / batch).min(steps);
+    let alone = independent.mean_squared_error();
+    let measure = |family, bands, strategy: &Strategy, participation| -> Result<Compared> {
+        let noise = strategy.noise_multiplier(participation, target)?;
+        let squared = strategy.mean_squared_error();
+        Ok(Compared {
+            family,
+            bands,
+            noise_multiplier: noise,
+            root_mean_squared_error: noise * libm::sqrt(squared),
+            equivalent_noise_multiplier: noise * libm::sqrt(squared / alone),
+            epsilon: strategy.epsilon(participation, noise, target.delta, target.relation)?,
+        })
+    };
+    let poisson = |bands: u64| {
+        let probability = (bands as f64 * batch as f64 / units as f64).min(1.0);
+        Participation::CyclicPoisson { sampling_probability: probability }
+    };
+    let fixed = Participation::Separated { separation, participations: steps.div_ceil(separation) };
+    let banded = |bands| measure(Family::Banded, bands, &Strategy::banded(steps, bands)?, poisson(bands));
+    let inverse = |bands| {
+        let strategy = Strategy::inverse_square_root(steps, bands)?;
+        measure(Family::InverseSquareRoot, bands, &strategy, fixed)
+    };
+    // The Gaussian's noise is proportional to the norm, so that one calibration serves every λ.
+    let least = (0..64).map(|part| -> Result<(f64, Strategy)> {
+        let strategy = Strategy::one_step(steps, f64::from(part) / 64.0)?;
+        let norm = strategy.separated_norm(separation, steps.div_ceil(separation)).upper;
+        Ok((norm * libm::sqrt(strategy.mean_squared_error()), strategy))
+    });
+    let mut best: Option<(f64, Strategy)> = None;
+    for tried in least {
+        let tried = tried?;
+        if best.as_ref().is_none_or(|best| tried.0 < best.0) {
+            best = Some(tried);
+        }
+    }
+    let mut rows = vec![measure(Family::Independent, 1, &independent, poisson(1))?];
+    rows.push(best_of(bands_up_to(separation), banded)?);
+    rows.push(best_of(bands_up_to(steps), inverse)?);
+    if let Some((_, strategy)) = best {
+        rows.push(measure(Family::OneStep, 2, &strategy, fixed)?);
+    }
+    Ok(rows)
+}
+
+/// The most bands that are tried: a trainer keeps or draws again as many vectors of the model's size.
+const MOST_BANDS: u64 = 1024;
+
+/// 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
+fn bands_up_to(most: u64) -> Vec<u64> {
+    let most = most.min(MOST_BANDS);
+    let powers = core::iter::successors(Some(1_u64), |bands| bands.checked_mul(2));
+    let mut all: Vec<u64> = powers
+        .take_while(|bands| *bands < most)
+        .flat_map(|bands| [bands, bands + bands / 2])
+        .filter(|bands| *bands < most)
+        .chain([most])
+        .collect();
+    all.dedup();
+    all
+}
+
+fn best_of(bands: Vec<u64>, measured: impl Fn(u64) -> Result<Compared>) -> Result<Compared> {
+    let mut best: Option<Compared> = None;
+    for bands in bands {
+        let found = measured(bands)?;
+        if best.is_none_or(|best| found.root_mean_squared_error < best.root_mean_squared_error) {
+            best = Some(found);
+        }
+    }
+    best.ok_or(AccountantError::NotConverged { what: "no number of bands" })
+}
