@@ -155,6 +155,13 @@ impl CertifiedPlan {
         &self.event
     }
 
+    /// Standard deviation of the noise on each coordinate of a phase's average gradient, σ·C/B. With adaptive clipping, C is the one
+    /// that training begins with.
+    #[must_use]
+    pub fn gradient_noise(&self, phase: &Phase) -> f64 {
+        phase.noise_batch_ratio() * self.plan.file().training.l2_clip_norm
+    }
+
     /// Certified ε of [`CertifiedPlan::event`] at [`CertifiedPlan::delta`]. Report the upper end.
     #[must_use]
     pub fn epsilon(&self) -> Bounds {

@@ -1,7 +1,9 @@
-//! Proposes a model, a batch size, a number of steps and the noise for a budget of privacy and of computing time.
+//! Proposes a model, a batch size, a number of steps, the noise, a clip norm and a learning rate for a budget of privacy and of computing time.
 //!
 //! Every ε and σ is the accountant's and every number of operations is [`crate::Cost`]'s. What is a rule of thumb is called one and names
 //! its source: it is no prediction of quality.
+
+mod optimizer;
 
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
@@ -76,7 +78,7 @@ const FEW_UNITS: u64 = 10_000;
 ///
 /// ```
 /// use plan::{Compute, MACHINES, PlanFile, advise};
-/// let file = PlanFile::parse(include_str!("../presets/quickstart.json"))?;
+/// let file = PlanFile::parse(include_str!("../../presets/quickstart.json"))?;
 /// let compute = Compute::Time { machine: MACHINES[0], seconds: 600.0 };
 /// let advice = advise(&file, compute, None)?;
 /// assert!(advice.certified.epsilon().upper <= 8.0);
@@ -99,6 +101,7 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
         None => fitting_size(&file, compute),
     };
     chosen.apply(&mut file);
+    optimizer::apply(&mut file);
     let target = target(&file)?;
     let affordable = examples(&file, compute);
     // The comparison refuses NaN.
@@ -251,10 +254,7 @@ fn reasons(
             more / chosen.noise_multiplier
         ));
     }
-    reasons.push(format!(
-        "Learning rate {} and clip norm {} are those of the given plan. `trainer-native rehearse` compares others on public text.",
-        file.training.learning_rate.peak, file.training.l2_clip_norm
-    ));
+    reasons.push(optimizer::reason(file));
     Ok(reasons)
 }
 
@@ -292,7 +292,7 @@ impl PlanFile {
     /// Passes over the data: units drawn in all steps, divided by the number of units.
     ///
     /// ```
-    /// let file = plan::PlanFile::parse(include_str!("../presets/quickstart.json"))?;
+    /// let file = plan::PlanFile::parse(include_str!("../../presets/quickstart.json"))?;
     /// assert_eq!(file.epochs(), 150.0 * 256.0 / 6000.0);
     /// # Ok::<(), plan::PlanError>(())
     /// ```
@@ -309,7 +309,7 @@ mod tests {
     use crate::MACHINES;
 
     fn quickstart() -> PlanFile {
-        PlanFile::parse(include_str!("../presets/quickstart.json")).unwrap()
+        PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap()
     }
 
     /// Oracle: certification of each candidate as a plan of its own.
