@@ -153,7 +153,7 @@ pub enum CorpusError {
 
 impl CorpusError {
     /// Reading stopped after so many lines.
-    pub(super) fn of_reading(path: &Path, line: u64, error: &std::io::Error) -> Self {
+    pub(crate) fn of_reading(path: &Path, line: u64, error: &std::io::Error) -> Self {
         if ReadProgress::has_stopped(error) {
             return Self::Stopped;
         }

@@ -22,7 +22,7 @@ mod recognize;
 mod rows;
 #[cfg(not(target_arch = "wasm32"))]
 mod same_text;
-mod separated;
+pub(crate) mod separated;
 
 use std::path::PathBuf;
 

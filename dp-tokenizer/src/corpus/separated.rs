@@ -5,11 +5,11 @@ use std::io::{BufRead, Result};
 
 use super::Files;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
-use super::rows::{RowFault, Rows, push_json_string};
+use super::rows::{JsonLines, RowFault, Rows, push_json_string};
 
 /// What separates fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Separator {
+pub(crate) enum Separator {
     /// A comma. A field in quotation marks may hold commas, line ends and doubled quotation marks.
     Comma,
     /// A tab. Quotation marks are text.
@@ -23,6 +23,18 @@ impl Separator {
             Self::Tab => b'\t',
         }
     }
+}
+
+/// The JSON lines of a table that is no file: the text and the user of each row.
+pub(crate) fn json_lines<R: BufRead>(
+    input: R,
+    separator: Separator,
+    text_field: &str,
+    user_field: Option<&str>,
+) -> Result<impl std::io::Read + use<R>> {
+    let user_field = user_field.map(str::to_owned);
+    let files = Files { text_field: text_field.to_owned(), user_field, ..Files::of([]) };
+    Ok(JsonLines::new(Separated::open(input, separator, &files)?))
 }
 
 /// The rows of a table. Only the columns that are asked for are handed on.

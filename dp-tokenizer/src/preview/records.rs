@@ -9,7 +9,7 @@ use crate::corpus::lines::{Line, MAX_LINE_BYTES, read_line};
 use crate::corpus::{CorpusError, Record, json_line};
 
 /// The name of the text in errors.
-const NAME: &str = "the text";
+pub(super) const NAME: &str = "the text";
 
 /// Records, line by line.
 pub(super) struct Lines<R> {
@@ -54,9 +54,8 @@ impl<R: BufRead> Lines<R> {
     fn advance(&mut self) -> Result<Option<Record>, CorpusError> {
         loop {
             let path = PathBuf::from(NAME);
-            let read = read_line(&mut self.reader, &mut self.buffer, MAX_LINE_BYTES).map_err(|error| {
-                CorpusError::Interrupted { path: path.clone(), line: self.line, reason: error.to_string() }
-            })?;
+            let read = read_line(&mut self.reader, &mut self.buffer, MAX_LINE_BYTES)
+                .map_err(|error| CorpusError::of_reading(&path, self.line, &error))?;
             self.line += 1;
             match read {
                 Line::End => return Ok(None),
