@@ -4,6 +4,7 @@
 //! every visitor would download it.
 
 use accountant::Bounds;
+use accountant::correlated::Compared;
 use plan::Unknown;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -119,6 +120,8 @@ pub enum Analysis {
     Runs(u64),
     /// ε by another accounting method.
     Method(Method),
+    /// Training with correlated noise, at the ε of training alone.
+    Correlated,
     /// False negative rate of the best attack on a stage, at this false positive rate.
     FalseNegativeRate(Stage, f64),
 }
@@ -168,7 +171,12 @@ pub enum Parameter {
     SpareSteps,
     /// Expected batch size, at the plan's target ε.
     BatchSize,
+    /// Expected batch size, at one of [`USUAL_EPSILONS`] in place of the plan's target.
+    BatchSizeAt(usize),
 }
+
+/// Targets with which a plan's noise is compared: strong, medium, and usual for language models.
+pub const USUAL_EPSILONS: [f64; 3] = [1.0, 3.0, 8.0];
 
 /// The response to the request with the same number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,6 +211,8 @@ pub enum Answer {
     Group(GroupFigures),
     /// ε of several runs.
     Runs(RunFigures),
+    /// DP-SGD and mechanisms with correlated noise.
+    Correlated(Vec<Compared>),
     /// Lower bound on the false negative rate of the best attack.
     FalseNegativeRate(f64),
     /// The plan has no such part, or no bound is proven.
@@ -296,6 +306,8 @@ pub struct PhaseFigures {
     pub noise_multiplier: f64,
     /// The noise multiplier divided by the expected batch size.
     pub noise_batch_ratio: f64,
+    /// Standard deviation of the noise on each coordinate of the average gradient, σ·C/B.
+    pub gradient_noise: f64,
 }
 
 /// The release of the vocabulary.

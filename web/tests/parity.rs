@@ -257,6 +257,11 @@ mod native {
             vary(Parameter::NoiseMultiplier, 3.3),
             vary(Parameter::Steps, 10.0),
             vary_with_target(300.0),
+            Task::Vary(Variation {
+                plan: with_target.clone(),
+                parameter: Parameter::BatchSizeAt(1),
+                value: 300.0,
+            }),
             Task::Certify(changed(|plan| plan.training.expected_batch_size = Some(10_000))),
             Task::Certify(changed(|plan| plan.privacy.delta = 0.1)),
             Task::Certify(changed(|plan| {
@@ -304,6 +309,7 @@ mod native {
             analyze(Analysis::Method(Method::Renyi)),
             analyze(Analysis::Method(Method::Shuffled)),
             analyze(Analysis::FalseNegativeRate(Stage::Whole, 0.05)),
+            analyze(Analysis::Correlated),
         ]
     }
 

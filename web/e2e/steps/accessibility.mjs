@@ -76,6 +76,21 @@ for (const scheme of ['light', 'dark']) {
   }
 }
 
+await step('a point of the chart of compute and noise moves the plan there', async () => {
+  const fresh = await open()
+  await fresh.waitForFunction(() => document.querySelectorAll('#pareto details tbody tr').length >= 13)
+  const batch = () => fresh.locator('#batch').inputValue()
+  const before = await batch()
+  await fresh.locator('#pareto > svg').focus()
+  await fresh.keyboard.press('End')
+  await fresh.keyboard.press('Enter')
+  await fresh.waitForFunction((before) => document.getElementById('batch').value !== before, before)
+  assert.ok(Number((await batch()).replaceAll(/\D/g, '')) > Number(before.replaceAll(/\D/g, '')), `${before} → ${await batch()}`)
+  await settled(fresh)
+  assert.ok(await fresh.locator('#pareto .highlight').count() === 1, 'the chosen point is marked')
+  await fresh.context().close()
+})
+
 await step('a chart can be read by keyboard', async () => {
   const fresh = await open()
   await fresh.waitForFunction(() => document.querySelectorAll('#by-noise details tbody tr').length >= 21)

@@ -67,6 +67,18 @@ await step('a preview can be stopped, and another one started with pasted text',
   await fresh.context().close()
 })
 
+await step('a CSV file is previewed by its columns', async () => {
+  const fresh = await open()
+  const rows = Array.from({ length: 900 }, (_, row) => `${row},"fever, and a cough"`)
+  const table = (header) => ({ name: 'a.csv', mimeType: 'text/csv', buffer: Buffer.from([header, ...rows].join('\n')) })
+  await fresh.locator('#upload').setInputFiles(table('id,note'))
+  await fresh.locator('#no-preview', { hasText: '"text"' }).waitFor({ timeout: 60_000 })
+  await fresh.locator('#upload').setInputFiles(table('id,text'))
+  await fresh.locator('#seen', { hasText: 'cough' }).waitFor({ timeout: 60_000 })
+  assert.ok((await fresh.locator('#seen').innerText()).includes('900'))
+  await fresh.context().close()
+})
+
 const unreadable = [
   ['no text', async (fresh) => fresh.locator('#count').click(), 'Paste'],
   ['a binary file', async (fresh) => fresh.locator('#upload').setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from([1, 0, 2, 255, 0, 9]) }), 'zero bytes'],

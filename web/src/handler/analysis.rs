@@ -1,11 +1,13 @@
 //! Answers to further questions about a plan: odds, stages, groups, repeated runs, other accounting methods. The
 //! accountant computes all of them.
 
+use accountant::calibrate::EpsilonTarget;
+use accountant::correlated::{self, Compared, Setting};
 use accountant::rdp::{self, Conversion};
 use accountant::{
     AccountantError, Bounds, Delta, DpEvent, convert, failure, gaussian_equivalent, group_epsilon, tradeoff,
 };
-use plan::{CertifiedPlan, Plan, PlanError, PlanFile};
+use plan::{CertifiedPlan, Plan, PlanError, PlanFile, Sampling};
 
 use crate::protocol::{
     Analysis, AnalysisRequest, Answer, AttackerFigures, ConversionRequest, GroupFigures, Method,
@@ -50,6 +52,9 @@ pub(super) fn analyze(request: &AnalysisRequest) -> Result<Answer, PlanError> {
             all: epsilon(&certified.repeated_event(runs))?,
             best: epsilon(&certified.selected_event(runs as f64))?,
         }),
+        Analysis::Correlated => {
+            proven(correlated(&certified))?.flatten().map_or(Answer::Unavailable, Answer::Correlated)
+        }
         Analysis::Method(Method::Renyi) => {
             let upper = rdp::epsilon(certified.event(), delta, relation, Conversion::Improved);
             // Rényi DP gives no lower bound.
@@ -68,6 +73,29 @@ pub(super) fn analyze(request: &AnalysisRequest) -> Result<Answer, PlanError> {
             None => Answer::Unavailable,
         },
     })
+}
+
+/// The most steps for which the comparison takes a second or two.
+const MOST_STEPS: u64 = 20_000;
+
+/// Mechanisms with the ε of the plan's training. `None` unless every step is a Poisson sample of the same size.
+fn correlated(certified: &CertifiedPlan) -> Result<Option<Vec<Compared>>, AccountantError> {
+    let plan = certified.plan();
+    let relation = plan.privacy().relation;
+    let ([phase], Sampling::Poisson) = (certified.phases(), plan.privacy().sampling) else { return Ok(None) };
+    if phase.steps > MOST_STEPS || plan.is_public() {
+        return Ok(None);
+    }
+    let setting = Setting {
+        units: plan.data().units,
+        expected_batch_size: phase.expected_batch_size,
+        steps: phase.steps,
+    };
+    let delta = certified.delta();
+    let step = phase.mechanism.event();
+    let training = DpEvent::SelfComposed { event: Box::new(step), count: phase.steps };
+    let epsilon = accountant::epsilon(&training, delta, relation)?.upper;
+    correlated::compare(setting, &EpsilonTarget { epsilon, delta, relation }).map(Some)
 }
 
 /// `None` where no bound is proven for the question; the page then shows none.
@@ -144,6 +172,15 @@ mod tests {
             upper(Analysis::Method(Method::Shuffled)) > whole,
             "no amplification is assumed for shuffling"
         );
+    }
+
+    /// Oracle: the plan's own noise, which DP-SGD needs for its own ε.
+    #[test]
+    fn correlated_noise_is_compared_at_the_epsilon_of_training_alone() {
+        let Answer::Correlated(rows) = answer(Analysis::Correlated) else { panic!("no comparison") };
+        let noise = certify(PRESETS[0].text).unwrap().phases[0].noise_multiplier;
+        assert!((rows[0].noise_multiplier / noise - 1.0).abs() < 1e-5, "{rows:?} {noise}");
+        assert!(rows[1].equivalent_noise_multiplier < noise);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use plan::{CertifiedPlan, Compute, MACHINES, NoiseMultipliers, Plan, PlanError, 
 
 use crate::protocol::{
     AdviceFigures, AdviceRequest, Answer, Certified, NoiseFigures, Parameter, PhaseFigures, Refusal,
-    ReleaseFigures, Request, Response, SolveRequest, Task, Variation,
+    ReleaseFigures, Request, Response, SolveRequest, Task, USUAL_EPSILONS, Variation,
 };
 
 /// Carries out one request.
@@ -44,6 +44,7 @@ fn figures(certified: &CertifiedPlan) -> Certified {
             sampling_probability: phase.sampling_probability,
             noise_multiplier: phase.noise_multiplier(),
             noise_batch_ratio: phase.noise_batch_ratio(),
+            gradient_noise: certified.gradient_noise(phase),
         })
         .collect();
     let release = certified.tokenizer_release().map(|release| ReleaseFigures {
@@ -83,6 +84,11 @@ fn vary(variation: &Variation) -> Result<Answer, PlanError> {
         Parameter::SpareSteps => file.privacy.spare_steps = variation.value as u64,
         Parameter::BatchSize => {
             file.training.expected_batch_size = Some(variation.value as u64);
+            return needed_noise(file);
+        }
+        Parameter::BatchSizeAt(target) => {
+            file.training.expected_batch_size = Some(variation.value as u64);
+            file.privacy.epsilon = USUAL_EPSILONS.get(target).copied();
             return needed_noise(file);
         }
     }

@@ -36,6 +36,8 @@ pub(crate) struct ChartView {
     /// What the chart shows.
     pub(crate) caption: &'static str,
     pub(crate) rounding: Rounding,
+    /// What a click or Enter on a point does with its x value.
+    pub(crate) choose: Option<fn(PlannerState, f64)>,
 }
 
 /// Position on the first curve, and the chart it belongs to.
@@ -75,6 +77,13 @@ impl Cursor {
         self.move_to(self.scene.with_untracked(|scene| scene.as_ref().and_then(|scene| scene.nearest(x))));
     }
 
+    /// Applies the point under the cursor to the plan.
+    fn choose(&self) {
+        if let (Some(choose), Some(mark)) = (self.view.choose, untrack(|| self.mark())) {
+            choose(self.state, mark.values.0);
+        }
+    }
+
     fn follow_key(&self, event: &KeyboardEvent) {
         let marks = self.scene.with_untracked(|scene| scene.as_ref().map_or(0, |scene| scene.marks().len()));
         let last = marks.saturating_sub(1);
@@ -84,6 +93,10 @@ impl Cursor {
             "ArrowRight" => (index + 1).min(last),
             "Home" => 0,
             "End" => last,
+            "Enter" if self.view.choose.is_some() => {
+                event.prevent_default();
+                return self.choose();
+            }
             _ => return,
         };
         event.prevent_default();
@@ -123,6 +136,7 @@ pub(crate) fn chart_figure(
         .attr("aria-labelledby", &title)
         .on("keydown", move |event| cursor.follow_key(event.unchecked_ref()))
         .on("pointermove", move |event| cursor.follow_pointer(event.unchecked_ref()))
+        .on("click", move |_| cursor.choose())
         .on("pointerleave", move |_| cursor.move_to(None))
         .on("blur", move |_| cursor.move_to(None))
         .dynamic(move || {
@@ -131,6 +145,7 @@ pub(crate) fn chart_figure(
         .dynamic(move || cursor.mark().map(|mark| circle("cursor", mark, 5.0)));
     el("figure")
         .class("plot")
+        .toggle_class("movable", move || view.choose.is_some())
         .id(view.id)
         .toggle_class("stale", move || dimmed.get())
         .child(caption)

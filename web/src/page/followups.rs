@@ -7,7 +7,7 @@ use super::state::PlannerState;
 use crate::log_scale::geomspace;
 use crate::presets::papers;
 use crate::protocol::{
-    Analysis, AnalysisRequest, Answer, Certified, Method, Parameter, Stage, Task, Variation,
+    Analysis, AnalysisRequest, Answer, Certified, Method, Parameter, Stage, Task, USUAL_EPSILONS, Variation,
 };
 use crate::statement::is_public;
 
@@ -74,6 +74,7 @@ pub(crate) fn request(state: PlannerState) {
         tasks.extend(rates.into_iter().map(|rate| analyze(Analysis::FalseNegativeRate(stage, rate))));
     }
     tasks.extend(batch_sizes(state));
+    tasks.push(analyze(Analysis::Correlated));
     let known = state.secondary_results.papers.get_untracked();
     let missing = papers().enumerate().filter(|(index, _)| !known.iter().any(|(paper, _)| paper == index));
     tasks.extend(missing.map(|(_, preset)| Task::Certify(preset.text.to_owned())));
@@ -93,8 +94,17 @@ fn batch_sizes(state: PlannerState) -> Vec<Task> {
     let (batch, max) = (batch as f64, plan.data.units as f64);
     let batches =
         integers(geomspace(1.0_f64.max(batch / BATCH_SPAN), max.min(batch * BATCH_SPAN), SEARCHED_POINTS));
-    let vary = |value| Task::Vary(Variation { plan: text.clone(), parameter: Parameter::BatchSize, value });
-    coarse_first(batches).into_iter().map(vary).collect()
+    let vary = |parameter, value| Task::Vary(Variation { plan: text.clone(), parameter, value });
+    let own = coarse_first(batches.clone()).into_iter().map(|value| vary(Parameter::BatchSize, value));
+    // The other curves are for comparison: half of the points will do.
+    let few: Vec<f64> = batches.into_iter().step_by(2).collect();
+    let usual = (0..USUAL_EPSILONS.len()).map(Parameter::BatchSizeAt);
+    own.chain(
+        usual
+            .flat_map(|target| few.iter().map(move |value| (target, *value)))
+            .map(|(at, value)| vary(at, value)),
+    )
+    .collect()
 }
 
 /// Stores an answer.
@@ -122,6 +132,11 @@ fn record_point(state: PlannerState, variation: &Variation, answer: Answer) {
         (Parameter::Steps, Answer::Epsilon(bounds)) => {
             results.epsilon_by_steps.update(|points| points.push((x, bounds.upper)));
         }
+        (Parameter::BatchSizeAt(target), Answer::Noise(noise)) => {
+            if let Some(points) = results.ratio_at_usual.get(target) {
+                points.update(|points| points.push((x, noise.noise_batch_ratio)));
+            }
+        }
         (Parameter::BatchSize, Answer::Noise(noise)) => {
             results.noise_by_batch.update(|points| points.push((x, noise.noise_multiplier)));
             results.ratio_by_batch.update(|points| points.push((x, noise.noise_batch_ratio)));
@@ -137,6 +152,7 @@ fn record_analysis(state: PlannerState, analysis: Analysis, answer: Answer) {
         (Analysis::Stage(stage), Answer::Epsilon(bounds)) => {
             results.stages.update(|all| all.push((stage, bounds)));
         }
+        (Analysis::Correlated, Answer::Correlated(rows)) => results.correlated.set(rows),
         (Analysis::Group(units), Answer::Group(figures)) => {
             results.groups.update(|all| all.push((units, figures)));
         }

@@ -1,11 +1,12 @@
 //! Results beyond the plan's certified figures. They arrive one by one.
 
 use accountant::Bounds;
+use accountant::correlated::Compared;
 use leptos::prelude::*;
 use plan::PlanFile;
 
 use super::signals::sustained;
-use crate::protocol::{AttackerFigures, Certified, GroupFigures, Method, RunFigures, Stage};
+use crate::protocol::{AttackerFigures, Certified, GroupFigures, Method, RunFigures, Stage, USUAL_EPSILONS};
 
 /// The points of a curve that have arrived.
 pub(crate) type Points = Vec<(f64, f64)>;
@@ -27,6 +28,8 @@ pub(crate) struct SecondaryResults {
     pub(crate) noise_by_batch: RwSignal<Points>,
     /// Noise multiplier divided by the batch size, by batch size.
     pub(crate) ratio_by_batch: RwSignal<Points>,
+    /// The same at each of the usual targets.
+    pub(crate) ratio_at_usual: [RwSignal<Points>; USUAL_EPSILONS.len()],
     /// False negative rate of the best attack, by its false positive rate, for each of the stages.
     pub(crate) false_negative_rates: [RwSignal<Points>; 3],
     /// Odds and μ.
@@ -35,6 +38,8 @@ pub(crate) struct SecondaryResults {
     pub(crate) without_reserve: RwSignal<Option<Bounds>>,
     /// ε of single stages.
     pub(crate) stages: RwSignal<Vec<(Stage, Bounds)>>,
+    /// Mechanisms with correlated noise.
+    pub(crate) correlated: RwSignal<Vec<Compared>>,
     /// ε of several units together.
     pub(crate) groups: RwSignal<Vec<(u32, GroupFigures)>>,
     /// ε of several runs.
@@ -56,10 +61,12 @@ impl SecondaryResults {
             epsilon_by_steps: RwSignal::new(Vec::new()),
             noise_by_batch: RwSignal::new(Vec::new()),
             ratio_by_batch: RwSignal::new(Vec::new()),
+            ratio_at_usual: USUAL_EPSILONS.map(|_| RwSignal::new(Vec::new())),
             false_negative_rates: [(); 3].map(|()| RwSignal::new(Vec::new())),
             attacker: RwSignal::new(None),
             without_reserve: RwSignal::new(None),
             stages: RwSignal::new(Vec::new()),
+            correlated: RwSignal::new(Vec::new()),
             groups: RwSignal::new(Vec::new()),
             runs: RwSignal::new(Vec::new()),
             methods: RwSignal::new(Vec::new()),
@@ -72,10 +79,12 @@ impl SecondaryResults {
         self.plan.set(Some(plan));
         self.stale.set(false);
         let curves = [self.epsilon_by_noise, self.epsilon_by_steps, self.noise_by_batch, self.ratio_by_batch];
-        curves.iter().chain(&self.false_negative_rates).for_each(|points| points.set(Vec::new()));
+        let more = self.false_negative_rates.iter().chain(&self.ratio_at_usual);
+        curves.iter().chain(more).for_each(|points| points.set(Vec::new()));
         self.attacker.set(None);
         self.without_reserve.set(None);
         self.stages.set(Vec::new());
+        self.correlated.set(Vec::new());
         self.groups.set(Vec::new());
         self.runs.set(Vec::new());
         self.methods.set(Vec::new());

@@ -3,7 +3,7 @@
 #[cfg(feature = "page")]
 pub mod worker;
 
-use dp_tokenizer::preview::{Preview, PreviewError, Settings};
+use dp_tokenizer::preview::{Preview, PreviewError, Settings, Table};
 use dp_tokenizer::release::Method;
 use plan::{PlanFile, Tokenizer};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub(crate) struct PreviewRequest {
     pub(crate) id: u64,
     /// How to split the text into units and release its words.
     pub(crate) settings: Settings,
+    /// What kind of table the file is. `None` for lines of text or of JSON.
+    pub(crate) table: Option<Table>,
 }
 
 /// State of a preview.
@@ -49,19 +51,19 @@ pub(crate) struct PreviewMessage {
 }
 
 /// Settings of a preview with the vocabulary's noise and threshold from a certified plan. `other` replaces the plan's
-/// release method; `json` says that each line is a JSON object. `None` if the plan releases no vocabulary.
+/// release method; `fields` says that records have fields. `None` if the plan releases no vocabulary.
 pub(crate) fn settings(
     plan: &PlanFile,
     certified: &Certified,
     other: Option<Method>,
-    json: bool,
+    fields: bool,
 ) -> Option<Settings> {
     let (Tokenizer::Train(trained), Some(release)) = (&plan.tokenizer, certified.release) else {
         return None;
     };
     Some(Settings {
-        text_field: json.then(|| plan.data.text_field.clone()),
-        user_field: plan.data.user_field.clone().filter(|_| json),
+        text_field: fields.then(|| plan.data.text_field.clone()),
+        user_field: plan.data.user_field.clone().filter(|_| fields),
         unit: plan.privacy.unit,
         words: trained.words,
         method: other.unwrap_or(trained.release.into()),
@@ -80,7 +82,8 @@ fn error_text(error: &PreviewError) -> String {
              or use more text."
         }
         PreviewError::Binary | PreviewError::Units(_) => {
-            " Choose a .txt file, or a .jsonl file with one object per line."
+            " Choose a .txt file, a .jsonl file with one object per line, or a .csv or .tsv file with a header line. The panel “Data” \
+             names the fields or columns."
         }
         _ => "",
     };

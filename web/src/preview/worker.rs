@@ -2,7 +2,7 @@
 
 use std::io::{self, BufReader, Read};
 
-use dp_tokenizer::preview::preview;
+use dp_tokenizer::preview::{preview, preview_table};
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Blob, DedicatedWorkerGlobalScope, FileReaderSync};
@@ -24,12 +24,16 @@ pub fn serve() {
 
 /// Runs one preview on `source`, a file or a string.
 fn run(scope: &DedicatedWorkerGlobalScope, request: PreviewRequest, source: JsValue) {
-    let PreviewRequest { id, settings } = request;
+    let PreviewRequest { id, settings, table } = request;
     let report = |status| post(scope, &PreviewMessage { id, status });
     let outcome = match source.dyn_into::<Blob>() {
         Ok(file) => {
             let chunks = FileChunks { file, offset: 0.0, report: &report };
-            preview(BufReader::with_capacity(CHUNK_BYTES, chunks), &settings)
+            let reader = BufReader::with_capacity(CHUNK_BYTES, chunks);
+            match table {
+                Some(table) => preview_table(reader, table, &settings),
+                None => preview(reader, &settings),
+            }
         }
         Err(pasted) => preview(pasted.as_string().unwrap_or_default().as_bytes(), &settings),
     };

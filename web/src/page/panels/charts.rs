@@ -2,13 +2,15 @@
 
 use chart::{Chart, Scale, Series};
 use leptos::prelude::*;
+use plan::PlanFile;
 
+use crate::numbers::rounded_up;
 use crate::page::chart_view::{ChartView, Rounding, chart_figure};
 use crate::page::dom::{El, el, section};
 use crate::page::followups::STAGES;
 use crate::page::secondary_results::Points;
 use crate::page::state::PlannerState;
-use crate::protocol::{Certified, Stage};
+use crate::protocol::{Certified, Stage, USUAL_EPSILONS};
 
 pub(crate) fn charts(state: PlannerState) -> El {
     let dimmed = state.secondary_results.dimmed;
@@ -72,7 +74,14 @@ const RATIO_BY_BATCH: Axes = Axes {
     scale: Scale::Log,
 };
 
-const VIEWS: [ChartView; 5] = [
+const RATIO_BY_COMPUTE: Axes = Axes {
+    title: "Noise-to-batch ratio, compute and ε",
+    x_label: "floating-point operations",
+    y_label: "σ/B",
+    scale: Scale::Log,
+};
+
+const VIEWS: [ChartView; 6] = [
     view("by-noise", "More noise gives a smaller ε. The ring marks this plan.", Rounding::Up),
     view("by-steps", "ε spent so far, including the vocabulary, without reserve steps.", Rounding::Up),
     view(
@@ -86,14 +95,23 @@ const VIEWS: [ChartView; 5] = [
         Rounding::Up,
     ),
     view("ratio", "At the same ε, a smaller σ/B means a less noisy average gradient.", Rounding::Up),
+    ChartView {
+        choose: Some(set_compute),
+        ..view(
+            "pareto",
+            "What a larger batch costs and gains at the same number of steps, at this ε and at others. Click a point, or press \
+             Enter on it, to give the plan its batch size.",
+            Rounding::Up,
+        )
+    },
 ];
 
 const fn view(id: &'static str, caption: &'static str, rounding: Rounding) -> ChartView {
-    ChartView { id, caption, rounding }
+    ChartView { id, caption, rounding, choose: None }
 }
 
 /// The charts with their current values, in the order of [`VIEWS`].
-pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 5] {
+pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 6] {
     let results = state.secondary_results;
     [
         Signal::derive(move || {
@@ -109,7 +127,43 @@ pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 5] {
             let ratio = of_plan(state, |certified| Some(certified.phases.first()?.noise_batch_ratio));
             RATIO_BY_BATCH.curve(results.ratio_by_batch.get(), batch_size(state).zip(ratio))
         }),
+        Signal::derive(move || pareto(state)),
     ]
+}
+
+/// Noise-to-batch ratio against compute for the plan's ε and for usual ones.
+fn pareto(state: PlannerState) -> Chart {
+    let results = state.secondary_results;
+    let plan = results.plan.with(|it| it.as_ref().map(|(plan, certified)| (plan.clone(), certified.clone())));
+    let Some((plan, certified)) = plan else { return RATIO_BY_COMPUTE.curves(Vec::new(), None) };
+    let operations = |batch: f64| at_batch(&plan, batch).cost().flops;
+    let series = |name: String, points: Points| Series {
+        name,
+        points: points.into_iter().map(|(batch, ratio)| (operations(batch), ratio)).collect(),
+    };
+    let own = series(format!("ε ≤ {}", rounded_up(certified.epsilon.upper, 4)), results.ratio_by_batch.get());
+    let usual = USUAL_EPSILONS.iter().zip(results.ratio_at_usual);
+    let others = usual.map(|(epsilon, points)| series(format!("ε ≤ {epsilon}"), points.get()));
+    let all = std::iter::once(own).chain(others).filter(|series| !series.points.is_empty()).collect();
+    let chosen =
+        batch_size(state).map(operations).zip(certified.phases.first().map(|it| it.noise_batch_ratio));
+    RATIO_BY_COMPUTE.curves(all, chosen)
+}
+
+fn at_batch(plan: &PlanFile, batch: f64) -> PlanFile {
+    let mut plan = plan.clone();
+    plan.training.expected_batch_size = Some(batch as u64);
+    plan
+}
+
+/// Gives the plan the batch size whose steps take so many operations, which are proportional to it.
+fn set_compute(state: PlannerState, operations: f64) {
+    let plan = state.plan.get_untracked();
+    let one = at_batch(&plan, 1.0).cost().flops;
+    let batch = (operations / one).round().clamp(1.0, plan.data.units.max(1) as f64);
+    if plan.training.batch_schedule.is_none() && batch.is_finite() {
+        state.replace(at_batch(&plan, batch));
+    }
 }
 
 /// A curve for each stage that has points.

@@ -1,6 +1,7 @@
 //! What the figures mean: an attacker's odds, groups of units, repeated runs, and other accounting methods.
 
 use accountant::Bounds;
+use accountant::correlated::Compared;
 use leptos::prelude::*;
 
 use crate::numbers::{fine_percent, percent, rounded_down, rounded_up};
@@ -25,6 +26,11 @@ pub(crate) fn meaning(state: PlannerState) -> El {
         .child(hint(
             "Most published figures assume Poisson sampling, but the programs drew shuffled batches. Shuffling is not proven \
              to protect as well: ε of such a run lies in the range shown.",
+        ))
+        .child(correlated(state))
+        .child(hint(
+            "Noise: the noise multiplier at which DP-SGD would have the same mean squared error in sums of gradients. The trainer \
+             uses DP-SGD; the others are shown for comparison, at the ε of training alone.",
         ));
     section("panel", "attack-title", "What it means").child(stack)
 }
@@ -96,6 +102,23 @@ fn methods(state: PlannerState) -> El {
         own.into_iter().chain(results.methods.get().into_iter().map(other)).collect::<Vec<_>>()
     };
     table("methods", "Other accounting methods", &["Method", "ε"], rows)
+}
+
+fn correlated(state: PlannerState) -> El {
+    let rows = move || {
+        let row = |row: Compared| {
+            let known = [
+                row.family.batches().to_owned(),
+                row.bands.to_string(),
+                rounded_up(row.noise_multiplier, 4),
+                rounded_up(row.equivalent_noise_multiplier, 4),
+            ];
+            table_row(row.family.name(), known.map(Into::into))
+        };
+        state.secondary_results.correlated.get().into_iter().map(row).collect::<Vec<_>>()
+    };
+    let head = ["Mechanism", "Batches", "Bands", "Noise σ", "Noise"];
+    table("correlated", "Correlated noise at the same ε", &head, rows)
 }
 
 fn table<C: Into<Content>>(

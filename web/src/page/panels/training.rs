@@ -6,6 +6,7 @@ use plan::{
 };
 
 use crate::log_scale::LogScale;
+use crate::numbers::rounded_up;
 use crate::page::dom::{El, button, el, table_head, table_row};
 use crate::page::field::setting::{Choice, Number, Setting, choice, number};
 use crate::page::field::{choice_field, error_at, number_field};
@@ -117,12 +118,29 @@ pub(crate) fn training(state: PlannerState) -> El {
         .show_when(scheduled, move || schedule(state))
         .show_when(move || !scheduled(), single)
         .child(number_field(state, CLIP))
+        .dynamic(move || clipped(state))
         .child(choice_field(state, CLIPPING))
         .show_when(adaptive, move || number_field(state, QUANTILE))
         .child(choice_field(state, OPTIMIZER))
         .child(number_field(state, PEAK))
         .child(number_field(state, WARMUP))
         .child(choice_field(state, DECAY))
+}
+
+/// What the clip norm does to gradients and noise.
+fn clipped(state: PlannerState) -> Option<El> {
+    let noise = state.certified.with(|it| it.as_ref()?.1.phases.first().map(|phase| phase.gradient_noise))?;
+    let plan = state.plan.get();
+    let text = format!(
+        "Longer gradients are scaled to C. Each coordinate of the average gradient gets noise of σ·C/B = {}. {}",
+        rounded_up(noise, 3),
+        match plan.training.optimizer {
+            Optimizer::Sgd(_) => "With SGD, a step is proportional to C: change the learning rate with it.",
+            _ =>
+                "This optimizer divides by the size of the gradient: once most gradients are clipped, C hardly matters.",
+        }
+    );
+    Some(el("p").class("hint").id("clipped").child(text))
 }
 
 /// The phases of a batch schedule: steps, and the batch size during them.

@@ -87,7 +87,7 @@ fn buttons(session: Session) -> El {
     let file = el("input")
         .id("upload")
         .attr("type", "file")
-        .attr("accept", ".txt,.jsonl,.ndjson,text/plain")
+        .attr("accept", ".txt,.jsonl,.ndjson,.csv,.tsv,text/plain,text/csv")
         .on("change", move |event| {
             if let Some(input) = input_of(&event) {
                 session.start_with_file(&input);
@@ -156,6 +156,7 @@ const SURVIVAL: ChartView = ChartView {
     id: "survival",
     caption: "Rare words stay hidden. Lower bound on the probability of release, and the share in this preview.",
     rounding: Rounding::Down,
+    choose: None,
 };
 
 fn survival(preview: &Preview) -> Chart {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use dp_tokenizer::preview::Preview;
+use dp_tokenizer::preview::{Preview, Table};
 use dp_tokenizer::release::Method;
 use js_sys::{Array, Uint8Array};
 use leptos::prelude::*;
@@ -21,6 +21,7 @@ use crate::worker::READY;
 const SCRIPT: &str = "./vocabulary_loader.js";
 const LINES: [&str; 2] = [".txt", ".text"];
 const JSON_LINES: [&str; 2] = [".jsonl", ".ndjson"];
+const TABLES: [(&str, Table); 2] = [(".csv", Table::Csv), (".tsv", Table::Tsv)];
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
@@ -73,13 +74,14 @@ impl Session {
         input.set_value("");
         let (name, size) = (file.name().to_lowercase(), file.size());
         let ends_with = |extensions: [&str; 2]| extensions.iter().any(|extension| name.ends_with(extension));
-        let json = ends_with(JSON_LINES);
+        let table = TABLES.iter().find(|(extension, _)| name.ends_with(extension)).map(|(_, table)| *table);
+        let fields = table.is_some() || ends_with(JSON_LINES);
         if size > MAX_FILE_BYTES {
             self.fail("The file is larger than 200 MB. Choose a smaller part of it.");
-        } else if !json && !ends_with(LINES) {
-            self.fail("Choose a .txt or .jsonl file. Unpack or convert others first.");
+        } else if !fields && !ends_with(LINES) {
+            self.fail("Choose a .txt, .jsonl, .csv or .tsv file. Unpack or convert others first.");
         } else {
-            self.start(file.into(), size, json);
+            self.start(file.into(), size, fields, table);
         }
     }
 
@@ -89,17 +91,17 @@ impl Session {
             self.fail("There is no text. Paste some lines, one record per line, or choose a file.");
         } else {
             let json = text.trim_start().starts_with('{');
-            self.start(text.into(), text.len() as f64, json);
+            self.start(text.into(), text.len() as f64, json, None);
         }
     }
 
-    fn start(&self, source: JsValue, bytes: f64, json: bool) {
+    fn start(&self, source: JsValue, bytes: f64, fields: bool, table: Option<Table>) {
         self.stop();
         self.error.set(None);
         self.result.set(None);
         let settings = self.state.certified.with_untracked(|it| {
             let (plan, certified) = it.as_ref()?;
-            settings(plan, certified, self.method.get_untracked(), json)
+            settings(plan, certified, self.method.get_untracked(), fields)
         });
         let Some(settings) = settings else {
             self.fail(
@@ -108,7 +110,7 @@ impl Session {
             return;
         };
         let id = self.id.get_untracked();
-        let request = Uint8Array::from(encode(&PreviewRequest { id, settings }).as_slice());
+        let request = Uint8Array::from(encode(&PreviewRequest { id, settings, table }).as_slice());
         let Some(worker) = client::start_worker(SCRIPT, "") else {
             self.fail("This browser cannot start a web worker.");
             return;
