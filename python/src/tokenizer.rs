@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use dp_tokenizer::cli::{self, Failure};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use pythonize::pythonize;
 
 use crate::interrupt::computed;
@@ -16,7 +16,40 @@ use crate::runs::exists;
 
 /// Text to token ids and back.
 #[pyclass(frozen, module = "private_lm.dp_tokenizer")]
-pub(crate) struct Tokenizer(Arc<dp_tokenizer::Tokenizer>);
+pub(crate) struct Tokenizer {
+    tokenizer: dp_tokenizer::Tokenizer,
+    /// Python's integers for the ids, made at the first batch. Lists share them.
+    integers: OnceLock<Vec<Py<PyInt>>>,
+}
+
+impl Tokenizer {
+    fn new(tokenizer: dp_tokenizer::Tokenizer) -> Self {
+        Self { tokenizer, integers: OnceLock::new() }
+    }
+
+    /// A list of ids for each text, whose ids end at `ends`.
+    fn lists<'py>(&self, py: Python<'py>, ids: &[u32], ends: &[usize]) -> PyResult<Bound<'py, PyList>> {
+        let integers = self.integers.get_or_init(|| {
+            let ids = 0..self.tokenizer.vocab_size() as u32;
+            ids.map(|id| PyInt::new(py, id).unbind()).collect()
+        });
+        let mut from = 0;
+        let list = |&end: &usize| {
+            let own = &ids[std::mem::replace(&mut from, end)..end];
+            PyList::new(py, own.iter().map(|id| &integers[*id as usize]))
+        };
+        // Nothing made here is garbage, but each pass of the collector would visit all ids made so far.
+        let collector = py.import("gc")?;
+        let was_enabled = collector.call_method0("isenabled")?.is_truthy()?;
+        collector.call_method0("disable")?;
+        let lists: PyResult<Vec<_>> = ends.iter().map(list).collect();
+        let lists = lists.and_then(|lists| PyList::new(py, lists));
+        if was_enabled {
+            collector.call_method0("enable")?;
+        }
+        lists
+    }
+}
 
 #[pymethods]
 impl Tokenizer {
@@ -27,7 +60,7 @@ impl Tokenizer {
     #[staticmethod]
     fn from_file(path: PathBuf) -> PyResult<Self> {
         exists(&path, "a tokenizer.json, .model, vocab.txt, or a folder that holds one")?;
-        cli::open_tokenizer(&path).map(|tokenizer| Self(Arc::new(tokenizer))).map_err(refusal)
+        cli::open_tokenizer(&path).map(Self::new).map_err(refusal)
     }
 
     /// Reads the text of a tokenizer.json.
@@ -36,34 +69,33 @@ impl Tokenizer {
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
         let read = dp_tokenizer::Tokenizer::from_json(text);
-        read.map(|tokenizer| Self(Arc::new(tokenizer)))
-            .map_err(|refused| PyValueError::new_err(refused.to_string()))
+        read.map(Self::new).map_err(|refused| PyValueError::new_err(refused.to_string()))
     }
 
     /// The tokenizer as the text of a tokenizer.json, which Hugging Face tokenizers reads and encodes the same with.
     fn to_json(&self) -> String {
-        self.0.to_json()
+        self.tokenizer.to_json()
     }
 
     /// Number of tokens; all ids are below it.
     #[getter]
     fn vocab_size(&self) -> usize {
-        self.0.vocab_size()
+        self.tokenizer.vocab_size()
     }
 
     /// The token with this id, as written in the vocabulary.
     fn id_to_token(&self, id: u32) -> Option<&str> {
-        self.0.token(id)
+        self.tokenizer.token(id)
     }
 
     /// The id of a token, as written in the vocabulary.
     fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.0.id(token)
+        self.tokenizer.id(token)
     }
 
     /// The ids of a text. No token is added at either end.
     fn encode(&self, text: &str) -> Vec<u32> {
-        self.0.encode(text)
+        self.tokenizer.encode(text)
     }
 
     /// The ids of many texts, in the same order, computed on several threads (all cores unless given).
@@ -93,47 +125,44 @@ impl Tokenizer {
             }
         };
         let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let ids = py.detach(|| self.0.encode_batch(&texts, threads));
+        let (ids, ends) = py.detach(|| self.tokenizer.encode_joined(&texts, threads));
         if as_arrays {
-            return arrays(py, &ids);
+            return arrays(py, &ids, &ends);
         }
-        let lists: PyResult<Vec<_>> = ids.into_iter().map(|ids| PyList::new(py, ids)).collect();
-        Ok(PyList::new(py, lists?)?.into_any())
+        Ok(self.lists(py, &ids, &ends)?.into_any())
     }
 
     /// The text of ids. Special tokens appear by name, ids outside the vocabulary are skipped, and bytes that form no
     /// character appear as U+FFFD.
     fn decode(&self, ids: Vec<u32>) -> String {
-        self.0.decode(&ids)
+        self.tokenizer.decode(&ids)
     }
 
     /// The texts of several lists of ids.
     fn decode_batch(&self, batch: Vec<Vec<u32>>) -> Vec<String> {
-        batch.iter().map(|ids| self.0.decode(ids)).collect()
+        batch.iter().map(|ids| self.tokenizer.decode(ids)).collect()
     }
 
     fn __len__(&self) -> usize {
-        self.0.vocab_size()
+        self.tokenizer.vocab_size()
     }
 
     fn __repr__(&self) -> String {
-        format!("Tokenizer(vocab_size={})", self.0.vocab_size())
+        format!("Tokenizer(vocab_size={})", self.tokenizer.vocab_size())
     }
 }
 
 /// All ids in one array, and where those of each text begin.
-fn arrays<'py>(py: Python<'py>, batch: &[Vec<u32>]) -> PyResult<Bound<'py, PyAny>> {
-    let mut offsets: Vec<u8> = Vec::with_capacity((batch.len() + 1) * 8);
-    let mut end = 0_i64;
-    offsets.extend(end.to_ne_bytes());
-    for ids in batch {
-        end += ids.len() as i64;
-        offsets.extend(end.to_ne_bytes());
-    }
-    let ids: Vec<u8> = batch.iter().flatten().flat_map(|id| id.to_ne_bytes()).collect();
+fn arrays<'py>(py: Python<'py>, ids: &[u32], ends: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let ids = PyBytes::new_with(py, 4 * ids.len(), |bytes| {
+        bytes.as_chunks_mut().0.iter_mut().zip(ids).for_each(|(four, id)| *four = id.to_ne_bytes());
+        Ok(())
+    })?;
+    let offsets: Vec<u8> =
+        std::iter::once(&0).chain(ends).flat_map(|offset| (*offset as i64).to_ne_bytes()).collect();
     let numpy = py.import("numpy")?;
-    let array = |bytes: &[u8], kind: &str| numpy.call_method1("frombuffer", (PyBytes::new(py, bytes), kind));
-    Ok((array(&ids, "uint32")?, array(&offsets, "int64")?).into_pyobject(py)?.into_any())
+    let array = |bytes, kind: &str| numpy.call_method1("frombuffer", (bytes, kind));
+    Ok((array(ids, "uint32")?, array(PyBytes::new(py, &offsets), "int64")?).into_pyobject(py)?.into_any())
 }
 
 /// Trains a vocabulary on private text as the command `dp-tokenizer train` does, and writes tokenizer.json,

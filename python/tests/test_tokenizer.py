@@ -1,5 +1,6 @@
 """The tokenizer from Python."""
 
+import gc
 import json
 
 import numpy
@@ -53,6 +54,17 @@ def test_arrays_hold_the_same_ids_as_lists(trained):
     assert tokenizer.decode(ids[: offsets[1]]) == TEXTS[0]
     empty = tokenizer.encode_batch([], output="numpy")
     assert [array.tolist() for array in empty] == [[], [0]]
+
+
+def test_a_batch_leaves_the_garbage_collector_as_it_was(trained):
+    tokenizer, _ = trained
+    try:
+        for change in (gc.disable, gc.enable):
+            change()
+            tokenizer.encode_batch(TEXTS)
+            assert gc.isenabled() == (change is gc.enable)
+    finally:
+        gc.enable()
 
 
 def test_a_tokenizer_survives_its_file(trained, notes):

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::ops::Range;
 
 use crate::short_key::{SHORT_BYTES, short_hash, short_key};
 use crate::word_hasher::WordHasher;
@@ -46,10 +47,22 @@ pub(crate) struct WordCache {
 impl WordCache {
     /// Appends the ids of `word` to `out`, by memory or else by `encode`.
     pub(crate) fn extend(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
+        self.extend_within(word, 0..word.len(), out, encode);
+    }
+
+    /// The same for a word in `text`. The bytes around it make reading a short word faster.
+    #[inline]
+    pub(crate) fn extend_within(
+        &mut self,
+        text: &[u8],
+        word: Range<usize>,
+        out: &mut Vec<u32>,
+        encode: impl FnOnce(&mut Vec<u32>),
+    ) {
         if word.len() <= SHORT_BYTES {
-            self.extend_short(word, 0, word.len(), out, encode);
+            self.extend_short(text, word.start, word.len(), out, encode);
         } else {
-            self.extend_long(word, out, encode);
+            self.extend_long(&text[word], out, encode);
         }
     }
 
@@ -73,10 +86,9 @@ impl WordCache {
         }
     }
 
-    /// As [`Self::extend`], for a word of at most [`SHORT_BYTES`] bytes in `text` at `from`. The bytes around it make reading
-    /// it faster.
+    /// A word of at most [`SHORT_BYTES`] bytes.
     #[inline]
-    pub(crate) fn extend_short(
+    fn extend_short(
         &mut self,
         text: &[u8],
         from: usize,

@@ -21,13 +21,29 @@ pub(crate) fn byte_level_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Blank,
     Letter,
     Number,
     Other,
 }
+
+/// The classes of the ASCII characters by their bytes; none for the bytes of others.
+static ASCII: [Option<Class>; 256] = {
+    let mut classes = [None; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte as usize] = Some(match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'0'..=b'9' => Class::Number,
+            b'\t'..=b'\r' | b' ' => Class::Blank,
+            _ => Class::Other,
+        });
+        byte += 1;
+    }
+    classes
+};
 
 fn class(c: char) -> Class {
     if is_letter(c) {
@@ -46,13 +62,28 @@ fn first_word(text: &str) -> usize {
     if let Some(length) = contraction(text.as_bytes()) {
         return length;
     }
-    let after_space = text.strip_prefix(' ').unwrap_or(text);
-    match after_space.chars().next().map(class) {
+    let start = usize::from(text.starts_with(' '));
+    match class_at(text, start) {
         // A blank after the space, or nothing: the space belongs to a run of blanks.
         None | Some(Class::Blank) => blank_run(text),
-        Some(kind) => {
-            let run = after_space.find(|c| class(c) != kind).unwrap_or(after_space.len());
-            text.len() - after_space.len() + run
+        Some(kind) => end_of_run(text, start, kind),
+    }
+}
+
+/// The class of the character at `at`; none at the end.
+fn class_at(text: &str, at: usize) -> Option<Class> {
+    let byte = *text.as_bytes().get(at)?;
+    ASCII[usize::from(byte)].or_else(|| text[at..].chars().next().map(class))
+}
+
+/// The end of the characters of one class from `from` on.
+fn end_of_run(text: &str, from: usize, kind: Class) -> usize {
+    let (bytes, mut end) = (text.as_bytes(), from);
+    loop {
+        end += bytes[end..].iter().take_while(|byte| ASCII[usize::from(**byte)] == Some(kind)).count();
+        match text[end..].chars().next() {
+            Some(c) if !c.is_ascii() && class(c) == kind => end += c.len_utf8(),
+            _ => return end,
         }
     }
 }
@@ -98,6 +129,19 @@ mod tests {
         assert_eq!(words("x²½Ⅷ٣ !?..."), ["x", "²½Ⅷ٣", " !?..."]);
         assert_eq!(words("e\u{301}t"), ["e", "\u{301}", "t"]);
         assert_eq!(words("'ll've'd"), ["'ll", "'ve", "'d"]);
+    }
+
+    #[test]
+    fn the_table_has_the_classes_of_ascii_and_of_nothing_else() {
+        for byte in 0..=255_u8 {
+            let want = byte.is_ascii().then(|| class(byte.into()));
+            assert_eq!(ASCII[usize::from(byte)], want, "{byte}");
+        }
+    }
+
+    #[test]
+    fn runs_go_on_over_characters_outside_ascii() {
+        assert_eq!(words("naïveté née 12٣4½ a—b…"), ["naïveté", " née", " 12٣4½", " a", "—", "b", "…"]);
     }
 
     proptest! {

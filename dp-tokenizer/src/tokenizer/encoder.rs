@@ -1,6 +1,7 @@
 //! Encoding of many texts in a row, with a cache of words.
 
 use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
 use super::{BLANK, Stage, Tokenizer};
 use crate::encode::{Model, SentencePiece, WordCache};
@@ -19,7 +20,34 @@ pub struct Encoder<'a> {
 
 impl<'a> Encoder<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
-        Self { tokenizer, cache: WordCache::default(), word: String::new() }
+        Self { tokenizer, cache: tokenizer.caches.take(), word: String::new() }
+    }
+}
+
+impl Drop for Encoder<'_> {
+    fn drop(&mut self) {
+        self.tokenizer.caches.give_back(std::mem::take(&mut self.cache));
+    }
+}
+
+/// Caches of words that no encoder uses now. The next encoders start with them.
+#[derive(Default)]
+pub(super) struct IdleCaches(Mutex<Vec<WordCache>>);
+
+impl IdleCaches {
+    /// Most that are kept. Each takes up to some 10 MB.
+    const MOST: usize = 16;
+
+    fn take(&self) -> WordCache {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, cache: WordCache) {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A cache is in an unknown state after a panic.
+        if idle.len() < Self::MOST && !std::thread::panicking() {
+            idle.push(cache);
+        }
     }
 }
 
@@ -27,14 +55,19 @@ impl Encoder<'_> {
     /// The ids of `text`.
     pub fn encode(&mut self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3);
+        self.append(text, &mut ids);
+        ids
+    }
+
+    /// Appends the ids of `text` to `ids`.
+    pub(super) fn append(&mut self, text: &str, ids: &mut Vec<u32>) {
         self.tokenizer.special.each_part(text, |place, id| match id {
             Some(id) => ids.push(id),
             None => match self.tokenizer.by_place {
-                Some(encode) => encode(self.tokenizer, &text[place.clone()], place.start, &mut ids),
-                None => self.encode_plain(&text[place.clone()], place.start == 0, &mut ids),
+                Some(encode) => encode(self.tokenizer, &text[place.clone()], place.start, ids),
+                None => self.encode_plain(&text[place.clone()], place.start == 0, ids),
             },
         });
-        ids
     }
 
     /// Text without special tokens, through all stages.
@@ -75,8 +108,11 @@ impl Encoder<'_> {
                 self.encode_blanks(others, ids);
             }
             Some(PreTokenizer::ByteLevel { add_prefix_space: false, use_regex: true, spells: false }) => {
+                let mut from = 0;
                 for word in byte_level_words(text) {
-                    self.cache.extend(word.as_bytes(), ids, |out| model.encode(word, out));
+                    let place = from..from + word.len();
+                    from = place.end;
+                    self.cache.extend_within(text.as_bytes(), place, ids, |out| model.encode(word, out));
                 }
             }
             Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => self.encode_split(text, is_first, ids),
@@ -180,11 +216,7 @@ impl Encoder<'_> {
             push_marked(word, &text[from..end]);
             tokenizer.model.encode(word, out);
         };
-        if end - from <= SHORT_BYTES {
-            cache.extend_short(text.as_bytes(), from, end - from, ids, encode);
-        } else {
-            cache.extend(&text.as_bytes()[from..end], ids, encode);
-        }
+        cache.extend_within(text.as_bytes(), from..end, ids, encode);
         end
     }
 
@@ -204,12 +236,8 @@ impl Encoder<'_> {
                 word.push_str(part);
                 tokenizer.model.encode(word, out);
             };
-            if part.len() <= SHORT_BYTES {
-                let from = part.as_ptr() as usize - text.as_ptr() as usize;
-                cache.extend_short(text.as_bytes(), from, part.len(), ids, encode);
-            } else {
-                cache.extend(part.as_bytes(), ids, encode);
-            }
+            let from = part.as_ptr() as usize - text.as_ptr() as usize;
+            cache.extend_within(text.as_bytes(), from..from + part.len(), ids, encode);
         }
     }
 
@@ -234,10 +262,8 @@ impl Encoder<'_> {
             }
             None => tokenizer.model.encode(&text[from..end], out),
         };
-        if end - from <= SHORT_BYTES {
-            cache.extend_short(bytes, from, end - from, ids, encode);
-        } else if bytes[from] == b' ' || !opens_with_mark {
-            cache.extend(&bytes[from..end], ids, encode);
+        if end - from <= SHORT_BYTES || bytes[from] == b' ' || !opens_with_mark {
+            cache.extend_within(bytes, from..end, ids, encode);
         } else {
             encode(ids);
         }
