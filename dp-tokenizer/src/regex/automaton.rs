@@ -97,6 +97,11 @@ impl Classes {
         let mut known: HashMap<Vec<bool>, u8> = HashMap::new();
         let mut pages: HashMap<Vec<u16>, u16> = HashMap::new();
         for page in 0..Set::PAGES {
+            // Most pages are like the one before.
+            if page > 1 && sets.iter().all(|set| set.page(page) == set.page(page - 1)) {
+                classes.pages.extend(classes.pages.last().copied());
+                continue;
+            }
             // The line end is in the first page alone.
             let mut key: Vec<u16> = sets.iter().map(|set| set.page(page)).collect();
             key.push(u16::from(page == 0));
@@ -104,19 +109,24 @@ impl Classes {
                 classes.pages.push(*place);
                 continue;
             }
-            let mut of_page = [0; 256];
+            let (mut of_page, mut last) = ([0; 256], None);
             for (code, class) in (page << 8..).zip(&mut of_page) {
                 let mut member: Vec<bool> = sets.iter().map(|set| set.has(code)).collect();
                 member.push(code == u32::from('\n'));
-                *class = match known.get(&member) {
-                    Some(class) => *class,
-                    None => {
-                        let class = u8::try_from(classes.sets.len()).ok()?;
-                        classes.sets.push(member.clone());
-                        known.insert(member, class);
-                        class
-                    }
+                // Neighbors are mostly of one class.
+                *class = match last.filter(|last: &u8| classes.sets[usize::from(*last)] == member) {
+                    Some(last) => last,
+                    None => match known.get(&member) {
+                        Some(class) => *class,
+                        None => {
+                            let class = u8::try_from(classes.sets.len()).ok()?;
+                            classes.sets.push(member.clone());
+                            known.insert(member, class);
+                            class
+                        }
+                    },
                 };
+                last = Some(*class);
             }
             pages.insert(key, classes.of_page.len() as u16);
             classes.pages.push(classes.of_page.len() as u16);

@@ -31,10 +31,14 @@ impl Set {
                 }
                 ranges.next();
             }
-            let place = set.bits.iter().rposition(|known| *known == bits).unwrap_or_else(|| {
-                set.bits.push(bits);
-                set.bits.len() - 1
-            });
+            // Most pages are like the one before.
+            let place = match set.pages.last() {
+                Some(&last) if set.bits[usize::from(last)] == bits => usize::from(last),
+                _ => set.bits.iter().position(|known| *known == bits).unwrap_or_else(|| {
+                    set.bits.push(bits);
+                    set.bits.len() - 1
+                }),
+            };
             set.pages.push(place as u16);
         }
         for (code, has) in (0..).zip(&mut set.ascii) {
@@ -68,8 +72,11 @@ impl Set {
 
 /// Sets the bits `from` to `to`.
 fn fill(bits: &mut [u64; 4], from: u32, to: u32) {
-    for code in from..=to {
-        bits[code as usize >> 6] |= 1 << (code & 63);
+    for (word, first) in bits.iter_mut().zip((0..).step_by(64)) {
+        let (low, high) = (from.max(first), to.min(first + 63));
+        if low <= high {
+            *word |= (u64::MAX >> (63 - (high - low))) << (low & 63);
+        }
     }
 }
 
