@@ -26,7 +26,7 @@ fn kind_of_file(path: &Path) -> anyhow::Result<Kind> {
         Ok(kind) => return Ok(kind),
         Err(error) => error,
     };
-    let bytes = std::fs::read(path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+    let bytes = read(path)?;
     match () {
         () if bytes.trim_ascii_start().starts_with(b"{") => Ok(Kind::TokenizerJson),
         () if SentencePieceModel::from_bytes(&bytes).is_ok() => Ok(Kind::SentencePiece),
@@ -81,13 +81,14 @@ pub(super) fn tokenizer_file(path: &str) -> Result<PathBuf, String> {
         })
 }
 
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let give = "give a tokenizer.json, .model, vocab.txt, or vocab.json beside its merges.txt, or a folder that holds one";
+    std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
+}
+
 /// Reads a tokenizer from a file.
 pub(super) fn load(file: &TokenizerFile) -> anyhow::Result<Tokenizer> {
     let path = &file.path;
-    let read = |path: &Path| {
-        let give = "give a tokenizer.json, .model, vocab.txt, or vocab.json beside its merges.txt";
-        std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
-    };
     let kind = kind_of_file(path)?;
     if (file.cased || file.uncased) && !matches!(kind, Kind::VocabTxt) {
         let flag = if file.cased { "--cased" } else { "--uncased" };

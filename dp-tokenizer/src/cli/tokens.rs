@@ -1,6 +1,6 @@
 //! `encode` and `decode`, line by line.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -70,27 +70,77 @@ pub(super) fn decode(arguments: &Decode) -> anyhow::Result<()> {
     let is_shown: Vec<bool> =
         (0..size as u32).map(|id| !arguments.skip_special_tokens || !tokenizer.is_special(id)).collect();
     let mut out = BufWriter::new(io::stdout().lock());
+    let ids = Ids { size, is_shown };
+    if arguments.stream && arguments.input.as_deref().is_none_or(|input| input == Path::new("-")) {
+        return stream(&tokenizer, &ids, io::stdin().lock(), &mut out);
+    }
     let input = arguments.input.clone().unwrap_or_else(|| "-".into());
     let format = Format::Text;
     let lines = Files { format, blank_lines: true, bad_utf8: BadUtf8::Refuse, ..Files::of([input]) };
-    let mut stream = tokenizer.decode_stream();
     for_texts(&Source::Files(lines), |number, line| {
-        let ids: Option<Vec<u32>> =
-            line.split_whitespace().map(|id| id.parse().ok().filter(|&id| (id as usize) < size)).collect();
-        let mut ids = ids.ok_or_else(|| {
-            refuse(format!("line {number}: ids must be whole numbers below {size}, separated by blanks"))
-        })?;
-        ids.retain(|id| is_shown[*id as usize]);
-        if !arguments.stream {
-            return Ok(writeln!(out, "{}", tokenizer.decode(&ids))?);
-        }
-        ids.iter().try_for_each(|id| out.write_all(stream.push(*id).as_bytes()))?;
-        Ok(out.flush()?)
+        let read: Vec<Option<u32>> =
+            line.split_whitespace().map(|id| ids.read(id, number)).collect::<Result<_, _>>()?;
+        Ok(writeln!(out, "{}", tokenizer.decode(&read.into_iter().flatten().collect::<Vec<_>>()))?)
     })?;
-    if arguments.stream {
-        writeln!(out, "{}", stream.finish())?;
-    }
     Ok(out.flush()?)
+}
+
+/// The ids that may be decoded.
+struct Ids {
+    size: usize,
+    is_shown: Vec<bool>,
+}
+
+impl Ids {
+    /// The id that `text` writes; none if it is not to be shown.
+    fn read(&self, text: &str, line: u64) -> anyhow::Result<Option<u32>> {
+        let id = text.parse().ok().filter(|&id: &u32| (id as usize) < self.size);
+        let size = self.size;
+        let id = id.ok_or_else(|| {
+            refuse(format!("line {line}: ids must be whole numbers below {size}, separated by blanks"))
+        })?;
+        Ok(Some(id).filter(|id| self.is_shown[*id as usize]))
+    }
+}
+
+/// Decodes the lines of `input`, and writes what is certain of a text before its line has ended.
+fn stream(
+    tokenizer: &Tokenizer,
+    ids: &Ids,
+    mut input: impl BufRead,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    /// No id has as many digits.
+    const MOST_DIGITS: usize = 32;
+    let (mut number, mut word, mut text, mut is_open) = (1, String::new(), tokenizer.decode_stream(), false);
+    loop {
+        let read = input.fill_buf()?;
+        let is_last = read.is_empty();
+        let read = if is_last && is_open { b"\n" } else { read };
+        for &byte in read {
+            is_open = byte != b'\n';
+            if !byte.is_ascii_whitespace() && word.len() < MOST_DIGITS {
+                word.push(char::from(byte));
+                continue;
+            }
+            if !word.is_empty() {
+                let id = ids.read(&std::mem::take(&mut word), number)?;
+                let fresh = id.map(|id| text.push(id)).unwrap_or_default();
+                out.write_all(fresh.as_bytes())?;
+            }
+            if byte == b'\n' {
+                let ended = std::mem::replace(&mut text, tokenizer.decode_stream());
+                writeln!(out, "{}", ended.finish())?;
+                number += 1;
+            }
+        }
+        out.flush()?;
+        if is_last {
+            return Ok(());
+        }
+        let length = read.len();
+        input.consume(length);
+    }
 }
 
 /// Calls `each` with the number and the text of each record.

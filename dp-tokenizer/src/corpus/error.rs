@@ -17,11 +17,11 @@ const READ: &str = if cfg!(feature = "parquet") {
 #[non_exhaustive]
 pub enum CorpusError {
     /// A file cannot be opened or read.
-    #[error("{}: {reason}; give a readable file", path.display())]
+    #[error("{}: {reason}{}", path.display(), if reason.contains("; ") { "" } else { "; give a readable file" })]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's message.
+        /// The system's message, or what is wrong and how to fix it.
         reason: String,
     },
     /// Reading stopped in the middle of a file.
