@@ -3,7 +3,7 @@
 //!
 //! A tenth of the IRC users is held out, notes of another seed, and every 28th paragraph of the novels; novels are learnt from
 //! every fourth. `PART=dev` takes other held-out text, on which settings were chosen. `bare` learns from the released words
-//! alone, as this crate did before. Public vocabularies are GPT-2's and T5's, where `../shared/data` has them.
+//! alone, as this crate did before. The last column is of all words of the text, without noise. Public vocabularies are GPT-2's and T5's, where `../shared/data` has them.
 
 #![allow(clippy::print_stdout, reason = "a bench talks to its user")]
 
@@ -20,7 +20,7 @@ use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Files, Record, Source, open};
 use dp_tokenizer::count::{CountOptions, UnitItems, Words};
 use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel};
-use dp_tokenizer::release::{ReleaseConfig, release_items};
+use dp_tokenizer::release::{ReleaseConfig, public_item_counts, release_items};
 use dp_tokenizer::train::{BpeConfig, TrainError, UnigramConfig, bpe, extend, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
@@ -45,7 +45,7 @@ type Found = Vec<(String, f64)>;
 type Train = fn(&[(String, f64)]) -> Result<Tokenizer, TrainError>;
 
 /// Name, what is a word, and how a vocabulary is made of the released ones.
-const METHODS: [(&str, Words, Train); 5] = [
+const METHODS: [(&str, Words, Train); 8] = [
     ("BPE, bare", Words::ByClass, |words| Ok(bpe(words, &BpeConfig::default())?.tokenizer)),
     ("unigram, bare", Words::ByClass, |words| Ok(unigram(words, &UnigramConfig::default())?.tokenizer)),
     ("BPE", Words::ByClass, |words| {
@@ -53,10 +53,21 @@ const METHODS: [(&str, Words, Train); 5] = [
     }),
     ("unigram", Words::ByClass, |words| released_unigram(words, Words::ByClass)),
     ("unigram, as written", Words::AsWritten, |words| released_unigram(words, Words::AsWritten)),
+    ("BPE, runs", Words::Runs, |words| {
+        let config = BpeConfig { released: true, split_by_whitespace: false, ..BpeConfig::default() };
+        Ok(bpe(words, &config)?.tokenizer)
+    }),
+    ("unigram, runs, bare", Words::Runs, |words| {
+        let config = UnigramConfig { split_by_whitespace: false, ..UnigramConfig::default() };
+        Ok(unigram(words, &config)?.tokenizer)
+    }),
+    ("unigram, runs", Words::Runs, |words| released_unigram(words, Words::Runs)),
 ];
 
 fn released_unigram(words: &[(String, f64)], kind: Words) -> Result<Tokenizer, TrainError> {
-    Ok(unigram(words, &UnigramConfig { released: Some(kind), ..UnigramConfig::default() })?.tokenizer)
+    let split_by_whitespace = kind != Words::Runs;
+    let config = UnigramConfig { released: Some(kind), split_by_whitespace, ..UnigramConfig::default() };
+    Ok(unigram(words, &config)?.tokenizer)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -72,16 +83,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}: {words} words held out", corpus.name);
         let options = CountOptions { threads: 2, ..CountOptions::default() };
         let items = |words| UnitItems::read(&corpus.private, corpus.unit, words, &options);
-        let (by_class, as_written) = (items(Words::ByClass)?, items(Words::AsWritten)?);
-        let release = |words| -> Result<Vec<Vec<Found>>, Box<dyn Error>> {
-            let items = if words == Words::ByClass { &by_class } else { &as_written };
-            let draws = |epsilon| (1..=DRAWS).map(|seed| released(items, epsilon, seed)).collect();
-            EPSILONS.iter().map(|&epsilon| draws(epsilon)).collect()
+        // The words found at each ε, and last all of the text's.
+        let found = |words| -> Result<Vec<Vec<Found>>, Box<dyn Error>> {
+            let items = items(words)?;
+            let draws = |&epsilon| (1..=DRAWS).map(|seed| released(&items, epsilon, seed)).collect();
+            let mut found: Vec<Vec<Found>> = EPSILONS.iter().map(draws).collect::<Result<_, _>>()?;
+            found.push(vec![public_item_counts(&items)?]);
+            Ok(found)
         };
-        let (by_class, as_written) = (release(Words::ByClass)?, release(Words::AsWritten)?);
+        let (by_class, as_written) = (found(Words::ByClass)?, found(Words::AsWritten)?);
+        let runs = found(Words::Runs)?;
         for (name, words, train) in METHODS {
             let mut line = format!("    {name:<22}");
-            for draws in if words == Words::ByClass { &by_class } else { &as_written } {
+            let found = match words {
+                Words::ByClass => &by_class,
+                Words::AsWritten => &as_written,
+                Words::Runs => &runs,
+            };
+            for draws in found {
                 let start = cpu_seconds();
                 let tokenizers =
                     draws.iter().map(|released| train(released)).collect::<Result<Vec<_>, _>>()?;

@@ -166,3 +166,16 @@ fn case_of_a_vocab_txt_is_told_by_flags_then_by_its_config_then_by_capitals_from
     let refused = run(&["encode", "--tokenizer", &model, "--input", text.to_str().unwrap(), "--uncased"]);
     assert_eq!(refused.status.code(), Some(2));
 }
+
+#[test]
+fn a_format_that_is_read_otherwise_is_refused_and_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("tokenizer.json");
+    let model = &format!("{FIXTURES}/word.model");
+    let rare = "--allow-rare-differences";
+    let done = run(&["convert", "--tokenizer", model, "--out", out.to_str().unwrap(), rare]);
+    let message = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains("not written, because it would be read otherwise"), "{message}");
+    assert!(!out.exists());
+}

@@ -99,8 +99,11 @@ fn decoding_leaves_special_tokens_out_and_streams() {
     let ids = succeed(&["encode", "--tokenizer", path(&bytes)], "né</s>!");
     assert_eq!(decode(&[], &ids), "né</s>!\n");
     assert_eq!(decode(&["--skip-special-tokens"], &ids), "né!\n");
-    // One text, though each id stands on a line of its own.
-    assert_eq!(decode(&["--stream", "--skip-special-tokens"], &ids.replace(' ', "\n")), "né!\n");
+    // A line is a text, whether it is streamed or not; the last needs no line end.
+    let texts = format!("{ids}\n\n{}", ids.trim_end());
+    assert_eq!(decode(&["--skip-special-tokens"], &texts), "né!\n\n\nné!\n");
+    assert_eq!(decode(&["--stream", "--skip-special-tokens"], &texts), "né!\n\n\nné!\n");
+    assert_eq!(decode(&["--stream"], ""), "");
     let packed = folder.path().join("ids.gz");
     let mut encoder =
         flate2::write::GzEncoder::new(std::fs::File::create(&packed).unwrap(), flate2::Compression::fast());
@@ -123,6 +126,13 @@ fn a_folder_stands_for_the_tokenizer_in_it() {
     std::fs::create_dir(&empty).unwrap();
     let message = refusal(&["encode", "--tokenizer", path(&empty)], "");
     assert!(message.contains("holds no tokenizer.json"), "{message}");
+    let message =
+        refusal(&["train", "--embedded", "--public", "--extend", path(&empty), "--out", "nowhere"], "");
+    assert!(message.contains("holds no tokenizer.json"), "{message}");
+    let message = refusal(&["encode", "--tokenizer", path(&unigram), "--input", path(&empty)], "");
+    assert!(message.trim_end().ends_with("whose .txt files are records"), "{message}");
+    let message = refusal(&["encode", "--tokenizer", "nowhere"], "");
+    assert!(message.contains("or a folder that holds one"), "{message}");
     std::fs::copy(format!("{FIXTURES}/vocab.json"), empty.join("vocab.json")).unwrap();
     std::fs::copy(format!("{FIXTURES}/merges.txt"), empty.join("merges.txt")).unwrap();
     assert!(!succeed(&["encode", "--tokenizer", path(&empty)], "the fever\n").is_empty());
@@ -290,23 +300,52 @@ fn a_vocabulary_of_few_released_words_becomes_a_model_file() {
 }
 
 #[test]
-fn pieces_across_blanks_are_refused_with_the_reason() {
-    let start = [
-        "train",
-        "--embedded",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-        "--out",
-        "nowhere",
-        "--split-by-whitespace",
-    ];
-    let message = refusal(&[&start[..], &["false"]].concat(), "");
-    assert!(message.contains("pieces across blanks need a release of runs of words"), "{message}");
-    assert!(!Path::new("nowhere").exists());
+fn pieces_reach_across_blanks_on_request() {
     let folder = tempfile::tempdir().unwrap();
-    train(folder.path(), "split", &["--vocab-size", "380", "--split-by-whitespace", "true"]);
+    let across = |name: &str, more: &[&str]| {
+        let out = folder.path().join(name);
+        let start = ["train", "--embedded", "--public", "--vocab-size", "1000", "--out", path(&out)];
+        succeed(&[&start[..], more].concat(), "");
+        let tokenizer = std::fs::read_to_string(out.join("tokenizer.json")).unwrap();
+        let tokenizer: Value = serde_json::from_str(&tokenizer).unwrap();
+        let tokens = match &tokenizer["model"]["vocab"] {
+            Value::Array(pieces) => {
+                pieces.iter().map(|piece| piece[0].as_str().unwrap().to_owned()).collect()
+            }
+            vocab => vocab.as_object().unwrap().keys().cloned().collect::<Vec<_>>(),
+        };
+        tokens.iter().any(|token| token.chars().skip(1).any(|c| ['\u{2581}', 'Ġ'].contains(&c)))
+    };
+    for model in ["unigram", "bpe"] {
+        assert!(across(&format!("{model}-across"), &["--model", model, "--split-by-whitespace", "false"]));
+        assert!(!across(&format!("{model}-within"), &["--model", model]));
+    }
+    assert!(across("runs", &["--words", "runs"]));
+
+    // A release with a test key: runs are items as words are.
+    let out = folder.path().join("private");
+    let private = ["--epsilon", "8", "--delta", "1e-6", "--test-key", "1", "--split-by-whitespace", "false"];
+    succeed(&[&["train", "--embedded", "--out", path(&out)], &private[..]].concat(), "");
+    let statement: Value = serde_json::from_slice(&std::fs::read(out.join("privacy.json")).unwrap()).unwrap();
+    assert_eq!(statement["words"], "runs");
+    let model = out.join("spm.model");
+    let rare = "--allow-rare-differences";
+    succeed(&["convert", "--tokenizer", path(&out), "--out", path(&model), rare], "");
+    let ids = |tokenizer: &Path| {
+        succeed(&["encode", "--tokenizer", path(tokenizer)], "one of the notes is daily .\n")
+    };
+    assert_eq!(ids(&out), ids(&model));
+
+    let start = ["train", "--embedded", "--public", "--out", "nowhere", "--split-by-whitespace", "false"];
+    for (more, reason) in [
+        (&["--model", "wordpiece"][..], "goes with --model unigram and bpe"),
+        (&["--extend", path(&out)], "without --extend"),
+        (&["--words", "as-written"], "leave out the other --words"),
+    ] {
+        let message = refusal(&[&start[..], more].concat(), "");
+        assert!(message.contains(reason), "{message}");
+    }
+    assert!(!Path::new("nowhere").exists());
 }
 
 #[test]

@@ -13,6 +13,11 @@ pub enum Words {
     /// At white space alone: `fever,` is one word (Ponomareva, Bastings, Vassilvitskii 2022, §3.1). For unigram and char: BPE and
     /// WordPiece cut text at punctuation themselves.
     AsWritten,
+    /// Words as written, and each run of two or three of them, with single blanks between, that is short enough for a token: tokens
+    /// then reach across blanks. A run is one more item to release, so that a unit's bounded contribution is shared by more items
+    /// and fewer words are found. Plans refuse it.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    Runs,
 }
 
 impl Words {

@@ -65,8 +65,9 @@ fn public(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) 
     let lines: Vec<String> = novels.iter().step_by(8).map(|line| line.replace('\n', " ")).collect();
     std::fs::write(&part, lines.join("\n"))?;
     let options = CountOptions { threads: 2, memory: usize::MAX, spill_folder: None };
-    let words = public_corpus_counts(&Source::files([part]), Words::ByClass, &options)?;
-    trained(folder, &words, &mut add)
+    let [words, runs] = [Words::ByClass, Words::Runs]
+        .map(|kind| public_corpus_counts(&Source::files([part.clone()]), kind, &options));
+    trained(folder, &words?, &runs?, &mut add)
 }
 
 /// Small vocabularies of the structure of well-known models, made by Hugging Face's library.
@@ -92,6 +93,7 @@ fn structures(python: &Path, folder: &Path, corpora: &Corpora, cases: &mut Vec<C
 fn trained(
     folder: &Path,
     words: &[(String, f64)],
+    runs: &[(String, f64)],
     add: &mut impl FnMut(&str, Tokenizer, &'static str, PathBuf, bool),
 ) -> Outcome<()> {
     let plain = || UnigramConfig::default();
@@ -99,6 +101,8 @@ fn trained(
     let symbols = vec!["<user>".to_owned(), "the".to_owned()];
     let shaped =
         UnigramConfig { byte_fallback: false, symbols, sentinels: 3, character_coverage: 0.999, ..plain() };
+    let across = UnigramConfig { split_by_whitespace: false, ..plain() };
+    let merged_across = BpeConfig { split_by_whitespace: false, ..BpeConfig::default() };
     let specials = BpeConfig::default().special_tokens;
     let made = [
         ("unigram", unigram(words, &plain())?.tokenizer, true),
@@ -108,6 +112,8 @@ fn trained(
         ("WordPiece", wordpiece(words, &WordPieceTraining::default())?.tokenizer, false),
         ("characters", characters(words, &CharacterConfig::default())?.tokenizer, true),
         ("bytes", bytes(&specials)?, true),
+        ("unigram across blanks", unigram(runs, &across)?.tokenizer, true),
+        ("BPE across blanks", bpe(runs, &merged_across)?.tokenizer, true),
     ];
     for (number, (name, tokenizer, is_lossless)) in made.into_iter().enumerate() {
         let own = folder.join(number.to_string());

@@ -108,6 +108,7 @@ pub(super) struct Train {
     #[arg(
         long,
         value_name = "PUBLIC",
+        value_parser = super::convert::tokenizer_file,
         conflicts_with_all = [
             "model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer",
             "normalizer_of", "normalization_rules", "required_characters", "max_piece_length", "cased", "special_tokens"
@@ -156,6 +157,11 @@ impl Train {
             (_, true) => Text::Public,
             (_, false) => Text::Private,
         }
+    }
+
+    /// What is counted as a word.
+    pub(super) fn words(&self) -> Words {
+        if self.options.split_by_whitespace { self.words.into() } else { Words::Runs }
     }
 }
 
@@ -224,7 +230,7 @@ pub(super) struct Decode {
     /// Leave out tokens that are no text, such as <pad> and [CLS].
     #[arg(long)]
     pub(super) skip_special_tokens: bool,
-    /// Write text as soon as its tokens are read, as one text: line ends separate ids like blanks.
+    /// Write text as soon as its ids are read, before the line ends.
     #[arg(long)]
     pub(super) stream: bool,
 }
@@ -343,6 +349,8 @@ pub(super) enum WordsName {
     ByClass,
     /// A run of characters without white space (unigram and char). From ε = 3 on, it needs fewer tokens.
     AsWritten,
+    /// The same, and each run of two or three of them that a piece can hold (unigram and bpe): pieces reach across blanks.
+    Runs,
 }
 
 impl From<WordsName> for Words {
@@ -350,6 +358,7 @@ impl From<WordsName> for Words {
         match name {
             WordsName::ByClass => Self::ByClass,
             WordsName::AsWritten => Self::AsWritten,
+            WordsName::Runs => Self::Runs,
         }
     }
 }

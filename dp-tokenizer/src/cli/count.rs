@@ -53,7 +53,7 @@ pub(super) enum Counted {
 impl Counted {
     /// The items of each unit.
     pub(super) fn items(&self, arguments: &Train) -> anyhow::Result<UnitItems> {
-        let (words, options) = (arguments.words.into(), arguments.machine.options());
+        let (words, options) = (arguments.words(), arguments.machine.options());
         let items = match self {
             Self::Text(source) => {
                 let _shown = progress::of("counting", source);
@@ -66,7 +66,7 @@ impl Counted {
 
     /// The words of public text with their counts.
     pub(super) fn public(&self, arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
-        let (words, options) = (arguments.words.into(), arguments.machine.options());
+        let (words, options) = (arguments.words(), arguments.machine.options());
         let counts = match self {
             Self::Text(source) => {
                 let _shown = progress::of("counting", source);

@@ -154,7 +154,7 @@ fn statement(
         "delta": promise.delta,
         "relation": promise.relation,
         "unit": arguments.unit.to_string(),
-        "words": mechanisms::Words::from(arguments.words),
+        "words": arguments.words(),
         "method": arguments.method.name(),
         "event": event,
         "first_threshold": first_threshold(config).map_err(refuse)?,

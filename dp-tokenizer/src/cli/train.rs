@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use dp_tokenizer::RoleTokens;
 use dp_tokenizer::corpus::{Source, expand, read_counts};
+use dp_tokenizer::count::Words;
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::train::words as whole_words;
 use dp_tokenizer::train::{
@@ -214,7 +215,8 @@ fn train_model(
                 normalizer: super::train_options::normalizer(options)?,
                 required_characters: options.required_characters.clone().unwrap_or_default(),
                 max_piece_length: options.max_piece_length,
-                released: (!arguments.public).then(|| arguments.words.into()),
+                split_by_whitespace: arguments.words() != Words::Runs,
+                released: (!arguments.public).then(|| arguments.words()),
                 ..Default::default()
             },
         ),
@@ -225,6 +227,7 @@ fn train_model(
                 max_piece_length,
                 special_tokens: special_tokens(),
                 released: !arguments.public,
+                split_by_whitespace: arguments.words() != Words::Runs,
             },
         ),
         Model::Wordpiece | Model::Word => {
@@ -275,7 +278,7 @@ fn count_public(arguments: &Train, text: Option<&Counted>) -> anyhow::Result<Vec
         Some(text) => text.public(arguments),
         None => {
             let files = expand(&arguments.counts).map_err(refuse)?;
-            read_counts(&files, arguments.words.into()).map_err(refuse)
+            read_counts(&files, arguments.words()).map_err(refuse)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use dp_tokenizer::format::sentencepiece::SentencePieceModel;
 use dp_tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
-use mechanisms::PrivacyUnit;
+use mechanisms::{PrivacyUnit, Words};
 
 use super::arguments::{Model, Text, Train, WordsName};
 use super::failure::refuse;
@@ -60,6 +60,9 @@ pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
             )));
         }
     }
+    if given.has("words") && arguments.words != WordsName::Runs && !arguments.options.split_by_whitespace {
+        return Err(refuse("--split-by-whitespace false is --words runs; leave out the other --words"));
+    }
     if matches!(arguments.model, Model::Bpe | Model::Wordpiece | Model::Word) {
         given.refuse_any(&["no_byte_fallback"], "with --model bpe, wordpiece and word")?;
     }
@@ -74,6 +77,8 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
     let VocabularyOptions { min_frequency, required_characters, max_piece_length, .. } = &arguments.options;
     let model = arguments.model;
     let is_unigram = matches!(model, Model::Unigram);
+    let is_across = arguments.words() == Words::Runs;
+    let fits = matches!(model, Model::Unigram | Model::Bpe) && arguments.extend.is_none();
     let normalized = *normalizer != NormalizerName::None
         || normalizer_of.is_some()
         || arguments.options.normalization_rules.is_some()
@@ -83,11 +88,12 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             .is_some_and(|name| name != NormalizationRuleName::Identity);
     let asked = [
         (
-            arguments.words == WordsName::AsWritten,
+            arguments.words() == Words::AsWritten,
             "--words as-written",
             "unigram and char: bpe and wordpiece cut text at punctuation themselves",
             is_unigram || matches!(model, Model::Char),
         ),
+        (is_across, "--words runs (--split-by-whitespace false)", "unigram and bpe, without --extend", fits),
         (
             !symbols.is_empty(),
             "--symbol",

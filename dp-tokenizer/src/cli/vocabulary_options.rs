@@ -38,15 +38,9 @@ pub(super) struct VocabularyOptions {
     /// Normalize by the rules that SentencePiece has under this name, those of its version 0.2.3 and Unicode 17 (unigram).
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["normalizer", "normalizer_of", "normalization_rules"])]
     pub(super) normalization_rule_name: Option<NormalizationRuleName>,
-    /// Whether pieces end at blanks, as in SentencePiece. Always: a release has words, not what stands beside them. Pieces across
-    /// blanks would need a release of runs of words, whose bounded contribution each run shares, so that it finds fewer of both.
-    #[arg(
-        long,
-        action = clap::ArgAction::Set,
-        value_name = "BOOL",
-        default_value = "true",
-        value_parser = splits_by_whitespace
-    )]
+    /// Whether pieces end at blanks, as in SentencePiece. `false` (unigram, bpe) is `--words runs`: runs of words are released beside
+    /// words and share the unit's bounded contribution, so that fewer words are found.
+    #[arg(long, action = clap::ArgAction::Set, value_name = "BOOL", default_value = "true")]
     pub(super) split_by_whitespace: bool,
     /// Keep case and accents, as BERT cased does (wordpiece, word).
     #[arg(long)]
@@ -103,14 +97,6 @@ impl NormalizationRuleName {
             Self::Identity => return None,
         };
         Some(NormalizationRules::named(name))
-    }
-}
-
-fn splits_by_whitespace(text: &str) -> Result<bool, String> {
-    match text {
-        "true" => Ok(true),
-        "false" => Err("pieces across blanks need a release of runs of words, and this one has single words; allowed: true".to_owned()),
-        _ => Err("allowed: true".to_owned()),
     }
 }
 

@@ -165,6 +165,7 @@ fn check_options(all: &[Opened], unit: PrivacyUnit, words: Words) -> Result<(), 
             let name = |words| match words {
                 Words::ByClass => "by-class",
                 Words::AsWritten => "as-written",
+                Words::Runs => "as runs",
             };
             return refused(format!(
                 "its words were counted {}, not {}; state its words, or count it again",

@@ -8,6 +8,9 @@ use crate::tokenizer::BLANK;
 /// Longer items are not counted: they are keys or sequences and never worth a token.
 pub const MAX_ITEM_CHARS: usize = 64;
 
+/// Longer runs of words are not counted: no token is that long.
+pub(super) const MAX_RUN_CHARS: usize = 16;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Letter,
@@ -21,36 +24,40 @@ impl Class {
     #[inline]
     pub(super) fn bounding(self, words: Words) -> Self {
         match words {
-            Words::AsWritten if self != Self::Space => Self::Letter,
+            Words::AsWritten | Words::Runs if self != Self::Space => Self::Letter,
             _ => self,
         }
     }
 }
 
 /// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
-/// front if a blank precedes it. As written, all that is not white space is one run.
+/// front if a blank precedes it. As written, all that is not white space is one run. With [`Words::Runs`], runs of such words
+/// are items beside them.
 ///
 /// ```
 /// use dp_tokenizer::count::{Words, items};
-/// let (mut by_class, mut as_written) = (Vec::new(), Vec::new());
+/// let (mut by_class, mut as_written, mut runs) = (Vec::new(), Vec::new(), Vec::new());
 /// items("No fever (37.2 C).", Words::ByClass, |item| by_class.push(item.to_owned()));
 /// assert_eq!(by_class, ["No", "▁fever", "▁(", "37", ".", "2", "▁C", ")."]);
 /// items("No fever (37.2 C).", Words::AsWritten, |item| as_written.push(item.to_owned()));
 /// assert_eq!(as_written, ["No", "▁fever", "▁(37.2", "▁C)."]);
+/// items("No fever at  37.2 C", Words::Runs, |item| runs.push(item.to_owned()));
+/// let words = ["No", "▁fever", "▁at", "▁", "▁37.2", "▁C"];
+/// let found = ["No▁fever", "▁fever▁at", "No▁fever▁at", "▁37.2▁C"];
+/// assert!(words.iter().chain(&found).all(|item| runs.contains(&(*item).to_owned())));
+/// assert_eq!(runs.len(), words.len() + found.len());
 /// ```
 pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
     scan(text, words, |bytes, range| {
         // Items end at character bounds.
         let Ok(item) = std::str::from_utf8(&bytes[range]) else { return };
-        match item.strip_prefix(' ') {
-            Some(rest) => {
-                marked.clear();
-                marked.push(BLANK);
-                marked.push_str(rest);
-                found(&marked);
-            }
-            None => found(item),
+        if item.contains(' ') {
+            marked.clear();
+            marked.extend(item.chars().map(|c| if c == ' ' { BLANK } else { c }));
+            found(&marked);
+        } else {
+            found(item);
         }
     });
 }
@@ -138,8 +145,8 @@ mod tests {
     fn by_definition(text: &str, words: Words) -> Vec<String> {
         let class_of = |c: char| match words {
             Words::ByClass => classify(c),
-            Words::AsWritten if c.is_whitespace() => Class::Space,
-            Words::AsWritten => Class::Other,
+            Words::AsWritten | Words::Runs if c.is_whitespace() => Class::Space,
+            Words::AsWritten | Words::Runs => Class::Other,
         };
         let mut found: Vec<String> = Vec::new();
         let mut class = None;
@@ -156,12 +163,36 @@ mod tests {
         found
     }
 
+    /// The runs that `by_definition` has beside words, from the words of a text without literal marks.
+    fn runs_by_definition(text: &str) -> Vec<String> {
+        let words = by_definition(text, Words::AsWritten);
+        let is_word = |item: &String| !item.trim_start_matches(BLANK).trim().is_empty();
+        let mut found = words.clone();
+        for length in 2..=3 {
+            for run in words.windows(length) {
+                let joins = run.iter().all(is_word) && run[1..].iter().all(|word| word.starts_with(BLANK));
+                found.extend(Some(run.concat()).filter(|run| joins && run.chars().count() <= MAX_RUN_CHARS));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     proptest! {
+        #[test]
+        fn runs_are_neighboring_words_with_one_blank_between(text in "([a-cé.]{1,5}[ \t\n\u{a0}]{1,2}){0,12}[ a]{0,3}") {
+            let mut found = cut(&text, Words::Runs);
+            found.sort_unstable();
+            prop_assert_eq!(found, runs_by_definition(&text));
+        }
+
         #[test]
         fn the_fast_scan_equals_the_definition(text in "([a-zA-Z]{0,12}[ -~▁é中\t\u{300}Ⅻ\u{a0}😀]{0,3}){0,30}|[xé]{50,90}.{0,20}") {
             for words in [Words::ByClass, Words::AsWritten] {
                 prop_assert_eq!(cut(&text, words), by_definition(&text, words));
             }
+            let with_runs = cut(&text, Words::Runs);
+            prop_assert!(cut(&text, Words::AsWritten).iter().all(|word| with_runs.contains(word)));
         }
 
         #[test]

@@ -5,15 +5,44 @@ use std::sync::OnceLock;
 
 use mechanisms::Words;
 
-use super::items::{Class, MAX_ITEM_CHARS, classify};
+use super::items::{Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
 use crate::tokenizer::BLANK;
 
 const EACH: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x80 * EACH;
 
-/// Calls `found` for each item: the bytes it lies in, and where. A blank in front of an item is one space there.
+/// Calls `found` for each item: the bytes it lies in, and where. Each blank in an item is one space there.
 #[inline]
-pub(super) fn scan(text: &str, words: Words, mut found: impl FnMut(&[u8], Range<usize>)) {
+pub(super) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usize>)) {
+    match words {
+        Words::Runs => scan_runs(text, found),
+        _ => scan_words(text, words, found),
+    }
+}
+
+/// Words as written, each followed by the runs that end with it.
+fn scan_runs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
+    // Where the runs of two and three words begin that the next word ends. An item that is too long to be counted leaves no run
+    // around it that is short enough.
+    let mut begins = [None; 2];
+    scan_words(text, Words::AsWritten, |bytes, item| {
+        found(bytes, item.clone());
+        // A literal mark is read as a blank from a copy, and ends a run.
+        let is_word = std::ptr::eq(bytes, text.as_bytes()) && !text[item.clone()].trim().is_empty();
+        if !(is_word && bytes[item.start] == b' ') {
+            begins = [None; 2];
+        }
+        for from in begins.into_iter().flatten() {
+            if text[from..item.end].chars().count() <= MAX_RUN_CHARS {
+                found(bytes, from..item.end);
+            }
+        }
+        begins = [is_word.then_some(item.start), begins[0]];
+    });
+}
+
+#[inline]
+fn scan_words(text: &str, words: Words, mut found: impl FnMut(&[u8], Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {

@@ -212,13 +212,7 @@ impl UnitItems {
         let mut named = |number: u64, bytes: &[u8]| -> Result<(), UnitError> {
             let item = std::str::from_utf8(bytes).map_err(|_| damaged())?;
             name.clear();
-            match item.strip_prefix(' ') {
-                Some(rest) => {
-                    name.push(BLANK);
-                    name.push_str(rest);
-                }
-                None => name.push_str(item),
-            }
+            name.extend(item.chars().map(|c| if c == ' ' { BLANK } else { c }));
             take(number, &name);
             Ok(())
         };

@@ -22,12 +22,21 @@ pub struct BpeConfig {
     /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
     /// learnt from too, so that pieces of rare words fill the vocabulary.
     pub released: bool,
+    /// Whether tokens end at blanks, and where letters, numbers and other characters meet. Without it, the words may be runs of
+    /// words, as [`Words::Runs`](crate::count::Words::Runs) counts them, and a text is merged as a whole.
+    pub split_by_whitespace: bool,
 }
 
 impl Default for BpeConfig {
     fn default() -> Self {
         let special_tokens = [PAD, EOS, UNK].map(str::to_owned).to_vec();
-        Self { vocab_size: 8000, max_piece_length: None, special_tokens, released: false }
+        Self {
+            vocab_size: 8000,
+            max_piece_length: None,
+            special_tokens,
+            released: false,
+            split_by_whitespace: true,
+        }
     }
 }
 
@@ -52,7 +61,11 @@ impl Default for BpeConfig {
 pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, TrainError> {
     let completed = config.released.then(|| complete(words).words);
     let pieces = count_pieces(completed.as_deref().unwrap_or(words), |word, take| {
-        byte_level_words(&word.replace(BLANK, " ")).for_each(take);
+        let word = word.replace(BLANK, " ");
+        match config.split_by_whitespace {
+            true => byte_level_words(&word).for_each(take),
+            false => take(&word),
+        }
     })?;
     let mut alphabet: Vec<char> = (0..=255).map(byte_to_char).collect();
     alphabet.sort_unstable();
@@ -73,7 +86,10 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
         (learnt.symbols[*left as usize].clone(), learnt.symbols[*right as usize].clone())
     };
     let merges = learnt.merges.iter().map(pair).collect();
-    let tokenizer = byte_level(&config.special_tokens, learnt.symbols, merges)?;
+    let mut tokenizer = byte_level(&config.special_tokens, learnt.symbols, merges)?;
+    if let Some(PreTokenizer::ByteLevel { use_regex, .. }) = &mut tokenizer.pre_tokenizer {
+        *use_regex = config.split_by_whitespace;
+    }
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
@@ -123,6 +139,24 @@ mod tests {
         let learnt: Vec<_> = (259..263).map(|id| trained.token(id).unwrap()).collect();
         assert_eq!(learnt, ["es", "est", "lo", "low"]);
         assert_eq!(tokens(&trained, "lowest"), ["low", "est"]);
+    }
+
+    #[test]
+    fn runs_of_words_are_merged_across_blanks() {
+        let words = [("▁of", 90.0), ("▁the", 90.0), ("▁of▁the", 80.0), ("end.▁of", 5.0)];
+        let words = words.map(|(word, count)| (word.to_owned(), count));
+        let across = BpeConfig { split_by_whitespace: false, ..config(280) };
+        let trained = bpe(&words, &across).unwrap().tokenizer;
+        assert_eq!(
+            tokens(&trained, "the of the end. of")[..2],
+            ["the", "Ġof Ġthe".replace(' ', "").as_str()]
+        );
+        let loaded = Tokenizer::from_json(&trained.to_json()).unwrap();
+        let text = "of the  end. of\tthe of the".repeat(9);
+        assert_eq!(loaded.encode(&text), trained.encode(&text));
+        assert_eq!(trained.decode(&trained.encode(&text)), text);
+        let within = bpe(&words, &config(280)).unwrap().tokenizer;
+        assert_eq!(tokens(&within, " of the"), ["Ġof", "Ġthe"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod characters;
 mod extend;
 mod joined;
 mod lattice;
+mod merge;
 mod model;
 mod pairs;
 mod seeds;

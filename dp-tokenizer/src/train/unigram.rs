@@ -6,18 +6,17 @@
 //! Kudo 2018, "Subword regularization", <https://arxiv.org/abs/1804.10959>; SentencePiece's trainer for seeds and EM steps (digamma in
 //! the M-step). Which pieces go, and when, is our own.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::joined::join;
+use super::merge::{merge, scale};
 use super::model::Model;
-use super::seeds::MAX_WORD_CHARS;
 use super::unseen::{Completed, complete};
 use super::{TrainError, check_roles};
 use crate::count::Words;
 use crate::encode::{Unigram, byte_token};
 use crate::normalize::Normalizer;
-use crate::pretokenize::Metaspace;
+use crate::pretokenize::PreTokenizer;
 use crate::tokenizer::{BLANK, Role, RoleTokens, SpecialTokens, Stage, Tokenizer};
 
 /// Settings of the unigram trainer.
@@ -42,6 +41,9 @@ pub struct UnigramConfig {
     pub required_characters: String,
     /// Most characters of a token, `▁` included, at most 16; none for 16.
     pub max_piece_length: Option<u8>,
+    /// Whether tokens end at blanks. Without it, the words may be runs of words, as [`Words::Runs`] counts them, and tokens reach
+    /// across the blanks in them.
+    pub split_by_whitespace: bool,
     /// Number of candidates at the start.
     pub seed_size: usize,
     /// Share of pieces that survive a round.
@@ -63,6 +65,7 @@ impl Default for UnigramConfig {
             normalizer: None,
             required_characters: String::new(),
             max_piece_length: None,
+            split_by_whitespace: true,
             seed_size: 1_000_000,
             shrinking_factor: 0.85,
             released: None,
@@ -140,6 +143,9 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     if let Some(normalizer) = &config.normalizer {
         tokenizer.normalizer = Stage::Normalizer(normalizer.clone());
     }
+    if let Some(PreTokenizer::Metaspace(blanks)) = &mut tokenizer.pre_tokenizer {
+        blanks.split = config.split_by_whitespace;
+    }
     Ok(Trained { tokenizer: tokenizer.with_roles(&config.roles), requested: config.vocab_size })
 }
 
@@ -158,87 +164,6 @@ fn checked_symbols<'a>(
         }
     }
     Ok(known)
-}
-
-/// Checks, normalizes and sorts the words, adds up equal ones, and splits them at symbols and rare characters.
-fn merge(words: &[(String, f64)], config: &UnigramConfig) -> Result<Vec<(String, f64)>, TrainError> {
-    let mut merged: BTreeMap<Cow<'_, str>, f64> = BTreeMap::new();
-    for (index, (word, count)) in words.iter().enumerate() {
-        if !(count.is_finite() && *count > 0.0) {
-            return Err(TrainError::BadCount { index, count: *count });
-        }
-        match &config.normalizer {
-            None => *merged.entry(Cow::Borrowed(word)).or_default() += count,
-            Some(normalizer) => {
-                let normal = normalizer.normalize(&word.replace(BLANK, " ")).replace(' ', "\u{2581}");
-                for part in Metaspace::default().words(&normal) {
-                    *merged.entry(Cow::Owned(part.to_owned())).or_default() += count;
-                }
-            }
-        }
-    }
-    let mut rare = rare_characters(&merged, config.character_coverage);
-    rare.retain(|c| !config.required_characters.contains(*c));
-    if !rare.is_empty() {
-        merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
-    }
-    let reserved = config.symbols.iter().map(String::as_str).chain(config.roles.names());
-    // Encoding splits texts there too, before the model.
-    for symbol in reserved.filter(|symbol| !symbol.is_empty()) {
-        merged = cut_all(merged, |word| word.split(symbol).collect());
-    }
-    merged.retain(|word, _| !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS);
-    if merged.is_empty() {
-        return Err(TrainError::NoWords);
-    }
-    Ok(merged.into_iter().map(|(word, count)| (word.into_owned(), count)).collect())
-}
-
-/// Scales so that the least count is at least 1, because the trainer drops pieces with an expected count below one half.
-fn scale(words: &mut [(String, f64)]) {
-    let least = words.iter().map(|word| word.1).fold(f64::INFINITY, f64::min);
-    if least < 1.0 {
-        words.iter_mut().for_each(|word| word.1 *= 1.0 / least);
-    }
-}
-
-/// The parts of the words, each with the sum of the counts of its words.
-fn cut_all<'a>(
-    words: BTreeMap<Cow<'a, str>, f64>,
-    parts: impl Fn(&str) -> Vec<&str>,
-) -> BTreeMap<Cow<'a, str>, f64> {
-    let mut cut: BTreeMap<Cow<'a, str>, f64> = BTreeMap::new();
-    for (word, count) in words {
-        let is_whole = parts(&word).len() == 1;
-        if is_whole {
-            *cut.entry(word).or_default() += count;
-            continue;
-        }
-        for part in parts(&word) {
-            *cut.entry(Cow::Owned(part.to_owned())).or_default() += count;
-        }
-    }
-    cut
-}
-
-/// The rare characters beyond those that cover this share of all, without printable ASCII.
-fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeSet<char> {
-    let mut counts: BTreeMap<char, f64> = BTreeMap::new();
-    if coverage < 1.0 {
-        for (word, count) in words {
-            word.chars().for_each(|c| *counts.entry(c).or_default() += count);
-        }
-    }
-    let total: f64 = counts.values().sum();
-    let mut ranked: Vec<(char, f64)> = counts.into_iter().collect();
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut covered = 0.0;
-    ranked.retain(|&(c, count)| {
-        let rare = covered >= coverage * total;
-        covered += count;
-        rare && !c.is_ascii_graphic() && c != BLANK
-    });
-    ranked.into_iter().map(|(c, _)| c).collect()
 }
 
 /// Characters that must be tokens: printable ASCII and `▁`, which are public, and the characters of the words.
@@ -316,6 +241,28 @@ mod tests {
         assert!(pieces(" quixotry").len() > 1);
         assert_eq!(tokenizer.vocab_size(), 356);
         assert_eq!((tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.unk_id()), (Some(0), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn runs_of_words_become_tokens_across_blanks_in_every_format() {
+        let list = [("▁of", 90.0), ("▁the", 90.0), ("▁of▁the", 80.0), ("▁cat", 900.0), ("the", 2.0)];
+        let list = words(&list);
+        let trained = |split_by_whitespace| {
+            let config = UnigramConfig { split_by_whitespace, ..config(400) };
+            unigram(&list, &config).unwrap().tokenizer
+        };
+        let across = trained(false);
+        let id = across.id("▁of▁the").unwrap();
+        let text = "the cat of the cat, of\tthe  of the";
+        let ids = across.encode(text);
+        assert_eq!(ids.iter().filter(|one| **one == id).count(), 2);
+        assert_eq!(across.decode(&ids), text);
+        assert_eq!(Tokenizer::from_json(&across.to_json()).unwrap().encode(text), ids);
+        let model = across.to_sentencepiece().unwrap();
+        assert_eq!(Tokenizer::from_sentencepiece(&model).unwrap().encode(text), ids);
+        let within = trained(true);
+        let across_blanks = |id: &u32| within.token(*id).unwrap().chars().skip(1).any(|c| c == BLANK);
+        assert!(!within.encode(text).iter().any(across_blanks));
     }
 
     #[test]

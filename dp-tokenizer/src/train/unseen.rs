@@ -57,7 +57,7 @@ pub(super) fn complete(released: &[(String, f64)]) -> Completed {
     for class in Class::ALL {
         let own: Vec<(&str, f64)> = all
             .iter()
-            .filter(|w| Class::of(w.0) == class && !w.1.1)
+            .filter(|w| Class::of(w.0) == class && !w.1.1 && !is_run(w.0))
             .map(|(w, c)| (w.as_str(), c.0))
             .collect();
         if own.len() < LEAST_WORDS {
@@ -74,6 +74,11 @@ pub(super) fn complete(released: &[(String, f64)]) -> Completed {
     }
     let invented = all.values().map(|word| word.1).collect();
     Completed { words: all.into_iter().map(|(word, (count, _))| (word, count)).collect(), invented }
+}
+
+/// Whether it is a run of words.
+fn is_run(word: &str) -> bool {
+    word.chars().skip(1).any(|c| c == BLANK)
 }
 
 /// What a word starts with.
@@ -108,7 +113,7 @@ fn invent(class: Class, own: &[(&str, f64)]) -> Vec<String> {
         Class::Letters | Class::Other => speller.spell(&mut stream),
     });
     // A blank opens a word, or there is none.
-    let is_word = |word: &String| word.chars().nth(1).is_some() && !word.chars().skip(1).any(|c| c == BLANK);
+    let is_word = |word: &String| word.chars().nth(1).is_some() && !is_run(word);
     // Where most spellings are known words, there are fewer.
     let new = spelt.take(4 * wanted).flatten().filter(|word| is_word(word) && !known.contains(word.as_str()));
     new.take(wanted).collect()
@@ -253,6 +258,15 @@ mod tests {
         let beyond = |rank: f64| 1e4 * 2.0 / rank.sqrt();
         let found = EXCESS * missing_count(&own);
         assert!(found > beyond(201.0) * (1.0 - 1e-9) && found < beyond(200.0) * (1.0 + 1e-9), "{found}");
+    }
+
+    #[test]
+    fn runs_of_words_stay_and_change_no_invented_word() {
+        let (words, run) = (words(200), ("▁tata▁riri".to_owned(), 7.0));
+        let without = complete(&words).words;
+        let with = complete(&[words, vec![run.clone()]].concat()).words;
+        let (runs, others): (Vec<_>, Vec<_>) = with.into_iter().partition(|word| *word == run);
+        assert!(runs == [run] && others == without);
     }
 
     #[test]

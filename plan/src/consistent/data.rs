@@ -80,8 +80,16 @@ fn check_tokens(file: &PlanFile) -> Checked {
 /// A model that cuts text at punctuation would cut words as written.
 fn check_words(trained: &TrainedTokenizer) -> Checked {
     let keeps_punctuation = matches!(trained.model, TokenizerModel::Unigram | TokenizerModel::Char);
-    if keeps_punctuation || trained.words == Words::ByClass {
+    if trained.words == Words::ByClass || (keeps_punctuation && trained.words == Words::AsWritten) {
         return Ok(());
+    }
+    if trained.words == Words::Runs {
+        return refuse(
+            "tokenizer.train.words",
+            "\"runs\", whose tokens reach across blanks".into(),
+            "\"by_class\" or \"as_written\"",
+            "remove it, or train such a vocabulary with dp-tokenizer",
+        );
     }
     refuse(
         "tokenizer.train.words",
