@@ -169,3 +169,61 @@ fn a_shard_is_one_of_its_number() {
         assert!(done.status.code() == Some(2) && text(&done.stderr).contains("allowed: K/N"), "{shard}");
     }
 }
+
+/// The variables of Open MPI, MPICH and Slurm. Oracle: `--shard K/N` on the same file.
+#[test]
+fn processes_of_a_launcher_count_the_parts_of_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let parts = parts(folder.path());
+    let want: Vec<Vec<u8>> =
+        count(&parts, "user", &["--user-field", "who"]).iter().map(|run| fs::read(run).unwrap()).collect();
+    let file = |name: &str| path(&folder.path().join(name)).to_owned();
+    let count = |variables: &[(&str, &str)], input: &str| {
+        let mut counting = Command::new(env!("CARGO_BIN_EXE_dp-tokenizer"));
+        for name in [
+            "OMPI_COMM_WORLD_RANK",
+            "OMPI_COMM_WORLD_SIZE",
+            "PMI_RANK",
+            "PMI_SIZE",
+            "SLURM_PROCID",
+            "SLURM_NTASKS",
+        ] {
+            counting.env_remove(name);
+        }
+        counting.args(["count", "--shard", "auto", "--unit", "user", "--user-field", "who", "--overwrite"]);
+        counting
+            .args(["--input", &file(input), "--out", &file("auto-{}.run")])
+            .envs(variables.iter().copied());
+        counting.output().unwrap()
+    };
+    for [rank, size] in [
+        ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+        ["PMI_RANK", "PMI_SIZE"],
+        ["SLURM_PROCID", "SLURM_NTASKS"],
+    ] {
+        for (number, want) in ["0", "1", "2"].into_iter().zip(&want) {
+            let done = count(&[(rank, number), (size, "3")], "{}.jsonl");
+            assert!(done.status.success(), "{}", text(&done.stderr));
+            let out = file(&format!("auto-{}.run", number.parse::<u32>().unwrap() + 1));
+            assert!(fs::read(&out).unwrap() == *want, "{rank}");
+            fs::remove_file(out).unwrap();
+        }
+    }
+    for (variables, input, part) in [
+        (&[][..], "{}.jsonl", "no launcher started several processes"),
+        // A task of an array, which is the only process of its job.
+        (
+            &[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")],
+            "{}.jsonl",
+            "no launcher started several processes",
+        ),
+        (&[("PMI_RANK", "0"), ("PMI_SIZE", "3")], "1.jsonl", "the same file for every part"),
+    ] {
+        let refused = count(variables, input);
+        let message = text(&refused.stderr);
+        assert!(
+            refused.status.code() == Some(2) && message.lines().count() == 1 && message.contains(part),
+            "{message}"
+        );
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
 
 use crate::RunError;
 use crate::progress::note;
@@ -12,8 +13,8 @@ static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The command that continues a run of several ranks.
 static CONTINUE: OnceLock<String> = OnceLock::new();
 
-/// Sets what a signal says of a run of several ranks: the signal may come from the program that started them, because one of
-/// them ended.
+/// Sets the command that a run of several ranks shows soon after a signal: it may come from the program that started them, because
+/// one of them ended.
 pub(crate) fn continue_with(command: String) {
     let _ = CONTINUE.set(command);
 }
@@ -28,12 +29,17 @@ pub(crate) fn listen() -> Result<(), RunError> {
             // The step in progress was charged in the ledger, so ending here only burns it.
             std::process::exit(130);
         }
-        let then = CONTINUE.get().map(|command| format!("; if a rank ended, continue with: {command}"));
-        note(&format!(
+        note(
             "stopping after this step, with a checkpoint, or once the vocabulary is saved; a second signal ends at once, and \
-             the step in progress stays charged{}",
-            then.unwrap_or_default()
-        ));
+             the step in progress stays charged",
+        );
+        if let Some(command) = CONTINUE.get() {
+            // A run that stops in good order has said it by then. mpirun ends all ranks one second after its signal.
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(600));
+                note(&format!("if a rank ended, continue with: {command}"));
+            });
+        }
     };
     // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
     #[cfg(unix)]

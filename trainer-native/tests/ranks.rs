@@ -235,7 +235,8 @@ fn killed_ranks_lose_no_charge_and_any_number_of_ranks_goes_on_to_the_same_weigh
         let (out, mut charged) = (format!("killed{folders}"), 0);
         let folder = bench.path(&out);
         loop {
-            let count = if charged == 0 { 2 } else { random.usize(1..=3) };
+            let most = if is_campaign() { 4 } else { 3 };
+            let count = random.usize(if charged == 0 { 2..=most } else { 1..=most });
             let arguments = bench.resumed(&out, &["--test-key", "5"]);
             if kills == 0 {
                 assert!(model(&bench, count, &out, &arguments) == whole);
@@ -294,6 +295,31 @@ fn stops_after(name: &str, receiver: impl Fn(u32, &[u32]) -> u32) {
     assert!((3..400).contains(&stopped) && out.join("checkpoint.safetensors").exists());
     let resumed = ledger_after_resume(&bench);
     assert_eq!(resumed["steps_done"].as_u64(), Some(stopped), "an orderly stop burns no step");
+}
+
+/// A rank that is killed, and Ctrl-C: mpirun ends the others, which say how to go on.
+#[test]
+fn ranks_that_mpirun_ends_say_how_to_go_on() {
+    let ways: [fn(&Child, &[u32]); 2] =
+        [|_, ranks| signal("-KILL", ranks[1]), |mpirun, _| signal("-INT", mpirun.id())];
+    for ends in ways {
+        let mut plan = tiny();
+        plan["training"]["steps"] = json!(400);
+        let bench = Bench::new(&plan);
+        let out = bench.path("run");
+        let mut command = on_ranks(2, &bench.command("run", &["--test-key", "9"]));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        while !out.join("ledger.jsonl").exists() || reservations_so_far(&out) < 3 {
+            sleep(Duration::from_millis(5));
+        }
+        ends(&child, &ranks_of(&out));
+        let output = child.wait_with_output().unwrap();
+        let message = stderr(&output);
+        let said = message.lines().filter(|line| line.contains("continue with: mpirun -np 2")).count();
+        // The first time before the first step.
+        assert!(!output.status.success() && said >= 2, "{message}");
+        assert!(ledger_after_resume(&bench)["steps_done"].as_u64().unwrap() >= 3);
+    }
 }
 
 /// The line of a resumption, which a plan without steps left would not have.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dp_tokenizer::corpus::Source;
-use dp_tokenizer::count::{Shard, ShardOptions, UnitItems, count_shard};
+use dp_tokenizer::count::{ShardOptions, UnitItems, count_shard};
 use dp_tokenizer::release::{public_corpus_counts, public_item_counts};
 use mechanisms::PrivacyUnit;
 
@@ -15,15 +15,17 @@ use super::failure::refuse;
 use super::given::Given;
 use super::output::Output;
 use super::progress;
+use super::shard::ShardName;
 
 /// Count a part of a corpus.
 #[derive(Args)]
 pub(super) struct Count {
     #[command(flatten)]
     corpus: Corpus,
-    /// Which part --input is, such as 3/8. Without users, parts are numbered in the order of the corpus.
+    /// Which part --input is, such as 3/8, or `auto` under mpirun or srun: then process K of N counts part K/N, and {} stands for K
+    /// in --input and --out. Without users, parts are numbered in the order of the corpus.
     #[arg(long, value_name = "K/N")]
-    shard: Shard,
+    shard: ShardName,
     /// A name for the corpus. `train --runs` refuses parts with another one.
     #[arg(long, help_heading = "Text", value_name = "NAME")]
     corpus_name: Option<String>,
@@ -80,13 +82,14 @@ impl Counted {
     }
 }
 
-pub(super) fn run(arguments: &Count, given: &Given) -> anyhow::Result<()> {
+pub(super) fn run(mut arguments: Count, given: &Given) -> anyhow::Result<()> {
     if arguments.corpus.input.is_empty() {
         return Err(refuse("no text: give --input FILE, the files of this part (- for standard input)"));
     }
     if arguments.unit != PrivacyUnit::User {
         given.refuse_any(&["user_field"], "without --unit user")?;
     }
+    let shard = arguments.shard.resolve(&mut arguments.corpus.input, &mut arguments.out)?;
     let source = arguments.corpus.source(given)?;
     if let Source::Files(files) = &source {
         arguments.output.check(&arguments.out, &files.paths)?;
@@ -97,10 +100,9 @@ pub(super) fn run(arguments: &Count, given: &Given) -> anyhow::Result<()> {
         corpus: arguments.corpus_name.clone(),
     };
     let shown = progress::of("counting", &source);
-    let counted =
-        count_shard(&source, arguments.shard, &common, &arguments.machine.options(), &arguments.out);
+    let counted = count_shard(&source, shard, &common, &arguments.machine.options(), &arguments.out);
     drop(shown);
     counted.map_err(refuse)?;
     // No counts of units or words: they are private if the text is.
-    Ok(writeln!(io::stdout(), "{}: shard {}", arguments.out.display(), arguments.shard)?)
+    Ok(writeln!(io::stdout(), "{}: shard {shard}", arguments.out.display())?)
 }

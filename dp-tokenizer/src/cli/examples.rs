@@ -17,7 +17,9 @@ Examples:
     dp-tokenizer count --input part-1.jsonl --shard 1/4 --unit user --user-field author --out 1.run
     dp-tokenizer train --runs *.run --unit user --epsilon 2 --delta 1e-7 --out vocabulary
   The same in a Slurm array of 64 jobs:
-    dp-tokenizer count --input parts/$SLURM_ARRAY_TASK_ID.jsonl.zst --shard $SLURM_ARRAY_TASK_ID/64 --overwrite --out $SLURM_ARRAY_TASK_ID.run";
+    dp-tokenizer count --input parts/$SLURM_ARRAY_TASK_ID.jsonl.zst --shard $SLURM_ARRAY_TASK_ID/64 --overwrite --out $SLURM_ARRAY_TASK_ID.run
+  Eight parts by eight processes that mpirun starts:
+    mpirun -np 8 dp-tokenizer count --input 'part-{}.jsonl' --shard auto --unit user --user-field author --overwrite --out 'part-{}.run'";
 
 pub(super) const ENCODE: &str = "\
 Examples:

@@ -14,6 +14,7 @@ mod output;
 mod private;
 mod progress;
 mod segmentation;
+mod shard;
 mod statement;
 mod tokens;
 mod train;
@@ -57,7 +58,7 @@ pub fn run() -> ExitCode {
         Command::Train(arguments) => {
             train::run(&arguments, &given).and_then(|trained| trained.print(arguments.json))
         }
-        Command::Count(arguments) => count::run(&arguments, &given),
+        Command::Count(arguments) => count::run(arguments, &given),
         Command::Encode(arguments) => tokens::encode(&arguments, &given),
         Command::Decode(arguments) => tokens::decode(&arguments),
         Command::Vocab(arguments) => inspect::list(&arguments),

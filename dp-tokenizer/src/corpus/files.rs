@@ -64,6 +64,12 @@ impl FileRecords {
         self.position
     }
 
+    /// The line of the last record, from 1.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn line(&self) -> u64 {
+        self.current.as_ref().map_or(0, |file| file.line)
+    }
+
     pub(super) fn replaced_lines(&self) -> u64 {
         self.replaced_lines
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::io::{BufRead, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use std::io::{Seek, SeekFrom};
 
 use super::Files;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
@@ -189,6 +191,18 @@ impl<R: BufRead> Separated<R> {
             }
         }
         Err(RowFault::error(self.line, "a quotation mark is opened and never closed; close it"))
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<R: BufRead + Seek> Separated<R> {
+    /// The row that begins after so many bytes, as a JSON line; empty at the end of the file.
+    pub(super) fn row_at(&mut self, offset: u64) -> Result<Vec<u8>> {
+        self.input.seek(SeekFrom::Start(offset))?;
+        self.header_lines = 0;
+        let mut row = Vec::new();
+        self.next_row(&mut row)?;
+        Ok(row)
     }
 }
 

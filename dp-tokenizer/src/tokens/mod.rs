@@ -34,7 +34,7 @@
 //! assert_eq!(data.unit(), PrivacyUnit::Record);
 //! let mut window = Vec::new();
 //! for unit in 0..data.units() {
-//!     for part in data.parts_of(unit).into_iter().flatten().filter_map(|part| data.part(*part)) {
+//!     for part in data.parts_of(unit).into_iter().flatten().filter_map(|part| data.part(part)) {
 //!         // Windows within one part, so that none contains text of two units.
 //!         for from in part.tokens.clone().step_by(64) {
 //!             data.read(from..part.tokens.end.min(from + 64), &mut window)?;
@@ -47,6 +47,7 @@
 
 mod encode;
 mod read;
+mod tables;
 mod write;
 
 use std::path::PathBuf;
@@ -144,8 +145,9 @@ mod tests {
             prop_assert!(data.part(parts.len() as u64).is_none());
             for unit in 0..data.units() {
                 let want: Vec<u64> = (0..).zip(&parts).filter(|p| p.1.0 == unit).map(|p| p.0).collect();
-                prop_assert_eq!(data.parts_of(unit).unwrap(), want.as_slice());
+                prop_assert_eq!(data.parts_of(unit).unwrap().collect::<Vec<u64>>(), want);
             }
+            prop_assert!(data.parts_of(data.units()).is_none());
             prop_assert!(data.read(0..data.tokens() + 1, &mut tokens).is_err());
         }
     }
@@ -172,7 +174,7 @@ mod tests {
                     assert!(tokens.iter().all(|&id| u64::from(id) < data.vocab_size()));
                 }
             }
-            assert!((0..data.units()).all(|u| data.parts_of(u).unwrap().iter().all(|&p| p < data.parts())));
+            assert!((0..data.units()).all(|u| data.parts_of(u).unwrap().all(|p| p < data.parts())));
         };
         for cut in 0..good.len() {
             attempt(&good[..cut]);
@@ -186,6 +188,27 @@ mod tests {
         }
         attempt(&[good.as_slice(), &[0]].concat());
         assert_eq!(refused, good.len() + 3 * good.len() + 1, "every cut, every change and every addition");
+    }
+
+    /// Oracle: the bits that Elias and Fano's code needs, 2 + log₂ of the mean difference, and at most one more for its index.
+    #[test]
+    fn an_open_file_takes_a_few_bits_of_memory_a_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tokens");
+        let bits = |parts: &[Part]| {
+            write(&path, 9, parts);
+            let data = TokenDataset::open(&path).unwrap();
+            data.bytes_of_tables() as f64 * 8.0 / parts.len() as f64
+        };
+        let parts = |unit: fn(u64) -> u64, whole: bool| -> Vec<Part> {
+            (0..20_000).map(|n| (unit(n), true, whole, vec![0; (n * 7 % 61) as usize])).collect()
+        };
+        let [one_each, halves, users] =
+            [parts(|n| n, true), parts(|n| n, false), parts(|n| n % 999, true)].map(|parts| bits(&parts));
+        assert!((7.0..8.5).contains(&one_each), "{one_each} bits");
+        assert!((one_each + 1.9..one_each + 2.1).contains(&halves), "{halves} bits");
+        // 10 bits for one of 999 users, 15 for one of 20,000 parts.
+        assert!((one_each + 25.0..one_each + 26.0).contains(&users), "{users} bits");
     }
 
     #[cfg(unix)]

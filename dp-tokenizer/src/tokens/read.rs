@@ -1,18 +1,20 @@
 //! Reads windows of a token file.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::tables::{Fault, Tables};
 use super::write::{file_digest, io_error};
 use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
 
-/// An open token file. Its tables are in memory, with 24 bytes per part and 8 per unit. Tokens are read from disk, by several
-/// threads at once if needed.
+/// An open token file. Its tables are in memory: where parts have t tokens on average, they take about 3 + log₂ t bits per part,
+/// and where units have several parts, as users do, also log₂ of the number of parts and log₂ of the number of units. Tokens are read
+/// from disk, by several threads at once if needed.
 #[derive(Debug)]
 pub struct TokenDataset {
     path: PathBuf,
@@ -22,10 +24,7 @@ pub struct TokenDataset {
     tokens: u64,
     vocab_size: u64,
     tokenizer_sha256: [u8; 32],
-    /// Of each part: where its tokens begin; its unit and marks.
-    parts: Vec<(u64, u64)>,
-    unit_starts: Vec<u64>,
-    parts_by_unit: Vec<u64>,
+    tables: Tables,
     sha256: [u8; 32],
 }
 
@@ -90,14 +89,18 @@ impl TokenDataset {
             tokens,
             vocab_size,
             tokenizer_sha256,
-            parts: Vec::new(),
-            unit_starts: Vec::new(),
-            parts_by_unit: Vec::new(),
+            tables: Tables::default(),
             sha256: [0; 32],
         };
         data.check_digest(&header, size)?;
-        data.read_tables(start, parts, units).map_err(io)?;
-        data.check().map_err(malformed)?;
+        // The numbers fit the file's size, so no table is larger than the file.
+        let mut file = BufReader::with_capacity(1 << 20, &data.file);
+        file.seek(SeekFrom::Start(start)).map_err(io)?;
+        let tables = Tables::read(file, parts, units, tokens);
+        data.tables = tables.map_err(|fault| match fault {
+            Fault::Unreadable(error) => io(error),
+            Fault::Malformed(reason) => malformed(reason),
+        })?;
         Ok(data)
     }
 
@@ -118,42 +121,6 @@ impl TokenDataset {
         }
         let path = self.path.clone();
         Err(TokenFileError::Malformed { path, reason: "its contents do not match its digest" })
-    }
-
-    /// The numbers fit the file's size, so no table is larger than the file.
-    fn read_tables(&mut self, start: u64, parts: u64, units: u64) -> std::io::Result<()> {
-        let mut file = BufReader::with_capacity(1 << 20, &self.file);
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start))?;
-        let mut next = || {
-            let mut word = [0; 8];
-            file.read_exact(&mut word).map(|()| u64::from_le_bytes(word))
-        };
-        self.parts = (0..parts).map(|_| Ok((next()?, next()?))).collect::<std::io::Result<_>>()?;
-        self.unit_starts = (0..units).map(|_| next()).collect::<std::io::Result<_>>()?;
-        self.parts_by_unit = (0..parts).map(|_| next()).collect::<std::io::Result<_>>()?;
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), &'static str> {
-        let starts = self.parts.iter().map(|p| p.0).chain([self.tokens]);
-        if !starts.is_sorted() || self.parts.first().is_some_and(|p| p.0 != 0) {
-            return Err("the parts do not follow each other");
-        }
-        let starts = self.unit_starts.iter().copied().chain([self.parts.len() as u64]);
-        if !starts.is_sorted() || self.unit_starts.first().is_some_and(|s| *s != 0) {
-            return Err("the units do not follow each other");
-        }
-        // Each unit lists parts of its own, by rising number: then each part is listed once.
-        let mut listed = 0;
-        for unit in 0..self.units() {
-            let parts = self.parts_of(unit).ok_or("a unit's parts are not there")?;
-            let own = |part: &u64| self.parts.get(*part as usize).is_some_and(|p| p.1 >> 2 == unit);
-            if !parts.iter().all(own) || !parts.is_sorted_by(|a, b| a < b) {
-                return Err("a unit lists parts of another");
-            }
-            listed += parts.len();
-        }
-        if listed == self.parts.len() { Ok(()) } else { Err("a part belongs to no unit") }
     }
 
     /// What the units are.
@@ -183,13 +150,13 @@ impl TokenDataset {
     /// Number of parts. Private where the text is, as are the next two.
     #[must_use]
     pub fn parts(&self) -> u64 {
-        self.parts.len() as u64
+        self.tables.parts() as u64
     }
 
     /// Number of units.
     #[must_use]
     pub fn units(&self) -> u64 {
-        self.unit_starts.len() as u64
+        self.tables.units() as u64
     }
 
     /// Number of tokens.
@@ -201,24 +168,18 @@ impl TokenDataset {
     /// A part, counted from 0 in the corpus's order.
     #[must_use]
     pub fn part(&self, number: u64) -> Option<TokenPart> {
-        let at = usize::try_from(number).ok()?;
-        let &(start, marks) = self.parts.get(at)?;
-        let end = self.parts.get(at + 1).map_or(self.tokens, |next| next.0);
-        Some(TokenPart {
-            unit: marks >> 2,
-            tokens: start..end,
-            begins_record: marks & 2 != 0,
-            ends_record: marks & 1 != 0,
-        })
+        self.tables.part(usize::try_from(number).ok()?)
     }
 
     /// The numbers of a unit's parts, in the corpus's order.
     #[must_use]
-    pub fn parts_of(&self, unit: u64) -> Option<&[u64]> {
-        let at = usize::try_from(unit).ok()?;
-        let start = *self.unit_starts.get(at)?;
-        let end = self.unit_starts.get(at + 1).copied().unwrap_or(self.parts());
-        self.parts_by_unit.get(start as usize..end as usize)
+    pub fn parts_of(&self, unit: u64) -> Option<impl ExactSizeIterator<Item = u64>> {
+        self.tables.parts_of(usize::try_from(unit).ok()?)
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes_of_tables(&self) -> usize {
+        self.tables.bytes()
     }
 
     /// Replaces `out` by these tokens: a part's, or a window of them.

@@ -1,6 +1,7 @@
 //! Writes a token file from front to back.
 
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -28,7 +29,8 @@ impl PartPlace {
     }
 }
 
-/// Writes a token file, which exists only after [`TokenWriter::finish`]. Memory: 24 bytes per part.
+/// Writes a token file, which exists only after [`TokenWriter::finish`]. Memory: 16 bytes per part and 8 per unit; none where each
+/// part is a unit of its own.
 #[derive(Debug)]
 pub struct TokenWriter {
     path: PathBuf,
@@ -37,8 +39,11 @@ pub struct TokenWriter {
     tokenizer_sha256: [u8; 32],
     vocab_size: u64,
     tokens: u64,
-    /// For each part, the index of its first token, and its unit with flags.
-    parts: Vec<(u64, u64)>,
+    /// For each part, the index of its first token, and its unit with flags; in a file without a name.
+    parts: BufWriter<File>,
+    /// The unit of each part, from the first one on that is not the part's number.
+    owners: Option<Vec<u64>>,
+    count: u64,
     units: u64,
     bytes: Vec<u8>,
     /// Of everything after the header.
@@ -76,6 +81,7 @@ impl TokenWriter {
         let file = NamedTempFile::new_in(folder)
             .and_then(|mut file| file.write_all(&[0; HEADER_BYTES as usize]).map(|()| file))
             .map_err(|error| io_error(path, &error))?;
+        let parts = tempfile::tempfile_in(folder).map_err(|error| io_error(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::with_capacity(1 << 20, file),
@@ -83,7 +89,9 @@ impl TokenWriter {
             tokenizer_sha256,
             vocab_size,
             tokens: 0,
-            parts: Vec::new(),
+            parts: BufWriter::with_capacity(1 << 16, parts),
+            owners: None,
+            count: 0,
             units: 0,
             bytes: Vec::new(),
             digest: Sha256::new(),
@@ -107,7 +115,16 @@ impl TokenWriter {
         }
         self.digest.update(&self.bytes);
         self.file.write_all(&self.bytes).map_err(|error| io_error(&self.path, &error))?;
-        self.parts.push((self.tokens, unit << 2 | u64::from(begins_record) << 1 | u64::from(ends_record)));
+        let marked = unit << 2 | u64::from(begins_record) << 1 | u64::from(ends_record);
+        let part = [self.tokens.to_le_bytes(), marked.to_le_bytes()].concat();
+        self.parts.write_all(&part).map_err(|error| io_error(&self.path, &error))?;
+        if self.owners.is_none() && unit != self.count {
+            self.owners = Some((0..self.count).collect());
+        }
+        if let Some(owners) = &mut self.owners {
+            owners.push(unit);
+        }
+        self.count += 1;
         self.tokens += tokens.len() as u64;
         self.units = self.units.max(unit + 1);
         Ok(())
@@ -131,26 +148,40 @@ impl TokenWriter {
         let written = self.tokens * u64::from(token_bytes);
         let gap = written.next_multiple_of(8) - written;
         self.put(&[0; 8][..gap as usize])?;
-        for (start, marks) in self.parts.clone() {
-            self.put(&start.to_le_bytes())?;
-            self.put(&marks.to_le_bytes())?;
+        self.copy_parts()?;
+        match self.owners.take() {
+            None => {
+                for number in (0..self.count).chain(0..self.count) {
+                    self.put(&number.to_le_bytes())?;
+                }
+            }
+            Some(owners) => {
+                let (starts, parts) = by_unit(&owners, self.units as usize);
+                for number in starts.iter().chain(&parts) {
+                    self.put(&number.to_le_bytes())?;
+                }
+            }
         }
-        let mut by_unit: Vec<u64> = (0..self.parts.len() as u64).collect();
-        // Stable: a unit's parts stay in the corpus's order.
-        by_unit.sort_by_key(|&part| self.parts[part as usize].1 >> 2);
-        let mut next = 0;
-        for unit in 0..self.units {
-            self.put(&(next as u64).to_le_bytes())?;
-            next +=
-                by_unit[next..].iter().take_while(|&&part| self.parts[part as usize].1 >> 2 == unit).count();
-        }
-        by_unit.iter().try_for_each(|part| self.put(&part.to_le_bytes()))?;
         let header = self.header();
         let digest = file_digest(&header, std::mem::take(&mut self.digest));
         self.file.write_all(&digest)?;
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&header)?;
         self.file.flush()
+    }
+
+    fn copy_parts(&mut self) -> std::io::Result<()> {
+        self.parts.flush()?;
+        let mut file = self.parts.get_ref().try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let count = file.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.put(&buffer[..count])?;
+        }
     }
 
     fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -162,7 +193,7 @@ impl TokenWriter {
         let mut header = MAGIC.to_vec();
         header.extend(VERSION.to_le_bytes());
         header.extend(token_bytes(self.vocab_size).to_le_bytes());
-        for number in [self.parts.len() as u64, self.units, self.tokens, self.vocab_size] {
+        for number in [self.count, self.units, self.tokens, self.vocab_size] {
             header.extend(number.to_le_bytes());
         }
         header.extend(self.tokenizer_sha256);
@@ -174,6 +205,24 @@ impl TokenWriter {
         header.extend(unit.to_le_bytes());
         header
     }
+}
+
+/// For each unit, the index of its first part in the list that follows: the parts unit by unit, a unit's in the corpus's order.
+fn by_unit(owners: &[u64], units: usize) -> (Vec<u64>, Vec<u64>) {
+    let mut ends = vec![0; units];
+    owners.iter().for_each(|&unit| ends[unit as usize] += 1);
+    let mut next = 0;
+    for end in &mut ends {
+        next += *end;
+        *end = next;
+    }
+    let mut parts = vec![0; owners.len()];
+    // From the last part on, each unit's place moves from its end to its start.
+    for (part, &unit) in owners.iter().enumerate().rev() {
+        ends[unit as usize] -= 1;
+        parts[ends[unit as usize] as usize] = part as u64;
+    }
+    (ends, parts)
 }
 
 /// Two bytes are enough for the ids of most vocabularies.

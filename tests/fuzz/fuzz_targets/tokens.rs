@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(data) = TokenDataset::open(&FILE) else { return };
     let (mut out, mut listed) = (Vec::new(), 0);
     for unit in 0..data.units() {
-        for &number in data.parts_of(unit).expect("each unit has a list") {
+        for number in data.parts_of(unit).expect("each unit has a list") {
             let part = data.part(number).expect("a listed part is there");
             assert_eq!(part.unit, unit);
             let _ = data.read(part.tokens, &mut out);

@@ -53,11 +53,11 @@ pub(crate) struct UnitWindow {
 pub(crate) struct Dataset {
     /// The token file, if the plan names one, or text in its files.
     file: Option<TokenFile>,
-    /// Number of tokens of it that are used, from the first on.
+    /// Number of units of it that are used, from the first on.
     on_disk: usize,
     /// The tokens of all others.
     tokens: Vec<u32>,
-    /// Where each unit's tokens begin; one more entry than units.
+    /// Where the tokens of each of these begin; one more entry than units in memory.
     starts: Vec<usize>,
     spec: WindowSpec,
 }
@@ -68,10 +68,9 @@ impl Dataset {
     /// # Errors
     /// [`RunError::Refused`] for a token file of another vocabulary than the run's.
     pub fn new(units: Units, tokenizer: &Tokenizer, spec: WindowSpec) -> Result<Self, RunError> {
-        let of_file = |(file, mut starts): (TokenFile, Vec<usize>)| {
-            let on_disk = file.length();
-            starts.push(on_disk);
-            Self { file: Some(file), on_disk, tokens: Vec::new(), starts, spec }
+        let of_file = |file: TokenFile| {
+            let on_disk = file.units();
+            Self { file: Some(file), on_disk, ..Self::empty(spec) }
         };
         let Some(data) = units.tokens else {
             return match units.texts {
@@ -92,16 +91,19 @@ impl Dataset {
         Ok(of_file(TokenFile::new(data, spec)))
     }
 
+    fn empty(spec: WindowSpec) -> Self {
+        Self { file: None, on_disk: 0, tokens: Vec::new(), starts: vec![0], spec }
+    }
+
     /// Encodes the text of units, given in any order of units.
     pub fn encode(texts: &[UnitText], tokenizer: &Tokenizer, spec: WindowSpec) -> Self {
         let mut order: Vec<&UnitText> = texts.iter().collect();
         // Stable: a user's records stay in the corpus's order.
         order.sort_by_key(|text| text.piece.unit);
-        let mut dataset = Self { file: None, on_disk: 0, tokens: Vec::new(), starts: Vec::new(), spec };
+        let mut dataset = Self::empty(spec);
         let mut unit = None;
         for text in order {
-            if unit != Some(text.piece.unit) {
-                unit = Some(text.piece.unit);
+            if unit.replace(text.piece.unit).is_some_and(|before| before != text.piece.unit) {
                 dataset.starts.push(dataset.tokens.len());
             }
             let begins_unit = dataset.starts.last() == Some(&dataset.tokens.len());
@@ -113,7 +115,9 @@ impl Dataset {
                 dataset.tokens.push(spec.eos);
             }
         }
-        dataset.starts.push(dataset.tokens.len());
+        if unit.is_some() {
+            dataset.starts.push(dataset.tokens.len());
+        }
         dataset
     }
 
@@ -121,17 +125,16 @@ impl Dataset {
     pub fn add_units(&mut self, units: &[Vec<u32>]) {
         for unit in units {
             self.tokens.extend(unit);
-            self.starts.push(self.on_disk + self.tokens.len());
+            self.starts.push(self.tokens.len());
         }
     }
 
     /// Replaces the last units by units with these tokens, so that their number stays.
     pub fn replace_units(&mut self, units: &[Vec<u32>]) {
         let kept = self.units().saturating_sub(units.len());
-        self.starts.truncate(kept + 1);
-        let end = self.starts[kept];
-        self.tokens.truncate(end.saturating_sub(self.on_disk));
-        self.on_disk = self.on_disk.min(end);
+        self.on_disk = self.on_disk.min(kept);
+        self.starts.truncate(kept - self.on_disk + 1);
+        self.tokens.truncate(self.starts[kept - self.on_disk]);
         self.add_units(units);
     }
 
@@ -142,8 +145,7 @@ impl Dataset {
 
     /// The same units with these tokens, where there is no token file.
     pub fn with_tokens(&self, change: impl Fn(&[u32]) -> Vec<u32>) -> Self {
-        let mut changed =
-            Self { file: None, on_disk: 0, tokens: Vec::new(), starts: vec![0], spec: self.spec };
+        let mut changed = Self::empty(self.spec);
         for unit in self.in_memory() {
             changed.add_units(&[change(unit)]);
         }
@@ -152,13 +154,20 @@ impl Dataset {
 
     /// Number of units. Private where the text is.
     pub fn units(&self) -> usize {
-        self.starts.len() - 1
+        self.on_disk + self.starts.len() - 1
+    }
+
+    /// Number of tokens of a unit.
+    fn length(&self, unit: usize) -> usize {
+        match (&self.file, unit.checked_sub(self.on_disk)) {
+            (_, Some(place)) => self.starts[place + 1] - self.starts[place],
+            (file, None) => file.as_ref().map_or(0, |file| file.length(unit)),
+        }
     }
 
     /// Number of windows of a unit.
     pub fn windows_of(&self, unit: usize) -> usize {
-        let tokens = self.starts[unit + 1] - self.starts[unit];
-        tokens.saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)
+        self.length(unit).saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)
     }
 
     /// The tokens of one window of a unit.
@@ -166,12 +175,12 @@ impl Dataset {
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read.
     pub fn window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
-        let begin = self.starts[unit] + window * self.spec.length;
+        let begin = window * self.spec.length;
         let end = begin + self.spec.length + usize::from(self.spec.overlaps);
-        let end = end.min(self.starts[unit + 1]);
-        match &self.file {
-            Some(file) if begin < self.on_disk => file.read(begin..end),
-            _ => Ok(self.tokens[begin - self.on_disk..end - self.on_disk].to_vec()),
+        let places = begin..end.min(self.length(unit));
+        match (&self.file, unit.checked_sub(self.on_disk)) {
+            (Some(file), None) => file.read(unit, places),
+            (_, place) => Ok(self.tokens[self.starts[place.unwrap_or(0)]..][places].to_vec()),
         }
     }
 

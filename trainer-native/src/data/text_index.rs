@@ -5,6 +5,7 @@ use dp_tokenizer::corpus::{LineFiles, Position};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
 use super::texts::refused;
+use super::token_file::Stretch;
 use super::{Texts, Units};
 use crate::RunError;
 use crate::disclosure::Private;
@@ -16,26 +17,19 @@ pub(crate) struct TextIndex {
     unit: PrivacyUnit,
     tokenizer: Tokenizer,
     places: Vec<Place>,
-    lengths: Vec<Length>,
+    /// Where each user's stretches begin; one more entry than users. Empty where each stretch is a unit.
+    starts: Vec<usize>,
 }
 
 /// Where a stretch of text lies.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     record: Position,
-    /// The number of the stretch in its record.
+    /// The number of the stretch in its record, times 2, plus 1 if the record ends with it.
     piece: u32,
     /// Of the text, to notice that a file was changed.
     checksum: u32,
-}
-
-/// What the windows of a stretch depend on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Length {
-    pub unit: u64,
-    pub tokens: u32,
-    pub begins_record: bool,
-    pub ends_record: bool,
+    tokens: u32,
 }
 
 /// Records in a row that one rank encodes to count their tokens.
@@ -52,8 +46,12 @@ impl Units {
     pub(crate) fn index(self, tokenizer: &Tokenizer, ranks: &Ranks) -> Result<Self, RunError> {
         let texts = match self.texts {
             Texts::InFiles(files, unit) => {
-                let index = ranks.agree(TextIndex::scan(*files, unit, tokenizer, ranks))?;
-                Texts::Indexed(Box::new(Private::new(index.with_all_lengths(ranks))))
+                let (mut index, users) = ranks.agree(TextIndex::scan(*files, unit, tokenizer, ranks))?;
+                index.add_lengths(ranks);
+                if unit == PrivacyUnit::User {
+                    index.order_by(&users);
+                }
+                Texts::Indexed(Box::new(Private::new(index)))
             }
             other => other,
         };
@@ -62,17 +60,18 @@ impl Units {
 }
 
 impl TextIndex {
-    /// The places of all text. Numbers of tokens are those of this rank's records; the others are 0.
+    /// The places of all text in the corpus's order, and the user of each where users are the units. Numbers of tokens are those
+    /// of this rank's records; the others are 0.
     fn scan(
         files: LineFiles,
         unit: PrivacyUnit,
         tokenizer: &Tokenizer,
         ranks: &Ranks,
-    ) -> Result<Self, RunError> {
+    ) -> Result<(Self, Vec<u64>), RunError> {
         let refused = |error: &dyn std::fmt::Display| refused("data.source", error);
         let share = ranks.share(RECORDS_AT_ONCE);
         let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
-        let (mut places, mut lengths) = (Vec::new(), Vec::new());
+        let (mut places, mut users) = (Vec::new(), Vec::new());
         for (number, record) in files.records().map_err(|error| refused(&error))?.enumerate() {
             let (position, record) = record.map_err(|error| refused(&error))?;
             let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
@@ -80,33 +79,57 @@ impl TextIndex {
             for (index, piece) in pieces.into_iter().enumerate() {
                 let tokens = if share.has(number) { tokenizer.encode(&piece.text).len() as u32 } else { 0 };
                 let checksum = CHECKSUM.checksum(piece.text.as_bytes());
-                places.push(Place { record: position, piece: index as u32, checksum });
-                let (begins_record, ends_record) = (index == 0, index == last);
-                lengths.push(Length { unit: piece.unit, tokens, begins_record, ends_record });
-            }
-        }
-        let tokenizer = Tokenizer::from_json(&tokenizer.to_json()).map_err(|error| refused(&error))?;
-        Ok(Self { files, unit, tokenizer, places, lengths })
-    }
-
-    /// Adds the other ranks' numbers of tokens, and orders the text by unit.
-    fn with_all_lengths(mut self, ranks: &Ranks) -> Self {
-        if ranks.are_several() {
-            let own: Vec<u8> = self.lengths.iter().flat_map(|length| length.tokens.to_le_bytes()).collect();
-            for other in ranks.exchange(&own) {
-                for (length, four) in self.lengths.iter_mut().zip(other.chunks_exact(4)) {
-                    let theirs = four.try_into().map_or(0, u32::from_le_bytes);
-                    length.tokens = length.tokens.max(theirs);
+                let piece_of_record = (index as u32) << 1 | u32::from(index == last);
+                places.push(Place { record: position, piece: piece_of_record, checksum, tokens });
+                if unit == PrivacyUnit::User {
+                    users.push(piece.unit);
                 }
             }
         }
-        if self.unit == PrivacyUnit::User {
-            let mut both: Vec<(Length, Place)> = self.lengths.into_iter().zip(self.places).collect();
-            // Stable: a user's records stay in the corpus's order.
-            both.sort_by_key(|(length, _)| length.unit);
-            (self.lengths, self.places) = both.into_iter().unzip();
+        let tokenizer = Tokenizer::from_json(&tokenizer.to_json()).map_err(|error| refused(&error))?;
+        Ok((Self { files, unit, tokenizer, places, starts: Vec::new() }, users))
+    }
+
+    /// Adds the other ranks' numbers of tokens.
+    fn add_lengths(&mut self, ranks: &Ranks) {
+        if !ranks.are_several() {
+            return;
         }
-        self
+        let own: Vec<u8> = self.places.iter().flat_map(|place| place.tokens.to_le_bytes()).collect();
+        for other in ranks.exchange(&own) {
+            for (place, four) in self.places.iter_mut().zip(other.chunks_exact(4)) {
+                let theirs = four.try_into().map_or(0, u32::from_le_bytes);
+                place.tokens = place.tokens.max(theirs);
+            }
+        }
+    }
+
+    /// Orders the text by user. A user's records stay in the corpus's order.
+    fn order_by(&mut self, users: &[u64]) {
+        let mut order: Vec<usize> = (0..users.len()).collect();
+        order.sort_by_key(|&place| users[place]);
+        self.places = order.iter().map(|&place| self.places[place]).collect();
+        // A user has text: it is numbered when a record of it is read.
+        let begins = |&at: &usize| at == 0 || users[order[at]] != users[order[at - 1]];
+        self.starts = (0..order.len()).filter(begins).chain([order.len()]).collect();
+    }
+
+    pub(super) fn units(&self) -> usize {
+        if self.starts.is_empty() { self.places.len() } else { self.starts.len() - 1 }
+    }
+
+    /// The stretches of a unit's text, in the corpus's order.
+    pub(super) fn stretches_of(&self, unit: usize) -> impl Iterator<Item = Stretch> {
+        let numbers = match self.starts.get(unit..unit + 2) {
+            Some(bounds) => bounds[0]..bounds[1],
+            None => unit..unit + 1,
+        };
+        (numbers.start as u64..).zip(&self.places[numbers]).map(|(number, place)| Stretch {
+            number,
+            tokens: place.tokens as usize,
+            begins_record: place.piece >> 1 == 0,
+            ends_record: place.piece & 1 != 0,
+        })
     }
 
     /// The files, and what their units are.
@@ -114,24 +137,19 @@ impl TextIndex {
         (&self.files, self.unit)
     }
 
-    /// What the windows depend on, of each stretch of text by unit. It is not needed again.
-    pub(super) fn take_lengths(&mut self) -> Vec<Length> {
-        std::mem::take(&mut self.lengths)
-    }
-
     /// The tokens of a stretch of text, counted by unit.
     ///
     /// # Errors
     /// [`RunError::Failed`] if its file can no longer be read or was changed.
     pub(super) fn tokens(&self, place: usize) -> Result<Vec<u32>, RunError> {
-        let Place { record, piece, checksum } = self.places[place];
+        let Place { record, piece, checksum, .. } = self.places[place];
         let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("data.source: {error}"));
         let record = self.files.read(record).map_err(|error| failed(&error))?;
         // Its number among the units is known; what it contains does not depend on it.
         let alone = if self.unit == PrivacyUnit::User { PrivacyUnit::Record } else { self.unit };
         let mut assigner = UnitAssigner::new(alone).map_err(|error| failed(&error))?;
         let pieces = assigner.assign(record).map_err(|error| failed(&error))?;
-        match pieces.get(piece as usize) {
+        match pieces.get((piece >> 1) as usize) {
             Some(found) if CHECKSUM.checksum(found.text.as_bytes()) == checksum => {
                 Ok(self.tokenizer.encode(&found.text))
             }

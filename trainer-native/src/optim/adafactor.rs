@@ -1,7 +1,7 @@
 //! Second moments of a matrix by row and column.
 
 use super::whole::{Over, Whole};
-use super::{StateSpec, is_matrix, zero};
+use super::{Divided, StateSpec, is_matrix, zero};
 use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::ranks::Shards;
 use crate::tensor::Tensor;
@@ -15,30 +15,30 @@ use crate::tensor::Tensor;
 #[derive(Clone, Debug)]
 pub struct Adafactor<B: Kernels> {
     settings: plan::Adafactor,
-    second: Vec<Second<B>>,
+    /// Of each parameter or piece: the means of a matrix's rows, or the second moment of a vector's elements.
+    second: Vec<Tensor<B, 1>>,
+    /// Of each matrix among all parameters, a rank's share of the means of its columns.
+    columns: Vec<Tensor<B, 1>>,
     whole: Whole,
+    device: B::Device,
     pub(super) steps: u64,
-}
-
-/// A parameter's second moment.
-#[derive(Clone, Debug)]
-enum Second<B: Kernels> {
-    Whole(Tensor<B, 1>),
-    Factored { rows: Tensor<B, 1>, columns: Tensor<B, 1> },
 }
 
 impl<B: Kernels> Adafactor<B> {
     pub(super) fn new(settings: plan::Adafactor, specs: &[ParamSpec], device: &B::Device) -> Self {
-        let start = |spec: &ParamSpec| match spec.shape[..] {
-            [rows, columns] => Second::Factored { rows: zero(rows, device), columns: zero(columns, device) },
-            _ => Second::Whole(zero(spec.len(), device)),
-        };
-        let second = specs.iter().map(start).collect();
-        Self { settings, second, whole: Whole::params(specs), steps: 0 }
+        Self::of(settings, specs, Whole::params(specs), device)
     }
 
     pub(super) fn of_pieces(self, shards: &Shards, device: &B::Device) -> Self {
-        Self { whole: Whole::pieces(shards), ..Self::new(self.settings, shards.specs(), device) }
+        Self::of(self.settings, shards.specs(), Whole::pieces(shards), device)
+    }
+
+    fn of(settings: plan::Adafactor, specs: &[ParamSpec], whole: Whole, device: &B::Device) -> Self {
+        let start = |spec: &ParamSpec| zero(second_moments(spec), device);
+        let second = specs.iter().map(start).collect();
+        let columns = whole.all().iter().filter_map(columns);
+        let columns = columns.map(|length| zero(whole.share(length).len(), device)).collect();
+        Self { settings, second, columns, whole, device: device.clone(), steps: 0 }
     }
 
     pub(super) fn step(&mut self, weights: &mut Weights<B>, gradient: Vec<Tensor<B, 1>>, learning_rate: f64) {
@@ -47,7 +47,8 @@ impl<B: Kernels> Adafactor<B> {
         let updates = self.updates(gradient, beta);
         let (settings, values) = (&self.settings, weights.take());
         let squares = |tensors: &[Tensor<B, 1>]| {
-            self.whole.sums(Over::Elements, tensors.iter().map(|tensor| Some(tensor.clone().square())))
+            let squares = tensors.iter().map(|tensor| Some(tensor.clone().square()));
+            self.whole.sums(Over::Elements, squares, &self.device)
         };
         let sums = squares(&values).into_iter().zip(squares(&updates)).enumerate();
         let mut moved = Vec::with_capacity(values.len());
@@ -72,99 +73,80 @@ impl<B: Kernels> Adafactor<B> {
     fn updates(&mut self, gradient: Vec<Tensor<B, 1>>, beta: f64) -> Vec<Tensor<B, 1>> {
         let squares = gradient.iter().map(|grad| grad.clone().square() + self.settings.epsilon);
         let squares: Vec<Tensor<B, 1>> = squares.collect();
-        let column_sums = self.whole.sums(Over::Columns, squares.iter().cloned().map(Some));
-        let moments = self.second.iter_mut().zip(squares).zip(column_sums).enumerate();
-        for (index, ((second, square), column_sums)) in moments {
-            second.average(square, column_sums, beta, self.whole.param(index));
+        let columns = self.average_columns(&squares, beta);
+        for (second, square) in self.second.iter_mut().zip(squares) {
+            let [kept, all] = [second.dims()[0], square.dims()[0]];
+            let of_rows = if kept == all {
+                square
+            } else {
+                square.reshape([kept, all / kept]).mean_dim(1).reshape([kept])
+            };
+            second.inplace(|second| second * beta + of_rows * (1.0 - beta));
         }
-        let rows = self.second.iter().map(|second| match second {
-            Second::Whole(_) => None,
-            Second::Factored { rows, .. } => Some(rows.clone()),
-        });
-        let row_sums = self.whole.sums(Over::Rows, rows);
+        let rows = self.second.iter().cloned().map(Some);
+        let row_sums = self.whole.sums(Over::Rows, rows, &self.device);
         let updates = gradient.into_iter().zip(&self.second).zip(row_sums).enumerate();
-        updates
-            .map(|(index, ((grad, second), row_sum))| second.divide(grad, row_sum, self.whole.param(index)))
-            .collect()
+        let divided = |(index, ((grad, second), row_sum)): (usize, ((Tensor<B, 1>, &Tensor<B, 1>), _))| {
+            let (Some(row_sum), Some(columns)) = (row_sum, &columns[self.whole.number(index)]) else {
+                return grad / second.clone().sqrt();
+            };
+            let [r, c] = [second.dims()[0], columns.dims()[0]];
+            let mean: Tensor<B, 1> = row_sum / self.whole.param(index).shape[0] as f64;
+            let of_rows = (second.clone() / mean).sqrt().reshape([r, 1]);
+            let of_columns = columns.clone().sqrt().reshape([1, c]);
+            (grad.reshape([r, c]) / of_rows / of_columns).reshape([r * c])
+        };
+        updates.map(divided).collect()
     }
 
-    pub(super) fn layout(specs: &[ParamSpec]) -> Vec<StateSpec> {
-        let of = |(piece, spec): (usize, &ParamSpec)| {
-            let tensor = |list, shape| StateSpec::of_piece(list, piece, spec, shape);
-            match spec.shape[..] {
-                [rows, columns] => vec![
-                    tensor("second_moment_rows", vec![rows]),
-                    StateSpec { is_shared: true, ..tensor("second_moment_columns", vec![columns]) },
-                ],
-                _ => vec![tensor("second_moment", spec.shape.clone())],
+    /// Averages squares in. Returns the means of the columns of each parameter that is a matrix.
+    fn average_columns(&mut self, squares: &[Tensor<B, 1>], beta: f64) -> Vec<Option<Tensor<B, 1>>> {
+        let sums = self.whole.all_sums(Over::Columns, squares.iter().cloned().map(Some), &self.device);
+        let means = sums.into_iter().zip(self.whole.all());
+        let means = means.filter_map(|(sum, param)| Some(sum? / param.shape[0] as f64));
+        for (columns, mean) in self.columns.iter_mut().zip(means) {
+            let own = self.whole.share(mean.dims()[0]);
+            columns.inplace(|columns| columns * beta + mean.slice([own]) * (1.0 - beta));
+        }
+        let lengths: Vec<usize> = self.whole.all().iter().filter_map(columns).collect();
+        let mut whole = self.whole.join(&self.columns, &lengths).into_iter();
+        self.whole.all().iter().map(|param| columns(param).and_then(|_| whole.next())).collect()
+    }
+
+    pub(super) fn layout(params: &[ParamSpec]) -> Vec<StateSpec> {
+        let second = params.iter().enumerate().map(|(at, spec)| match columns(spec) {
+            Some(_) => {
+                let shape = vec![spec.shape[0]];
+                StateSpec::new("second_moment_rows", spec, shape, Divided::WithParam(at))
             }
-        };
-        specs.iter().enumerate().flat_map(of).collect()
+            None => StateSpec::new("second_moment", spec, spec.shape.clone(), Divided::WithParam(at)),
+        });
+        let of_columns =
+            |spec| Some(StateSpec::new("second_moment_columns", spec, vec![columns(spec)?], Divided::Evenly));
+        let columns = params.iter().filter_map(of_columns);
+        second.chain(columns).collect()
     }
 
     pub(super) fn state(&self) -> Vec<Tensor<B, 1>> {
-        let of = |second: &Second<B>| match second {
-            Second::Whole(whole) => vec![whole.clone()],
-            Second::Factored { rows, columns } => vec![rows.clone(), columns.clone()],
-        };
-        self.second.iter().flat_map(of).collect()
+        [&*self.second, &*self.columns].concat()
     }
 
-    pub(super) fn restore(&mut self, steps: u64, values: Vec<Tensor<B, 1>>) {
+    pub(super) fn restore(&mut self, steps: u64, mut values: Vec<Tensor<B, 1>>) {
         self.steps = steps;
-        let mut values = values.into_iter();
-        for second in &mut self.second {
-            match second {
-                Second::Whole(whole) => take(&mut values, whole),
-                Second::Factored { rows, columns } => {
-                    take(&mut values, rows);
-                    take(&mut values, columns);
-                }
-            }
-        }
+        self.columns = values.split_off(self.second.len());
+        self.second = values;
     }
 }
 
-fn take<B: Kernels>(values: &mut impl Iterator<Item = Tensor<B, 1>>, place: &mut Tensor<B, 1>) {
-    if let Some(value) = values.next() {
-        *place = value;
+/// Columns of a matrix.
+fn columns(spec: &ParamSpec) -> Option<usize> {
+    match spec.shape[..] {
+        [_, columns] => Some(columns),
+        _ => None,
     }
 }
 
-impl<B: Kernels> Second<B> {
-    /// Averages in the squares of a gradient. `column_sums` are those of the whole matrix.
-    fn average(
-        &mut self,
-        square: Tensor<B, 1>,
-        column_sums: Option<Tensor<B, 1>>,
-        beta: f64,
-        param: &ParamSpec,
-    ) {
-        match self {
-            Self::Whole(whole) => whole.inplace(|whole| whole * beta + square * (1.0 - beta)),
-            Self::Factored { rows, columns } => {
-                let [r, c] = [rows.dims()[0], columns.dims()[0]];
-                let of_rows = square.reshape([r, c]).mean_dim(1).reshape([r]);
-                rows.inplace(|rows| rows * beta + of_rows * (1.0 - beta));
-                if let Some(sums) = column_sums {
-                    let of_columns = sums / param.shape[0] as f64;
-                    columns.inplace(|columns| columns * beta + of_columns * (1.0 - beta));
-                }
-            }
-        }
-    }
-
-    /// A gradient divided by the root of the second moment. `row_sum` is the sum of all rows of the matrix.
-    fn divide(&self, grad: Tensor<B, 1>, row_sum: Option<Tensor<B, 1>>, param: &ParamSpec) -> Tensor<B, 1> {
-        match (self, row_sum) {
-            (Self::Factored { rows, columns }, Some(row_sum)) => {
-                let [r, c] = [rows.dims()[0], columns.dims()[0]];
-                let mean = row_sum / param.shape[0] as f64;
-                let of_rows = (rows.clone() / mean).sqrt().reshape([r, 1]);
-                let of_columns = columns.clone().sqrt().reshape([1, c]);
-                (grad.reshape([r, c]) / of_rows / of_columns).reshape([r * c])
-            }
-            (Self::Factored { rows: whole, .. } | Self::Whole(whole), _) => grad / whole.clone().sqrt(),
-        }
-    }
+/// Second moments of a matrix's rows, or of a vector's elements.
+fn second_moments(spec: &ParamSpec) -> usize {
+    if columns(spec).is_some() { spec.shape[0] } else { spec.len() }
 }

@@ -1,7 +1,7 @@
 //! Adam with decoupled weight decay.
 
 use super::moments::{Moments, bias};
-use super::{OptimizerGradient, StateSpec, is_matrix};
+use super::{Divided, OptimizerGradient, StateSpec, is_matrix};
 use crate::nn::{AdamStep, Kernels, ParamSpec, Weights};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
@@ -66,7 +66,7 @@ impl<B: Kernels> AdamW<B> {
         let mut layout = Moments::<B>::layout(specs);
         if self.settings.dp_bias_correction.is_some() {
             let name = "optimizer.noise_variance".to_owned();
-            layout.push(StateSpec { name, shape: vec![1], piece: None, is_shared: true });
+            layout.push(StateSpec { name, shape: vec![1], divided: Divided::Never });
         }
         layout
     }

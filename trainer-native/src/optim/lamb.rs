@@ -16,12 +16,14 @@ pub struct Lamb<B: Kernels> {
     settings: plan::Lamb,
     pub(super) moments: Moments<B>,
     whole: Whole,
+    device: B::Device,
     pub(super) steps: u64,
 }
 
 impl<B: Kernels> Lamb<B> {
     pub(super) fn new(settings: plan::Lamb, specs: &[ParamSpec], device: &B::Device) -> Self {
-        Self { settings, moments: Moments::zero(specs, device), whole: Whole::params(specs), steps: 0 }
+        let moments = Moments::zero(specs, device);
+        Self { settings, moments, whole: Whole::params(specs), device: device.clone(), steps: 0 }
     }
 
     pub(super) fn of_pieces(self, shards: &Shards, device: &B::Device) -> Self {
@@ -41,7 +43,8 @@ impl<B: Kernels> Lamb<B> {
                 .push(first / first_bias / ((second / second_bias).sqrt() + epsilon) + value.clone() * decay);
         }
         let squares = |tensors: &[Tensor<B, 1>]| {
-            self.whole.sums(Over::Elements, tensors.iter().map(|tensor| Some(tensor.clone().square())))
+            let squares = tensors.iter().map(|tensor| Some(tensor.clone().square()));
+            self.whole.sums(Over::Elements, squares, &self.device)
         };
         let norms = squares(&values).into_iter().zip(squares(&updates));
         let moved = values.into_iter().zip(updates).zip(norms).map(|((value, update), norms)| match norms {

@@ -8,6 +8,8 @@ mod moments;
 mod sgd;
 mod whole;
 
+use std::ops::Range;
+
 pub use adafactor::Adafactor;
 pub use adamw::AdamW;
 pub use lamb::Lamb;
@@ -17,7 +19,7 @@ pub use sgd::Sgd;
 
 use crate::dp::{BaselineGradient, PrivateGradient};
 use crate::nn::{Kernels, ParamSpec, Weights};
-use crate::ranks::{Grain, Shards};
+use crate::ranks::{Grain, Piece, Shards, share_of};
 use crate::tensor::{FloatDType, Tensor, from_host};
 
 /// What an optimizer takes: a gradient with noise, or that of a run marked as not private.
@@ -40,28 +42,54 @@ impl<B: Kernels> From<BaselineGradient<B>> for OptimizerGradient<B> {
     }
 }
 
-/// A tensor of an optimizer's state, of whole parameters or of a rank's pieces.
+/// A tensor of an optimizer's state, of whole parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct StateSpec {
     /// Name in a checkpoint.
     pub name: String,
     pub shape: Vec<usize>,
-    /// The parameter or piece that it is of, if it is of one.
-    pub piece: Option<usize>,
-    /// Whether all ranks that have it have the same values. Otherwise a piece of a parameter has a piece of it.
-    pub is_shared: bool,
+    /// How ranks divide it.
+    pub divided: Divided,
+}
+
+/// How ranks divide a tensor of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Divided {
+    /// A piece of this parameter has the same part of it.
+    WithParam(usize),
+    /// Each rank has one part, as [`crate::ranks::share_of`] says.
+    Evenly,
+    /// All ranks have all of it.
+    Never,
 }
 
 impl StateSpec {
-    /// One of parameter or piece number `piece`, whose pieces have pieces of it.
-    fn of_piece(list: &str, piece: usize, spec: &ParamSpec, shape: Vec<usize>) -> Self {
-        Self { name: format!("optimizer.{list}.{}", spec.name), shape, piece: Some(piece), is_shared: false }
+    fn new(list: &str, spec: &ParamSpec, shape: Vec<usize>, divided: Divided) -> Self {
+        Self { name: format!("optimizer.{list}.{}", spec.name), shape, divided }
     }
 
-    /// One of each parameter or piece, of its shape.
-    fn list(list: &str, specs: &[ParamSpec]) -> Vec<Self> {
-        let numbered = specs.iter().enumerate();
-        numbered.map(|(piece, spec)| Self::of_piece(list, piece, spec, spec.shape.clone())).collect()
+    /// One of each parameter, of its shape.
+    fn list(list: &str, params: &[ParamSpec]) -> Vec<Self> {
+        let numbered = params.iter().enumerate();
+        numbered.map(|(at, spec)| Self::new(list, spec, spec.shape.clone(), Divided::WithParam(at))).collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The parts of it that a rank has, in the order of its pieces.
+    pub fn parts(&self, params: &[ParamSpec], shards: &Shards, rank: usize) -> Vec<Range<usize>> {
+        match self.divided {
+            Divided::Evenly => vec![share_of(self.len(), rank, shards.ranks().count())],
+            Divided::Never => vec![0..self.len()],
+            Divided::WithParam(param) => {
+                // A value of the state may stand for a row.
+                let each = (params[param].len() / self.len().max(1)).max(1);
+                let pieces = shards.pieces_by_rank()[rank].iter().filter(|piece| piece.param == param);
+                pieces.map(|Piece { range, .. }| range.start / each..range.end / each).collect()
+            }
+        }
     }
 }
 
@@ -137,7 +165,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// What the state of parameters, or of pieces, of these specifications consists of.
+    /// What the state of whole parameters of these specifications consists of. That of pieces has the parts of it in this order.
     pub(crate) fn layout(&self, specs: &[ParamSpec]) -> Vec<StateSpec> {
         match self {
             Self::AdamW(adamw) => adamw.layout(specs),

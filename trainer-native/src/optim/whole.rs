@@ -1,7 +1,11 @@
 //! Sums over whole parameters, which several ranks may have in pieces.
 
+use std::ops::Range;
+
+use pulp::bytemuck;
+
 use crate::nn::{Kernels, ParamSpec};
-use crate::ranks::{FromRank, Shards, block_rows, row_length};
+use crate::ranks::{FromRank, Shards, block_rows, row_length, share_of};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// The parameters of which an optimizer has all or pieces.
@@ -50,9 +54,41 @@ impl Whole {
         Self { params: shards.pieces().iter().map(param).collect(), shards: Some(shards.clone()) }
     }
 
+    /// All parameters.
+    pub fn all(&self) -> &[ParamSpec] {
+        self.shards.as_ref().map_or(&self.params, Shards::params)
+    }
+
+    /// The number of a piece's parameter.
+    pub fn number(&self, piece: usize) -> usize {
+        self.shards.as_ref().map_or(piece, |shards| shards.pieces()[piece].param)
+    }
+
     /// The parameter of a piece.
     pub fn param(&self, piece: usize) -> &ParamSpec {
         &self.params[piece]
+    }
+
+    /// This rank's part of a tensor of this length, if each rank keeps one of it.
+    pub fn share(&self, length: usize) -> Range<usize> {
+        let ranks = self.shards.as_ref().map(Shards::ranks);
+        ranks.map_or(0..length, |ranks| share_of(length, ranks.rank(), ranks.count()))
+    }
+
+    /// Tensors of these lengths, of which each rank has its [`Self::share`].
+    pub fn join<B: Kernels>(&self, own: &[Tensor<B, 1>], lengths: &[usize]) -> Vec<Tensor<B, 1>> {
+        let (Some(shards), Some(first)) = (&self.shards, own.first()) else { return own.to_vec() };
+        let sent: Vec<f32> = own.iter().cloned().flat_map(to_host).collect();
+        let mut whole = vec![Vec::new(); lengths.len()];
+        let ranks = shards.ranks();
+        for (rank, bytes) in ranks.exchange(bytemuck::cast_slice(&sent)).iter().enumerate() {
+            let mut values = bytemuck::pod_collect_to_vec::<u8, f32>(bytes).into_iter();
+            for (whole, &length) in whole.iter_mut().zip(lengths) {
+                whole.extend(values.by_ref().take(share_of(length, rank, ranks.count()).len()));
+            }
+        }
+        let device = first.device();
+        whole.into_iter().map(|values| host(values, &device)).collect()
     }
 
     /// Of each piece, the sum over its whole parameter: none where there is nothing to add up.
@@ -64,6 +100,21 @@ impl Whole {
         &self,
         over: Over,
         values: impl Iterator<Item = Option<Tensor<B, 1>>>,
+        device: &B::Device,
+    ) -> Vec<Option<Tensor<B, 1>>> {
+        let all = self.all_sums(over, values, device);
+        match &self.shards {
+            Some(shards) => shards.pieces().iter().map(|piece| all[piece.param].clone()).collect(),
+            None => all,
+        }
+    }
+
+    /// As [`Self::sums`], one a parameter.
+    pub fn all_sums<B: Kernels>(
+        &self,
+        over: Over,
+        values: impl Iterator<Item = Option<Tensor<B, 1>>>,
+        device: &B::Device,
     ) -> Vec<Option<Tensor<B, 1>>> {
         let of_blocks = |(values, param): (Option<Tensor<B, 1>>, &ParamSpec)| {
             let (block, width) = over.block(param)?;
@@ -88,14 +139,17 @@ impl Whole {
                 all[piece.param].extend(values.by_ref().take(blocks * width));
             }
         }
-        let of_all = |(piece, own): (&crate::ranks::Piece, Option<(Tensor<B, 1>, usize)>)| {
-            own.map(|(own, width)| {
-                let sums = &all[piece.param];
-                total(from_host(sums.clone(), [sums.len()], FloatDType::F32, &own.device()), width)
-            })
+        let of_all = |(sums, param): (Vec<f32>, &ParamSpec)| {
+            let (_, width) = over.block(param)?;
+            Some(total(host(sums, device), width))
         };
-        shards.pieces().iter().zip(own).map(of_all).collect()
+        all.into_iter().zip(shards.params()).map(of_all).collect()
     }
+}
+
+fn host<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
+    let length = values.len();
+    from_host(values, [length], FloatDType::F32, device)
 }
 
 /// The sum of each block of values, one block after the other.

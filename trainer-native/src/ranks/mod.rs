@@ -30,7 +30,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use shards::{FromRank, Grain, Piece, Shards, block_rows, row_length};
+pub(crate) use shards::{FromRank, Grain, Piece, Shards, block_rows, row_length, share_of};
 
 use crate::RunError;
 

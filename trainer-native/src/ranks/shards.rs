@@ -1,12 +1,14 @@
 //! Each rank's part of a model's parameters, in the manner of ZeRO.
 //!
 //! All trained parameters lie one after the other. They are cut into as many stretches as there are ranks, of about one length. A
-//! rank gets the sums of its stretch, adds their noise, and keeps the optimizer's state for it.
+//! rank gets the sums of its stretch, adds their noise, and keeps the optimizer's state for it. Where only blocks of rows may be cut
+//! apart, the parameters of each shape are cut by themselves: then ranks have equal shares of elements and of rows.
 //!
 //! # References
 //! Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training trillion parameter models", stage 1,
 //! <https://arxiv.org/abs/1910.02054>.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,9 +44,9 @@ pub(crate) struct Shards {
     params: Arc<[ParamSpec]>,
     /// Where each parameter begins; one more entry than parameters.
     starts: Arc<[usize]>,
-    /// Where each rank's stretch begins; one more entry than ranks.
-    cuts: Arc<[usize]>,
     grain: Grain,
+    /// The pieces of each rank.
+    pieces_by_rank: Arc<[Vec<Piece>]>,
     pieces: Arc<[Piece]>,
     specs: Arc<[ParamSpec]>,
 }
@@ -65,11 +67,15 @@ impl Shards {
         for spec in params.iter() {
             starts.push(starts[starts.len() - 1] + spec.len());
         }
-        let cut = |rank| cut(&starts, &params, grain, rank, ranks.count());
-        let cuts: Arc<[usize]> = (0..=ranks.count()).map(cut).collect();
-        let pieces: Arc<[Piece]> = pieces(&starts, cuts[ranks.rank()]..cuts[ranks.rank() + 1]).collect();
+        let count = ranks.count();
+        let of_rank = |rank| match grain {
+            Grain::Elements => pieces(&starts, share_of(starts[params.len()], rank, count)).collect(),
+            Grain::Blocks => blocks(&params, rank, count),
+        };
+        let pieces_by_rank: Arc<[Vec<Piece>]> = (0..count).map(of_rank).collect();
+        let pieces: Arc<[Piece]> = pieces_by_rank[ranks.rank()].as_slice().into();
         let specs = pieces.iter().map(|piece| spec_of(piece, &params[piece.param], grain)).collect();
-        Self { ranks, params, starts: starts.into(), cuts, grain, pieces, specs }
+        Self { ranks, params, starts: starts.into(), grain, pieces_by_rank, pieces, specs }
     }
 
     /// All ranks.
@@ -82,9 +88,14 @@ impl Shards {
         &self.params
     }
 
-    /// The pieces of this rank's stretch, in the parameters' order.
+    /// This rank's pieces, in the parameters' order.
     pub fn pieces(&self) -> &Arc<[Piece]> {
         &self.pieces
+    }
+
+    /// As above, of each rank.
+    pub fn pieces_by_rank(&self) -> &[Vec<Piece>] {
+        &self.pieces_by_rank
     }
 
     /// Specifications of the pieces. Those of a matrix are matrices: of its rows, or of one row where rows are cut.
@@ -148,7 +159,7 @@ impl Shards {
     pub fn exchange(&self, own: &[f32]) -> Vec<FromRank> {
         let sent = self.ranks.exchange(bytemuck::cast_slice(own)).into_iter().enumerate();
         let from = |(rank, bytes): (usize, Vec<u8>)| {
-            let pieces: Vec<Piece> = pieces(&self.starts, self.cuts[rank]..self.cuts[rank + 1]).collect();
+            let pieces = self.pieces_by_rank[rank].clone();
             let spec = |piece: &Piece| spec_of(piece, &self.params[piece.param], self.grain);
             FromRank {
                 specs: pieces.iter().map(spec).collect(),
@@ -161,13 +172,22 @@ impl Shards {
 
     /// The part of a rank's pieces in a part of its stretch.
     fn pieces_in(&self, rank: usize, chunk: &Range<usize>) -> impl Iterator<Item = Piece> {
-        let [begin, end] = [self.cuts[rank], self.cuts[rank + 1]];
-        pieces(&self.starts, (begin + chunk.start).min(end)..(begin + chunk.end).min(end))
+        let Range { start, end } = *chunk;
+        let mut next = 0;
+        self.pieces_by_rank[rank].iter().filter_map(move |piece| {
+            // Its place in the stretch.
+            let begin = next;
+            next += piece.range.len();
+            let first = piece.range.start;
+            let range = first + start.max(begin) - begin..first + end.min(next).saturating_sub(begin);
+            (!range.is_empty()).then_some(Piece { param: piece.param, range })
+        })
     }
 
     /// Elements of the longest stretch.
     fn longest(&self) -> usize {
-        self.cuts.windows(2).map(|cuts| cuts[1] - cuts[0]).max().unwrap_or(0)
+        let length = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.range.len()).sum();
+        self.pieces_by_rank.iter().map(length).max().unwrap_or(0)
     }
 
     /// Parts of a stretch that are sent at a time.
@@ -209,18 +229,33 @@ fn spec_of(piece: &Piece, spec: &ParamSpec, grain: Grain) -> ParamSpec {
     ParamSpec { shape, ..spec.clone() }
 }
 
-/// Where the stretch of a rank begins: near `rank`/`count` of all elements.
-fn cut(starts: &[usize], params: &[ParamSpec], grain: Grain, rank: usize, count: usize) -> usize {
-    let end = starts[params.len()];
-    if grain == Grain::Elements {
-        return (rank * end.div_ceil(count)).min(end);
+/// The places that a rank has of so many in a row.
+pub(crate) fn share_of(length: usize, rank: usize, count: usize) -> Range<usize> {
+    let each = length.div_ceil(count);
+    (rank * each).min(length)..((rank + 1) * each).min(length)
+}
+
+/// The pieces of a rank, in blocks of rows: of the parameters of each shape, near `1/count` of all elements.
+fn blocks(params: &[ParamSpec], rank: usize, count: usize) -> Vec<Piece> {
+    let mut by_shape: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
+    for (param, spec) in params.iter().enumerate().filter(|(_, spec)| spec.len() > 0) {
+        by_shape.entry(&spec.shape).or_default().push(param);
     }
-    let place = (end as u128 * rank as u128 / count as u128) as usize;
-    let param = starts.partition_point(|&start| start <= place).saturating_sub(1);
-    let Some(spec) = params.get(param) else { return end };
-    let block = block_rows(spec) * row_length(spec);
-    let blocks = (place - starts[param] + block / 2) / block;
-    (starts[param] + blocks * block).min(starts[param + 1])
+    let of_shape = |alike: Vec<usize>| {
+        let spec = &params[alike[0]];
+        let (length, block) = (spec.len(), block_rows(spec) * row_length(spec));
+        let cut = |rank: usize| {
+            let place = ((alike.len() * length) as u128 * rank as u128 / count as u128) as usize;
+            let blocks = (place % length + block / 2) / block;
+            place / length * length + (blocks * block).min(length)
+        };
+        let starts: Vec<usize> = (0..=alike.len()).map(|place| place * length).collect();
+        let pieces: Vec<Piece> = pieces(&starts, cut(rank)..cut(rank + 1)).collect();
+        pieces.into_iter().map(move |piece| Piece { param: alike[piece.param], ..piece })
+    };
+    let mut pieces: Vec<Piece> = by_shape.into_values().flat_map(of_shape).collect();
+    pieces.sort_by_key(|piece| piece.param);
+    pieces
 }
 
 /// Blocks of a matrix, at most.

@@ -94,12 +94,14 @@ fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
     }
 }
 
-/// A matrix of 130 rows has blocks of 3 rows; vectors are not cut. Oracle: the definition of [`block_rows`].
+/// A matrix of 130 rows has blocks of 3 rows; vectors are not cut, and those of one length follow each other. Oracle: the definition of [`block_rows`].
 #[test]
 fn blocks_of_rows_are_not_cut_and_stretches_differ_by_at_most_a_block() {
     let matrix = ParamSpec { shape: vec![130, 7], ..specs(&[910]).remove(0) };
     let vector = ParamSpec { shape: vec![40], ..specs(&[40]).remove(0) };
     let params: Arc<[ParamSpec]> = vec![vector.clone(), matrix.clone(), vector].into();
+    // Half a block at either end of a rank's rows, and of its vectors.
+    let slack = 3 * 7 + 40;
     for count in [1, 2, 3, 7, 60] {
         let pieces = on_ranks(count, |ranks| {
             let shards = Shards::new(ranks.clone(), Arc::clone(&params), Grain::Blocks);
@@ -108,7 +110,7 @@ fn blocks_of_rows_are_not_cut_and_stretches_differ_by_at_most_a_block() {
         });
         let mut next = vec![0; params.len()];
         for (pieces, elements) in pieces {
-            assert!(elements.abs_diff(990 / count) <= 40, "{elements} of 990 for one of {count} ranks");
+            assert!(elements.abs_diff(990 / count) <= slack, "{elements} of 990 for one of {count} ranks");
             for piece in pieces {
                 let (block, end) = (
                     block_rows(&params[piece.param]) * row_length(&params[piece.param]),

@@ -77,10 +77,11 @@ fn a_rank_keeps_its_share_of_the_optimizers_state() {
     for (optimizer, slack) in [
         (json!({ "adamw": {} }), 2),
         (json!({ "sgd": {} }), 1),
-        // Stretches end with a block: a row of a matrix, or a vector of up to 48 elements; two moments of it.
-        (json!({ "lamb": {} }), 2 * 48),
-        // Also, both ranks that share a matrix have the averages of its columns, and a vector has more state than a row.
-        (json!({ "adafactor": {} }), 140),
+        // Half a block of the parameters of each of ten shapes at either end: a row of a matrix, or a vector of up to 48
+        // elements; two moments of it.
+        (json!({ "lamb": {} }), 2 * (48 + 32 + 16 + 4 * 48)),
+        // The same of vectors, half a row, and an element of the columns of each of seven matrices.
+        (json!({ "adafactor": {} }), 48 + 32 + 16 + 4 + 7),
     ] {
         let training = settings(optimizer.clone(), json!("flat"));
         let whole = train(&training, None, [0, 1], &Ranks::alone()).2;
@@ -90,5 +91,48 @@ fn a_rank_keeps_its_share_of_the_optimizers_state() {
             assert!((whole..=whole + count * slack).contains(&all), "{optimizer}: {kept:?} of {whole}");
             assert!(most <= whole / count + slack, "{optimizer}: {kept:?} of {whole}");
         }
+    }
+}
+
+/// Without columns that ranks have twice and with parameters of each shape cut by themselves, a rank of GPT-2 has 1/P.
+#[test]
+fn adafactors_state_of_gpt2_small_falls_as_one_over_the_number_of_ranks() {
+    let spec = |shape: &[usize]| ParamSpec {
+        name: String::new(),
+        shape: shape.to_vec(),
+        initial: crate::nn::Initial::Constant(0.0),
+    };
+    let block = [
+        &[768][..],
+        &[768],
+        &[768, 2304],
+        &[2304],
+        &[768, 768],
+        &[768],
+        &[768],
+        &[768],
+        &[768, 3072],
+        &[3072],
+    ];
+    let block = block.into_iter().chain([&[3072, 768][..], &[768]]);
+    let tables = [&[50257, 768][..], &[1024, 768]].into_iter();
+    let params: Vec<ParamSpec> = tables.chain(std::iter::repeat_n(block, 12).flatten()).map(spec).collect();
+    let optimizer: plan::Optimizer = serde_json::from_value(json!({ "adafactor": {} })).unwrap();
+    let kept = |ranks: &Ranks| {
+        let whole = Optimizer::<Flex>::new(&optimizer, &params, &FlexDevice);
+        let shards = Shards::new(ranks.clone(), params.clone().into(), whole.grain());
+        let elements: usize = shards.specs().iter().map(ParamSpec::len).sum();
+        let state = whole.of_pieces(&shards, &FlexDevice).state();
+        (state.iter().map(|tensor| tensor.dims()[0]).sum::<usize>(), elements)
+    };
+    let (whole, elements) = kept(&Ranks::alone());
+    for (count, excess) in [(2, 1.01), (4, 1.02), (16, 1.15)] {
+        let ranks = on_ranks(count, kept);
+        assert_eq!(ranks.iter().map(|rank| rank.1).sum::<usize>(), elements);
+        let most =
+            |of: fn(&(usize, usize)) -> usize| ranks.iter().map(of).max().unwrap() as f64 * count as f64;
+        assert!(most(|rank| rank.0) <= whole as f64 * excess, "{count}: {ranks:?} of {whole}");
+        assert!(most(|rank| rank.1) <= elements as f64 * excess, "{count}: {ranks:?} of {elements}");
+        assert!(ranks.iter().map(|rank| rank.0).sum::<usize>() <= whole + 20 * 12 * count);
     }
 }

@@ -1,11 +1,8 @@
 //! State that a resumed run continues from.
 
-use std::collections::BTreeMap;
-
 use super::{TrainError, Trainer, flat};
 use crate::nn::{Kernels, ParamSpec};
 use crate::optim::StateSpec;
-use crate::ranks::{FromRank, Piece};
 use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
@@ -74,55 +71,44 @@ impl<B: Kernels> Trainer<B> {
 
     /// The optimizer's tensors, of whole parameters.
     fn optimizer_state(&self) -> Vec<NamedTensor> {
-        let (layout, own) = (self.optimizer.layout(self.weights.specs()), self.optimizer.state());
+        let params = self.weights.specs();
+        let layout = self.optimizer.layout(params).into_iter();
+        let own = self.optimizer.state().into_iter().map(to_host);
         let named = |StateSpec { name, shape, .. }, data| NamedTensor { name, shape, data };
-        let own = own.into_iter().map(to_host);
         let Some(shards) = &self.shards else {
-            return layout.into_iter().zip(own).map(|(spec, data)| named(spec, data)).collect();
+            return layout.zip(own).map(|(spec, data)| named(spec, data)).collect();
         };
         let own: Vec<f32> = own.flatten().collect();
-        let mut whole: BTreeMap<String, Vec<f32>> = BTreeMap::new();
-        for FromRank { specs, values, .. } in shards.exchange(&own) {
-            let mut values = values.into_iter();
-            for StateSpec { name, shape, is_shared, .. } in self.optimizer.layout(&specs) {
-                let part = values.by_ref().take(shape.iter().product());
-                match whole.entry(name).or_default() {
-                    known if is_shared && !known.is_empty() => part.for_each(drop),
-                    joined => joined.extend(part),
+        let mut sent: Vec<_> =
+            shards.exchange(&own).into_iter().map(|from| from.values.into_iter()).collect();
+        let joined = |spec: StateSpec| {
+            let mut data = vec![0.0; spec.len()];
+            for (rank, values) in sent.iter_mut().enumerate() {
+                for part in spec.parts(params, shards, rank) {
+                    data[part].iter_mut().zip(&mut *values).for_each(|(place, value)| *place = value);
                 }
             }
-        }
-        let joined = |spec: StateSpec| {
-            let data = whole.remove(&spec.name).unwrap_or_default();
             named(spec, data)
         };
-        layout.into_iter().map(joined).collect()
+        layout.map(joined).collect()
     }
 
     /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::layout`].
     fn take_optimizer_state(
         &self,
         state: &mut TensorMap,
-        specs: &[ParamSpec],
+        params: &[ParamSpec],
     ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
-        let own: Option<BTreeMap<String, Option<usize>>> = self.shards.as_ref().map(|shards| {
-            let layout = self.optimizer.layout(shards.specs()).into_iter();
-            layout.map(|tensor| (tensor.name, tensor.piece.filter(|_| !tensor.is_shared))).collect()
-        });
         let mut values = Vec::new();
-        for StateSpec { name, shape, .. } in self.optimizer.layout(specs) {
-            let whole = state.take(&name, &shape)?;
-            let part = match (&self.shards, own.as_ref().map(|own| own.get(&name))) {
-                (Some(_), Some(None)) => continue,
-                (Some(shards), Some(Some(&Some(piece)))) => {
-                    let Piece { param, range } = &shards.pieces()[piece];
-                    // A value of the state may stand for a row.
-                    let each = specs[*param].len() / whole.len().max(1);
-                    whole[range.start / each..range.end / each].to_vec()
+        for spec in self.optimizer.layout(params) {
+            let whole = state.take(&spec.name, &spec.shape)?;
+            match &self.shards {
+                None => values.push(flat(whole, &self.device)),
+                Some(shards) => {
+                    let parts = spec.parts(params, shards, shards.ranks().rank());
+                    values.extend(parts.into_iter().map(|part| flat(whole[part].to_vec(), &self.device)));
                 }
-                _ => whole,
-            };
-            values.push(flat(part, &self.device));
+            }
         }
         Ok(values)
     }
