@@ -286,12 +286,13 @@ proptest! {
 fn text_in_its_files_has_the_windows_of_text_in_memory_on_any_number_of_ranks() {
     let (tokenizer, eos) = tokenizer();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.jsonl");
-    let line = |n: usize| {
-        format!("{{\"who\":\"u{}\",\"text\":\"alpha {}gamma {n}\"}}\n\n", n % 40, "é ".repeat(n % 7))
-    };
+    let (path, table) = (folder.path().join("a.jsonl"), folder.path().join("b.csv"));
+    let text = |n: usize| format!("alpha {}gamma {n}", "é ".repeat(n % 7));
+    let line = |n: usize| format!("{{\"who\":\"u{}\",\"text\":\"{}\"}}\n\n", n % 40, text(n));
+    let row = |n: usize| format!("u{},\"{}\nof two lines\"\n", n % 40, text(n));
     std::fs::write(&path, (0..300).map(line).collect::<String>()).unwrap();
-    let files = Files { user_field: Some("who".to_owned()), ..Files::of([path.clone()]) };
+    std::fs::write(&table, format!("who,text\n{}", (300..400).map(row).collect::<String>())).unwrap();
+    let files = Files { user_field: Some("who".to_owned()), ..Files::of([path.clone(), table]) };
     let source = Source::Files(files);
     for unit in [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(2)] {
         let spec = WindowSpec {

@@ -234,3 +234,46 @@ fn flat<B: Kernels>(targets: Tensor<B, 2, Int>) -> Tensor<B, 1, Int> {
     let [rows, width] = targets.dims();
     targets.reshape([rows * width])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::testing::network;
+    use crate::ranks::threads::on_ranks;
+    use crate::tensor::{Flex, FlexDevice};
+
+    #[test]
+    fn a_rank_measures_its_own_batches_and_all_get_the_results_of_one_process() {
+        let examples: Vec<Example> = (0..17_u32)
+            .map(|n| Example::causal(&(0..3 + n % 5).map(|at| (n + at) % 20).collect::<Vec<_>>()))
+            .collect();
+        let measured = |ranks: &Ranks| {
+            let network = network(&json!({ "family": "gpt2" }), "causal_lm", 20);
+            let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+            let weights = Weights::<Flex>::initialize(network.specs(), &mut init, &FlexDevice);
+            let model = InferenceModel::of_weights(network, weights, 3, FlexDevice).on_ranks(ranks);
+            let own = AtomicUsize::new(0);
+            let count = |_: &Weights<Flex>, _, piece: &[Example]| {
+                own.fetch_add(1, Ordering::Relaxed);
+                piece.iter().map(|example| f64::from(example.input[0])).collect()
+            };
+            let inputs = model.by_batch(&examples, count).unwrap();
+            (own.into_inner(), inputs, model.predictions(&examples).unwrap())
+        };
+        let (_, inputs, predictions) = measured(&Ranks::alone());
+        assert_eq!(inputs, examples.iter().map(|example| f64::from(example.input[0])).collect::<Vec<_>>());
+        // Six batches of up to three examples.
+        for (count, most) in [(2, 3), (4, 2), (7, 1)] {
+            let ranks = on_ranks(count, measured);
+            assert_eq!(ranks.iter().map(|rank| rank.0).sum::<usize>(), 6);
+            for (own, of_all, predicted) in ranks {
+                assert!(own <= most && of_all == inputs && predicted == predictions, "{own} of 6 batches");
+            }
+        }
+    }
+}
