@@ -14,7 +14,7 @@ pub(super) struct TokenFile {
 }
 
 enum Source {
-    Tokens(TokenDataset),
+    Tokens(Box<TokenDataset>),
     /// Text, which is encoded where it is read.
     Text(Box<TextIndex>),
 }
@@ -30,7 +30,7 @@ pub(super) struct Stretch {
 
 impl TokenFile {
     pub(super) fn new(data: TokenDataset, spec: WindowSpec) -> Self {
-        Self { source: Source::Tokens(data), spec }
+        Self { source: Source::Tokens(Box::new(data)), spec }
     }
 
     pub(super) fn of_text(index: TextIndex, spec: WindowSpec) -> Self {

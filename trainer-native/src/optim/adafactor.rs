@@ -85,18 +85,22 @@ impl<B: Kernels> Adafactor<B> {
         }
         let rows = self.second.iter().cloned().map(Some);
         let row_sums = self.whole.sums(Over::Rows, rows, &self.device);
-        let updates = gradient.into_iter().zip(&self.second).zip(row_sums).enumerate();
-        let divided = |(index, ((grad, second), row_sum)): (usize, ((Tensor<B, 1>, &Tensor<B, 1>), _))| {
-            let (Some(row_sum), Some(columns)) = (row_sum, &columns[self.whole.number(index)]) else {
-                return grad / second.clone().sqrt();
-            };
-            let [r, c] = [second.dims()[0], columns.dims()[0]];
-            let mean: Tensor<B, 1> = row_sum / self.whole.param(index).shape[0] as f64;
-            let of_rows = (second.clone() / mean).sqrt().reshape([r, 1]);
-            let of_columns = columns.clone().sqrt().reshape([1, c]);
-            (grad.reshape([r, c]) / of_rows / of_columns).reshape([r * c])
-        };
-        updates.map(divided).collect()
+        let mut updates = Vec::with_capacity(gradient.len());
+        for (index, ((grad, second), row_sum)) in
+            gradient.into_iter().zip(&self.second).zip(row_sums).enumerate()
+        {
+            updates.push(match (row_sum, &columns[self.whole.number(index)]) {
+                (Some(row_sum), Some(columns)) => {
+                    let [r, c] = [second.dims()[0], columns.dims()[0]];
+                    let mean = row_sum / self.whole.param(index).shape[0] as f64;
+                    let of_rows = (second.clone() / mean).sqrt().reshape([r, 1]);
+                    let of_columns = columns.clone().sqrt().reshape([1, c]);
+                    (grad.reshape([r, c]) / of_rows / of_columns).reshape([r * c])
+                }
+                _ => grad / second.clone().sqrt(),
+            });
+        }
+        updates
     }
 
     /// Averages squares in. Returns the means of the columns of each parameter that is a matrix.

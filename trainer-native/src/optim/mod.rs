@@ -82,7 +82,7 @@ impl StateSpec {
     pub fn parts(&self, params: &[ParamSpec], shards: &Shards, rank: usize) -> Vec<Range<usize>> {
         match self.divided {
             Divided::Evenly => vec![share_of(self.len(), rank, shards.ranks().count())],
-            Divided::Never => vec![0..self.len()],
+            Divided::Never => std::iter::once(0..self.len()).collect(),
             Divided::WithParam(param) => {
                 // A value of the state may stand for a row.
                 let each = (params[param].len() / self.len().max(1)).max(1);

@@ -238,7 +238,7 @@ pub(crate) fn share_of(length: usize, rank: usize, count: usize) -> Range<usize>
 /// The pieces of a rank, in blocks of rows: of the parameters of each shape, near `1/count` of all elements.
 fn blocks(params: &[ParamSpec], rank: usize, count: usize) -> Vec<Piece> {
     let mut by_shape: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
-    for (param, spec) in params.iter().enumerate().filter(|(_, spec)| spec.len() > 0) {
+    for (param, spec) in params.iter().enumerate().filter(|(_, spec)| !spec.is_empty()) {
         by_shape.entry(&spec.shape).or_default().push(param);
     }
     let of_shape = |alike: Vec<usize>| {

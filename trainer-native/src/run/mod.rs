@@ -198,3 +198,20 @@ impl OnDevice for JobOnDevice<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose};
+
+    use super::*;
+    use crate::ranks::threads::on_ranks;
+
+    /// With two keys the ranks would draw other lots, and add noise at other places.
+    #[test]
+    fn all_ranks_have_the_first_ones_key_and_another_run_has_another() {
+        let word = |ranks: &Ranks| os_rng(ranks).unwrap().stream(Purpose::GradientNoise, 0, 0).next_u64();
+        let [one, other] = [on_ranks(3, word), on_ranks(3, word)];
+        assert!(one == [one[0]; 3] && other == [other[0]; 3]);
+        assert_ne!(one[0], other[0]);
+    }
+}
