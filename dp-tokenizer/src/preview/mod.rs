@@ -183,7 +183,7 @@ pub enum Table {
 ///     method: ReleaseMethod::Sips.into(),
 ///     noise_multiplier: 1.0,
 ///     threshold_delta: 1e-6,
-///     vocab_size: 300,
+///     vocab_size: 400,
 ///     sentence: None,
 /// };
 /// let seen = preview_table(text.as_bytes(), Table::Csv, &settings)?;
