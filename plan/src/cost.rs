@@ -50,14 +50,14 @@ pub const MACHINES: [Machine; 5] = [
 /// What a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Number of trainable parameters, P. The vocabulary of a public tokenizer counts as that of bytes: its size is unknown.
+    /// Number of parameters, P.
     pub parameters: u128,
     /// Tokens processed: steps × expected batch × window. A unit with several windows contributes one per step.
     pub tokens: u128,
-    /// Floating-point operations: tokens × (8·P + 12·layers·width·window).
+    /// Floating-point operations: tokens × (4·P + 4·T + 12·layers·width·window).
     pub flops: f64,
-    /// Bytes of weights and of the activations of one micro-batch in 32 bits, and of gradient sum and two moments of what is
-    /// trained. Frozen weights of a checkpoint count 16 bits.
+    /// A lower bound on memory: bytes of weights and of the activations of one micro-batch in 32 bits, and of gradient sum and two
+    /// moments of what is trained. Frozen weights of a checkpoint count 16 bits.
     pub bytes: u128,
     /// Number of parameters that are trained, T. Adapters count as nothing.
     pub trained: u128,
@@ -145,9 +145,10 @@ impl Cost {
 }
 
 impl PlanFile {
-    /// What the plan needs, whether or not it can be certified.
+    /// What the plan needs, whether or not it can be certified. The vocabulary of a public tokenizer counts as that of bytes
+    /// ([`crate::Tokenizer::least_vocabulary`]).
     ///
-    /// A token costs 2·P forward and 4·P backward (Kaplan et al. 2020, §2.1), at most 2·P more for the norm of one
+    /// A token costs 2·P forward, 2·P + 2·T backward (Kaplan et al. 2020, §2.1), at most 2·T more for the norm of one
     /// example's gradient (a second product with the weights' shape; the Gram form is taken where it is less), and
     /// 12·layers·width·window for attention scores (Chowdhery et al. 2022, appendix B).
     ///
@@ -161,7 +162,17 @@ impl PlanFile {
     /// ```
     #[must_use]
     pub fn cost(&self) -> Cost {
-        let (model, network) = (&self.model, memory::Network::of(self));
+        self.cost_of(memory::Network::of(self))
+    }
+
+    /// As [`Self::cost`], for a vocabulary of this size: that of a public tokenizer is not in the plan.
+    #[must_use]
+    pub fn cost_with_vocabulary(&self, vocabulary: u32) -> Cost {
+        self.cost_of(memory::Network::with_vocabulary(self, vocabulary))
+    }
+
+    fn cost_of(&self, network: memory::Network<'_>) -> Cost {
+        let model = &self.model;
         let parameters = network.parameters();
         let micro_batch = self.performance.physical_batch.unwrap_or(1).max(1);
         let bytes = network.least_training_bytes(micro_batch);
@@ -177,8 +188,9 @@ impl PlanFile {
         let micro_batches = phases.iter().map(rounds).sum::<f64>() / (steps as f64).max(1.0);
         let tokens = units.saturating_mul(u128::from(model.context));
         let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
-        let a_token = 8.0 * parameters as f64 + 12.0 * layers * width * window;
-        let (flops, trained) = (tokens as f64 * a_token, network.trained());
+        let trained = network.trained();
+        let a_token = 4.0 * (parameters as f64 + trained as f64) + 12.0 * layers * width * window;
+        let flops = tokens as f64 * a_token;
         Cost { parameters, tokens, flops, bytes, trained, steps, micro_batches }
     }
 }

@@ -17,20 +17,25 @@ const BYTE_VOCABULARY: u32 = 259;
 pub(crate) struct Network<'a> {
     pub model: &'a Model,
     pub predicts: Predicts,
-    /// The size of a public tokenizer's vocabulary is unknown to the plan. It counts as that of bytes.
-    pub tokenizer: &'a Tokenizer,
+    /// Number of tokens.
+    pub vocabulary: u32,
 }
 
 impl<'a> Network<'a> {
+    /// With the least vocabulary that the plan's tokenizer can have.
     pub fn of(file: &'a PlanFile) -> Self {
+        Self::with_vocabulary(file, file.tokenizer.least_vocabulary())
+    }
+
+    pub fn with_vocabulary(file: &'a PlanFile, vocabulary: u32) -> Self {
         let labels = file.training.labels().len() as f64;
         let predicts = Predicts { objective: file.training.objective, labels };
-        Self { model: &file.model, predicts, tokenizer: &file.tokenizer }
+        Self { model: &file.model, predicts, vocabulary }
     }
 
     /// Number of trainable parameters.
     pub fn parameters(self) -> u128 {
-        family::parameters(self.model, self.predicts, vocabulary(self.tokenizer).into()) as u128
+        family::parameters(self.model, self.predicts, self.vocabulary.into()) as u128
     }
 
     /// Bytes of weights, gradient sums and moments, and of the activations of one micro-batch: a lower bound on what training
@@ -46,7 +51,7 @@ impl<'a> Network<'a> {
             Trainable::All => parameters,
             Trainable::Lora(_) => 0,
             Trainable::LastLayers(last) => {
-                let table = u128::from(vocabulary(self.tokenizer)) * u128::from(self.model.d_model);
+                let table = u128::from(self.vocabulary) * u128::from(self.model.d_model);
                 parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
             }
         }
@@ -72,7 +77,7 @@ impl<'a> Network<'a> {
 
     /// A lower bound on the bytes of one window's activations.
     fn least_window_bytes(self) -> u128 {
-        let Self { model, predicts, tokenizer } = self;
+        let Self { model, predicts, vocabulary } = self;
         let [d, layers, heads, context] =
             [model.d_model, model.layers, model.heads, model.context].map(u128::from);
         let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
@@ -86,15 +91,19 @@ impl<'a> Network<'a> {
             | Objective::MultiLabelClassification
             | Objective::TokenClassification => 0,
         };
-        4 * (context * d * layers + predicted * u128::from(vocabulary(tokenizer)) + scores)
+        4 * (context * d * layers + predicted * u128::from(vocabulary) + scores)
     }
 }
 
-fn vocabulary(tokenizer: &Tokenizer) -> u32 {
-    match tokenizer {
-        Tokenizer::Train(trained) => trained.vocab_size,
-        Tokenizer::Extend(extended) => BYTE_VOCABULARY.saturating_add(extended.added_tokens),
-        Tokenizer::Public(_) | Tokenizer::Bytes => BYTE_VOCABULARY,
+impl Tokenizer {
+    /// Number of tokens, as far as the plan states it. That of a public tokenizer is in its file, and counts here as that of bytes.
+    #[must_use]
+    pub fn least_vocabulary(&self) -> u32 {
+        match self {
+            Self::Train(trained) => trained.vocab_size,
+            Self::Extend(extended) => BYTE_VOCABULARY.saturating_add(extended.added_tokens),
+            Self::Public(_) | Self::Bytes => BYTE_VOCABULARY,
+        }
     }
 }
 
@@ -103,7 +112,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{ReleaseMethod, TokenizerModel, TrainedTokenizer, Words};
 
     fn of(json: &str) -> Model {
         serde_json::from_str(json).unwrap()
@@ -114,7 +122,7 @@ mod tests {
     }
 
     fn of_bytes(model: &Model) -> Network<'_> {
-        Network { model, predicts: predicts(Objective::CausalLm), tokenizer: &Tokenizer::Bytes }
+        Network { model, predicts: predicts(Objective::CausalLm), vocabulary: BYTE_VOCABULARY }
     }
 
     /// Oracles: what `transformers` counts from config.json, without weights, of the checkpoints that are named.
@@ -213,15 +221,7 @@ mod tests {
             ),
         ];
         for (model, objective, vocab_size, want) in published {
-            let trained = TrainedTokenizer {
-                model: TokenizerModel::Unigram,
-                vocab_size,
-                release: ReleaseMethod::Sips,
-                byte_fallback: true,
-                words: Words::ByClass,
-            };
-            let tokenizer = Tokenizer::Train(trained);
-            let network = Network { model: &model, predicts: predicts(objective), tokenizer: &tokenizer };
+            let network = Network { model: &model, predicts: predicts(objective), vocabulary: vocab_size };
             assert_eq!(network.parameters(), want, "{model:?}");
         }
     }

@@ -112,26 +112,21 @@ impl Plan {
         self.file.evaluation.as_ref()
     }
 
-    /// Number of trainable parameters. The vocabulary of a public tokenizer counts as that of bytes: the plan does not know
-    /// its size.
+    /// A lower bound on the bytes that training needs with a vocabulary of this size: weights, gradient sum, moments, one
+    /// micro-batch of the `given` size or the plan's.
     #[must_use]
-    pub fn parameters(&self) -> u128 {
-        memory::Network::of(&self.file).parameters()
-    }
-
-    /// A lower bound on the bytes that training needs: weights, gradient sum, moments, one micro-batch of the `given` size or
-    /// the plan's.
-    #[must_use]
-    pub fn least_training_bytes(&self, given: Option<u32>) -> u128 {
+    pub fn least_training_bytes(&self, vocabulary: u32, given: Option<u32>) -> u128 {
         let micro_batch = given.or(self.performance().physical_batch).unwrap_or(1);
-        memory::Network::of(&self.file).least_training_bytes(micro_batch.min(self.largest_batch()))
+        memory::Network::with_vocabulary(&self.file, vocabulary)
+            .least_training_bytes(micro_batch.min(self.largest_batch()))
     }
 
-    /// Windows per micro-batch for each of `workers` on a machine with `free` bytes of memory: the `given` value, the plan's, or
+    /// For a vocabulary of this size, windows per micro-batch for each of `workers` on a machine with `free` bytes of memory: the `given` value, the plan's, or
     /// as many as fit, in powers of two up to 32. Never more than the largest expected batch. It affects speed only.
     #[must_use]
-    pub fn windows_at_once(&self, given: Option<u32>, free: u64, workers: u32) -> u32 {
-        let found = || memory::Network::of(&self.file).windows_at_once(free, workers);
+    pub fn windows_at_once(&self, vocabulary: u32, given: Option<u32>, free: u64, workers: u32) -> u32 {
+        let found =
+            || memory::Network::with_vocabulary(&self.file, vocabulary).windows_at_once(free, workers);
         given.or(self.performance().physical_batch).unwrap_or_else(found).min(self.largest_batch())
     }
 

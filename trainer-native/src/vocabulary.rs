@@ -74,6 +74,21 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     }
 }
 
+/// The most tokens that the plan's vocabulary will have: that of a public tokenizer is read from its file.
+///
+/// # Errors
+/// [`RunError::Refused`] if the file cannot be read.
+pub(crate) fn most_tokens(plan: &plan::Plan, base: &Path) -> Result<u32, RunError> {
+    let in_file = |path: &str| read_file(&base.join(path)).map(|public| public.vocab_size() as u32);
+    match plan.tokenizer() {
+        plan::Tokenizer::Public(public) => in_file(&public.path),
+        plan::Tokenizer::Extend(settings) => {
+            Ok(in_file(&settings.path)?.saturating_add(settings.added_tokens))
+        }
+        stated => Ok(stated.least_vocabulary()),
+    }
+}
+
 /// The public tokenizer with released words.
 fn extended(
     settings: &plan::ExtendedTokenizer,

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SECRET: &str = "Xylophonist";
 
@@ -77,6 +77,46 @@ fn a_plan_proposed_for_a_table_of_messages_runs_and_is_listed() {
     let listed: Value = serde_json::from_str(&ok(folder, "runs --json").0).unwrap();
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
     assert_eq!(listed["runs"][0]["state"], "finished");
+}
+
+fn save(folder: &Path, plan: &Value) {
+    std::fs::write(folder.join("plan.json"), plan.to_string()).unwrap();
+}
+
+/// Oracle: the sizes in the header of the trained model's file.
+#[test]
+fn the_vocabulary_of_a_public_tokenizer_counts_in_what_a_plan_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    messages(folder);
+    ok(folder, "init messages.csv --units 150 --unit user --epsilon 8 --steps 1 --batch-size 8");
+    let mut plan = plan(folder);
+    plan["tokenizer"] = json!({ "train": { "model": "unigram", "vocab_size": 700, "release": "sips", "byte_fallback": true } });
+    save(folder, &plan);
+    ok(folder, "train --plan plan.json --test-key 7 --quiet --log-file log.txt");
+    let model = std::fs::read(folder.join("runs/messages/model.safetensors")).unwrap();
+    let length = u64::from_le_bytes(model[..8].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&model[8..8 + length]).unwrap();
+    let sizes = header.as_object().unwrap().values().filter_map(|tensor| tensor["shape"].as_array());
+    let parameters: u64 = sizes.map(|shape| shape.iter().map(|n| n.as_u64().unwrap()).product::<u64>()).sum();
+
+    std::fs::copy(folder.join("runs/messages/tokenizer.json"), folder.join("public.json")).unwrap();
+    plan["tokenizer"] = json!({ "public": { "path": "public.json" } });
+    plan["name"] = "public".into();
+    save(folder, &plan);
+    let json = |arguments: &str| -> Value { serde_json::from_str(&ok(folder, arguments).0).unwrap() };
+    assert_eq!(json("train --plan plan.json --dry-run --json")["parameters"], parameters);
+    assert_eq!(json("scaling --plan plan.json --json")["trained_parameters"], parameters);
+
+    // By hand: two blocks with a matrix of 128 × 3·128, which an adapter of rank 4 writes as two.
+    plan["model"]["trainable"] = json!({ "lora": { "rank": 4, "alpha": 4.0, "targets": ["c_attn"] } });
+    plan["model"]["initial"] = json!({ "checkpoint": "unread" });
+    save(folder, &plan);
+    assert_eq!(json("scaling --plan plan.json --json")["trained_parameters"], 2 * 4 * (128 + 3 * 128));
+    std::fs::remove_file(folder.join("public.json")).unwrap();
+    let message = refused(folder, "scaling --plan plan.json");
+    assert!(message.contains("public.json: there is no such file") && message.contains("give --vocab-size"));
+    assert!(refused(folder, "scaling --plan plan.json --vocab-size 0").contains("--vocab-size: 0"));
 }
 
 /// Types `answers` on a terminal. The exit code, and what the terminal shows.

@@ -274,17 +274,24 @@ fn a_signal_saves_the_run_and_one_message_says_how_to_go_on() {
     stops_after("-USR1", |mpirun, _| mpirun);
 }
 
-fn stops_after(name: &str, receiver: impl Fn(u32, &[u32]) -> u32) {
-    let mut plan = tiny();
-    plan["training"]["steps"] = json!(400);
-    plan["performance"]["checkpoint_every"] = json!(100_000);
-    let bench = Bench::new(&plan);
+/// Two ranks in the folder `run`, once three steps are charged.
+fn after_three_steps(bench: &Bench) -> Child {
     let out = bench.path("run");
     let mut command = on_ranks(2, &bench.command("run", &["--test-key", "9"]));
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     while !out.join("ledger.jsonl").exists() || reservations_so_far(&out) < 3 {
         sleep(Duration::from_millis(5));
     }
+    child
+}
+
+fn stops_after(name: &str, receiver: impl Fn(u32, &[u32]) -> u32) {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(400);
+    plan["performance"]["checkpoint_every"] = json!(100_000);
+    let bench = Bench::new(&plan);
+    let out = bench.path("run");
+    let child = after_three_steps(&bench);
     signal(name, receiver(child.id(), &ranks_of(&out)));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
@@ -306,13 +313,8 @@ fn ranks_that_mpirun_ends_say_how_to_go_on() {
         let mut plan = tiny();
         plan["training"]["steps"] = json!(400);
         let bench = Bench::new(&plan);
-        let out = bench.path("run");
-        let mut command = on_ranks(2, &bench.command("run", &["--test-key", "9"]));
-        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        while !out.join("ledger.jsonl").exists() || reservations_so_far(&out) < 3 {
-            sleep(Duration::from_millis(5));
-        }
-        ends(&child, &ranks_of(&out));
+        let child = after_three_steps(&bench);
+        ends(&child, &ranks_of(&bench.path("run")));
         let output = child.wait_with_output().unwrap();
         let message = stderr(&output);
         let said = message.lines().filter(|line| line.contains("continue with: mpirun -np 2")).count();

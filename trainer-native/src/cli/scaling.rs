@@ -1,22 +1,25 @@
 //! Options of `scaling`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plan::{Cost, MACHINES, RankCost, RankSpeed};
+use plan::{Cost, MACHINES, Plan, RankCost, RankSpeed};
 use serde::Serialize;
 
 use super::advise::MachineName;
 use super::print_result;
-use crate::RunError;
 use crate::plan_file::read_uncertified;
+use crate::{RunError, memory, vocabulary};
 
 #[derive(Debug, Args)]
 pub(super) struct ScalingArgs {
     /// The plan
     #[arg(long, value_name = "PLAN.json")]
     plan: PathBuf,
+    /// Number of tokens, if the plan names a public tokenizer that is not here [default: as in its file]
+    #[arg(long, value_name = "N")]
+    vocab_size: Option<u32>,
     /// Numbers of ranks
     #[arg(long, value_delimiter = ',', default_values_t = [1_u64, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096])]
     ranks: Vec<u64>,
@@ -44,8 +47,26 @@ impl ScalingArgs {
         print_result(&scaling, &scaling.to_string(), self.json)
     }
 
+    fn vocabulary(&self, plan: &Plan) -> Result<u32, RunError> {
+        let base = self.plan.parent().unwrap_or(Path::new(""));
+        match (self.vocab_size, plan.tokenizer().file()) {
+            (Some(0), _) => Err(RunError::Refused("--vocab-size: 0; allowed: 1 and more".to_owned())),
+            (Some(size), Some(_)) => Ok(size),
+            (Some(_), None) => Err(RunError::Refused(
+                "--vocab-size: the plan states the size of its vocabulary; leave the option out, or change tokenizer in the plan"
+                    .to_owned(),
+            )),
+            (None, Some(file)) if !base.join(file).exists() => Err(RunError::Refused(format!(
+                "{}: there is no such file, and the plan does not state the size of its vocabulary; give --vocab-size",
+                base.join(file).display()
+            ))),
+            (None, _) => vocabulary::most_tokens(plan, base),
+        }
+    }
+
     fn scaling(&self) -> Result<Scaling, RunError> {
-        let cost = read_uncertified(&self.plan)?.file().cost();
+        let plan = read_uncertified(&self.plan)?;
+        let cost = memory::cost(&plan, self.vocabulary(&plan)?)?;
         let of_machine = cost.speed_of(&MACHINES[self.machine as usize]);
         let network = self.gigabytes_per_second.map(|gigabytes| gigabytes * 1e9);
         let speed = RankSpeed {
@@ -156,7 +177,7 @@ mod tests {
 
     fn scaling(options: &[&str]) -> Result<Scaling, String> {
         let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/presets/ponomareva-2022-dp-t5.json");
-        let begin = ["scaling", "--plan", plan];
+        let begin = ["scaling", "--plan", plan, "--vocab-size", "32128"];
         Alone::try_parse_from(begin.iter().chain(options))
             .unwrap()
             .scaling
@@ -170,6 +191,7 @@ mod tests {
         let measured =
             ["--micro-batch-seconds", "0.5", "--update-seconds", "2", "--gigabytes-per-second", "4"];
         let found = scaling(&[&measured[..], &["--ranks", "1,8,256"]].concat()).unwrap();
+        assert_eq!(found.trained_parameters, 60_506_624);
         let moved = 12.0 * found.trained_parameters as f64;
         let want = [(1.0, 128.0), (8.0, 16.0), (256.0, 1.0)]
             .map(|(ranks, rounds)| rounds * 0.5 + 2.0 / ranks + moved * (ranks - 1.0) / ranks / 4e9);

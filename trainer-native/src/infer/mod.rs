@@ -56,10 +56,11 @@ impl<B: Kernels> RunModel<B> {
         let objective = Objective::new(&plan, &tokenizer, chat::of_run(&plan, folder)?.as_ref())?;
         // The run wrote all weights, whichever of them it trained.
         let model = plan::Model { trainable: Trainable::All, ..plan.model().clone() };
-        let network = Network::new(&model, plan.training(), saved_vocab_size(folder)?)
+        let vocabulary = saved_vocab_size(folder)?;
+        let network = Network::new(&model, plan.training(), vocabulary as usize)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let weights = read_tensors(&folder.join(files::MODEL))?;
-        let physical_batch = memory::windows_at_once(&plan, None, kind, B::workers());
+        let physical_batch = memory::windows_at_once(&plan, vocabulary, None, kind, B::workers());
         let model = InferenceModel::new(network, weights, physical_batch, device)
             .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
         Ok(Self { model, tokenizer, objective, plan })
@@ -67,10 +68,10 @@ impl<B: Kernels> RunModel<B> {
 }
 
 /// Size of the model's vocabulary. That of a checkpoint may be larger than its tokenizer's.
-fn saved_vocab_size(folder: &Path) -> Result<usize, RunError> {
+fn saved_vocab_size(folder: &Path) -> Result<u32, RunError> {
     let path = folder.join(files::CONFIG);
     let config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).unwrap_or_default();
-    let size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
+    let size = config["vocab_size"].as_u64().and_then(|size| u32::try_from(size).ok());
     size.ok_or_else(|| {
         RunError::Refused(format!(
             "{}: it has no vocab_size; restore the file that the run wrote",

@@ -2,9 +2,11 @@
 
 mod limits;
 
-use plan::{CertifiedPlan, Device, Plan};
+use plan::{CertifiedPlan, Cost, Device, Plan, Trainable};
 
 use crate::RunError;
+use crate::model::Network;
+use crate::nn::ParamSpec;
 
 /// Refuses a plan that needs more memory than so many processes of this machine may use together. Nothing is refused on other devices, or where the
 /// system does not report free memory.
@@ -13,6 +15,7 @@ use crate::RunError;
 /// [`RunError::Refused`] with both figures.
 pub(crate) fn check(
     plan: &CertifiedPlan,
+    vocabulary: u32,
     physical_batch: Option<u32>,
     device: Device,
     processes: usize,
@@ -20,8 +23,28 @@ pub(crate) fn check(
     if device != Device::Cpu {
         return Ok(());
     }
-    let needed = plan.plan().least_training_bytes(physical_batch).saturating_mul(processes as u128);
+    let needed =
+        plan.plan().least_training_bytes(vocabulary, physical_batch).saturating_mul(processes as u128);
     limits::free().map_or(Ok(()), |free| check_against(needed, free))
+}
+
+/// What the plan needs with a vocabulary of this size, and with its adapters, whose sizes the plan does not state.
+///
+/// # Errors
+/// [`RunError::Refused`] if there is no such network.
+pub(crate) fn cost(plan: &Plan, vocabulary: u32) -> Result<Cost, RunError> {
+    let mut cost = plan.file().cost_with_vocabulary(vocabulary);
+    if let Trainable::Lora(_) = plan.model().trainable {
+        let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
+        let network = Network::new(plan.model(), plan.training(), vocabulary as usize)
+            .map_err(|error| refused(&error))?;
+        let selection = network.selection(plan.model()).map_err(|error| refused(&error))?;
+        let adapters =
+            selection.map_or(0, |adapted| adapted.specs().iter().map(ParamSpec::len).sum::<usize>());
+        cost.trained += adapters as u128;
+        cost.bytes += 16 * adapters as u128;
+    }
+    Ok(cost)
 }
 
 /// Assumed free memory where the system does not report it, as on graphics processors.
@@ -30,12 +53,13 @@ const ASSUMED_FREE: u64 = 4 << 30;
 /// Number of windows that each of `workers` on this machine computes at once: the given one, the plan's, or as many as fit into free memory.
 pub(crate) fn windows_at_once(
     plan: &Plan,
+    vocabulary: u32,
     physical_batch: Option<u32>,
     device: Device,
     workers: usize,
 ) -> usize {
     let free = if device == Device::Cpu { limits::free() } else { None };
-    plan.windows_at_once(physical_batch, free.unwrap_or(ASSUMED_FREE), workers as u32) as usize
+    plan.windows_at_once(vocabulary, physical_batch, free.unwrap_or(ASSUMED_FREE), workers as u32) as usize
 }
 
 fn check_against(needed: u128, free: u64) -> Result<(), RunError> {

@@ -6,12 +6,13 @@
 
 use serde_json::{Value, json};
 
+use super::mbart;
 use super::seq2seq::{INITIAL_STD, Seq2Seq, Sizes, Style};
 use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting};
 use crate::head::LmHead;
 use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
 
-const STYLE: Style = Style {
+pub(super) const STYLE: Style = Style {
     first_position: Some(2),
     norms_embedding: true,
     norms_first: false,
@@ -92,7 +93,7 @@ pub(super) fn hugging_face(sizes: Sizes, mut own: Value) -> Value {
     own
 }
 
-/// A BART.
+/// A BART or an mBART.
 #[derive(Clone, Debug)]
 pub struct Bart {
     description: Description,
@@ -101,12 +102,16 @@ pub struct Bart {
 
 impl Model for Bart {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
-        let body = Seq2Seq::new(sizes, STYLE, &mut list);
+        let (style, family) = match plan.model.family {
+            plan::Family::MBart => (mbart::STYLE, &mbart::HUGGING_FACE),
+            _ => (STYLE, &HUGGING_FACE),
+        };
+        let (sizes, mut list) = (Sizes::of(plan, style)?, ParamList::default());
+        let body = Seq2Seq::new(sizes, style, &mut list);
         list.enter(Part::Head);
         let own = json!({
-            "model_type": "bart",
-            "architectures": ["BartForConditionalGeneration"],
+            "model_type": family.model_type,
+            "architectures": [format!("{}ForConditionalGeneration", family.class)],
             "activation_function": "gelu",
         });
         let description =

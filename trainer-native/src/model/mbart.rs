@@ -4,16 +4,13 @@
 //! Liu et al. 2020, <https://arxiv.org/abs/2001.08210>; names and initial values as Hugging Face's
 //! `MBartForConditionalGeneration`.
 
-use serde_json::json;
+pub(super) use super::bart::Bart as MBart;
 
-use super::bart::{COPIES, IRRELEVANT, PLAN_FIELDS, hugging_face};
-use super::seq2seq::{Seq2Seq, Sizes, Style};
-use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting};
-use crate::head::LmHead;
-use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+use super::bart::{self, COPIES, IRRELEVANT, PLAN_FIELDS};
+use super::seq2seq::Style;
+use super::{HuggingFace, Kind, Setting};
 
-const STYLE: Style =
-    Style { first_position: Some(2), norms_embedding: true, norms_first: true, activation: Activation::Gelu };
+pub(super) const STYLE: Style = Style { norms_first: true, ..bart::STYLE };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("activation_function", "\"gelu\""), ("scale_embedding", "false")],
@@ -32,34 +29,3 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     position_table: Some("embed_positions.weight"),
     ..HuggingFace::plain("mbart", "MBart")
 };
-
-/// An mBART.
-#[derive(Clone, Debug)]
-pub struct MBart {
-    description: Description,
-    body: Seq2Seq,
-}
-
-impl Model for MBart {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
-        let body = Seq2Seq::new(sizes, STYLE, &mut list);
-        list.enter(Part::Head);
-        let own = json!({
-            "model_type": "mbart",
-            "architectures": ["MBartForConditionalGeneration"],
-            "activation_function": "gelu",
-        });
-        let description =
-            Description::new(list, LmHead::of_table(body.table()), sizes.shape(), hugging_face(sizes, own));
-        Ok(Self { description, body })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.body.forward(pass, batch)
-    }
-}

@@ -67,16 +67,10 @@ impl Task {
                 first: None,
                 decoder_context: super::decoder_context(kind, plan.model()),
             },
-            plan::Family::MBart => InputLayout::EncoderDecoder {
+            family @ (plan::Family::Bart | plan::Family::MBart) => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
                 start: end_of_text(tokenizer)?,
-                first: None,
-                decoder_context: super::decoder_context(kind, plan.model()),
-            },
-            plan::Family::Bart => InputLayout::EncoderDecoder {
-                eos: end_of_text(tokenizer)?,
-                start: end_of_text(tokenizer)?,
-                first: tokenizer.id(CLASSIFY[1]),
+                first: tokenizer.id(CLASSIFY[1]).filter(|_| family == plan::Family::Bart),
                 decoder_context: super::decoder_context(kind, plan.model()),
             },
             _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },

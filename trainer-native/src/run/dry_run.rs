@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::prepare::Inputs;
 use super::request::{Job, Request};
-use crate::RunError;
 use crate::device::{OnDevice, on_device};
 use crate::nn::Kernels;
 use crate::progress::DIGITS;
 use crate::ranks::Ranks;
 use crate::store::files;
+use crate::{RunError, memory};
 
 /// What carrying out a plan would do.
 #[derive(Debug, Serialize)]
@@ -33,7 +33,7 @@ pub struct DryRun {
     tokens: u64,
     /// Estimate for a processor with 8 cores, good to about a factor of two.
     seconds: f64,
-    /// Memory of weights, gradients, moments and one micro-batch, in bytes.
+    /// Lower bound on memory: weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
     /// A step on several such processors: on the ranks that the program was started with, or else on 8.
     on_ranks: RankCost,
@@ -55,9 +55,9 @@ struct Steps {
 pub(crate) fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunError> {
     let job = request.check(ranks)?;
     let read = on_device(job.device, Reading(&job)).map_err(|error| RunError::Refused(error.to_string()))?;
-    read?;
+    let vocabulary = read?;
     let plan = &job.plan;
-    let cost = plan.plan().file().cost();
+    let cost = memory::cost(plan.plan(), vocabulary)?;
     Ok(DryRun {
         folder: job.folder().to_owned(),
         folder_holds_run: job.folder().join(files::LEDGER).exists(),
@@ -89,10 +89,10 @@ pub(crate) fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunErr
 struct Reading<'a>(&'a Job);
 
 impl OnDevice for Reading<'_> {
-    type Output = Result<(), RunError>;
+    type Output = Result<u32, RunError>;
 
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
-        Inputs::read::<B>(self.0, &device).map(drop)
+        Inputs::read::<B>(self.0, &device).map(|inputs| inputs.vocabulary)
     }
 }
 
@@ -120,8 +120,8 @@ impl fmt::Display for DryRun {
         writeln!(f, "model       {parameters} parameters on {}", device.as_str().unwrap_or_default())?;
         writeln!(
             f,
-            "work        {tokens} tokens; about {:.0} s on a processor with 8 cores, and {:.0} MB of memory, give or take a factor \
-             of two",
+            "work        {tokens} tokens; about {:.0} s on a processor with 8 cores, give or take a factor of two, and at least \
+             {:.0} MB of memory",
             self.seconds.max(1.0),
             (self.memory as f64 / 1e6).max(1.0)
         )?;
@@ -129,7 +129,7 @@ impl fmt::Display for DryRun {
         let steps: u64 = self.phases.iter().map(|phase| phase.steps).sum();
         writeln!(
             f,
-            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs {:.1} GB and sends {:.1} MB a step",
+            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs at least {:.1} GB and sends {:.1} MB a step",
             (step_seconds * steps as f64).max(1.0),
             memory / 1e9,
             bytes_sent / 1e6

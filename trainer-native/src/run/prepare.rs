@@ -29,12 +29,17 @@ pub(super) struct Inputs {
     pub units: Units,
     evaluation: Option<PublicText>,
     initial: Option<Start>,
+    /// The most tokens that the vocabulary will have.
+    pub vocabulary: u32,
 }
 
 impl Inputs {
     pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
         let plan = job.plan.plan();
-        memory::check(&job.plan, job.physical_batch, job.device, job.ranks.on_this_host())?;
+        let fits = |vocabulary| {
+            memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
+        };
+        fits(plan.tokenizer().least_vocabulary())?;
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
@@ -43,9 +48,12 @@ impl Inputs {
         chat::check(plan, &job.base, &units, evaluation.as_ref())?;
         job.check_interrupt()?;
         vocabulary::check(&job.plan, &job.base)?;
-        check_network(plan)?;
+        let vocabulary = vocabulary::most_tokens(plan, &job.base)?;
+        check_network(plan, vocabulary)?;
+        fits(vocabulary)?;
         let initial = pretrained::prepare(plan, &job.base)?;
-        Ok(Self { units, evaluation, initial })
+        let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
+        Ok(Self { units, evaluation, initial, vocabulary: vocabulary.max(of_checkpoint) })
     }
 
     /// Refuses ranks that read other files than the first one: they would sample other units and train another model.
@@ -72,15 +80,10 @@ impl Inputs {
 }
 
 /// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.
-fn check_network(plan: &plan::Plan) -> Result<(), RunError> {
-    let vocab_size = match plan.tokenizer() {
-        plan::Tokenizer::Train(settings) => settings.vocab_size as usize,
-        plan::Tokenizer::Extend(settings) => settings.added_tokens as usize,
-        // Read later. No other size depends on it.
-        plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 1,
-    };
+fn check_network(plan: &plan::Plan, vocabulary: u32) -> Result<(), RunError> {
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
-    let network = Network::new(plan.model(), plan.training(), vocab_size).map_err(|error| refused(&error))?;
+    let network =
+        Network::new(plan.model(), plan.training(), vocabulary as usize).map_err(|error| refused(&error))?;
     network.selection(plan.model()).map(|_| ()).map_err(|error| refused(&error))
 }
 
@@ -118,12 +121,11 @@ struct Begun {
 impl Begun {
     fn new<B: Kernels>(
         job: &Job,
-        units: &Units,
-        initial: Option<&Start>,
+        inputs: &Inputs,
         store: &mut RunStore<'_>,
         rng: &impl PrivacyRng,
     ) -> Result<Self, RunError> {
-        if let Some(initial) = initial {
+        if let Some(initial) = &inputs.initial {
             if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
                 note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
             }
@@ -131,7 +133,7 @@ impl Begun {
         }
         // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
-        label_histogram::obtain(&job.plan, units, store, rng)?;
+        label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
         job.check_interrupt()?;
         let (plan, workers) = (job.plan.plan(), B::workers() * job.ranks.on_this_host());
         Ok(Self {
@@ -143,7 +145,13 @@ impl Begun {
             },
             saved: store.take_saved_state(),
             canaries: store.canaries(job.canaries.as_ref(), rng)?,
-            physical_batch: memory::windows_at_once(plan, job.physical_batch, job.device, workers),
+            physical_batch: memory::windows_at_once(
+                plan,
+                inputs.vocabulary,
+                job.physical_batch,
+                job.device,
+                workers,
+            ),
         })
     }
 
@@ -192,11 +200,10 @@ impl<B: Kernels> Prepared<B> {
         device: B::Device,
         rng: &impl PrivacyRng,
     ) -> Result<Self, RunError> {
-        let Inputs { units, evaluation, initial } = inputs;
-        let begun = folder.on_first(|store| Begun::new::<B>(job, &units, initial.as_ref(), store, rng))?;
+        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
         let begun = Begun::share(begun, &job.ranks)?;
-        let units = units.index(&begun.tokenizer, &job.ranks)?;
-        job.ranks.agree(Self::build(job, Inputs { units, evaluation, initial }, begun, device, rng))
+        let units = inputs.units.index(&begun.tokenizer, &job.ranks)?;
+        job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))
     }
 
     fn build(
@@ -206,7 +213,7 @@ impl<B: Kernels> Prepared<B> {
         device: B::Device,
         rng: &impl PrivacyRng,
     ) -> Result<Self, RunError> {
-        let Inputs { units, evaluation, initial } = inputs;
+        let Inputs { units, evaluation, initial, .. } = inputs;
         let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
         let objective =
             Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;

@@ -125,8 +125,14 @@ fn machines(state: PlannerState) -> El {
     });
     let summary = move || {
         let Cost { parameters, tokens, flops, bytes, .. } = cost.get();
+        let uncounted = match state.plan.with(|plan| plan.tokenizer.file().is_some()) {
+            true => {
+                " The tokens of the public tokenizer are in its file and not counted here: a dry run of the trainer counts them."
+            }
+            false => "",
+        };
         format!(
-            "{} parameters, {} training tokens, {flops:.1e} operations, at least {} of memory.",
+            "{} parameters, {} training tokens, {flops:.1e} operations, at least {} of memory.{uncounted}",
             approximate(parameters as f64, &COUNTS),
             approximate(tokens as f64, &COUNTS),
             approximate(bytes as f64, &BYTES)
@@ -142,11 +148,11 @@ fn machines(state: PlannerState) -> El {
         format!("{} {peak} × {share} %", machine.name)
     });
     let formulas = el("p").class("hint").child(format!(
-        "Tokens = steps × batch size × context length. Operations = tokens × (8·P + 12·layers·width·context), with P \
-         parameters: 2·P forward, 4·P backward, at most 2·P for gradient norms, the rest for attention. Time = operations / \
+        "Tokens = steps × batch size × context length. Operations = tokens × (4·P + 4·T + 12·layers·width·context), with P \
+         parameters, of which T are trained: 2·P forward, 2·P + 2·T backward, at most 2·T for gradient norms, the rest for attention. Time = operations / \
          (peak rate × utilization). Memory = weights, gradient sum and two moments in 32 bits, and one micro-batch. Assumed \
          peak rates in 10¹² operations per second, times utilization: {}. On P machines, each computes ⌈M/P⌉ of a batch's M micro-batches, keeps 1/P of the moments, and sends \
-         12·T·(P − 1)/P bytes a step for T trained parameters, at {} Gbit/s. Expect errors up to a factor of two. ε does not \
+         12·T·(P − 1)/P bytes a step, at {} Gbit/s. Expect errors up to a factor of two. ε does not \
          depend on these estimates.",
         assumed.join("; "),
         MACHINES.map(|machine| (machine.network * 8e-9).to_string()).join(", ")
