@@ -8,7 +8,7 @@ use plan::{CertifiedPlan, LabelHistogram};
 use serde::{Deserialize, Serialize};
 
 use crate::RunError;
-use crate::data::{LabelledRecord, Units};
+use crate::data::{LabelledRecord, LabelledRecords, Units};
 use crate::progress::note;
 use crate::store::RunStore;
 
@@ -30,13 +30,18 @@ pub(crate) fn check(plan: &plan::Plan, units: &Units) -> Result<(), RunError> {
     };
     let is_listed =
         |record: &LabelledRecord| histogram.labels.iter().any(|label| *label == record.text.as_str());
-    let records = records.for_mechanism();
-    let Some(place) = records.iter().position(|record| !is_listed(record)) else { return Ok(()) };
-    let quoted = if plan.is_public() { format!(" {:?}", records[place].text) } else { String::new() };
+    let (mut number, mut unlisted) = (0, None);
+    records.for_each(|record| {
+        number += 1;
+        if unlisted.is_none() && !is_listed(record) {
+            unlisted = Some((number, record.text.clone()));
+        }
+    })?;
+    let Some((number, label)) = unlisted else { return Ok(()) };
+    let quoted = if plan.is_public() { format!(" {label:?}") } else { String::new() };
     Err(RunError::Refused(format!(
-        "data.source: record {} has a label{quoted} that data.label_histogram.labels does not list; allowed: the {} listed ones; \
-         fix: add it to the list, or correct the record",
-        place + 1,
+        "data.source: record {number} has a label{quoted} that data.label_histogram.labels does not list; allowed: the {} listed \
+         ones; fix: add it to the list, or correct the record",
         histogram.labels.len()
     )))
 }
@@ -57,7 +62,7 @@ pub(crate) fn obtain(
     if store.ledger().label_counts().is_some() {
         return Ok(());
     }
-    let counts = counts(records.for_mechanism(), histogram, rng);
+    let counts = counts(records, histogram, rng)?;
     let Some(planned) = plan.label_histogram_event() else { return store.record_labels(counts) };
     let failed = |error: MechanismError| RunError::Failed(format!("label counts: {error}"));
     let mechanism = histogram.mechanism().map_err(failed)?;
@@ -74,20 +79,24 @@ pub(crate) fn obtain(
 }
 
 /// The records with each label. Each unit adds 1 to one count: that of one of its records, chosen at random, as in training.
-fn counts(records: &[LabelledRecord], histogram: &LabelHistogram, rng: &impl PrivacyRng) -> Vec<i64> {
-    let mut by_unit: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
-    for record in records {
-        by_unit.entry(record.unit).or_default().push(&record.text);
-    }
+fn counts(
+    records: &LabelledRecords,
+    histogram: &LabelHistogram,
+    rng: &impl PrivacyRng,
+) -> Result<Vec<i64>, RunError> {
+    let mut by_unit: BTreeMap<u64, Vec<Option<usize>>> = BTreeMap::new();
+    records.for_each(|record| {
+        let label = histogram.labels.iter().position(|label| label == record.text.as_str());
+        by_unit.entry(record.unit).or_default().push(label);
+    })?;
     let mut choices = rng.stream(Purpose::Labels, 0, 0);
     let mut counts = vec![0; histogram.labels.len()];
     for own in by_unit.values() {
-        let chosen = own[choices.below(own.len() as u64) as usize];
-        if let Some(place) = histogram.labels.iter().position(|label| label == chosen) {
-            counts[place] += 1;
+        if let Some(label) = own[choices.below(own.len() as u64) as usize] {
+            counts[label] += 1;
         }
     }
-    counts
+    Ok(counts)
 }
 
 /// The counts with noise, rounded to integers: one unit moves one count by 1, so all of them by 1 in L2 norm.
@@ -110,6 +119,11 @@ mod tests {
 
     use super::*;
     use crate::data::Answer;
+    use crate::disclosure::Private;
+
+    fn counts(records: &[LabelledRecord], histogram: &LabelHistogram, rng: &TestRng) -> Vec<i64> {
+        super::counts(&LabelledRecords::Kept(Private::new(records.to_vec())), histogram, rng).unwrap()
+    }
 
     fn record(unit: u64, label: &str) -> LabelledRecord {
         let (text, answer) = (label.to_owned(), Answer::Text(String::new()));

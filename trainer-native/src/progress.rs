@@ -188,7 +188,8 @@ fn log(text: &str) {
     }
 }
 
-fn is_quiet() -> bool {
+/// Whether notes are not shown on the screen.
+pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::SeqCst)
 }
 

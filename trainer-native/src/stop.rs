@@ -6,12 +6,20 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use crate::RunError;
-use crate::progress::note;
+use crate::progress::{self, note};
 
 static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The command that continues a run of several ranks.
 static CONTINUE: OnceLock<String> = OnceLock::new();
+
+/// Whether that command was shown after a signal.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Whether the command that continues is still to be shown. The caller then shows it: others do not show it again.
+pub(crate) fn is_first_to_show() -> bool {
+    !SHOWN.swap(true, Ordering::SeqCst)
+}
 
 /// Sets the command that a run of several ranks shows soon after a signal: it may come from the program that started them, because
 /// one of them ended.
@@ -37,7 +45,9 @@ pub(crate) fn listen() -> Result<(), RunError> {
             // A run that stops in good order has said it by then. mpirun ends all ranks one second after its signal.
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(600));
-                note(&format!("if a rank ended, continue with: {command}"));
+                if !progress::is_quiet() && is_first_to_show() {
+                    note(&format!("if a rank ended, continue with: {command}"));
+                }
             });
         }
     };

@@ -92,6 +92,14 @@ fn a_file_named_twice_is_refused() {
         fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
         refused(&bench, "the same text");
     }
+    // Labelled records, too.
+    plan["training"]["objective"] = json!("sequence_classification");
+    plan["training"]["labels"] = json!(["a", "b"]);
+    plan["data"]["source"] = json!({ "paths": ["labelled.jsonl", "./labelled.jsonl"] });
+    plan.as_object_mut().unwrap().remove("evaluation");
+    fs::write(bench.path("labelled.jsonl"), "{\"text\":\"one\",\"label\":\"a\"}\n").unwrap();
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    refused(&bench, "the same text");
 }
 
 /// TRUST 9: with Poisson sampling and with balls in bins the number of units is private. Whatever it is, the run goes on,

@@ -16,18 +16,14 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Lists the folder. Hidden files are left out.
+    /// Lists the folder.
     pub(super) fn open(folder: &Path, files: &Files) -> std::result::Result<Self, String> {
-        let mut paths = Vec::new();
-        list(folder, &mut paths)?;
-        if paths.is_empty() {
-            return Err(
-                "is a folder without .txt files; name a file, or a folder whose .txt files are records"
-                    .to_owned(),
-            );
-        }
-        paths.sort_unstable();
-        Ok(Self { paths: paths.into_iter(), files: files.clone(), place: 0 })
+        Ok(Self::of(list(folder)?, files))
+    }
+
+    /// These texts, in this order.
+    pub(super) fn of(paths: Vec<PathBuf>, files: &Files) -> Self {
+        Self { paths: paths.into_iter(), files: files.clone(), place: 0 }
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
@@ -51,8 +47,20 @@ impl Texts {
     }
 }
 
+/// The texts of a folder, in the order of their names. Hidden files are left out.
+pub(super) fn list(folder: &Path) -> std::result::Result<Vec<PathBuf>, String> {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths)?;
+    if paths.is_empty() {
+        return Err("is a folder without .txt files; name a file, or a folder whose .txt files are records"
+            .to_owned());
+    }
+    paths.sort_unstable();
+    Ok(paths)
+}
+
 /// Collects the `.txt` files. Other files are refused, so that no text is silently left out. Links to folders are not followed.
-fn list(folder: &Path, paths: &mut Vec<PathBuf>) -> std::result::Result<(), String> {
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> std::result::Result<(), String> {
     let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
     for entry in entries {
         let entry = entry.map_err(|error| error.to_string())?;
@@ -61,7 +69,7 @@ fn list(folder: &Path, paths: &mut Vec<PathBuf>) -> std::result::Result<(), Stri
             continue;
         }
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            list(&path, paths)?;
+            collect(&path, paths)?;
         } else if path.is_file()
             && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"))
         {

@@ -1,6 +1,8 @@
 //! Sentences with a tag for each word, as in CoNLL's tasks: a word and its tag a line, a blank line after a sentence.
 
 use std::io::{BufRead, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use std::io::{Seek, SeekFrom};
 
 use super::Files;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
@@ -38,6 +40,17 @@ impl<R: BufRead> Sentences<R> {
                 "not a word and its tag; allowed: columns separated by tabs or blanks, and a blank line between sentences",
             )),
         }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<R: BufRead + Seek> Sentences<R> {
+    /// Appends the sentence that begins after so many bytes. Returns false at the end of the file.
+    pub(super) fn sentence_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
+        self.input.seek(SeekFrom::Start(offset))?;
+        // The first line alone may begin with a byte order mark.
+        self.line = u64::from(offset > 0);
+        self.next_row(out)
     }
 }
 

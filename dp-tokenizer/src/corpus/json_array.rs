@@ -1,6 +1,8 @@
 //! The elements of a JSON array, one at a time: the array may be larger than the memory.
 
 use std::io::{BufRead, ErrorKind, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use std::io::{Seek, SeekFrom};
 
 use super::Files;
 use super::lines::MAX_LINE_BYTES;
@@ -159,13 +161,9 @@ impl<R: BufRead> JsonArray<R> {
             }
         }
     }
-}
 
-impl<R: BufRead> Rows for JsonArray<R> {
-    fn next_row(&mut self, out: &mut Vec<u8>) -> Result<bool> {
-        if !self.advance()? {
-            return Ok(false);
-        }
+    /// Appends the element that comes next, as a JSON line.
+    fn copy_row(&mut self, out: &mut Vec<u8>) -> Result<()> {
         match self.peek()? {
             Some(b'{') => self.copy_element(out)?,
             Some(b'"') => {
@@ -180,7 +178,35 @@ impl<R: BufRead> Rows for JsonArray<R> {
             }
         }
         out.push(b'\n');
-        Ok(true)
+        Ok(())
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<R: BufRead + Seek> JsonArray<R> {
+    /// Goes behind the next element and returns the bytes before it.
+    pub(super) fn pass_element(&mut self) -> Result<u64> {
+        if self.advance()? {
+            self.peek()?;
+        }
+        let start = self.input.stream_position()?;
+        self.copy_row(&mut Vec::new())?;
+        Ok(start)
+    }
+
+    /// Appends the element that begins after so many bytes.
+    pub(super) fn element_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
+        self.input.seek(SeekFrom::Start(offset))?;
+        self.copy_row(out).map(|()| true)
+    }
+}
+
+impl<R: BufRead> Rows for JsonArray<R> {
+    fn next_row(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        if !self.advance()? {
+            return Ok(false);
+        }
+        self.copy_row(out).map(|()| true)
     }
 }
 

@@ -1,13 +1,13 @@
-//! Records read by position, from files whose lines or rows are records.
+//! Records read by position, without those before them.
 
 /// Where a record lies in the files of a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The file, counted from 0.
     pub(super) file: u32,
-    /// Bytes of the line, without its end; 0 for a row of a table.
+    /// Bytes of the line, without its end; 0 where records are no lines.
     pub(super) length: u32,
-    /// Bytes before the line or row.
+    /// Bytes before the record. Of parquet and of folders, records before it.
     pub(super) offset: u64,
 }
 
@@ -18,19 +18,48 @@ pub use files::LineFiles;
 mod files {
     use std::fs::File;
     use std::io::{self, BufReader, Read, Seek, SeekFrom};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::Position;
     use crate::corpus::files::{Compression, FileRecords, STDIN, named_format, parse_line};
+    use crate::corpus::folder::{self, Texts};
+    use crate::corpus::iob::Sentences;
+    use crate::corpus::json_array::JsonArray;
     use crate::corpus::lines::{Line, MAX_LINE_BYTES, read_line};
+    use crate::corpus::rows::Rows;
     use crate::corpus::separated::{Separated, Separator};
     use crate::corpus::{CorpusError, Files, Format, Record, Source};
 
-    /// Files of which any record can be read without those before it: uncompressed text, JSON Lines, CSV and TSV.
+    /// Files of which any record can be read without those before it: uncompressed files, and folders of texts.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LineFiles {
         files: Files,
-        formats: Vec<Format>,
+        kinds: Vec<Kind>,
+    }
+
+    /// What a path of the files is.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    enum Kind {
+        File(Format),
+        /// The texts of a folder, in order.
+        Folder(Vec<PathBuf>),
+    }
+
+    impl Kind {
+        fn of(path: &Path, files: &Files) -> Option<Self> {
+            if path.as_os_str() == STDIN {
+                return None;
+            }
+            if path.is_dir() {
+                let texts = (files.format == Format::Auto).then(|| folder::list(path).ok())?;
+                return texts.map(Self::Folder);
+            }
+            match named_format(path, files.format) {
+                Ok((Format::Parquet, _)) if cfg!(not(feature = "parquet")) => None,
+                Ok((format, Compression::None)) => Some(Self::File(format)),
+                _ => None,
+            }
+        }
     }
 
     impl LineFiles {
@@ -50,15 +79,8 @@ mod files {
         #[must_use]
         pub fn of(source: &Source) -> Option<Self> {
             let Source::Files(files) = source else { return None };
-            let format = |path: &std::path::PathBuf| match named_format(path, files.format) {
-                Ok((
-                    format @ (Format::Text | Format::JsonLines | Format::Csv | Format::Tsv),
-                    Compression::None,
-                )) if path.as_os_str() != STDIN && !path.is_dir() => Some(format),
-                _ => None,
-            };
-            let formats = files.paths.iter().map(format).collect::<Option<Vec<_>>>()?;
-            Some(Self { files: files.clone(), formats })
+            let kinds = files.paths.iter().map(|path| Kind::of(path, files)).collect::<Option<Vec<_>>>()?;
+            Some(Self { files: files.clone(), kinds })
         }
 
         /// All records in order, each with its position.
@@ -69,10 +91,10 @@ mod files {
             &self,
         ) -> Result<impl Iterator<Item = Result<(Position, Record), CorpusError>>, CorpusError> {
             let mut records = FileRecords::open(self.files.clone())?;
-            let mut lines: Option<LineStarts> = None;
+            let mut starts: Option<Starts> = None;
             Ok(std::iter::from_fn(move || {
                 let record = records.next()?;
-                Some(record.and_then(|record| Ok((self.position(&records, &mut lines)?, record))))
+                Some(record.and_then(|record| Ok((self.position(&records, &mut starts)?, record))))
             }))
         }
 
@@ -80,21 +102,24 @@ mod files {
         fn position(
             &self,
             records: &FileRecords,
-            lines: &mut Option<LineStarts>,
+            starts: &mut Option<Starts>,
         ) -> Result<Position, CorpusError> {
-            let position = records.position();
+            let (position, line) = (records.position(), records.line());
             let place = position.file as usize;
-            if separator(self.formats[place]).is_none() {
-                return Ok(position);
-            }
-            // Rows are read as JSON lines, which have the numbers of the file's own.
-            let path = &self.files.paths[place];
-            let offset = match lines {
-                Some(lines) if lines.file == place => lines.start_of(records.line()),
-                _ => LineStarts::open(place, path)
-                    .and_then(|opened| lines.insert(opened).start_of(records.line())),
+            let offset = match &self.kinds[place] {
+                Kind::File(Format::Text | Format::JsonLines) => return Ok(position),
+                Kind::File(Format::Parquet) | Kind::Folder(_) => line.saturating_sub(1),
+                // These become JSON lines, which have the numbers of the file's own lines, or of the elements of its array.
+                Kind::File(format) => {
+                    let path = &self.files.paths[place];
+                    let start = match starts {
+                        Some(starts) if starts.file == place => starts.of(line),
+                        _ => Starts::open(place, path, *format, &self.files)
+                            .and_then(|opened| starts.insert(opened).of(line)),
+                    };
+                    start.map_err(|error| CorpusError::of_reading(path, line, &error))?
+                }
             };
-            let offset = offset.map_err(|error| CorpusError::of_reading(path, records.line(), &error))?;
             Ok(Position { length: 0, offset, ..position })
         }
 
@@ -104,35 +129,31 @@ mod files {
         /// [`CorpusError`] if the file cannot be read or no longer has the record.
         pub fn read(&self, position: Position) -> Result<Record, CorpusError> {
             let place = position.file as usize;
-            let (path, format) = (&self.files.paths[place], self.formats[place]);
+            let path = &self.files.paths[place];
             let unreadable = |reason: String| CorpusError::Unreadable { path: path.clone(), reason };
-            let read = match separator(format) {
-                None => line_at(path, position),
-                Some(separator) => row_at(path, position, separator, &self.files),
+            let (format, read) = match &self.kinds[place] {
+                Kind::File(format @ (Format::Text | Format::JsonLines)) => {
+                    (*format, line_at(path, position).map_err(|error| error.to_string()))
+                }
+                kind => (Format::JsonLines, row_at(kind, path, position.offset, &self.files)),
             };
-            let bytes = read.map_err(|error| unreadable(error.to_string()))?;
+            let bytes = read.map_err(unreadable)?;
             let changed = || {
-                unreadable(format!(
-                    "no record at byte {} any more; restore the file and resume",
-                    position.offset
-                ))
+                let unit = match &self.kinds[place] {
+                    Kind::File(Format::Parquet) => "row",
+                    Kind::Folder(_) => "file",
+                    Kind::File(_) => "byte",
+                };
+                unreadable(format!("no record at {unit} {} any more; restore it and resume", position.offset))
             };
-            // A row has become a JSON line.
-            let (is_first, format) = match format {
-                Format::Text | Format::JsonLines => (position.offset == 0, format),
-                _ => (false, Format::JsonLines),
-            };
+            let is_first = position.length > 0 && position.offset == 0;
             let parsed = parse_line(&bytes, is_first, format, &self.files);
             parsed.ok().and_then(|(record, _)| record).ok_or_else(changed)
         }
     }
 
-    fn separator(format: Format) -> Option<Separator> {
-        match format {
-            Format::Csv => Some(Separator::Comma),
-            Format::Tsv => Some(Separator::Tab),
-            _ => None,
-        }
+    fn separator(format: Format) -> Separator {
+        if format == Format::Tsv { Separator::Tab } else { Separator::Comma }
     }
 
     fn line_at(path: &Path, position: Position) -> io::Result<Vec<u8>> {
@@ -143,18 +164,70 @@ mod files {
         Ok(bytes)
     }
 
-    /// The row of a table, as a JSON line.
-    fn row_at(path: &Path, position: Position, separator: Separator, files: &Files) -> io::Result<Vec<u8>> {
-        let mut table = Separated::open(BufReader::new(File::open(path)?), separator, files)?;
-        let mut row = table.row_at(position.offset)?;
+    /// A record that is no line, as a JSON line.
+    fn row_at(kind: &Kind, path: &Path, offset: u64, files: &Files) -> Result<Vec<u8>, String> {
+        let file = || File::open(path).map(BufReader::new);
+        let mut row = Vec::new();
+        let read = match kind {
+            #[cfg(feature = "parquet")]
+            Kind::File(Format::Parquet) => return crate::corpus::parquet::row_at(path, files, offset),
+            Kind::File(Format::Iob) => {
+                file().and_then(|file| Sentences::open(file, files).sentence_at(offset, &mut row))
+            }
+            Kind::File(Format::Json) => {
+                file().and_then(|file| JsonArray::open(file, files).element_at(offset, &mut row))
+            }
+            Kind::File(format) => file()
+                .and_then(|file| Separated::open(file, separator(*format), files)?.row_at(offset, &mut row)),
+            Kind::Folder(texts) => {
+                let text = texts.get(offset as usize).cloned();
+                Texts::of(text.into_iter().collect(), files).next_row(&mut row)
+            }
+        };
+        read.map_err(|error| error.to_string())?;
         row.truncate(row.iter().position(|&byte| byte == b'\n').unwrap_or(row.len()));
         Ok(row)
     }
 
-    /// Where the lines of a file begin.
-    struct LineStarts {
+    /// Where the records of a file begin that are no lines. They are asked for in their order.
+    struct Starts {
         /// The file, counted from 0.
         file: usize,
+        inner: Inner,
+    }
+
+    enum Inner {
+        Lines(LineStarts),
+        Elements(JsonArray<BufReader<File>>, u64),
+    }
+
+    impl Starts {
+        fn open(file: usize, path: &Path, format: Format, files: &Files) -> io::Result<Self> {
+            let reader = BufReader::with_capacity(1 << 20, File::open(path)?);
+            let inner = match format {
+                Format::Json => Inner::Elements(JsonArray::open(reader, files), 0),
+                _ => Inner::Lines(LineStarts { reader, buffer: Vec::new(), lines: 0, offset: 0 }),
+            };
+            Ok(Self { file, inner })
+        }
+
+        /// Bytes before a line or element, counted from 1.
+        fn of(&mut self, number: u64) -> io::Result<u64> {
+            match &mut self.inner {
+                Inner::Lines(lines) => lines.start_of(number),
+                Inner::Elements(array, passed) => loop {
+                    *passed += 1;
+                    let start = array.pass_element()?;
+                    if *passed >= number {
+                        return Ok(start);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Where the lines of a file begin.
+    struct LineStarts {
         reader: BufReader<File>,
         buffer: Vec<u8>,
         /// Lines before the offset.
@@ -163,12 +236,7 @@ mod files {
     }
 
     impl LineStarts {
-        fn open(file: usize, path: &Path) -> io::Result<Self> {
-            let reader = BufReader::with_capacity(1 << 20, File::open(path)?);
-            Ok(Self { file, reader, buffer: Vec::new(), lines: 0, offset: 0 })
-        }
-
-        /// Bytes before a line, counted from 1. Lines are asked for in their order.
+        /// Bytes before a line, counted from 1.
         fn start_of(&mut self, line: u64) -> io::Result<u64> {
             while self.lines + 1 < line {
                 match read_line(&mut self.reader, &mut self.buffer, MAX_LINE_BYTES)? {
@@ -212,7 +280,24 @@ mod files {
             std::fs::write(path("f.csv"), "u,one\nv,\"t\nwo\"\n").unwrap();
             let mut headless = Files::of([path("f.csv")]);
             headless.columns = Some(vec!["who".to_owned(), "text".to_owned()]);
+            // Sentences of words and tags, with a mark between documents, and elements on one line and on several.
+            std::fs::write(path("g.iob"), "\u{FEFF}One O\ntwo B\n\n-DOCSTART- O\n\n\nthree I\r\n").unwrap();
+            std::fs::write(
+                path("h.json"),
+                "\u{FEFF}[ {\"text\":\"a]\",\n\"tags\": [\"x\"]} ,{\"text\":\"é\",\"tags\":\"y\"}\n,\n{\"tags\":\"z\",\"text\":\"c\"}]\n",
+            )
+            .unwrap();
+            let mut tagged = Files::of([path("g.iob"), path("h.json")]);
+            tagged.further = vec!["tags".to_owned()];
+            for (name, text) in [("2.txt", "two\nlines\n"), ("b/1.txt", "\u{FEFF}first"), ("blank.txt", "\n")]
+            {
+                std::fs::create_dir_all(path("notes/b")).unwrap();
+                std::fs::write(path("notes").join(name), text).unwrap();
+            }
+            let notes = Source::files([path("notes"), path("a.txt")]);
             for (source, count) in [
+                (Source::Files(tagged), 5),
+                (notes, 5),
                 (texts, 4),
                 (Source::Files(lines), 2),
                 (Source::Files(tables), 5),
@@ -231,7 +316,7 @@ mod files {
         #[test]
         fn files_of_other_kinds_have_no_positions_and_a_cut_file_is_refused() {
             let folder = tempfile::tempdir().unwrap();
-            for name in ["a.txt.gz", "a.csv.zst", "a.iob", "a.json", "-", "."] {
+            for name in ["a.txt.gz", "a.csv.zst", "a.json.gz", "a.pdf", "-", "."] {
                 assert!(LineFiles::of(&Source::files([folder.path().join(name)])).is_none(), "{name}");
             }
             let stdin = Source::Files(Files { format: Format::Text, ..Files::of(["-".into()]) });

@@ -196,13 +196,11 @@ impl<R: BufRead> Separated<R> {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<R: BufRead + Seek> Separated<R> {
-    /// The row that begins after so many bytes, as a JSON line; empty at the end of the file.
-    pub(super) fn row_at(&mut self, offset: u64) -> Result<Vec<u8>> {
+    /// Appends the row that begins after so many bytes, as a JSON line. Returns false at the end of the file.
+    pub(super) fn row_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.header_lines = 0;
-        let mut row = Vec::new();
-        self.next_row(&mut row)?;
-        Ok(row)
+        self.next_row(out)
     }
 }
 

@@ -152,18 +152,27 @@ impl ChatTemplate {
         field: &str,
         is_public: bool,
     ) -> Result<(), RunError> {
-        for (number, record) in (1..).zip(records) {
-            if let Err(what) = self.conversation_for(&record.text, learn) {
-                // The template's words may be those of a message.
-                let what =
-                    if is_public { what } else { "its messages do not fit the chat template".to_owned() };
-                return Err(RunError::Refused(format!(
-                    "{field}: record {number}: {what}; fix: give a list of messages with \"role\" and \"content\" in the order that \
-                     the template takes"
-                )));
-            }
-        }
-        Ok(())
+        (1..)
+            .zip(records)
+            .try_for_each(|(number, record)| self.check_record(number, record, learn, field, is_public))
+    }
+
+    /// As [`Self::check`], for a record counted from 1.
+    fn check_record(
+        &self,
+        number: u64,
+        record: &LabelledRecord,
+        learn: plan::Learn,
+        field: &str,
+        is_public: bool,
+    ) -> Result<(), RunError> {
+        let Err(what) = self.conversation_for(&record.text, learn) else { return Ok(()) };
+        // The template's words may be those of a message.
+        let what = if is_public { what } else { "its messages do not fit the chat template".to_owned() };
+        Err(RunError::Refused(format!(
+            "{field}: record {number}: {what}; fix: give a list of messages with \"role\" and \"content\" in the order that the \
+             template takes"
+        )))
     }
 
     /// `bos_token` and others, with their text.
@@ -226,7 +235,14 @@ pub(crate) fn check(
     let Some(template) = of_plan(plan, base)? else { return Ok(()) };
     let learn = plan.training().chat().learn;
     if let Some(records) = &units.labelled {
-        template.check(records.for_mechanism(), learn, "data.source", plan.is_public())?;
+        let (mut number, mut outcome) = (0, Ok(()));
+        records.for_each(|record| {
+            number += 1;
+            if outcome.is_ok() {
+                outcome = template.check_record(number, record, learn, "data.source", plan.is_public());
+            }
+        })?;
+        outcome?;
     }
     match evaluation {
         Some(PublicText::Labelled(records)) => template.check(records, learn, "evaluation.source", true),

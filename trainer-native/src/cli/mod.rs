@@ -36,7 +36,7 @@ use crate::infer::{evaluate, predict};
 use crate::ranks::Ranks;
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, export, pretrained, report, runs, verify};
+use crate::{RunError, export, pretrained, report, runs, stop, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -302,7 +302,13 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::progress::error(&format!("trainer-native: {error}"));
+            let said = match &error {
+                RunError::Interrupted { .. } if !stop::is_first_to_show() => {
+                    "interrupted; everything done so far is saved; the command above continues".to_owned()
+                }
+                error => error.to_string(),
+            };
+            crate::progress::error(&format!("trainer-native: {said}"));
             ExitCode::from(error.exit_code())
         }
     }

@@ -7,10 +7,10 @@ use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
 
 use super::texts::{each_text, refused};
-use super::{LabelledFields, LabelledRecord, Texts, overlap};
+use super::{LabelledFields, LabelledRecord, LabelledRecords, Texts, overlap};
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
-use crate::progress::reading;
+use crate::progress::{note, reading};
 use crate::{RunError, stop};
 
 /// What is shown while the training text is read.
@@ -35,50 +35,45 @@ pub(crate) struct Units {
     /// The token file, where the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
     /// Records with labels or targets, where the objective reads these.
-    pub labelled: Option<Private<Vec<LabelledRecord>>>,
+    pub labelled: Option<LabelledRecords>,
 }
 
-/// Reads the plan's training text. `in_files` leaves it in its files, if these have lines that are records.
+/// Reads the plan's training text. `in_files` leaves it in its files, if any record of these can be read alone.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on the number of units and the
 /// text has another number than the plan declares.
 pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
-    if plan.training().objective.reads_fields() {
-        let source = training_source(plan, base);
-        let _shown = reading(READING, &source);
-        let (records, count) = LabelledFields::of(plan).read(source, unit, "data.source")?;
-        check_count(plan, count)?;
-        let labelled = Some(Private::new(records));
-        return Ok(Units { texts: Texts::none(), tokens: None, labelled });
+    if let Some(path) = plan.data().token_file() {
+        let data = open_tokens(plan, unit, path, base)?;
+        check_count(plan, data.units())?;
+        return Ok(Units { texts: Texts::none(), tokens: Some(Private::new(data)), labelled: None });
     }
-    let (texts, tokens, count) = match plan.data().token_file() {
-        Some(path) => {
-            let data = open_tokens(plan, unit, path, base)?;
-            let count = data.units();
-            (Texts::none(), Some(Private::new(data)), count)
-        }
-        None => {
-            let source = training_source(plan, base);
-            corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
-            let _shown = reading(READING, &source);
-            let (texts, count) = match LineFiles::of(&source).filter(|_| in_files) {
-                Some(files) => {
-                    let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
-                    let count = each_text(records, unit, "data.source", drop)?;
-                    (Texts::InFiles(Box::new(files), unit), count)
-                }
-                None => {
-                    let (texts, count) = read_texts(&source, unit, "data.source")?;
-                    (Texts::Kept(Private::new(texts)), count)
-                }
-            };
-            (texts, None, count)
-        }
+    let source = training_source(plan, base);
+    corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
+    let files = LineFiles::of(&source).filter(|_| in_files);
+    if in_files && files.is_none() && matches!(source, Source::Files(_)) {
+        note(
+            "data.source: each rank reads all of the text into its memory, because it is compressed; to let a rank read the records of \
+             its own micro-batches alone, decompress the files",
+        );
+    }
+    let _shown = reading(READING, &source);
+    let (texts, labelled, count) = if plan.training().objective.reads_fields() {
+        let (records, count) =
+            LabelledRecords::open(LabelledFields::of(plan), source, unit, files.is_some())?;
+        (Texts::none(), Some(records), count)
+    } else if let Some(files) = files {
+        let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
+        let count = each_text(records, unit, "data.source", drop)?;
+        (Texts::InFiles(Box::new(files), unit), None, count)
+    } else {
+        let (texts, count) = read_texts(&source, unit, "data.source")?;
+        (Texts::Kept(Private::new(texts)), None, count)
     };
     check_count(plan, count)?;
-    Ok(Units { texts, tokens, labelled: None })
+    Ok(Units { texts, tokens: None, labelled })
 }
 
 /// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the

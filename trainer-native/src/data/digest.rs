@@ -24,8 +24,8 @@ impl Units {
         if let Some(tokens) = &self.tokens {
             digest.update(tokens.for_mechanism().sha256());
         }
-        for record in self.labelled.iter().flat_map(|records| records.for_mechanism()) {
-            add_record(&mut digest, record);
+        if let Some(records) = &self.labelled {
+            records.for_each(|record| add_record(&mut digest, record))?;
         }
         Ok(hex(&digest.finalize()))
     }
@@ -57,10 +57,18 @@ fn add_record(digest: &mut Sha256, record: &LabelledRecord) {
     }
 }
 
+/// Tells whether a record is still what it was.
+pub(super) fn checksum(record: &LabelledRecord) -> u32 {
+    let mut digest = Sha256::new();
+    add_record(&mut digest, record);
+    let [a, b, c, d, ..] = <[u8; 32]>::from(digest.finalize());
+    u32::from_le_bytes([a, b, c, d])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Texts;
+    use crate::data::{LabelledRecords, Texts};
     use crate::disclosure::Private;
 
     fn digest(change: impl FnOnce(&mut LabelledRecord)) -> String {
@@ -72,7 +80,7 @@ mod tests {
             answer: Answer::Labels(vec![1, 0]),
         };
         change(&mut record);
-        let labelled = Some(Private::new(vec![record]));
+        let labelled = Some(LabelledRecords::Kept(Private::new(vec![record])));
         Units { texts: Texts::none(), tokens: None, labelled }.keyed_digest(b"key").unwrap()
     }
 

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use dp_tokenizer::corpus::{self, Files, Source};
+use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Position, Record, Source};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 use mechanisms::{PrivacyRng, Purpose};
 use plan::Objective;
 
+use super::digest::checksum;
+use super::texts::{CHANGED, by_unit};
 use crate::RunError;
 use crate::data::Example;
 use crate::disclosure::Private;
@@ -38,23 +40,24 @@ pub(crate) enum Answer {
 
 /// Which fields of a record are read, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct LabelledFields<'a> {
+pub(crate) struct LabelledFields {
     pub objective: Objective,
-    pub data: &'a plan::Data,
-    pub labels: &'a [String],
+    pub data: plan::Data,
+    /// The index of each label.
+    pub labels: HashMap<String, u32>,
     /// Whether the records have labels or targets; else they are to be predicted.
     pub answers: bool,
     /// Whether the text is declared public, so that a message may quote a label.
     pub public: bool,
 }
 
-impl<'a> LabelledFields<'a> {
+impl LabelledFields {
     /// Those of a plan's training text.
-    pub fn of(plan: &'a plan::Plan) -> Self {
+    pub fn of(plan: &plan::Plan) -> Self {
         Self {
             objective: plan.training().objective,
-            data: plan.data(),
-            labels: plan.training().labels(),
+            data: plan.data().clone(),
+            labels: plan.training().labels().iter().cloned().zip(0..).collect(),
             answers: true,
             public: plan.is_public(),
         }
@@ -62,7 +65,7 @@ impl<'a> LabelledFields<'a> {
 
     /// Names of the fields beside the text, in the order in which [`Self::record`] takes their values.
     fn further(&self) -> Vec<String> {
-        let (data, mut names) = (self.data, Vec::new());
+        let (data, mut names) = (&self.data, Vec::new());
         if self.objective == Objective::TokenClassification {
             names.push(data.text_field.clone());
         }
@@ -85,36 +88,46 @@ impl<'a> LabelledFields<'a> {
         unit: PrivacyUnit,
         field: &str,
     ) -> Result<(Vec<LabelledRecord>, u64), RunError> {
-        let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
-        let source = match source {
+        let opened = corpus::open(&self.source(source));
+        let opened = opened.map_err(|error| RunError::Refused(format!("{field}: {error}")))?;
+        let mut records = Vec::new();
+        let opened = opened.map(|record| Ok((Position::default(), record?)));
+        let units = self.each(opened, unit, field, |_, record| records.push(record))?;
+        Ok((records, units))
+    }
+
+    /// The source, of which the fields are read.
+    fn source(&self, source: Source) -> Source {
+        match source {
             Source::Files(files) => {
                 Source::Files(Files { further: self.further(), appended: Vec::new(), ..files })
             }
             other => other,
-        };
-        let ids: HashMap<&str, u32> =
-            (0..).zip(self.labels).map(|(id, label)| (label.as_str(), id)).collect();
+        }
+    }
+
+    /// Calls `take` with every record, and returns the number of units.
+    fn each(
+        &self,
+        records: impl Iterator<Item = Result<(Position, Record), CorpusError>>,
+        unit: PrivacyUnit,
+        field: &str,
+        mut take: impl FnMut(Position, LabelledRecord),
+    ) -> Result<u64, RunError> {
+        let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
         let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
-        let mut records = Vec::new();
-        for (number, record) in (1_u64..).zip(corpus::open(&source).map_err(|error| refused(&error))?) {
-            let mut record = record.map_err(|error| refused(&error))?;
+        for (number, record) in (1_u64..).zip(records) {
+            let (position, mut record) = record.map_err(|error| refused(&error))?;
             let (text, further) = (std::mem::take(&mut record.text), std::mem::take(&mut record.further));
             let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
             let unit = pieces.first().map_or(0, |piece| piece.unit);
-            let labelled = self.record(unit, text, further, &ids);
-            let labelled = labelled.map_err(|what| refused(&format!("record {number} {what}")))?;
-            records.push(labelled);
+            let labelled = self.record(unit, text, further);
+            take(position, labelled.map_err(|what| refused(&format!("record {number} {what}")))?);
         }
-        Ok((records, assigner.units()))
+        Ok(assigner.units())
     }
 
-    fn record(
-        &self,
-        unit: u64,
-        text: String,
-        further: Vec<Vec<String>>,
-        ids: &HashMap<&str, u32>,
-    ) -> Result<LabelledRecord, String> {
+    fn record(&self, unit: u64, text: String, further: Vec<Vec<String>>) -> Result<LabelledRecord, String> {
         let mut fields = further.into_iter();
         let mut next = || {
             fields.next().ok_or("is plain text, without fields; give the data as JSON Lines, CSV, TSV or IOB")
@@ -130,7 +143,7 @@ impl<'a> LabelledFields<'a> {
             Objective::TextToText => Answer::Text(given.join(" ")),
             Objective::MultiLabelClassification => {
                 let each = given.iter().flat_map(|value| value.split(',')).map(str::trim);
-                let labels = each.filter(|label| !label.is_empty()).map(|label| self.label(label, ids));
+                let labels = each.filter(|label| !label.is_empty()).map(|label| self.label(label));
                 Answer::Labels(labels.collect::<Result<_, _>>()?)
             }
             Objective::TokenClassification => {
@@ -141,18 +154,18 @@ impl<'a> LabelledFields<'a> {
                         given.len()
                     ));
                 }
-                Answer::Labels(given.iter().map(|tag| self.label(tag, ids)).collect::<Result<_, _>>()?)
+                Answer::Labels(given.iter().map(|tag| self.label(tag)).collect::<Result<_, _>>()?)
             }
             _ => match given.as_slice() {
-                [label] => Answer::Labels(vec![self.label(label.trim(), ids)?]),
+                [label] => Answer::Labels(vec![self.label(label.trim())?]),
                 many => return Err(format!("has {} labels in {name:?}; allowed: one", many.len())),
             },
         };
         Ok(LabelledRecord { unit, text, words, second: second.map(|text| text.join(" ")), answer })
     }
 
-    fn label(&self, label: &str, ids: &HashMap<&str, u32>) -> Result<u32, String> {
-        ids.get(label).copied().ok_or_else(|| {
+    fn label(&self, label: &str) -> Result<u32, String> {
+        self.labels.get(label).copied().ok_or_else(|| {
             let quoted = if self.public { format!(" {label:?}") } else { String::new() };
             format!(
                 "has a label{quoted} that training.labels does not list; allowed: the {} listed ones; fix: add it to \
@@ -163,28 +176,140 @@ impl<'a> LabelledFields<'a> {
     }
 }
 
+/// The labelled records of the training text.
+#[derive(Debug)]
+pub(crate) enum LabelledRecords {
+    /// In memory, in the corpus's order.
+    Kept(Private<Vec<LabelledRecord>>),
+    /// In files, which are read again wherever the records are needed.
+    InFiles(Box<LabelledFiles>),
+}
+
+/// Files of labelled records.
+#[derive(Debug)]
+pub(crate) struct LabelledFiles {
+    files: LineFiles,
+    fields: LabelledFields,
+    unit: PrivacyUnit,
+}
+
+impl LabelledRecords {
+    /// Reads the records of a plan's training text, and counts their units. `in_files` leaves them in their files, if any record of
+    /// these can be read alone.
+    ///
+    /// # Errors
+    /// As [`LabelledFields::read`].
+    pub fn open(
+        fields: LabelledFields,
+        source: Source,
+        unit: PrivacyUnit,
+        in_files: bool,
+    ) -> Result<(Self, u64), RunError> {
+        match LineFiles::of(&fields.source(source.clone())).filter(|_| in_files) {
+            Some(files) => {
+                let files = LabelledFiles { files, fields, unit };
+                let units = files.each(|_, _| ())?;
+                Ok((Self::InFiles(Box::new(files)), units))
+            }
+            None => {
+                let (records, units) = fields.read(source, unit, FIELD)?;
+                Ok((Self::Kept(Private::new(records)), units))
+            }
+        }
+    }
+
+    /// Calls `take` with every record in the corpus's order.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn for_each(&self, mut take: impl FnMut(&LabelledRecord)) -> Result<(), RunError> {
+        match self {
+            Self::Kept(records) => records.for_mechanism().iter().for_each(take),
+            Self::InFiles(files) => {
+                files.each(|_, record| take(&record))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LabelledFiles {
+    fn each(&self, take: impl FnMut(Position, LabelledRecord)) -> Result<u64, RunError> {
+        let records = self.files.records().map_err(|error| RunError::Refused(format!("{FIELD}: {error}")))?;
+        self.fields.each(records, self.unit, FIELD, take)
+    }
+
+    /// A record of a unit.
+    fn read(&self, place: &Place, unit: u64) -> Result<LabelledRecord, RunError> {
+        let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("{FIELD}: {error}"));
+        let Record { text, further, .. } = self.files.read(place.record).map_err(|error| failed(&error))?;
+        let record = self.fields.record(unit, text, further).ok();
+        let same = record.filter(|record| checksum(record) == place.checksum);
+        same.ok_or_else(|| failed(&CHANGED))
+    }
+}
+
+/// The plan's field that names the training text.
+const FIELD: &str = "data.source";
+
+/// Where a labelled record lies.
+#[derive(Clone, Copy)]
+struct Place {
+    record: Position,
+    /// Of the record, to notice that a file was changed.
+    checksum: u32,
+}
+
 /// The examples of labelled records, by unit.
 pub(crate) struct LabelledSet {
-    examples: Vec<Example>,
+    examples: Examples,
     /// Where each unit's examples begin; one more entry than units.
     starts: Vec<usize>,
 }
 
+enum Examples {
+    Kept(Vec<Example>),
+    /// Made where they are sampled.
+    InFiles(Box<LabelledFiles>, Vec<Place>, Box<dyn Fn(&LabelledRecord) -> Example>),
+}
+
 impl LabelledSet {
     /// One example a record. Records come in any order of units.
-    pub fn new(records: &[LabelledRecord], example: impl Fn(&LabelledRecord) -> Example) -> Self {
-        let mut order: Vec<&LabelledRecord> = records.iter().collect();
-        order.sort_by_key(|record| record.unit);
-        let (mut examples, mut starts, mut unit) = (Vec::new(), Vec::new(), None);
-        for record in order {
-            if unit != Some(record.unit) {
-                unit = Some(record.unit);
-                starts.push(examples.len());
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn new(
+        records: LabelledRecords,
+        example: impl Fn(&LabelledRecord) -> Example + 'static,
+    ) -> Result<Self, RunError> {
+        match records {
+            LabelledRecords::Kept(records) => {
+                let records = records.for_mechanism();
+                let (order, starts) = by_unit(records.iter().map(|record| record.unit).collect());
+                let examples = order.into_iter().map(|place| example(&records[place])).collect();
+                Ok(Self { examples: Examples::Kept(examples), starts })
             }
-            examples.push(example(record));
+            LabelledRecords::InFiles(files) => {
+                let (mut units, mut places) = (Vec::new(), Vec::new());
+                files.each(|position, record| {
+                    units.push(record.unit);
+                    places.push(Place { record: position, checksum: checksum(&record) });
+                })?;
+                let (order, starts) = by_unit(units);
+                let places = order.into_iter().map(|place| places[place]).collect();
+                Ok(Self { examples: Examples::InFiles(files, places, Box::new(example)), starts })
+            }
         }
-        starts.push(examples.len());
-        Self { examples, starts }
+    }
+
+    /// The example at a place, of a unit.
+    fn example(&self, place: usize, unit: u64) -> Result<Example, RunError> {
+        match &self.examples {
+            Examples::Kept(examples) => Ok(examples[place].clone()),
+            Examples::InFiles(files, places, example) => {
+                files.read(&places[place], unit).map(|record| example(&record))
+            }
+        }
     }
 
     /// Number of units. Private where the text is.
@@ -194,13 +319,16 @@ impl LabelledSet {
 
     /// One example of each sampled unit, chosen uniformly among the unit's own; of these, the examples in a rank's share of
     /// the lot.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a file can no longer be read or was changed.
     pub fn sample(
         &self,
         units: &Private<Vec<u64>>,
         step: u64,
         share: Share,
         rng: &impl PrivacyRng,
-    ) -> Private<Vec<Example>> {
+    ) -> Result<Private<Vec<Example>>, RunError> {
         let mut choices = rng.stream(Purpose::Window, step, 0);
         let chosen = |&unit: &u64| {
             let [begin, end] = [unit, unit + 1].map(|unit| self.starts[unit as usize]);
@@ -208,10 +336,10 @@ impl LabelledSet {
         };
         let example = |(unit, at): (u64, usize)| {
             let dropout_seed = rng.stream(Purpose::Masking, step, unit as u32).next_u64();
-            Example { dropout_seed, ..self.examples[at].clone() }
+            Ok(Example { dropout_seed, ..self.example(at, unit)? })
         };
         let lot = units.for_mechanism().iter().map(chosen).enumerate();
         let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, chosen)| example(chosen));
-        Private::new(own.collect())
+        own.collect::<Result<_, _>>().map(Private::new)
     }
 }

@@ -15,9 +15,9 @@
 //! A sampled unit contributes exactly one of its windows to a step. Its gradient is clipped once, so the step's
 //! sensitivity is the clip norm, however long the unit is.
 //!
-//! Text is encoded into memory, in one process. On several ranks, text stays in files whose lines are records, and a record is
-//! read and encoded where a window of it is sampled. The tokens of a token file stay on disk, too. No private token is written to
-//! the run folder.
+//! Text is encoded into memory, in one process. On several ranks, text stays in its files unless they are compressed, and a record
+//! is read and encoded where it is sampled. The tokens of a token file stay on disk, too. No private token is written to the run
+//! folder.
 
 mod canaries;
 mod corpus;
@@ -39,7 +39,7 @@ pub(crate) use corpus::{
 };
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};
-pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledSet};
+pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;

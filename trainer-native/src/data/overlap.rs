@@ -51,8 +51,11 @@ pub(super) fn check_records(
     };
     let shared = match (&units.tokens, &units.labelled, evaluation) {
         (_, Some(training), _) => {
-            let training = training.for_mechanism().iter().flat_map(words_of);
-            training.filter(|record| records.contains(record)).collect()
+            let mut shared = HashSet::new();
+            training.for_each(|record| {
+                shared.extend(words_of(record).filter(|record| records.contains(record)));
+            })?;
+            shared
         }
         (None, ..) | (_, _, PublicText::Labelled(_)) => shared_records(&units.texts, &records)?,
         (Some(tokens), None, PublicText::Texts(evaluation)) => {

@@ -343,3 +343,50 @@ fn texts_of(source: &Source, unit: PrivacyUnit) -> Vec<UnitText> {
     super::texts::each_text(corpus::open(source).unwrap(), unit, "", |text| texts.push(text)).unwrap();
     texts
 }
+
+/// Oracle: the same records in memory. A user's records lie apart.
+#[test]
+fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_changed_file_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lines, table) = (folder.path().join("a.jsonl"), folder.path().join("b.csv"));
+    let line =
+        |n: usize| format!("{{\"who\":\"u{}\",\"label\":\"l{}\",\"text\":\"t {n}\"}}\n\n", n % 7, n % 3);
+    let row = |n: usize| format!("l{},\"t\n{n}\",u{}\n", n % 3, n % 7);
+    std::fs::write(&lines, (0..30).map(line).collect::<String>()).unwrap();
+    std::fs::write(&table, format!("label,text,who\n{}", (30..60).map(row).collect::<String>())).unwrap();
+    let user_field = Some("who".to_owned());
+    let source = Source::Files(Files { user_field, ..Files::of([lines.clone(), table]) });
+    let plan = plan::PlanFile::parse(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap();
+    let labels = ["l0", "l1", "l2"].map(str::to_owned).into_iter().zip(0..).collect();
+    let objective = plan::Objective::SequenceClassification;
+    let fields = LabelledFields { objective, data: plan.data, labels, answers: true, public: false };
+    let set = |unit, in_files| {
+        let (records, units) = LabelledRecords::open(fields.clone(), source.clone(), unit, in_files).unwrap();
+        let mut labels = Vec::new();
+        records.for_each(|record| labels.push((record.unit, record.answer.clone()))).unwrap();
+        let units_of = |record: &LabelledRecord| record.text.bytes().map(u32::from).collect();
+        let example =
+            move |record: &LabelledRecord| Example { input: units_of(record), ..Example::default() };
+        (units, labels, LabelledSet::new(records, example).unwrap())
+    };
+    let share = Share { rank: 1, count: 2, physical_batch: 3 };
+    for unit in [PrivacyUnit::Record, PrivacyUnit::User] {
+        let [(units, labels, kept), (of_files, same, in_files)] =
+            [false, true].map(|in_files| set(unit, in_files));
+        assert_eq!((units, &labels, kept.units()), (of_files, &same, in_files.units()));
+        let lot = Private::new((0..units).rev().collect());
+        for step in 0..5 {
+            let [a, b] = [&kept, &in_files].map(|set| set.sample(&lot, step, share, &TestRng::from_seed(3)));
+            assert_eq!(a.unwrap().for_mechanism(), b.unwrap().for_mechanism());
+        }
+    }
+    let (units, _, records) = set(PrivacyUnit::Record, true);
+    let text = std::fs::read_to_string(&lines).unwrap().replacen("\"l1\"", "\"l2\"", 1);
+    std::fs::write(&lines, text).unwrap();
+    let sampled = |unit| {
+        let sampled = records.sample(&Private::new(vec![unit]), 0, Share::WHOLE, &TestRng::from_seed(3));
+        sampled.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!((units, sampled(0)), (60, Ok(())));
+    assert!(sampled(1).is_err_and(|error| error.contains("was changed while the run read it")));
+}

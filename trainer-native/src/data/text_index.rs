@@ -4,7 +4,7 @@ use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{LineFiles, Position};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
-use super::texts::refused;
+use super::texts::{CHANGED, by_unit, refused};
 use super::token_file::Stretch;
 use super::{Texts, Units};
 use crate::RunError;
@@ -49,7 +49,9 @@ impl Units {
                 let (mut index, users) = ranks.agree(TextIndex::scan(*files, unit, tokenizer, ranks))?;
                 index.add_lengths(ranks);
                 if unit == PrivacyUnit::User {
-                    index.order_by(&users);
+                    let (order, starts) = by_unit(users);
+                    index.places = order.into_iter().map(|place| index.places[place]).collect();
+                    index.starts = starts;
                 }
                 Texts::Indexed(Box::new(Private::new(index)))
             }
@@ -104,16 +106,6 @@ impl TextIndex {
         }
     }
 
-    /// Orders the text by user. A user's records stay in the corpus's order.
-    fn order_by(&mut self, users: &[u64]) {
-        let mut order: Vec<usize> = (0..users.len()).collect();
-        order.sort_by_key(|&place| users[place]);
-        self.places = order.iter().map(|&place| self.places[place]).collect();
-        // A user has text: it is numbered when a record of it is read.
-        let begins = |&at: &usize| at == 0 || users[order[at]] != users[order[at - 1]];
-        self.starts = (0..order.len()).filter(begins).chain([order.len()]).collect();
-    }
-
     pub(super) fn units(&self) -> usize {
         if self.starts.is_empty() { self.places.len() } else { self.starts.len() - 1 }
     }
@@ -153,9 +145,7 @@ impl TextIndex {
             Some(found) if CHECKSUM.checksum(found.text.as_bytes()) == checksum => {
                 Ok(self.tokenizer.encode(&found.text))
             }
-            _ => Err(failed(
-                &"a file was changed while the run read it; restore the text that the run began with, and resume",
-            )),
+            _ => Err(failed(&CHANGED)),
         }
     }
 }

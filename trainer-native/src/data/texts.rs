@@ -62,6 +62,20 @@ pub(super) fn each_text<E: std::fmt::Display>(
     Ok(assigner.units())
 }
 
+/// The order of texts by unit, in which a unit's own stay in the corpus's order, and where each unit's begin in it; one more entry than
+/// units. Every unit has a text: it is numbered when one of it is read.
+pub(super) fn by_unit(units: Vec<u64>) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by_key(|&place| units[place]);
+    let begins = |&at: &usize| at == 0 || units[order[at]] != units[order[at - 1]];
+    let starts = (0..order.len()).filter(begins).chain([order.len()]).collect();
+    (order, starts)
+}
+
+/// Why a record is not what it was.
+pub(super) const CHANGED: &str =
+    "a file was changed while the run read it; restore the text that the run began with, and resume";
+
 pub(super) fn refused(field: &str, error: &dyn std::fmt::Display) -> RunError {
     RunError::Refused(format!("{field}: {error}"))
 }

@@ -58,7 +58,7 @@ impl TrainingData {
     /// Samples units by the plan's mechanism and makes an example of one window or record of each that is in the rank's share.
     ///
     /// # Errors
-    /// [`RunError::Failed`] if the plan has no such step or a token file cannot be read.
+    /// [`RunError::Failed`] if the plan has no such step or a file cannot be read.
     pub fn sample_lot(
         &mut self,
         plan: &CertifiedPlan,
@@ -76,7 +76,7 @@ impl TrainingData {
                 let windows = dataset.sample_windows(&units, step, share, rng)?;
                 Ok(self.objective.examples(&windows, step, rng))
             }
-            TrainingSet::Records(records) => Ok(records.sample(&units, step, share, rng)),
+            TrainingSet::Records(records) => records.sample(&units, step, share, rng),
         }
     }
 }

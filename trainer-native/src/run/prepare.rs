@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::folder::Folder;
 use super::request::Job;
 use crate::data::{
-    self, Canaries, Dataset, LabelledRecord, LabelledSet, Planting, PublicText, Sampler, Units,
+    self, Canaries, Dataset, LabelledRecords, LabelledSet, Planting, PublicText, Sampler, Units,
 };
 use crate::device::check_precision;
-use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::model::Network;
@@ -257,15 +256,17 @@ impl<B: Kernels> Prepared<B> {
 /// The units' windows or records, with the canaries of an audit.
 fn training_set(
     job: &Job,
-    units: Units,
+    mut units: Units,
     tokenizer: &Tokenizer,
     objective: &Objective,
     canaries: Option<Canaries>,
 ) -> Result<TrainingSet, RunError> {
-    if let (Some(records), Some(task)) = (&units.labelled, objective.task()) {
-        note_cut(job.plan.plan(), task, records, tokenizer);
-        let example = |record: &_| task.example(record, tokenizer);
-        return Ok(TrainingSet::Records(LabelledSet::new(records.for_mechanism(), example)));
+    if let (Some(records), Some(task)) = (units.labelled.take(), objective.task().cloned()) {
+        note_cut(job.plan.plan(), &task, &records, tokenizer);
+        let copied = Tokenizer::from_json(&tokenizer.to_json());
+        let tokenizer = copied.map_err(|error| RunError::Failed(error.to_string()))?;
+        let examples = LabelledSet::new(records, move |record| task.example(record, &tokenizer))?;
+        return Ok(TrainingSet::Records(examples));
     }
     let spec = objective.window_spec();
     let mut dataset = Dataset::new(units, tokenizer, spec)?;
@@ -277,12 +278,13 @@ fn training_set(
 }
 
 /// Says that texts are cut to the model's context. How many are is private where the text is.
-fn note_cut(plan: &plan::Plan, task: &Task, records: &Private<Vec<LabelledRecord>>, tokenizer: &Tokenizer) {
+fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer: &Tokenizer) {
     let context = plan.model().context;
-    let of_public = || task.cut_note(records.for_mechanism(), tokenizer);
-    let said = match plan.is_public() {
-        true => of_public(),
-        false => {
+    let said = match records {
+        LabelledRecords::Kept(records) if plan.is_public() => {
+            task.cut_note(records.for_mechanism(), tokenizer)
+        }
+        _ => {
             Some(format!("records longer than the model's {context} tokens are cut; how many are is private"))
         }
     };

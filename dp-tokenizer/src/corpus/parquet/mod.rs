@@ -5,6 +5,8 @@ use std::io::{Error, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::atomic::Ordering;
 
 use parquet::basic::Repetition;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -20,9 +22,59 @@ mod pages;
 
 /// The rows of the file at `path`. Only the columns that are asked for are read.
 pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let size = file.metadata().map_err(|error| error.to_string())?.len();
     let opened = unharmed(|| {
+        let Table { reader, columns, rows } = Table::open(path, files)?;
+        let (size, schema) = (reader.size, schema_of(&reader, columns)?);
+        let iter = RowIter::from_file_into(Box::new(reader)).project(Some(schema));
+        Ok((iter.map_err(|error| error.to_string())?, rows, size))
+    });
+    let (rows, count, size) = opened.unwrap_or_else(|| Err(DAMAGED.to_owned()))?;
+    let shown_per_row = size as f64 / count.max(1) as f64;
+    Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, done: 0, shown_per_row })
+}
+
+/// A row by its number, from 0, as a JSON line; empty behind the last one. Of each column, the dictionary and the page with the row
+/// are read.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn row_at(path: &Path, files: &Files, row: u64) -> Result<Vec<u8>, String> {
+    let said = |error: parquet::errors::ParquetError| error.to_string();
+    let read = unharmed(|| {
+        let Table { reader, columns, .. } = Table::open(path, files)?;
+        let (mut group, mut before) = (0, row);
+        for metadata in reader.metadata().row_groups() {
+            match before.checked_sub(u64::try_from(metadata.num_rows()).unwrap_or(0)) {
+                Some(rest) => (group, before) = (group + 1, rest),
+                None => break,
+            }
+        }
+        if group == reader.num_row_groups() {
+            return Ok(Vec::new());
+        }
+        let mut object = Map::new();
+        for column in columns {
+            // Pages of columns have different numbers of rows.
+            let (group, left) = reader.group_from(group, before).map_err(said)?;
+            let mut rows =
+                RowIter::from_row_group(Some(schema_of(&reader, vec![column])?), &group).map_err(said)?;
+            let row = rows.nth(left.load(Ordering::Relaxed) as usize).transpose().map_err(said)?;
+            object.extend(values(&row.ok_or(DAMAGED)?, files).map_err(|error| error.to_string())?);
+        }
+        serde_json::to_vec(&object).map_err(|error| error.to_string())
+    });
+    read.unwrap_or_else(|| Err(DAMAGED.to_owned()))
+}
+
+/// An opened file, and its columns that are asked for.
+struct Table {
+    reader: Checked,
+    columns: Vec<Arc<Type>>,
+    rows: u64,
+}
+
+impl Table {
+    fn open(path: &Path, files: &Files) -> Result<Self, String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let size = file.metadata().map_err(|error| error.to_string())?.len();
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
         let reader = Checked { reader, size };
         let metadata = reader.metadata().file_metadata();
@@ -53,14 +105,15 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
                  without text"
             ));
         }
-        let schema = Type::group_type_builder(metadata.schema().name()).with_fields(columns).build();
-        let schema = schema.map_err(|error| error.to_string())?;
-        let iter = RowIter::from_file_into(Box::new(reader)).project(Some(schema));
-        Ok((iter.map_err(|error| error.to_string())?, rows))
-    });
-    let (rows, count) = opened.unwrap_or_else(|| Err(DAMAGED.to_owned()))?;
-    let shown_per_row = size as f64 / count.max(1) as f64;
-    Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, done: 0, shown_per_row })
+        Ok(Self { reader, columns, rows })
+    }
+}
+
+/// The schema of a file with some of its columns.
+fn schema_of(reader: &Checked, columns: Vec<Arc<Type>>) -> Result<Type, String> {
+    let name = reader.metadata().file_metadata().schema().name();
+    let schema = Type::group_type_builder(name).with_fields(columns).build();
+    schema.map_err(|error| error.to_string())
 }
 
 /// The names of the columns that hold text or numbers.
@@ -102,7 +155,8 @@ impl Read for Lines {
             let Some(row) = row.transpose().map_err(|error| Error::other(error.to_string()))? else {
                 return Ok(0);
             };
-            self.line = self.json(&row)?;
+            self.line = serde_json::to_vec(&values(&row, &self.files)?)?;
+            self.line.push(b'\n');
             self.taken = 0;
             let shown = |rows: u64| (rows as f64 * self.shown_per_row) as u64;
             self.files.progress.add(shown(self.done + 1) - shown(self.done));
@@ -115,37 +169,34 @@ impl Read for Lines {
     }
 }
 
-impl Lines {
-    fn json(&self, row: &Row) -> std::io::Result<Vec<u8>> {
-        let mut object = Map::new();
-        for (name, field) in row.get_column_iter() {
-            let value = match field {
-                Field::Str(text) => Value::from(text.as_str()),
-                Field::Bytes(bytes) => match (std::str::from_utf8(bytes.data()), self.files.bad_utf8) {
-                    (Ok(text), _) => Value::from(text),
-                    (Err(_), BadUtf8::Replace) => Value::from(String::from_utf8_lossy(bytes.data())),
-                    (Err(_), BadUtf8::Refuse) => return Err(Error::other("not valid UTF-8")),
-                },
-                Field::Byte(number) => Value::from(*number),
-                Field::Short(number) => Value::from(*number),
-                Field::Int(number) => Value::from(*number),
-                Field::Long(number) => Value::from(*number),
-                Field::UByte(number) => Value::from(*number),
-                Field::UShort(number) => Value::from(*number),
-                Field::UInt(number) => Value::from(*number),
-                Field::ULong(number) => Value::from(*number),
-                Field::Float(number) => Value::from(*number),
-                Field::Double(number) => Value::from(*number),
-                Field::Null => Value::Null,
-                // Whoever reads the line says what it should have been.
-                _ => Value::Bool(true),
-            };
-            object.insert(name.clone(), value);
-        }
-        let mut line = serde_json::to_vec(&object)?;
-        line.push(b'\n');
-        Ok(line)
+/// The values of a row, by column.
+fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
+    let mut object = Map::new();
+    for (name, field) in row.get_column_iter() {
+        let value = match field {
+            Field::Str(text) => Value::from(text.as_str()),
+            Field::Bytes(bytes) => match (std::str::from_utf8(bytes.data()), files.bad_utf8) {
+                (Ok(text), _) => Value::from(text),
+                (Err(_), BadUtf8::Replace) => Value::from(String::from_utf8_lossy(bytes.data())),
+                (Err(_), BadUtf8::Refuse) => return Err(Error::other("not valid UTF-8")),
+            },
+            Field::Byte(number) => Value::from(*number),
+            Field::Short(number) => Value::from(*number),
+            Field::Int(number) => Value::from(*number),
+            Field::Long(number) => Value::from(*number),
+            Field::UByte(number) => Value::from(*number),
+            Field::UShort(number) => Value::from(*number),
+            Field::UInt(number) => Value::from(*number),
+            Field::ULong(number) => Value::from(*number),
+            Field::Float(number) => Value::from(*number),
+            Field::Double(number) => Value::from(*number),
+            Field::Null => Value::Null,
+            // Whoever reads the line says what it should have been.
+            _ => Value::Bool(true),
+        };
+        object.insert(name.clone(), value);
     }
+    Ok(object)
 }
 
 #[cfg(test)]
@@ -154,22 +205,30 @@ mod tests {
     use super::*;
     use parquet::basic::Encoding;
     use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
-    use parquet::file::properties::WriterProperties;
+    use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
     /// A file of texts in dictionaries, or encoded otherwise.
     fn written(texts: &[&str], encoding: Option<Encoding>) -> Vec<u8> {
+        written_with(texts, 2, properties(encoding))
+    }
+
+    fn properties(encoding: Option<Encoding>) -> WriterPropertiesBuilder {
+        let properties = WriterProperties::builder().set_dictionary_enabled(encoding.is_none());
+        match encoding {
+            Some(encoding) => properties.set_column_encoding("text".into(), encoding),
+            None => properties,
+        }
+    }
+
+    /// A file of groups of so many rows.
+    fn written_with(texts: &[&str], group: usize, properties: WriterPropertiesBuilder) -> Vec<u8> {
         let schema =
             "message notes { optional binary text (UTF8); required int64 user; required double extra; }";
         let schema = Arc::new(parse_message_type(schema).unwrap());
-        let mut properties = WriterProperties::builder().set_dictionary_enabled(encoding.is_none());
-        if let Some(encoding) = encoding {
-            properties = properties.set_column_encoding("text".into(), encoding);
-        }
         let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).unwrap();
-        // Two rows a group, so that the file has several.
-        for (number, group) in texts.chunks(2).enumerate() {
+        for (number, group) in texts.chunks(group).enumerate() {
             let mut rows = writer.next_row_group().unwrap();
             let column: Vec<ByteArray> = group.iter().map(|text| ByteArray::from(*text)).collect();
             let mut texts = rows.next_column().unwrap().unwrap();
@@ -218,6 +277,34 @@ mod tests {
         assert!(wrong.contains("a number where a string is needed"), "{wrong}");
     }
 
+    /// Pages of one or a few values, in groups of two rows.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[test]
+    fn every_row_is_read_alone_as_in_order_whatever_the_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        let texts: Vec<String> = (0..50).map(|row| format!("text {}", row % 7)).collect();
+        let files = Files { user_field: Some("user".to_owned()), ..Files::of([path.clone()]) };
+        for (encoding, page, version) in [
+            (None, 3, WriterVersion::PARQUET_1_0),
+            (Some(Encoding::PLAIN), 1, WriterVersion::PARQUET_2_0),
+            (Some(Encoding::DELTA_BYTE_ARRAY), 4, WriterVersion::PARQUET_2_0),
+        ] {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let properties = properties(encoding).set_data_page_row_count_limit(page);
+            let properties = properties.set_write_batch_size(1).set_writer_version(version);
+            std::fs::write(&path, written_with(&texts, 20, properties)).unwrap();
+            let mut whole = String::new();
+            json_lines(&path, &files).unwrap().read_to_string(&mut whole).unwrap();
+            assert_eq!(whole.lines().count(), 50);
+            for (row, line) in whole.lines().enumerate() {
+                let alone = String::from_utf8(row_at(&path, &files, row as u64).unwrap()).unwrap();
+                assert_eq!(alone, line, "{encoding:?} {row}");
+            }
+            assert!(row_at(&path, &files, 50).unwrap().is_empty());
+        }
+    }
+
     #[test]
     fn damaged_files_are_refused_or_read_but_never_end_the_program() {
         let folder = tempfile::tempdir().unwrap();
@@ -229,6 +316,8 @@ mod tests {
                 damaged[at] ^= 0xA5;
                 std::fs::write(&path, &damaged).unwrap();
                 let _ = read(&path, Some("user"));
+                #[cfg(not(target_arch = "wasm32"))]
+                let _ = row_at(&path, &Files::of([path.clone()]), 2);
             }
             for length in (0..whole.len()).step_by(step) {
                 std::fs::write(&path, &whole[..length]).unwrap();

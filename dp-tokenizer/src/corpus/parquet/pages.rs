@@ -1,7 +1,9 @@
 //! Checks the counts in a parquet file for which the parquet crate allocates memory before it reads the data. In a damaged file
-//! they may exceed all memory, and a failed allocation ends the program.
+//! they may exceed all memory, and a failed allocation ends the program. To read one row, pages before it are skipped.
 
 use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::basic::Encoding;
 use parquet::bloom_filter::Sbbf;
@@ -33,7 +35,7 @@ impl FileReader for Checked {
     }
 
     fn get_row_group(&self, group: usize) -> Result<Box<dyn RowGroupReader + '_>> {
-        Ok(Box::new(Group { group: self.reader.get_row_group(group)?, size: self.size }))
+        Ok(Box::new(Group { group: self.reader.get_row_group(group)?, size: self.size, skipped: None }))
     }
 
     fn get_row_iter(&self, projection: Option<Type>) -> Result<RowIter<'_>> {
@@ -41,9 +43,22 @@ impl FileReader for Checked {
     }
 }
 
-struct Group<'a> {
+impl Checked {
+    /// A group for one column, without the pages before the one with row `before`; and how many rows of that page come before this row,
+    /// once the column is read.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn group_from(&self, group: usize, before: u64) -> Result<(Group<'_>, Arc<AtomicU64>)> {
+        let left = Arc::new(AtomicU64::new(before));
+        let group = self.reader.get_row_group(group)?;
+        Ok((Group { group, size: self.size, skipped: Some(Arc::clone(&left)) }, left))
+    }
+}
+
+pub(super) struct Group<'a> {
     group: Box<dyn RowGroupReader + 'a>,
     size: u64,
+    /// Rows to skip, less those of whole pages.
+    skipped: Option<Arc<AtomicU64>>,
 }
 
 impl RowGroupReader for Group<'_> {
@@ -62,7 +77,8 @@ impl RowGroupReader for Group<'_> {
             return Err(damaged());
         }
         let is_optional = stated.column_descr().max_def_level() > 0;
-        Ok(Box::new(Pages { pages: self.group.get_column_page_reader(column)?, is_optional }))
+        let (pages, skipped) = (self.group.get_column_page_reader(column)?, self.skipped.clone());
+        Ok(Box::new(Pages { pages, is_optional, skipped }))
     }
 
     fn get_column_bloom_filter(&self, column: usize) -> Option<&Sbbf> {
@@ -78,6 +94,30 @@ struct Pages {
     pages: Box<dyn PageReader>,
     /// Whether values may be missing, so that pages begin with a list of which are.
     is_optional: bool,
+    /// Rows that may still be skipped; none once a page of values was read.
+    skipped: Option<Arc<AtomicU64>>,
+}
+
+impl Pages {
+    /// Skips the pages that end before the row that is wanted. A dictionary is read.
+    fn skip(&mut self) -> Result<()> {
+        while let Some(left) = &self.skipped {
+            let rows = match self.pages.peek_next_page()? {
+                Some(page) if page.is_dict => return Ok(()),
+                Some(page) => page.num_rows.or(page.num_levels),
+                None => None,
+            };
+            let rest = left.load(Ordering::Relaxed).checked_sub(rows.ok_or_else(damaged)? as u64);
+            match rest {
+                Some(rest) => {
+                    left.store(rest, Ordering::Relaxed);
+                    self.pages.skip_next_page()?;
+                }
+                None => self.skipped = None,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Iterator for Pages {
@@ -90,6 +130,7 @@ impl Iterator for Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        self.skip()?;
         let page = self.pages.get_next_page()?;
         if page.as_ref().is_none_or(|page| is_sound(page, self.is_optional) == Some(true)) {
             return Ok(page);
