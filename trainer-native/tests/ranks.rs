@@ -21,8 +21,8 @@ const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// Records of users with a text and a target.
 const PAIRS: &str = "pairs.jsonl";
 
-/// Files of the same users: elements of an array, sentences with tags, and a folder of texts.
-const OTHER_FORMATS: [&str; 3] = ["notes.json", "notes.iob", "notes"];
+/// The same records as elements of an array.
+const ARRAY: &str = "pairs.json";
 
 /// A public tokenizer.
 const WORDS: &str = "words.json";
@@ -38,14 +38,7 @@ fn write_files(bench: &Bench) {
     };
     let lines: Vec<String> = (0..120).map(line).collect();
     std::fs::write(bench.path(PAIRS), lines.concat()).unwrap();
-    let [array, tagged, folder] = OTHER_FORMATS.map(|name| bench.path(name));
-    std::fs::write(array, format!("[{}]", lines.join(",\n"))).unwrap();
-    let sentence = |n: usize| format!("note O\n{n} {}\n\n", ["O", "B-Number"][n % 2]);
-    std::fs::write(tagged, (0..120).map(sentence).collect::<String>()).unwrap();
-    std::fs::create_dir(&folder).unwrap();
-    for (number, line) in lines.iter().enumerate() {
-        std::fs::write(folder.join(format!("{number}.txt")), line.repeat(2)).unwrap();
-    }
+    std::fs::write(bench.path(ARRAY), format!("[{}]", lines.join(",\n"))).unwrap();
 }
 
 /// A campaign takes every family, and kills fifty times.
@@ -133,20 +126,11 @@ fn plans() -> Vec<Value> {
     let mut of_users = plan("gpt2", "causal_lm");
     of_users["data"] = json!({ "source": { "path": PAIRS }, "units": 40, "user_field": "who" });
     of_users["privacy"]["unit"] = json!("user");
-    let [array, tagged, folder] = OTHER_FORMATS;
-    // Pairs of texts of users: each rank reads those of its own micro-batches.
-    let mut pairs = plan("gpt2", "text_to_text");
-    pairs["data"] = json!({ "source": { "path": array }, "units": 40, "user_field": "who" });
+    // Each rank reads the pairs of its own micro-batches.
+    let mut pairs = plan("marian", "text_to_text");
+    pairs["data"] = json!({ "source": { "path": ARRAY }, "units": 40, "user_field": "who" });
     pairs["privacy"]["unit"] = json!("user");
-    let mut sentences = plan("bert", "token_classification");
-    sentences["training"]["labels"] = json!(["O", "B-Number"]);
-    sentences["data"] = json!({ "source": { "path": tagged }, "units": 120 });
-    let mut texts = plan("gpt2", "causal_lm");
-    texts["data"] = json!({ "source": { "path": folder }, "units": 120 });
-    for plan in [&mut pairs, &mut sentences, &mut texts] {
-        plan.as_object_mut().unwrap().remove("evaluation");
-    }
-    let mut plans = vec![bert, t5, adaptive, exact, of_users, pairs, sentences, texts];
+    let mut plans = vec![bert, t5, adaptive, exact, of_users, pairs];
     if is_campaign() {
         let of_family = |(name, _): (&str, &str)| {
             let objective = plan::Family::named(name).unwrap().objectives()[0];

@@ -53,12 +53,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
     let source = training_source(plan, base);
     corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
     let files = LineFiles::of(&source).filter(|_| in_files);
-    if in_files && files.is_none() && matches!(source, Source::Files(_)) {
-        note(
-            "data.source: each rank reads all of the text into its memory, because it is compressed; to let a rank read the records of \
-             its own micro-batches alone, decompress the files",
-        );
-    }
+    let is_compressed = files.is_none() && matches!(source, Source::Files(_));
     let _shown = reading(READING, &source);
     let (texts, labelled, count) = if plan.training().objective.reads_fields() {
         let (records, count) =
@@ -72,6 +67,12 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
         let (texts, count) = read_texts(&source, unit, "data.source")?;
         (Texts::Kept(Private::new(texts)), None, count)
     };
+    if in_files && is_compressed {
+        note(
+            "data.source: each rank reads all of the text into its memory, because it is compressed; to let a rank read the records of \
+             its own micro-batches alone, decompress the files",
+        );
+    }
     check_count(plan, count)?;
     Ok(Units { texts, tokens: None, labelled })
 }
