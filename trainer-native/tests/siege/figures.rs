@@ -1,0 +1,1 @@
+//! Small figures that say something about the private text, and hostile input.

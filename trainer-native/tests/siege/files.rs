@@ -1,0 +1,1 @@
+//! Files that a folder holds beside those of its run.

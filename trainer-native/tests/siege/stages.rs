@@ -1,0 +1,1 @@
+//! Earlier releases that a certificate must not forget.

@@ -1,0 +1,1 @@
+//! One text under another name, in another form, or in parts.
