@@ -35,7 +35,7 @@ use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::plan_file::PlanText;
 use crate::progress::DIGITS;
-use crate::store::certificate::{self, Certificate, Wording};
+use crate::store::certificate::{self, Certificate};
 use crate::store::exported::Export;
 use crate::store::files;
 use crate::store::ledger::{LedgerState, events_on_same_units};
@@ -158,32 +158,20 @@ impl VerifiedRun {
     }
 }
 
-/// The certificate that follows from plan and ledger. The folder must hold it byte for byte, in one of the wordings that
-/// this program has written.
+/// The certificate that follows from plan and ledger. The folder must hold it byte for byte.
 fn check_certificate(
     folder: &Path,
     plan: &CertifiedPlan,
     ledger: &LedgerState,
 ) -> Result<Certificate, RunError> {
-    let json = durable::read(&folder.join(files::CERTIFICATE_JSON))?;
-    let markdown = durable::read(&folder.join(files::CERTIFICATE_MARKDOWN))?;
-    // Earlier runs read "words" otherwise: an end mark depended on the next piece, so the stated unit was not protected.
-    let of_words = matches!(plan.plan().privacy().unit, plan::PrivacyUnit::Words(_));
-    let earlier: &[&'static Wording] = match of_words {
-        true => &[&certificate::FOURTH, &certificate::THIRD],
-        false => &[&certificate::FOURTH, &certificate::THIRD, &certificate::SECOND, &certificate::FIRST],
-    };
-    for wording in [&certificate::CURRENT].into_iter().chain(earlier.iter().copied()) {
-        let certificate = Certificate::derive(plan, ledger, wording)?;
-        if json != certificate.to_json()?.as_bytes() {
-            continue;
-        }
-        if markdown != certificate.to_markdown().as_bytes() {
-            return altered(files::CERTIFICATE_MARKDOWN);
-        }
-        return Ok(certificate);
+    let certificate = Certificate::derive(plan, ledger, &certificate::CURRENT)?;
+    if durable::read(&folder.join(files::CERTIFICATE_JSON))? != certificate.to_json()?.as_bytes() {
+        return altered(files::CERTIFICATE_JSON);
     }
-    altered(files::CERTIFICATE_JSON)
+    if durable::read(&folder.join(files::CERTIFICATE_MARKDOWN))? != certificate.to_markdown().as_bytes() {
+        return altered(files::CERTIFICATE_MARKDOWN);
+    }
+    Ok(certificate)
 }
 
 fn altered<T>(name: &str) -> Result<T, RunError> {

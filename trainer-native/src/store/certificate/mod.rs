@@ -11,7 +11,7 @@ mod wording;
 pub(crate) use statements::{
     DECLARED_PUBLIC, distribution, guarantee, mark, not_private_by_itself, void_by_known_noise,
 };
-pub(crate) use wording::{CURRENT, FIRST, FOURTH, SECOND, THIRD, Wording};
+pub(crate) use wording::{CURRENT, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CertifiedPlan, PrivacyUnit};

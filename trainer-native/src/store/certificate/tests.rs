@@ -44,22 +44,6 @@ fn the_certificate_of_exact_arithmetic_has_no_unmet_condition() {
     );
 }
 
-/// Run folders from before the sentences changed still verify, and two wordings cannot be mixed.
-#[test]
-fn a_certificate_in_an_earlier_wording_verifies_and_a_mixture_does_not() {
-    let (_folder, request) = finished("fast");
-    let out = request.out.unwrap();
-    let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read(&out).unwrap();
-    for wording in [&FOURTH, &THIRD, &FIRST] {
-        let earlier = Certificate::derive(&plan, &ledger, wording).unwrap();
-        assert_ne!(earlier.to_json().unwrap(), certificate.to_json().unwrap());
-        std::fs::write(out.join(files::CERTIFICATE_JSON), earlier.to_json().unwrap()).unwrap();
-        assert!(matches!(verify_run(&out), Err(RunError::Verification(_))));
-        std::fs::write(out.join(files::CERTIFICATE_MARKDOWN), earlier.to_markdown()).unwrap();
-        verify_run(&out).unwrap();
-    }
-}
-
 #[test]
 fn a_run_of_an_earlier_version_verifies_with_the_conditions_it_did_not_meet() {
     let (_folder, request) = finished("fast");
