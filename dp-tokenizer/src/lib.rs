@@ -17,6 +17,7 @@ pub mod count;
 mod decode;
 mod encode;
 pub mod format;
+pub mod identity;
 #[cfg(feature = "js")]
 pub mod js;
 pub mod normalize;

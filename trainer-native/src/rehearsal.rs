@@ -17,7 +17,7 @@ use crate::progress::note;
 use crate::run::{self, shell_word};
 use crate::store::files;
 use crate::verify::CertifiedText;
-use crate::{RunError, durable, stop};
+use crate::{RunError, data, durable, stop};
 
 /// The key of all trials.
 const KEY: u64 = 1;
@@ -69,6 +69,7 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     let certified = CertifiedText::read(&request.plan)?.plan;
     let file = certified.plan().file();
     check(&certified, request)?;
+    let is_compared = compare(&certified, request)?;
     let write = request.write.clone().unwrap_or_else(|| beside(&request.plan));
     if write.symlink_metadata().is_ok() {
         return Err(RunError::Refused(format!(
@@ -103,7 +104,10 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     if let Some(scene) = Scene::new(&chart) {
         durable::write_atomic(&drawn, scene.svg(&chart).as_bytes())?;
     }
-    let remarks = remarks(&trials, &chosen, file, &on_public);
+    let mut remarks = remarks(&trials, &chosen, file, &on_public);
+    if !is_compared {
+        remarks.push(NOT_COMPARED.to_owned());
+    }
     let steps = certified.total_steps();
     Ok(Rehearsal {
         units,
@@ -140,6 +144,27 @@ fn check(certified: &CertifiedPlan, request: &Request) -> Result<(), RunError> {
         }
     }
     Ok(())
+}
+
+/// What is said where the private text is elsewhere.
+const NOT_COMPARED: &str = "The plan's training text is not on this machine, so the public text was not compared with it: that they share \
+                            no text is for you to know.";
+
+/// Refuses public text that shares text with the plan's private one: the certificate says that its figures were chosen without a look
+/// at this. Returns whether the private text is there to be compared.
+fn compare(certified: &CertifiedPlan, request: &Request) -> Result<bool, RunError> {
+    let base = request.plan.parent().unwrap_or(Path::new(""));
+    let source = &certified.plan().data().source;
+    let paths: &[String] = match source {
+        Source::Path(path) => std::slice::from_ref(path),
+        Source::Paths(paths) => paths,
+        Source::Embedded { .. } => &[],
+    };
+    if paths.iter().any(|path| !base.join(path).exists()) {
+        return Ok(false);
+    }
+    data::check_other_text(certified.plan(), base, &request.public, "--public")?;
+    Ok(true)
 }
 
 /// `NAME-rehearsed.json` in the plan's folder, where its paths stay right.

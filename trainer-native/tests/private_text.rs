@@ -71,10 +71,10 @@ fn evaluation_text_with_records_of_the_training_text_is_refused() {
         fs::write(bench.path("held_out.txt"), evaluation).unwrap();
         bench
     };
-    refused(&with(lines(1000..1010) + &lines(17..18), ""), "shares records");
-    refused(&with(lines(17..18).replace(' ', "  "), ""), "shares records");
+    refused(&with(lines(1000..1010) + &lines(17..18), ""), "shares text");
+    refused(&with(lines(17..18).replace(' ', "  "), ""), "shares text");
     let short = "thank you\nyes\nno\nhello\nbye\n";
-    refused(&with(short.to_owned(), short), "shares records");
+    refused(&with(short.to_owned(), short), "shares text");
     let apart = with(lines(1000..1010) + short, short);
     assert!(apart.run("run", &["--test-key", "1"]).status.success());
 }

@@ -272,7 +272,7 @@ fn labels_and_fields_that_do_not_fit_are_refused_in_one_line_without_private_tex
         refuses(&bench, expected);
     }
     write(&bench, "jsonl", "", row);
-    refuses(&bench, "it shares records with the training text");
+    refuses(&bench, "it shares text with the training text");
     std::fs::write(bench.path("test.jsonl"), "\n").unwrap();
     refuses(&bench, "evaluation.source");
 

@@ -90,5 +90,5 @@ fn a_token_file_of_other_units_or_of_another_tokenizer_is_refused_before_anythin
     with["evaluation"] = json!({ "source": { "path": "held_out.txt" }, "every": 5 });
     fs::write(overlap.path("plan.json"), with.to_string()).unwrap();
     fs::write(overlap.path("held_out.txt"), "other text\nnote 7 of a secret line, é or so\n").unwrap();
-    refused(&overlap, &["evaluation.source", "shares records"]);
+    refused(&overlap, &["evaluation.source", "shares text"]);
 }

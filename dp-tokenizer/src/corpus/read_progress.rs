@@ -27,6 +27,12 @@ impl ReadProgress {
         Self { bytes: Arc::default(), stop: Some(stop) }
     }
 
+    /// A count of its own, which stops with this one.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn fresh(&self) -> Self {
+        Self { bytes: Arc::default(), stop: self.stop }
+    }
+
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }

@@ -14,6 +14,7 @@ use super::shard::{DIGEST_BYTES, Header, MAGIC, Shard, VERSION, failed};
 use super::spill::{SpillBuffer, SpillFile, push_number};
 use super::units::{Collected, CountOptions, UnitItems, room};
 use crate::corpus::CorpusError;
+use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};
 
 /// A file and its header, which fit each other.
@@ -217,23 +218,32 @@ fn check_complete(all: &[Opened]) -> Result<(), UnitError> {
         );
         return Err(failed(&last.path, reason));
     }
-    let mut known: HashMap<&str, &Opened> = HashMap::new();
-    for one in all.iter().filter(|one| one.header.units > 0) {
-        for text in one.header.texts_sha256.iter().chain([&one.header.contents_sha256]) {
-            let first = known.insert(text, one).filter(|first| first.shard() != one.shard());
-            if let Some(first) = first {
-                let reason = format!(
-                    "it holds the same text as {}; count each file of the corpus in one part: text that is counted twice breaks the \
-                     promise",
-                    first.path.display()
-                );
-                return Err(failed(&one.path, reason));
-            }
-        }
+    let held: Vec<&Opened> = all.iter().filter(|one| one.header.units > 0).collect();
+    if let Some((first, second)) = same_text(&held) {
+        let reason = format!(
+            "it holds text that {} holds as well; count each file of the corpus in one part: text that is counted twice breaks the \
+             promise",
+            first.path.display()
+        );
+        return Err(failed(&second.path, reason));
     }
-    if known.is_empty() {
+    if held.is_empty() {
         let source_name = last.path.display().to_string();
         return Err(CorpusError::Empty { source_name }.into());
     }
     Ok(())
+}
+
+/// Two parts with the same counts, or of which one holds half of the text of the other.
+fn same_text<'a>(all: &[&'a Opened]) -> Option<(&'a Opened, &'a Opened)> {
+    let mut known: HashMap<&str, &Opened> = HashMap::new();
+    for one in all {
+        if let Some(first) = known.insert(&one.header.contents_sha256, one) {
+            return Some((first, one));
+        }
+    }
+    let sketched: Vec<(&Opened, Sketch)> =
+        (all.iter()).filter_map(|one| Some((*one, Sketch::from_parts(one.header.sketch.clone()?)))).collect();
+    let sketches: Vec<Sketch> = sketched.iter().map(|(_, sketch)| sketch.clone()).collect();
+    Sketch::first_pair(&sketches).map(|(first, second)| (sketched[first].0, sketched[second].0))
 }

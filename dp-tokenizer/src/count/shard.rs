@@ -32,7 +32,9 @@ use crate::corpus::{CorpusError, Source};
 use crate::unit::{PrivacyUnit, UnitError};
 
 pub(super) const MAGIC: &[u8; 8] = b"DPTOKRUN";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+/// Hashes of the sketch of a part.
+const SKETCH: usize = 1 << 12;
 pub(super) const DIGEST_BYTES: u64 = 32;
 
 /// One of several parts of a corpus.
@@ -107,8 +109,8 @@ pub(super) struct Header {
     pub(super) lists_bytes: Vec<u64>,
     /// SHA-256 of both.
     pub(super) contents_sha256: String,
-    /// SHA-256 of the beginning of each file of the text.
-    pub(super) texts_sha256: Vec<String>,
+    /// A sketch of the text: its records and its runs of words; absent if the text can be read only once.
+    pub(super) sketch: Option<[(u32, Vec<u64>); 2]>,
 }
 
 /// Counts the items of each unit of a part of a corpus and writes them to `path`, for [`UnitItems::from_shards`].
@@ -132,7 +134,7 @@ pub fn count_shard(
         }
         other => other?,
     };
-    let texts = crate::corpus::beginnings(source)?;
+    let sketch = crate::corpus::public_sketch(source, SKETCH)?;
     let mut out = Writer::create(path)?;
     let written = if common.unit == PrivacyUnit::User {
         write_owners(collected, &spill, room(options), &mut out)?
@@ -153,7 +155,7 @@ pub fn count_shard(
         items_bytes,
         lists_bytes,
         contents_sha256: hex(&out.digest.clone().finalize()),
-        texts_sha256: texts.iter().map(|text| hex(text)).collect(),
+        sketch: sketch.map(|sketch| sketch.to_parts()),
     };
     out.finish(&header)
 }

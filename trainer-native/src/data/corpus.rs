@@ -13,6 +13,9 @@ use crate::durable::{self, hex, sha256_hex};
 use crate::progress::{note, reading};
 use crate::{RunError, stop};
 
+/// The plan's field that names the evaluation text.
+const EVALUATION: &str = "evaluation.source";
+
 /// What is shown while the training text is read.
 const READING: &str = "reading the training text";
 
@@ -148,9 +151,9 @@ pub(crate) fn read_evaluation(
     let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
     // The text behind a token file is not at hand: its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
-    overlap::check_files(training.as_ref(), &source)?;
-    let text = read_public(plan, source, "evaluation.source")?;
-    overlap::check_records(plan, base, units, &text)?;
+    overlap::check_files(training.as_ref(), &source, EVALUATION)?;
+    let text = read_public(plan, source, EVALUATION)?;
+    overlap::check_records(plan, base, units, &text, EVALUATION)?;
     Ok(Some(text))
 }
 
@@ -179,6 +182,26 @@ pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicT
 pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
     let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
     source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
+}
+
+/// Refuses files that share text with a plan's private training text. `option` of the command line names them; they have the fields
+/// of the plan's text.
+///
+/// # Errors
+/// [`RunError::Refused`] if they do, or a text cannot be read.
+pub(crate) fn check_other_text(
+    plan: &plan::Plan,
+    base: &Path,
+    paths: &[PathBuf],
+    option: &str,
+) -> Result<(), RunError> {
+    let units = read_units(plan, base, true)?;
+    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
+    let training = units.tokens.is_none().then(|| training_source(plan, base));
+    overlap::check_files(training.as_ref(), &public, option)?;
+    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option)
 }
 
 fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {

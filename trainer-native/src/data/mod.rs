@@ -34,8 +34,8 @@ mod token_file;
 pub(crate) use canaries::{Canaries, CanaryTokens, Secret};
 pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub(crate) use corpus::{
-    PublicText, UnitText, Units, public_file, read_evaluation, read_public_file, read_records, read_units,
-    training_source,
+    PublicText, UnitText, Units, check_other_text, public_file, read_evaluation, read_public_file,
+    read_records, read_units, training_source,
 };
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};

@@ -1,78 +1,66 @@
-//! Refuses evaluation text that is training text: its figures are published without noise.
+//! Refuses public text that is private training text: its figures are published without noise.
 //!
 //! The comparison sees the private text, so its outcome depends on it. It is a condition of the guarantee, stated on the
-//! certificate: the guarantee compares training texts that pass it. A refusal says nothing about which records are shared.
+//! certificate: the guarantee compares training texts that pass it. A refusal is for the owner of the text alone.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
-use dp_tokenizer::corpus::{self, Record, Source};
+use dp_tokenizer::corpus::{self, Source};
+use dp_tokenizer::identity::{Key, Passage, Sharing, compare, strings_of_json};
 use dp_tokenizer::tokens::TokenDataset;
-use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
-use super::{Answer, LabelledRecord, PublicText, Texts, UnitText, Units};
+use super::texts::refused;
+use super::{Answer, LabelledRecord, PublicText, Units};
 use crate::{RunError, durable};
 
-/// Words from which on a record that both texts have is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
-const LONG_RECORD: usize = 8;
+/// What `field` may name.
+const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
+                       remove what the texts share, or name other text";
 
-/// Refuses an evaluation file that is a training file, under whatever name and in whatever form.
-pub(super) fn check_files(training: Option<&Source>, evaluation: &Source) -> Result<(), RunError> {
-    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("evaluation.source: {error}"));
-    corpus::check_distinct(evaluation).map_err(|error| refused(&error))?;
-    let Some(training) = training else { return Ok(()) };
-    match corpus::common_text(training, evaluation).map_err(|error| refused(&error))? {
+/// Refuses public files that are named twice, or that are training files under whatever name. `field` names them.
+pub(super) fn check_files(training: Option<&Source>, public: &Source, field: &str) -> Result<(), RunError> {
+    corpus::check_distinct(public).map_err(|error| refused(field, &error))?;
+    match training.and_then(|training| corpus::common_file(training, public)) {
         None => Ok(()),
-        Some((training, evaluation)) => Err(refused(&format!(
-            "{} is the training text {}; {ALLOWED}",
-            evaluation.display(),
-            training.display()
-        ))),
+        Some((training, public)) => Err(refused(
+            field,
+            &format!("{} is the training text {}; {ALLOWED}", public.display(), training.display()),
+        )),
     }
 }
 
-const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
-                       name held-out public text, or remove evaluation";
-
-/// Refuses evaluation text that shares a long record, or most of its records, with private training text.
+/// Refuses public text that shares records, or runs of words, with private training text. `field` names the public text.
 pub(super) fn check_records(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
-    evaluation: &PublicText,
+    public: &PublicText,
+    field: &str,
 ) -> Result<(), RunError> {
     if plan.is_public() {
         return Ok(());
     }
-    let records: HashSet<String> = match evaluation {
-        PublicText::Texts(texts) => texts.iter().map(|text| words(&text.piece.text)).collect(),
-        PublicText::Labelled(records) => records.iter().flat_map(words_of).collect(),
+    let tokenizer = match (&units.tokens, plan.tokenizer()) {
+        (Some(_), plan::Tokenizer::Public(public)) => Some(read_tokenizer(&base.join(&public.path))?),
+        _ => None,
     };
-    let shared = match (&units.tokens, &units.labelled, evaluation) {
-        (_, Some(training), _) => {
-            let mut shared = HashSet::new();
-            training.for_each(|record| {
-                shared.extend(words_of(record).filter(|record| records.contains(record)));
-            })?;
-            shared
-        }
-        (None, ..) | (_, _, PublicText::Labelled(_)) => shared_records(&units.texts, &records)?,
-        (Some(tokens), None, PublicText::Texts(evaluation)) => {
-            let plan::Tokenizer::Public(public) = plan.tokenizer() else { return Ok(()) };
-            let tokenizer = read_tokenizer(&base.join(&public.path))?;
-            shared_token_records(tokens.for_mechanism(), evaluation, &tokenizer)?
-        }
+    let is_chat = plan.training().objective == plan::Objective::Chat;
+    let key = Key::random().map_err(|error| RunError::Failed(error.to_string()))?;
+    let read_public = |take: &mut dyn FnMut(Passage<'_>)| {
+        each_public(public, tokenizer.as_ref(), is_chat, take);
+        Ok(())
     };
-    let has_long_one = shared.iter().any(|record| record.split(' ').count() >= LONG_RECORD);
-    if !has_long_one && 2 * shared.len() <= records.len() {
-        return Ok(());
+    let read_private =
+        |take: &mut dyn FnMut(Passage<'_>)| each_private(units, tokenizer.as_ref(), is_chat, take);
+    match compare(&key, &read_public, &read_private)?.check() {
+        Ok(()) => Ok(()),
+        Err(sharing) => Err(refused(field, &shared(sharing))),
     }
-    Err(RunError::Refused(format!(
-        "evaluation.source: it shares records with the training text; allowed: no record of {LONG_RECORD} or more words that \
-         the training text has, and at most half of all records; fix: remove the shared records from the evaluation text, \
-         name other text, or remove evaluation"
-    )))
+}
+
+fn shared(sharing: Sharing) -> String {
+    format!("it shares text with the training text (data.source): {sharing}; {ALLOWED}")
 }
 
 fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
@@ -80,70 +68,74 @@ fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
     Tokenizer::from_json(&text).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
 }
 
-/// The words of a record's texts, whatever its label, and of what is to be written after them.
-fn words_of(record: &LabelledRecord) -> impl Iterator<Item = String> {
-    let read = words(&format!("{} {}", record.text, record.second.as_deref().unwrap_or_default()));
-    let written = match &record.answer {
-        Answer::Text(target) => Some(words(target)),
+/// The passages of public text. Beside a token file they are encoded and decoded, since the file has no text but that of its
+/// tokens.
+fn each_public(
+    public: &PublicText,
+    tokenizer: Option<&Tokenizer>,
+    is_chat: bool,
+    take: &mut dyn FnMut(Passage<'_>),
+) {
+    let mut whole = |text: &str| match tokenizer {
+        None => take(Passage::record(text)),
+        Some(tokenizer) => take(Passage::record(&tokenizer.decode(&tokenizer.encode(text)))),
+    };
+    match public {
+        PublicText::Texts(texts) => texts.iter().for_each(|text| whole(&text.piece.text)),
+        PublicText::Labelled(records) => {
+            records.iter().for_each(|record| whole(&text_of(record, is_chat)));
+        }
+    }
+}
+
+fn each_private(
+    units: &Units,
+    tokenizer: Option<&Tokenizer>,
+    is_chat: bool,
+    take: &mut dyn FnMut(Passage<'_>),
+) -> Result<(), RunError> {
+    units.texts.for_each(|text| {
+        take(Passage { text: &text.piece.text, ends_record: text.ends_record });
+    })?;
+    if let Some(records) = &units.labelled {
+        records.for_each(|record| take(Passage::record(&text_of(record, is_chat))))?;
+    }
+    match (&units.tokens, tokenizer) {
+        (Some(tokens), Some(tokenizer)) => each_decoded(tokens.for_mechanism(), tokenizer, take),
+        _ => Ok(()),
+    }
+}
+
+/// The text of a record, whatever its label: what is read and what is to be written, in an order that swapping a pair does not
+/// change. A conversation is its messages, whatever their JSON.
+fn text_of(record: &LabelledRecord, is_chat: bool) -> String {
+    if is_chat {
+        return strings_of_json(&record.text);
+    }
+    let target = match &record.answer {
+        Answer::Text(target) => Some(target),
         Answer::Labels(_) => None,
     };
-    [Some(read), written].into_iter().flatten()
+    let mut parts: Vec<&str> = [Some(&record.text), record.second.as_ref(), target]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    parts.sort_by_cached_key(|part| part.trim().to_lowercase());
+    parts.join("\n")
 }
 
-/// White space does not make another record.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The records that the training text has, too.
-fn shared_records(training: &Texts, records: &HashSet<String>) -> Result<HashSet<String>, RunError> {
-    let (mut shared, mut record) = (HashSet::new(), String::new());
-    training.for_each(|text| {
-        if text.begins_record {
-            record.clear();
-        }
-        record.push_str(&text.piece.text);
-        if text.ends_record
-            && let Some(found) = records.get(&words(&record))
-        {
-            shared.insert(found.clone());
-        }
-    })?;
-    Ok(shared)
-}
-
-/// As [`shared_records`] for a token file: records are compared by their tokens.
-fn shared_token_records(
-    training: &TokenDataset,
-    evaluation: &[UnitText],
+fn each_decoded(
+    tokens: &TokenDataset,
     tokenizer: &Tokenizer,
-) -> Result<HashSet<String>, RunError> {
-    let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("data.source: {error}"));
-    let mut encoded = std::collections::HashMap::new();
-    for text in evaluation {
-        let record = Record::of_text(text.piece.text.clone());
-        // A user's record is not divided, so it is encoded as a record.
-        let unit = match training.unit() {
-            PrivacyUnit::User => PrivacyUnit::Record,
-            unit => unit,
-        };
-        let mut assigner = UnitAssigner::new(unit).map_err(|error| failed(&error))?;
-        let pieces = assigner.assign(record).map_err(|error| failed(&error))?;
-        let tokens: Vec<u32> = pieces.iter().flat_map(|piece| tokenizer.encode(&piece.text)).collect();
-        encoded.insert(tokens, words(&text.piece.text));
+    take: &mut dyn FnMut(Passage<'_>),
+) -> Result<(), RunError> {
+    let mut ids = Vec::new();
+    for part in (0..tokens.parts()).filter_map(|number| tokens.part(number)) {
+        tokens.read(part.tokens, &mut ids).map_err(|error| refused("data.source", &error))?;
+        take(Passage { text: &tokenizer.decode(&ids), ends_record: false });
+        // Pieces of a record end at white space, which a tokenizer may drop.
+        take(Passage { text: " ", ends_record: part.ends_record });
     }
-    let lengths: HashSet<usize> = encoded.keys().map(Vec::len).collect();
-    let (mut shared, mut tokens, mut begin) = (HashSet::new(), Vec::new(), 0);
-    for part in (0..training.parts()).filter_map(|number| training.part(number)) {
-        if part.begins_record {
-            begin = part.tokens.start;
-        }
-        let record = begin..part.tokens.end;
-        // Only a record of a fitting length is read from the disk.
-        if part.ends_record && lengths.contains(&((record.end - record.start) as usize)) {
-            training.read(record, &mut tokens).map_err(|error| failed(&error))?;
-            shared.extend(encoded.get(&tokens).cloned());
-        }
-    }
-    Ok(shared)
+    Ok(())
 }

@@ -62,9 +62,11 @@ pub(crate) const CURRENT: Wording = Wording {
     declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
                      holds whatever the actual number of units is. That number is private: the run did not check or record it.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
-    evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text: they share no \
-                 file, no record of eight or more words, and at most half of the evaluation records. The guarantee compares \
-                 training texts for which this holds.",
+    evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text by letters and \
+                 digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \
+                 have half of their runs of 13 words (20 characters in scripts without blanks) in the other text or, from 8 words \
+                 on, are equal to a record of it; at most a quarter of all runs and at most half of all records are in both texts. \
+                 The guarantee compares training texts for which this holds.",
     unit_of_words: "one piece of at most {words} words (each record is cut into pieces on a fixed grid, and the text around the \
                     piece does not move)",
     hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
@@ -99,4 +101,3 @@ pub(crate) const CURRENT: Wording = Wording {
                     the training text on its disk.",
     other_releases: "Other releases made from the same text: their ε adds to this one.",
 };
-

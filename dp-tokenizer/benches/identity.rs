@@ -1,0 +1,193 @@
+//! The comparison of texts: what it costs beside reading, how often different corpora are taken for one text, and whether a planted
+//! overlap is found.
+//!
+//! Corpora are those of `../shared/data`; without it, only invented notes are measured. One author's novels are a corpus.
+
+#![allow(clippy::print_stdout, reason = "a bench talks to its user")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use dp_tokenizer::corpus::{Files, Format, Source, open};
+use dp_tokenizer::identity::{Key, Overlap, Passage, Sketch, compare};
+
+/// Records of the measurement of time and memory.
+const RECORDS: u64 = 1_000_000;
+
+type Texts = Vec<String>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    cost(folder.path())?;
+    let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    if !data.is_dir() {
+        println!("{} is absent: false alarms are not measured", data.display());
+        return Ok(());
+    }
+    let corpora = corpora(&data)?;
+    false_alarms(&corpora);
+    planted(&corpora);
+    Ok(())
+}
+
+/// Reading and comparing a private text of a million records with a public one of ten thousand.
+fn cost(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let path = folder.join("private.jsonl");
+    let mut out = std::io::BufWriter::new(std::fs::File::create(&path)?);
+    for note in open(&Source::Embedded { records: RECORDS, seed: 7 })? {
+        writeln!(out, "{}", serde_json::json!({ "text": note?.text }))?;
+    }
+    out.into_inner()?;
+    let bytes = std::fs::metadata(&path)?.len();
+    let private = Source::files([path]);
+    let read_private = |take: &mut dyn FnMut(Passage<'_>)| -> Result<(), dp_tokenizer::corpus::CorpusError> {
+        for record in open(&private)? {
+            take(Passage::record(&record?.text));
+        }
+        Ok(())
+    };
+    let public: Texts = (0..10_000).map(|n| (0..60).map(|word| format!("p{n}w{word} ")).collect()).collect();
+    let read_public = |take: &mut dyn FnMut(Passage<'_>)| {
+        public.iter().for_each(|text| take(Passage::record(text)));
+        Ok(())
+    };
+    println!("{RECORDS} private records of {:.0} MB, 10,000 public records", bytes as f64 / 1e6);
+    let key = Key::new([3, 4]);
+    for round in 1..=3 {
+        let start = Instant::now();
+        let mut letters = 0;
+        read_private(&mut |passage| letters += passage.text.len())?;
+        let reading = start.elapsed();
+        let start = Instant::now();
+        compare(&key, &read_public, &read_private)?;
+        let comparing = start.elapsed();
+        let start = Instant::now();
+        Sketch::new(1 << 16).read(&key, &read_private)?;
+        let sketching = start.elapsed();
+        println!(
+            "round {round}: reading {:.2} s, reading and comparing {:.2} s, reading and sketching {:.2} s ({letters} bytes of text)",
+            reading.as_secs_f64(),
+            comparing.as_secs_f64(),
+            sketching.as_secs_f64()
+        );
+    }
+    if let Some(peak) = peak_memory() {
+        println!("peak memory {:.0} MB", peak as f64 / 1e6);
+    }
+    Ok(())
+}
+
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kilobytes| 1024 * kilobytes)
+}
+
+fn corpora(data: &Path) -> Result<BTreeMap<String, Texts>, Box<dyn Error>> {
+    let mut all: BTreeMap<String, Texts> = BTreeMap::new();
+    let novels =
+        Files { user_field: Some("user".to_owned()), ..Files::of([data.join("novels/novels.jsonl.zst")]) };
+    for record in open(&Source::Files(novels))? {
+        let record = record?;
+        let author = record.user.unwrap_or_default();
+        all.entry(format!("novels of {author}")).or_default().push(record.text);
+    }
+    let mut add =
+        |name: &str, path: &str, format: Format, text: fn(&str) -> &str| -> Result<(), Box<dyn Error>> {
+            let files = Files { format, ..Files::of([data.join(path)]) };
+            let texts =
+                open(&Source::Files(files))?.map(|record| record.map(|record| text(&record.text).to_owned()));
+            all.insert(name.to_owned(), texts.collect::<Result<_, _>>()?);
+            Ok(())
+        };
+    fn first_column(text: &str) -> &str {
+        text.split('\t').next().unwrap_or(text)
+    }
+    fn last_column(text: &str) -> &str {
+        text.rsplit('\t').next().unwrap_or(text)
+    }
+    fn after_label(text: &str) -> &str {
+        text.split_once(' ').map_or(text, |(_, text)| text)
+    }
+    add("irc", "irc/irc_train.jsonl.zst", Format::Auto, |text| text)?;
+    add("brown", "brown/brown_plain.tsv.zst", Format::Text, last_column)?;
+    add("goemotions", "goemotions/train.tsv.zst", Format::Text, first_column)?;
+    add("wikitext", "wikitext2/raw/valid.txt.zst", Format::Text, |text| text)?;
+    add("shakespeare", "tinyshakespeare/input.txt.zst", Format::Text, |text| text)?;
+    add("captions, English", "multi30k/train.en.gz", Format::Text, |text| text)?;
+    add("captions, German", "multi30k/train.de.gz", Format::Text, |text| text)?;
+    add("film reviews", "sentcls/stsa.binary.train", Format::Text, after_label)?;
+    add("questions", "sentcls/TREC.test.all", Format::Text, after_label)?;
+    add("customer reviews", "sentcls/custrev.all", Format::Text, after_label)?;
+    add("opinions", "sentcls/mpqa.all", Format::Text, after_label)?;
+    add("botchan", "tokenizers/sp/botchan.txt", Format::Text, |text| text)?;
+    add("wagahai", "tokenizers/sp/wagahaiwa_nekodearu.txt", Format::Text, |text| text)?;
+    add("biomedical", "ner/BC5CDR-IOB/train.tsv.zst", Format::Iob, |text| text)?;
+    Ok(all)
+}
+
+fn overlap(public: &[String], private: &[String]) -> Overlap {
+    let read = |texts: &[String], take: &mut dyn FnMut(Passage<'_>)| {
+        texts.iter().for_each(|text| take(Passage::record(text)));
+        Ok::<(), Infallible>(())
+    };
+    let compared = compare(&Key::new([5, 6]), &|take| read(public, take), &|take| read(private, take));
+    match compared {
+        Ok(overlap) => overlap,
+        Err(error) => match error {},
+    }
+}
+
+fn false_alarms(corpora: &BTreeMap<String, Texts>) {
+    let names: Vec<&String> = corpora.keys().collect();
+    let (mut pairs, mut refused) = (0, 0);
+    let mut largest = [0.0_f64; 2];
+    for (place, public) in names.iter().enumerate() {
+        for private in &names[..place] {
+            let found = overlap(&corpora[*public], &corpora[*private]);
+            pairs += 1;
+            for side in [found.public, found.private] {
+                largest[0] = largest[0].max(side.shared_runs as f64 / side.runs.max(1) as f64);
+                largest[1] = largest[1].max(side.equal as f64 / side.records.max(1) as f64);
+            }
+            if let Err(sharing) = found.check() {
+                refused += 1;
+                println!("refused: {public} against {private}: {sharing}: {found:?}");
+            }
+        }
+    }
+    println!(
+        "{refused} of {pairs} pairs of different corpora refused; at most {:.2} % of runs are shared, and {:.1} % of records \
+         are equal",
+        100.0 * largest[0],
+        100.0 * largest[1]
+    );
+}
+
+/// Plants a hundredth of the records of each corpus in every other one.
+fn planted(corpora: &BTreeMap<String, Texts>) {
+    let mut rng = fastrand::Rng::with_seed(1);
+    let (mut pairs, mut missed) = (0, 0);
+    for (name, private) in corpora {
+        for public in ["brown", "wikitext", "goemotions"] {
+            if name == public {
+                continue;
+            }
+            let mut text = corpora[public].clone();
+            for _ in 0..text.len().div_ceil(100) {
+                let place = rng.usize(..text.len());
+                text.insert(place, private[rng.usize(..private.len())].clone());
+            }
+            pairs += 1;
+            if overlap(&text, private).check().is_ok() {
+                missed += 1;
+                println!("missed: 1 % of {name} in {public}");
+            }
+        }
+    }
+    println!("{missed} of {pairs} planted overlaps missed");
+}

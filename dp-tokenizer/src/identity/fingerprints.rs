@@ -1,0 +1,306 @@
+//! Keyed hashes of records and of runs of words.
+
+use std::collections::VecDeque;
+
+use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
+
+use super::Passage;
+use super::letters::{Sign, each_sign};
+
+/// Words of a run. A word ends at white space; a word of more than [`WORD_LETTERS`] letters counts as several.
+pub const RUN_WORDS: u64 = 13;
+/// Characters of a run in scripts without blanks.
+pub const RUN_CHARACTERS: u64 = 20;
+
+/// Letters of the longest word that counts once.
+const WORD_LETTERS: u32 = 20;
+
+/// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
+pub const TELLING_WORDS: u64 = 8;
+
+/// A run is complete at this weight: a word weighs [`RUN_CHARACTERS`], a character of a script without blanks [`RUN_WORDS`].
+const RUN_WEIGHT: u64 = RUN_WORDS * RUN_CHARACTERS;
+
+/// Most letters of a run.
+const MOST_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;
+
+/// A key of fingerprints. Equal letters have equal fingerprints under one key; others differ but for a chance of about 2⁻⁶⁰.
+#[derive(Clone)]
+pub struct Key {
+    /// The base of the polynomial, odd.
+    base: u64,
+    secret: u64,
+    powers: Vec<u64>,
+    /// Of each ASCII character: its value if it is a letter or a digit, [`DROPPED`], or [`BLANK`].
+    ascii: [u64; 128],
+}
+
+const DROPPED: u64 = 0;
+const BLANK: u64 = 1;
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+impl Key {
+    /// The key of two random words.
+    #[must_use]
+    pub fn new(words: [u64; 2]) -> Self {
+        let [base, secret] = words.map(|word| mix(word ^ 0x9E37_79B9_7F4A_7C15));
+        let base = base | 1;
+        let mut key =
+            Self { base, secret, powers: Vec::with_capacity(MOST_LETTERS + 1), ascii: [DROPPED; 128] };
+        key.powers.extend(
+            std::iter::successors(Some(1), |power: &u64| Some(power.wrapping_mul(base)))
+                .take(MOST_LETTERS + 1),
+        );
+        for byte in 0..128_u8 {
+            let c = char::from(byte);
+            if c.is_ascii_alphanumeric() {
+                key.ascii[usize::from(byte)] = key.value(c.to_ascii_lowercase());
+            } else if c.is_whitespace() {
+                key.ascii[usize::from(byte)] = BLANK;
+            }
+        }
+        key
+    }
+
+    /// A random key.
+    ///
+    /// # Errors
+    /// [`MechanismError`] if the system gives no random bytes.
+    pub fn random() -> Result<Self, MechanismError> {
+        let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
+        Ok(Self::new([stream.next_u64(), stream.next_u64()]))
+    }
+
+    /// A key that everyone knows, for fingerprints that several processes compare and that stay as private as the text.
+    #[must_use]
+    pub fn public() -> Self {
+        Self::new([1, 2])
+    }
+
+    /// The value of a letter, neither [`DROPPED`] nor [`BLANK`].
+    fn value(&self, c: char) -> u64 {
+        mix(u64::from(u32::from(c)) ^ self.secret) | 2
+    }
+
+    fn power(&self, exponent: u64) -> u64 {
+        match self.powers.get(exponent as usize) {
+            Some(power) => *power,
+            None => {
+                let half = self.power(exponent / 2);
+                let square = half.wrapping_mul(half);
+                if exponent.is_multiple_of(2) { square } else { square.wrapping_mul(self.base) }
+            }
+        }
+    }
+}
+
+/// Mixes all bits (the finalizer of MurmurHash3, a bijection).
+fn mix(mut word: u64) -> u64 {
+    word = (word ^ (word >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    word = (word ^ (word >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    word ^ (word >> 33)
+}
+
+/// What is read of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fingerprint {
+    /// A run of words.
+    Run {
+        /// The record in which it begins, counted from 0.
+        record: u64,
+        /// Its hash.
+        hash: u64,
+        /// Whether it ends in the same record.
+        is_within: bool,
+    },
+    /// A record, at its end. Runs that begin in it and end in a later one come after it.
+    Record {
+        /// Counted from 0.
+        record: u64,
+        /// The hash of its letters; [`None`] if it has none.
+        hash: Option<u64>,
+        /// Whether it has at least [`TELLING_WORDS`] words, or as much text in scripts without blanks.
+        is_telling: bool,
+    },
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Hash of all letters before it.
+    hash: u64,
+    letters: u64,
+    /// Weight of all words before it.
+    weight: u64,
+    record: u64,
+}
+
+/// Reads a text and hands out its fingerprints.
+#[derive(Debug)]
+pub struct Fingerprints<'key> {
+    key: &'key Key,
+    here: Place,
+    /// Letters of the word that has begun.
+    in_word: u32,
+    /// Beginnings of words whose runs are not complete.
+    begun: VecDeque<Place>,
+    record_begin: Place,
+}
+
+impl<'key> Fingerprints<'key> {
+    /// At the beginning of a text.
+    #[must_use]
+    pub fn new(key: &'key Key) -> Self {
+        let (here, begun) = (Place::default(), VecDeque::new());
+        Self { key, here, in_word: 0, begun, record_begin: here }
+    }
+
+    /// Reads the next passage.
+    pub fn read(&mut self, passage: Passage<'_>, take: &mut impl FnMut(Fingerprint)) {
+        let mut rest = passage.text;
+        while !rest.is_empty() {
+            let ascii = rest.bytes().take_while(u8::is_ascii).count();
+            let (now, later) = rest.split_at(ascii);
+            for byte in now.bytes() {
+                match self.key.ascii[usize::from(byte)] {
+                    DROPPED => {}
+                    BLANK => self.end_word(take),
+                    value => self.letter(value, take),
+                }
+            }
+            let others = later.bytes().take_while(|byte| !byte.is_ascii()).count();
+            let (now, later) = later.split_at(others);
+            now.chars().for_each(|c| each_sign(c, |sign| self.sign(sign, take)));
+            rest = later;
+        }
+        if passage.ends_record {
+            self.end_record(take);
+        }
+    }
+
+    fn sign(&mut self, sign: Sign, take: &mut impl FnMut(Fingerprint)) {
+        match sign {
+            Sign::Blank => self.end_word(take),
+            Sign::Letter(c) => self.letter(self.key.value(c), take),
+            Sign::Unspaced(c) => {
+                self.end_word(take);
+                self.letter(self.key.value(c), take);
+                self.in_word = 0;
+                self.complete(RUN_WORDS, take);
+            }
+        }
+    }
+
+    fn letter(&mut self, value: u64, take: &mut impl FnMut(Fingerprint)) {
+        if self.in_word == WORD_LETTERS {
+            self.end_word(take);
+        }
+        if self.in_word == 0 {
+            self.begun.push_back(self.here);
+        }
+        self.in_word += 1;
+        self.here.hash = self.here.hash.wrapping_mul(self.key.base).wrapping_add(value);
+        self.here.letters += 1;
+    }
+
+    fn end_word(&mut self, take: &mut impl FnMut(Fingerprint)) {
+        if std::mem::take(&mut self.in_word) > 0 {
+            self.complete(RUN_CHARACTERS, take);
+        }
+    }
+
+    /// Hands out the runs that a word of this weight completes.
+    fn complete(&mut self, weight: u64, take: &mut impl FnMut(Fingerprint)) {
+        self.here.weight += weight;
+        while let Some(begin) = self.begun.front().copied().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
+            self.begun.pop_front();
+            let is_within = begin.record == self.here.record;
+            take(Fingerprint::Run { record: begin.record, hash: self.hash_from(&begin), is_within });
+        }
+    }
+
+    fn since(&self, begin: &Place) -> u64 {
+        self.here.weight - begin.weight
+    }
+
+    fn hash_from(&self, begin: &Place) -> u64 {
+        let length = self.here.letters - begin.letters;
+        let before = begin.hash.wrapping_mul(self.key.power(length));
+        mix(self.here.hash.wrapping_sub(before) ^ length.wrapping_mul(self.key.secret | 1))
+    }
+
+    fn end_record(&mut self, take: &mut impl FnMut(Fingerprint)) {
+        self.end_word(take);
+        let begin = self.record_begin;
+        let has_letters = self.here.letters > begin.letters;
+        take(Fingerprint::Record {
+            record: self.here.record,
+            hash: has_letters.then(|| self.hash_from(&begin)),
+            is_telling: self.since(&begin) >= TELLING_WORDS * RUN_CHARACTERS,
+        });
+        self.here.record += 1;
+        self.record_begin = self.here;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(key: &Key, records: &[&str]) -> Vec<Fingerprint> {
+        let (mut reader, mut found) = (Fingerprints::new(key), Vec::new());
+        records.iter().for_each(|text| reader.read(Passage::record(text), &mut |one| found.push(one)));
+        found
+    }
+
+    fn runs(key: &Key, records: &[&str]) -> Vec<u64> {
+        let hash = |one: Fingerprint| match one {
+            Fingerprint::Run { hash, .. } => Some(hash),
+            Fingerprint::Record { .. } => None,
+        };
+        all(key, records).into_iter().filter_map(hash).collect()
+    }
+
+    const WORDS: &str = "a1 b2 c3 d4 e5 f6 g7 h8 i9 j10 k11 l12 m13 n14 o15";
+
+    #[test]
+    fn a_run_has_thirteen_words_or_twenty_characters_and_other_records_have_the_same_runs() {
+        let key = Key::public();
+        assert_eq!(runs(&key, &[WORDS]).len(), 3);
+        let cut = WORDS.split_at(20);
+        assert_eq!(runs(&key, &[WORDS]), runs(&key, &[cut.0, cut.1]));
+        assert_eq!(runs(&key, &[WORDS]), runs(&key, &[&WORDS.to_uppercase().replace(' ', " - \n")]));
+        assert_ne!(runs(&key, &[WORDS]), runs(&Key::new([1, 3]), &[WORDS]));
+        let unspaced: String = "一二三四五六七八九十".repeat(2);
+        assert_eq!(runs(&key, &[&unspaced]).len(), 1);
+        assert_eq!(runs(&key, &["一二三四五六七八九十"]).len(), 0);
+        // Ten characters weigh six and a half words.
+        assert_eq!(runs(&key, &["一二三四五六七八九十 a b c d e f g"]).len(), 1);
+        // A word of any length is no hiding place.
+        assert_eq!(runs(&key, &[&"x".repeat(13 * 20 + 20)]).len(), 2);
+    }
+
+    #[test]
+    fn a_record_is_known_by_its_letters_and_a_passage_may_end_anywhere() {
+        let key = Key::public();
+        let of = |records: &[&str]| all(&key, records);
+        assert_eq!(of(&["It's 5 o'clock."]), of(&["its 5 oclock"]));
+        let Fingerprint::Record { hash, is_telling, .. } = of(&["—"])[0] else { panic!() };
+        assert_eq!((hash, is_telling), (None, false));
+        let (mut reader, mut found) = (Fingerprints::new(&key), Vec::new());
+        for (text, ends_record) in [("a1 b", false), ("2 c3", false), ("", true), (&WORDS[8..], true)] {
+            reader.read(Passage { text, ends_record }, &mut |one| found.push(one));
+        }
+        assert_eq!(found, of(&["a1 b2 c3", &WORDS[8..]]));
+        let places = found.iter().filter_map(|one| match one {
+            Fingerprint::Run { record, is_within, .. } => Some((*record, *is_within)),
+            Fingerprint::Record { .. } => None,
+        });
+        assert_eq!(places.collect::<Vec<_>>(), [(0, false), (0, false), (0, false)]);
+    }
+}

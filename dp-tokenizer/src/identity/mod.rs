@@ -1,0 +1,55 @@
+//! Whether two texts are one, whatever their files, formats, order or spelling.
+//!
+//! A text is what a model learns from it: records, read by the reader that training uses. [`Fingerprints`] reads the letters and
+//! digits of each record and nothing else: characters are decomposed (NFKD), case is folded, and marks, punctuation and white
+//! space are dropped. It hashes them under a key in two ways:
+//!
+//! * each record as a whole;
+//! * each **run**: [`RUN_WORDS`] words in a row, or [`RUN_CHARACTERS`] characters in scripts without blanks. Runs overlap, and cross
+//!   the ends of records, so that another division into records changes few of them.
+//!
+//! [`compare`] compares two texts by these, record by record. [`Sketch`] keeps a sample of them, which tells whether most of one text
+//! is in another.
+//!
+//! ```
+//! use dp_tokenizer::identity::{Fingerprints, Key, Passage, compare};
+//! let key = Key::public();
+//! let public = ["The patient was seen on Monday, and given two tablets of aspirin at night."];
+//! let private = ["the patient WAS seen on monday and", "given two tablets of Aspirin at night;", "another record"];
+//! let read = |texts: &[&str], take: &mut dyn FnMut(Passage<'_>)| {
+//!     texts.iter().for_each(|text| take(Passage::record(text)));
+//!     Ok::<(), std::convert::Infallible>(())
+//! };
+//! let overlap = compare(&key, &|take| read(&public, take), &|take| read(&private, take))?;
+//! assert_eq!(overlap.public.mostly_shared, 1);
+//! assert!(overlap.check().is_err());
+//! # Ok::<(), std::convert::Infallible>(())
+//! ```
+
+mod comparison;
+mod fingerprints;
+mod json;
+mod letters;
+mod sketch;
+
+pub use comparison::{Overlap, Sharing, Side, compare};
+pub use fingerprints::{Fingerprint, Fingerprints, Key, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
+pub use json::strings_of_json;
+pub use sketch::Sketch;
+
+/// A stretch of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage<'a> {
+    /// The stretch.
+    pub text: &'a str,
+    /// Whether the record ends here.
+    pub ends_record: bool,
+}
+
+impl<'a> Passage<'a> {
+    /// A whole record.
+    #[must_use]
+    pub fn record(text: &'a str) -> Self {
+        Self { text, ends_record: true }
+    }
+}

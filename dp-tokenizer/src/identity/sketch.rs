@@ -1,0 +1,206 @@
+//! A sample of a text's fingerprints, of bounded size.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{Fingerprint, Fingerprints, Key, Passage};
+
+/// A text holds another if it has this share of what the other one's sketch kept.
+const MOST_OF_A_TEXT: f64 = 0.5;
+
+/// A sample of the hashes of a text: those with at least `level` zeros at the end. All sketches under one key sample alike, so that
+/// the share of one text in another follows from their sketches (Broder 1997, <https://doi.org/10.1109/SEQUEN.1997.666900>).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sample {
+    level: u32,
+    hashes: BTreeSet<u64>,
+}
+
+impl Sample {
+    fn add(&mut self, hash: u64, most: usize) {
+        if hash.trailing_zeros() < self.level || !self.hashes.insert(hash) {
+            return;
+        }
+        while self.hashes.len() > most {
+            self.level += 1;
+            let level = self.level;
+            self.hashes.retain(|hash| hash.trailing_zeros() >= level);
+        }
+    }
+}
+
+/// A bounded sample of the records and the runs of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sketch {
+    most: usize,
+    records: Sample,
+    runs: Sample,
+}
+
+impl Sketch {
+    /// Of no text yet. It keeps at most `most` hashes of records, and as many of runs.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { most: most.max(1), records: Sample::default(), runs: Sample::default() }
+    }
+
+    /// Reads a whole text.
+    ///
+    /// # Errors
+    /// Those of the text.
+    pub fn read<E>(
+        mut self,
+        key: &Key,
+        read: &dyn Fn(&mut dyn FnMut(Passage<'_>)) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut fingerprints = Fingerprints::new(key);
+        read(&mut |passage| fingerprints.read(passage, &mut |one| self.add(one)))?;
+        Ok(self)
+    }
+
+    /// Adds a fingerprint.
+    pub fn add(&mut self, fingerprint: Fingerprint) {
+        match fingerprint {
+            Fingerprint::Run { hash, .. } => self.runs.add(hash, self.most),
+            Fingerprint::Record { hash: Some(hash), .. } => self.records.add(hash, self.most),
+            Fingerprint::Record { hash: None, .. } => {}
+        }
+    }
+
+    /// The level and the hashes of records and of runs, in order: a sketch in a file.
+    #[must_use]
+    pub fn to_parts(&self) -> [(u32, Vec<u64>); 2] {
+        [&self.records, &self.runs].map(|sample| (sample.level, sample.hashes.iter().copied().collect()))
+    }
+
+    /// The sketch of such parts.
+    #[must_use]
+    pub fn from_parts(parts: [(u32, Vec<u64>); 2]) -> Self {
+        let most = parts.iter().map(|(_, hashes)| hashes.len()).max().unwrap_or(0).max(1);
+        let [records, runs] =
+            parts.map(|(level, hashes)| Sample { level, hashes: hashes.into_iter().collect() });
+        Self { most, records, runs }
+    }
+
+    /// Two sketches of which one text holds at least half of the records or of the runs of the other, if there are such.
+    ///
+    /// Fewer than 64 records in common are a coincidence (short ones, such as "Thank you."), unless the texts have the same records.
+    /// Hashes that more than 64 texts have, such as those of a common heading, do not tell texts apart.
+    #[must_use]
+    pub fn first_pair(sketches: &[Self]) -> Option<(usize, usize)> {
+        let samples = |of: fn(&Self) -> &Sample| sketches.iter().map(of).collect::<Vec<_>>();
+        let pairs = [
+            first_pair(&samples(|sketch| &sketch.runs), 1),
+            first_pair(&samples(|sketch| &sketch.records), COINCIDENCES),
+        ];
+        pairs.into_iter().flatten().min_by_key(|(first, second)| (*second, *first))
+    }
+}
+
+/// Texts that have a hash, up to which it tells texts apart.
+const TELLING: usize = 64;
+/// Records in common from which on they are no coincidence.
+const COINCIDENCES: usize = 64;
+
+fn first_pair(samples: &[&Sample], least: usize) -> Option<(usize, usize)> {
+    let mut owners: HashMap<u64, Vec<u32>> = HashMap::new();
+    let mut wholes: HashMap<&BTreeSet<u64>, usize> = HashMap::new();
+    for (place, sample) in samples.iter().enumerate() {
+        if sample.hashes.is_empty() {
+            continue;
+        }
+        if let Some(first) = wholes.insert(&sample.hashes, place) {
+            return Some((first, place));
+        }
+        for hash in &sample.hashes {
+            let owners = owners.entry(*hash).or_default();
+            if owners.len() <= TELLING {
+                owners.push(place as u32);
+            }
+        }
+    }
+    (0..samples.len()).find_map(|place| {
+        let mut shared: HashMap<u32, usize> = HashMap::new();
+        let own = samples[place];
+        for hash in &own.hashes {
+            let owners = owners.get(hash).filter(|owners| owners.len() <= TELLING);
+            for other in owners.into_iter().flatten().filter(|other| **other != place as u32) {
+                *shared.entry(*other).or_default() += 1;
+            }
+        }
+        let holds = |(other, shared): (&u32, &usize)| {
+            let level = own.level.max(samples[*other as usize].level);
+            let tells = |hash: &&u64| {
+                hash.trailing_zeros() >= level && owners.get(*hash).is_some_and(|all| all.len() <= TELLING)
+            };
+            let of = own.hashes.iter().filter(tells).count();
+            (*shared >= least && *shared as f64 >= MOST_OF_A_TEXT * of as f64).then_some(*other as usize)
+        };
+        let other = shared.iter().filter_map(holds).min()?;
+        Some((place.min(other), place.max(other)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sketch(most: usize, records: &[String]) -> Sketch {
+        let read = |take: &mut dyn FnMut(Passage<'_>)| {
+            records.iter().for_each(|text| take(Passage::record(text)));
+            Ok::<(), std::convert::Infallible>(())
+        };
+        Sketch::new(most).read(&Key::public(), &read).unwrap()
+    }
+
+    /// Records of this many words, all different.
+    fn records(numbers: std::ops::Range<usize>, words: usize) -> Vec<String> {
+        numbers.map(|n| (0..words).map(|word| format!("{n}w{word} ")).collect()).collect()
+    }
+
+    #[test]
+    fn half_of_a_text_in_another_is_found_at_every_size_of_the_sample_and_a_third_is_not() {
+        for (words, count) in [(3, 2_000), (20, 2_000), (20, 200)] {
+            let one = records(0..count, words);
+            let shuffled: Vec<String> = one.iter().rev().cloned().collect();
+            let with = |share: usize| {
+                let mut other = records(count..2 * count, words);
+                other.splice(0..count * share / 100, one[..count * share / 100].iter().cloned());
+                other
+            };
+            for most in [512, 100_000] {
+                let pair = |other: &[String]| {
+                    let third = sketch(most, &records(9_000..9_100, words));
+                    Sketch::first_pair(&[third, sketch(most, &one), sketch(most, other)])
+                };
+                assert_eq!(pair(&shuffled), Some((1, 2)), "{words} {count} {most}");
+                assert_eq!(pair(&with(65)), Some((1, 2)), "{words} {count} {most}");
+                assert_eq!(pair(&with(35)), None, "{words} {count} {most}");
+                assert_eq!(pair(&[one.clone(), records(5_000..9_000, words)].concat()), Some((1, 2)));
+            }
+            assert_eq!(
+                Sketch::from_parts(sketch(512, &one).to_parts()).to_parts(),
+                sketch(512, &one).to_parts()
+            );
+        }
+    }
+
+    #[test]
+    fn short_records_in_common_are_a_coincidence_and_a_text_named_a_hundred_times_is_found() {
+        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let chats =
+            [text(&["ok", "thanks"]), text(&["ok", "thanks", "see you"]), text(&["thanks", "ok", "x"])];
+        let sketches: Vec<Sketch> = chats.iter().map(|chat| sketch(64, chat)).collect();
+        assert_eq!(Sketch::first_pair(&sketches), None);
+        let again = [sketches[0].clone(), sketches[1].clone(), sketch(64, &text(&["THANKS!", "Ok."]))];
+        assert_eq!(Sketch::first_pair(&again), Some((0, 2)));
+        let many = vec![sketch(64, &records(0..5, 20)); 100];
+        assert_eq!(Sketch::first_pair(&many), Some((0, 1)));
+    }
+
+    #[test]
+    fn lines_of_a_record_are_found_in_it() {
+        let lines = records(0..50, 5);
+        let whole = [lines.concat()];
+        assert_eq!(Sketch::first_pair(&[sketch(4096, &lines), sketch(4096, &whole)]), Some((0, 1)));
+    }
+}
