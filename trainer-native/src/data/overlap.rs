@@ -53,14 +53,24 @@ pub(super) fn check_records(
     };
     let read_private =
         |take: &mut dyn FnMut(Passage<'_>)| each_private(units, tokenizer.as_ref(), is_chat, take);
-    match compare(&key, &read_public, &read_private)?.check() {
-        Ok(()) => Ok(()),
-        Err(sharing) => Err(refused(field, &shared(sharing))),
-    }
+    compare(&key, &read_public, &read_private)?.check().map_err(|sharing| refused(field, &shared(sharing)))
+}
+
+/// Refuses records that are declared public, which `option` names, and share text with private ones.
+pub(crate) fn check_apart(option: &str, public: &[&str], private: &[String]) -> Result<(), RunError> {
+    let key = Key::random().map_err(|error| RunError::Failed(error.to_string()))?;
+    let each = |texts: &mut dyn Iterator<Item = &str>, take: &mut dyn FnMut(Passage<'_>)| {
+        texts.for_each(|text| take(Passage::record(text)));
+        Ok::<(), RunError>(())
+    };
+    let read_public = |take: &mut dyn FnMut(Passage<'_>)| each(&mut public.iter().copied(), take);
+    let read_private =
+        |take: &mut dyn FnMut(Passage<'_>)| each(&mut private.iter().map(String::as_str), take);
+    compare(&key, &read_public, &read_private)?.check().map_err(|sharing| refused(option, &shared(sharing)))
 }
 
 fn shared(sharing: Sharing) -> String {
-    format!("it shares text with the training text (data.source): {sharing}; {ALLOWED}")
+    format!("it shares text with the training text: {sharing}; {ALLOWED}")
 }
 
 fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {

@@ -34,6 +34,11 @@ impl ModelTask for Evaluate<'_> {
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Evaluation, RunError> {
         let text = read_public_file(&run.plan, self.0)?;
+        if !run.plan.is_public() {
+            note(
+                "--text is public because you name it here: a finished run keeps nothing of its training text to compare it with",
+            );
+        }
         let held_out = HeldOut::new(&text, &run.tokenizer, &run.objective, &run.plan)?;
         let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
         let held_out = held_out.ok_or_else(nothing)?;

@@ -17,7 +17,7 @@ use dp_tokenizer::corpus::{self, Files, Source};
 use serde::Serialize;
 
 use crate::RunError;
-use crate::data::read_records;
+use crate::data::{check_apart, read_records};
 use crate::infer::BertScore;
 use crate::memorization::NearDuplicates;
 use crate::score::Tokenization;
@@ -94,6 +94,11 @@ pub(crate) struct NearTraining {
 pub(crate) fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
     let synthetic = read(settings, settings.synthetic, "SYNTHETIC")?;
     let reference = read(settings, settings.reference, "--reference")?;
+    let train = settings.train.map(|train| training_texts(settings, train)).transpose()?;
+    if let Some(train) = &train {
+        let reference: Vec<&str> = reference.iter().map(|record| record.text.as_str()).collect();
+        check_apart("--reference", &reference, train)?;
+    }
     let records = synthetic.len().min(reference.len() / 2);
     if records < 2 {
         return Err(RunError::Refused(format!(
@@ -117,8 +122,7 @@ pub(crate) fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
     if let Some(bert) = settings.bert {
         figures.push(of_embeddings(bert, synthetic, &real, &held_out)?);
     }
-    let not_private =
-        settings.train.map(|train| near_training(settings, train, synthetic, &real)).transpose()?;
+    let not_private = train.map(|train| near_training(&train, synthetic, &real));
     Ok(Quality { records, figures, not_private })
 }
 
@@ -221,22 +225,20 @@ fn of_embeddings(
     })
 }
 
-fn near_training(
-    settings: &Settings<'_>,
-    train: &Path,
-    synthetic: &[Record],
-    real: &[Record],
-) -> Result<NearTraining, RunError> {
-    let train = match settings.text_field {
+fn training_texts(settings: &Settings<'_>, train: &Path) -> Result<Vec<String>, RunError> {
+    Ok(match settings.text_field {
         "text" => read_records(train, "--train")?,
         _ => read(settings, train, "--train")?.into_iter().map(|record| record.text).collect(),
-    };
-    let index = NearDuplicates::new(&train, SIMILARITY);
+    })
+}
+
+fn near_training(train: &[String], synthetic: &[Record], real: &[Record]) -> NearTraining {
+    let index = NearDuplicates::new(train, SIMILARITY);
     let share = |records: &[Record]| {
         let near = records.iter().filter(|record| index.has_near(&record.text, None)).count();
         near as f64 / records.len() as f64
     };
-    Ok(NearTraining { warning: WARNING, synthetic: share(synthetic), real: share(real) })
+    NearTraining { warning: WARNING, synthetic: share(synthetic), real: share(real) }
 }
 
 impl fmt::Display for Quality {
