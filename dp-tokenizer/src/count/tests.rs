@@ -347,12 +347,12 @@ fn a_file_that_was_altered_together_with_its_digest_is_refused_or_consistent() {
             || UnitItems::from_shards(std::slice::from_ref(&path), Some(unit), Words::ByClass, &options);
         let bytes = std::fs::read(&path).unwrap();
         assert!(bytes == sealed(bytes.clone()));
-        let at = bytes.windows(11).position(|part| part == b"\"version\":1").unwrap();
+        let at = bytes.windows(11).position(|part| part == b"\"version\":2").unwrap();
         let mut later = bytes.clone();
-        later[at + 10] = b'2';
+        later[at + 10] = b'3';
         std::fs::write(&path, sealed(later)).unwrap();
         let refused = read().err().unwrap().to_string();
-        assert!(refused.contains("version 2 of this file is not read, only 1"), "{refused}");
+        assert!(refused.contains("version 3 of this file is not read, only 2"), "{refused}");
         for at in 0..bytes.len() - DIGEST_BYTES as usize {
             let mut other = bytes.clone();
             other[at] ^= 1 << (at % 8);
