@@ -297,7 +297,7 @@ mod tests {
         let swapped = file(folder.path(), "swapped.jsonl", &swapped);
         let repeated =
             file(folder.path(), "repeated.jsonl", &vec![("joy", "the fine day is over".to_owned()); 200]);
-        let of = |synthetic: &Path, train: Option<&Path>| {
+        let compared = |synthetic: &Path, train: Option<&Path>| {
             let (text_field, label_field) = ("text", Some("label"));
             quality(&Settings {
                 synthetic,
@@ -307,14 +307,16 @@ mod tests {
                 bert: None,
                 train,
             })
-            .unwrap()
         };
+        let of = |synthetic: &Path, train: Option<&Path>| compared(synthetic, train).unwrap();
+        let refused = compared(&good, Some(&reference)).unwrap_err().to_string();
+        assert!(refused.contains("--reference: it shares text with the training text"), "{refused}");
         let good_quality = of(&good, None);
         assert_eq!((good_quality.records, figure(&good_quality, "naive Bayes")), (200, (1.0, 1.0)));
         assert!(figure(&good_quality, "of words, bits").0 < 0.01);
         let swapped = of(&swapped, None);
         assert_eq!(figure(&swapped, "naive Bayes"), (0.0, 1.0));
-        let repeated = of(&repeated, Some(&reference));
+        let repeated = of(&repeated, Some(&repeated));
         assert!(figure(&repeated, "of words, bits").0 > 0.3);
         assert!((figure(&repeated, "total variation").0 - 0.5).abs() < 1e-12);
         assert_eq!(figure(&repeated, "different texts").0, 1.0 / 200.0);
@@ -322,7 +324,7 @@ mod tests {
         // Private figures only where the training text is given, and marked.
         assert!(good_quality.not_private.is_none() && !good_quality.to_string().contains("NOT PRIVATE"));
         let near = repeated.not_private.as_ref().unwrap();
-        assert_eq!((near.synthetic, near.real), (0.0, 1.0));
+        assert_eq!((near.synthetic, near.real), (1.0, 0.0));
         assert!(repeated.to_string().contains("NOT PRIVATE"));
     }
 }
