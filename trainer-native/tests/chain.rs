@@ -218,7 +218,14 @@ fn wrong_declarations_of_what_a_file_was_made_from_are_refused() {
     }
     refused(&bench, &from("bare", "same_units"), &[field, "no ledger"]);
     succeeds(&bench, &from("bare", "public_text"), "from-bare", &[]);
-    succeeds(&bench, &from("public", "public_text"), "from-public", &[]);
+    refused(
+        &bench,
+        &from("public", "public_text"),
+        &["data.source", "declared public and used without noise"],
+    );
+    let mut other_text = from("public", "public_text");
+    other_text["data"]["source"] = json!({ "embedded": { "records": 300, "seed": 9 } });
+    succeeds(&bench, &other_text, "from-public", &[]);
     assert!(verify_run(&bench.path("from-public")).unwrap().private);
 
     // The mark stays.

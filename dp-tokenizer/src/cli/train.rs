@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use dp_tokenizer::RoleTokens;
-use dp_tokenizer::corpus::{Source, expand, read_counts};
+use dp_tokenizer::corpus::{Source, expand, public_sketch, read_counts};
 use dp_tokenizer::count::Words;
+use dp_tokenizer::identity::SKETCH;
 use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::train::words as whole_words;
 use dp_tokenizer::train::{
@@ -69,7 +70,12 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
         }
         _ => {
             let reason = "the text was declared public; no noise";
-            (count_public(arguments, text.as_ref())?, json!({"private": false, "reason": reason}))
+            let mut privacy = json!({"private": false, "reason": reason});
+            if let Some(Counted::Text(source)) = &text {
+                // Tells whoever calls the same text private.
+                privacy["text"] = json!(public_sketch(source, SKETCH).map_err(refuse)?);
+            }
+            (count_public(arguments, text.as_ref())?, privacy)
         }
     };
     if let Some(warning) = privacy["warning"].as_str() {

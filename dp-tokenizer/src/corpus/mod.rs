@@ -37,9 +37,7 @@ pub use positions::LineFiles;
 pub use positions::Position;
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use same_text::public_sketch;
-#[cfg(not(target_arch = "wasm32"))]
-pub use same_text::{check_distinct, common_file};
+pub use same_text::{check_distinct, common_file, public_sketch};
 
 /// One text, and its user where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]

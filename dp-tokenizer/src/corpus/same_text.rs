@@ -58,11 +58,12 @@ pub fn common_file(one: &Source, other: &Source) -> Option<(PathBuf, PathBuf)> {
     others.find_map(|path| Some((ones.get(&file_id(&path)?)?.clone(), path)))
 }
 
-/// A sketch of a corpus for other processes; [`None`] if it can be read only once.
+/// A sketch of a corpus of at most `most` hashes of each kind, under [`Key::public`]; [`None`] if it is no file or can be read only
+/// once. It is as private as the corpus.
 ///
 /// # Errors
 /// [`CorpusError`] for a file that cannot be read.
-pub(crate) fn public_sketch(source: &Source, most: usize) -> Result<Option<Sketch>, CorpusError> {
+pub fn public_sketch(source: &Source, most: usize) -> Result<Option<Sketch>, CorpusError> {
     let Source::Files(files) = source else { return Ok(None) };
     if !files.paths.iter().all(|path| can_be_read_again(path)) {
         return Ok(None);

@@ -242,8 +242,7 @@ fn same_text<'a>(all: &[&'a Opened]) -> Option<(&'a Opened, &'a Opened)> {
             return Some((first, one));
         }
     }
-    let sketched: Vec<(&Opened, Sketch)> =
-        (all.iter()).filter_map(|one| Some((*one, Sketch::from_parts(one.header.sketch.clone()?)))).collect();
-    let sketches: Vec<Sketch> = sketched.iter().map(|(_, sketch)| sketch.clone()).collect();
-    Sketch::first_pair(&sketches).map(|(first, second)| (sketched[first].0, sketched[second].0))
+    let (sketched, sketches): (Vec<&Opened>, Vec<Sketch>) =
+        all.iter().filter_map(|one| Some((*one, one.header.sketch.clone()?))).unzip();
+    Sketch::first_pair(&sketches).map(|(first, second)| (sketched[first], sketched[second]))
 }

@@ -29,6 +29,7 @@ use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
 use super::spill::{SpillFile, push_number};
 use super::units::{Collected, CountOptions, UnitItems, room};
 use crate::corpus::{CorpusError, Source};
+use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};
 
 pub(super) const MAGIC: &[u8; 8] = b"DPTOKRUN";
@@ -110,7 +111,7 @@ pub(super) struct Header {
     /// SHA-256 of both.
     pub(super) contents_sha256: String,
     /// A sketch of the text: its records and its runs of words; absent if the text can be read only once.
-    pub(super) sketch: Option<[(u32, Vec<u64>); 2]>,
+    pub(super) sketch: Option<Sketch>,
 }
 
 /// Counts the items of each unit of a part of a corpus and writes them to `path`, for [`UnitItems::from_shards`].
@@ -155,7 +156,7 @@ pub fn count_shard(
         items_bytes,
         lists_bytes,
         contents_sha256: hex(&out.digest.clone().finalize()),
-        sketch: sketch.map(|sketch| sketch.to_parts()),
+        sketch,
     };
     out.finish(&header)
 }

@@ -37,6 +37,9 @@ pub use fingerprints::{Fingerprint, Fingerprints, Key, RUN_CHARACTERS, RUN_WORDS
 pub use json::strings_of_json;
 pub use sketch::Sketch;
 
+/// Hashes of each kind in the sketch that stands beside what was made from a public text.
+pub const SKETCH: usize = 256;
+
 /// A stretch of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage<'a> {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use super::{Fingerprint, Fingerprints, Key, Passage};
 
 /// A text holds another if it has this share of what the other one's sketch kept.
@@ -9,7 +11,8 @@ const MOST_OF_A_TEXT: f64 = 0.5;
 
 /// A sample of the hashes of a text: those with at least `level` zeros at the end. All sketches under one key sample alike, so that
 /// the share of one text in another follows from their sketches (Broder 1997, <https://doi.org/10.1109/SEQUEN.1997.666900>).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Sample {
     level: u32,
     hashes: BTreeSet<u64>,
@@ -29,7 +32,8 @@ impl Sample {
 }
 
 /// A bounded sample of the records and the runs of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sketch {
     most: usize,
     records: Sample,
@@ -64,21 +68,6 @@ impl Sketch {
             Fingerprint::Record { hash: Some(hash), .. } => self.records.add(hash, self.most),
             Fingerprint::Record { hash: None, .. } => {}
         }
-    }
-
-    /// The level and the hashes of records and of runs, in order: a sketch in a file.
-    #[must_use]
-    pub fn to_parts(&self) -> [(u32, Vec<u64>); 2] {
-        [&self.records, &self.runs].map(|sample| (sample.level, sample.hashes.iter().copied().collect()))
-    }
-
-    /// The sketch of such parts.
-    #[must_use]
-    pub fn from_parts(parts: [(u32, Vec<u64>); 2]) -> Self {
-        let most = parts.iter().map(|(_, hashes)| hashes.len()).max().unwrap_or(0).max(1);
-        let [records, runs] =
-            parts.map(|(level, hashes)| Sample { level, hashes: hashes.into_iter().collect() });
-        Self { most, records, runs }
     }
 
     /// Two sketches of which one text holds at least half of the records or of the runs of the other, if there are such.
@@ -177,10 +166,8 @@ mod tests {
                 assert_eq!(pair(&with(35)), None, "{words} {count} {most}");
                 assert_eq!(pair(&[one.clone(), records(5_000..9_000, words)].concat()), Some((1, 2)));
             }
-            assert_eq!(
-                Sketch::from_parts(sketch(512, &one).to_parts()).to_parts(),
-                sketch(512, &one).to_parts()
-            );
+            let written = serde_json::to_string(&sketch(512, &one)).unwrap();
+            assert_eq!(serde_json::from_str::<Sketch>(&written).unwrap(), sketch(512, &one));
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) use corpus::{
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};
 pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
-pub(crate) use overlap::check_apart;
+pub(crate) use overlap::{check_apart, check_earlier, public_sketch};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;

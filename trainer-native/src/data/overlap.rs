@@ -7,11 +7,12 @@ use std::path::Path;
 
 use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{self, Source};
-use dp_tokenizer::identity::{Key, Passage, Sharing, compare, strings_of_json};
+use dp_tokenizer::identity::{Key, Passage, SKETCH, Sharing, Sketch, compare, strings_of_json};
 use dp_tokenizer::tokens::TokenDataset;
 
 use super::texts::refused;
 use super::{Answer, LabelledRecord, PublicText, Units};
+use crate::store::ledger::PublicStage;
 use crate::{RunError, durable};
 
 /// What `field` may name.
@@ -41,10 +42,7 @@ pub(super) fn check_records(
     if plan.is_public() {
         return Ok(());
     }
-    let tokenizer = match (&units.tokens, plan.tokenizer()) {
-        (Some(_), plan::Tokenizer::Public(public)) => Some(read_tokenizer(&base.join(&public.path))?),
-        _ => None,
-    };
+    let tokenizer = tokenizer_of_tokens(plan, base, units)?;
     let is_chat = plan.training().objective == plan::Objective::Chat;
     let key = Key::random().map_err(|error| RunError::Failed(error.to_string()))?;
     let read_public = |take: &mut dyn FnMut(Passage<'_>)| {
@@ -54,6 +52,55 @@ pub(super) fn check_records(
     let read_private =
         |take: &mut dyn FnMut(Passage<'_>)| each_private(units, tokenizer.as_ref(), is_chat, take);
     compare(&key, &read_public, &read_private)?.check().map_err(|sharing| refused(field, &shared(sharing)))
+}
+
+/// A sketch of a text that the plan declares public.
+pub(crate) fn public_sketch(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+) -> Result<Option<Sketch>, RunError> {
+    if plan.is_public() { sketch(plan, base, units).map(Some) } else { Ok(None) }
+}
+
+/// Refuses private text that an earlier stage called public: that stage used it without noise.
+pub(crate) fn check_earlier(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+    earlier: &[PublicStage],
+) -> Result<(), RunError> {
+    if plan.is_public() || earlier.is_empty() {
+        return Ok(());
+    }
+    let own = sketch(plan, base, units)?;
+    let same = |stage: &&PublicStage| Sketch::first_pair(&[stage.text.clone(), own.clone()]).is_some();
+    match earlier.iter().find(same) {
+        None => Ok(()),
+        Some(stage) => Err(refused(
+            "data.source",
+            &format!(
+                "half of this text or more is in the text of {}, which was declared public and used without noise, and this plan \
+                 builds on that stage; allowed: other text, or a checkpoint and a tokenizer that were made without this text",
+                stage.name
+            ),
+        )),
+    }
+}
+
+fn sketch(plan: &plan::Plan, base: &Path, units: &Units) -> Result<Sketch, RunError> {
+    let tokenizer = tokenizer_of_tokens(plan, base, units)?;
+    let is_chat = plan.training().objective == plan::Objective::Chat;
+    let read = |take: &mut dyn FnMut(Passage<'_>)| each_private(units, tokenizer.as_ref(), is_chat, take);
+    Sketch::new(SKETCH).read(&Key::public(), &read)
+}
+
+/// The tokenizer of a token file, where the training text is one.
+fn tokenizer_of_tokens(plan: &plan::Plan, base: &Path, units: &Units) -> Result<Option<Tokenizer>, RunError> {
+    match (&units.tokens, plan.tokenizer()) {
+        (Some(_), plan::Tokenizer::Public(public)) => read_tokenizer(&base.join(&public.path)).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Refuses records that are declared public, which `option` names, and share text with private ones.

@@ -65,7 +65,7 @@ pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     let job = trial.into_job()?;
     stop::listen()?;
     let units = data::read_units(job.plan.plan(), &job.base, false)?;
-    let mut store = RunStore::open(&job.open_run(&units))?;
+    let mut store = RunStore::open(&job.open_run(&units, None))?;
     match job.test_key {
         Some(key) => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key)),
         None => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &os_rng(&job.ranks)?),
@@ -104,7 +104,9 @@ fn run_on<B: Kernels>(
 ) -> Result<Option<Summary>, RunError> {
     let inputs = job.ranks.agree(Inputs::read::<B>(job, &device))?;
     inputs.check_same(job)?;
-    let mut folder = Folder::open(&job.ranks, || RunStore::open(&job.open_run(&inputs.units)))?;
+    let mut folder = Folder::open(&job.ranks, || {
+        RunStore::open(&job.open_run(&inputs.units, inputs.public_text.as_ref()))
+    })?;
     let finished = folder.on_first(|store| Ok(store.ledger().completed().is_some()))?;
     if job.ranks.of_first(finished.unwrap_or_default())? {
         return folder.on_first(|store| {

@@ -1,6 +1,7 @@
 //! Everything that training needs, from the plan's files and the run folder.
 
 use dp_tokenizer::Tokenizer;
+use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,8 @@ use crate::{RunError, chat, label_histogram, memory, vocabulary};
 /// The plan's input files, read and checked before anything is written.
 pub(super) struct Inputs {
     pub units: Units,
+    /// The sketch of a public training text.
+    pub public_text: Option<Sketch>,
     evaluation: Option<PublicText>,
     initial: Option<Start>,
     /// The most tokens that the vocabulary will have.
@@ -42,6 +45,8 @@ impl Inputs {
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
+        data::check_earlier(plan, &job.base, &units, job.public_stages())?;
+        let public_text = data::public_sketch(plan, &job.base, &units)?;
         label_histogram::check(plan, &units)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;
         chat::check(plan, &job.base, &units, evaluation.as_ref())?;
@@ -52,7 +57,7 @@ impl Inputs {
         fits(vocabulary)?;
         let initial = pretrained::prepare(plan, &job.base)?;
         let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
-        Ok(Self { units, evaluation, initial, vocabulary: vocabulary.max(of_checkpoint) })
+        Ok(Self { units, public_text, evaluation, initial, vocabulary: vocabulary.max(of_checkpoint) })
     }
 
     /// Refuses ranks that read other files than the first one: they would sample other units and train another model.

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use dp_tokenizer::identity::Sketch;
 use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::{Planting, Units};
 use crate::progress::{DIGITS, note};
 use crate::ranks::Ranks;
 use crate::store::accounting;
-use crate::store::ledger::{LedgerState, Randomness, Search};
+use crate::store::ledger::{LedgerState, PublicStage, Randomness, Search};
 use crate::store::lineage::Lineage;
 use crate::store::{OpenRun, Resume, RunMode, files};
 use crate::verify::CertifiedText;
@@ -208,8 +209,17 @@ impl Job {
         &self.folder
     }
 
+    /// The stages before this run that called their text public.
+    pub fn public_stages(&self) -> &[PublicStage] {
+        self.lineage.public_stages()
+    }
+
     /// The run that the folder is opened for.
-    pub fn open_run<'job: 'a, 'a>(&'job self, units: &'a Units) -> OpenRun<'job, 'a> {
+    pub fn open_run<'job: 'a, 'a>(
+        &'job self,
+        units: &'a Units,
+        public_text: Option<&'a Sketch>,
+    ) -> OpenRun<'job, 'a> {
         OpenRun {
             folder: &self.folder,
             plan: &self.plan,
@@ -217,6 +227,7 @@ impl Job {
             lineage: &self.lineage,
             mode: self.mode,
             units,
+            public_text,
             canaries: self.canaries.as_ref(),
             search: self.search.as_ref(),
             resume: self.resume,

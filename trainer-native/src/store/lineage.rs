@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use accountant::DpEvent;
 
 use super::files;
-use super::ledger::{Parent, events_on_same_units};
+use super::ledger::{Parent, PublicStage, events_on_same_units};
 use crate::{RunError, durable};
 
 /// The stages that a run builds on, with the files that prove them.
 #[derive(Default)]
 pub(crate) struct Lineage {
     parents: Vec<Parent>,
+    public_stages: Vec<PublicStage>,
     proofs: Vec<CarriedFile>,
 }
 
@@ -31,6 +32,18 @@ impl Lineage {
     /// The stages, as the ledger names them.
     pub fn parents(&self) -> &[Parent] {
         &self.parents
+    }
+
+    /// The stages that called their text public, however far back.
+    pub fn public_stages(&self) -> &[PublicStage] {
+        &self.public_stages
+    }
+
+    /// Adds stages that called their text public.
+    pub fn add_public(&mut self, stages: &[PublicStage]) {
+        let new =
+            stages.iter().filter(|stage| !self.public_stages.contains(stage)).cloned().collect::<Vec<_>>();
+        self.public_stages.extend(new);
     }
 
     /// What was spent on the units of the run's text.

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use dp_tokenizer::identity::Sketch;
 use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
-use super::ledger::{Computation, Entry, Header, Ledger, LedgerState, NoiseDraw, Randomness, Search};
+use super::ledger::{
+    Computation, Entry, Header, Ledger, LedgerState, NoiseDraw, PublicStage, Randomness, Search,
+};
 use super::lineage::Lineage;
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
@@ -36,6 +39,8 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub mode: RunMode,
     /// The training text.
     pub units: &'a Units,
+    /// Its sketch, if it is public.
+    pub public_text: Option<&'a Sketch>,
     /// What is planted in the text, if the run is an audit.
     pub canaries: Option<&'a Planting>,
     /// The search that the run is a trial of, if it is one.
@@ -132,6 +137,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
                 placement: run.mode.placement,
             }),
             search: run.search.cloned(),
+            public_stages: run.public_stages(),
         },
         run.lineage.parents(),
     )
@@ -175,6 +181,13 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
 }
 
 impl OpenRun<'_, '_> {
+    /// The stages up to this one that called their text public.
+    fn public_stages(&self) -> Vec<PublicStage> {
+        let name = self.plan.plan().name().to_owned();
+        let own = self.public_text.map(|text| PublicStage { name, text: text.clone() });
+        self.lineage.public_stages().iter().cloned().chain(own).collect()
+    }
+
     fn is_protected(&self) -> bool {
         self.mode.protected && !self.plan.plan().is_public()
     }

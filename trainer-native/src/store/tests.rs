@@ -72,6 +72,7 @@ impl Bench {
                 placement: None,
             },
             units,
+            public_text: None,
             canaries: None,
             search: None,
             resume,

@@ -69,6 +69,7 @@ impl Reference {
                 ))),
             };
         };
+        lineage.add_public(&proof.public_stages);
         if !self.counts(&proof).map_err(refused)? {
             return Ok(());
         }

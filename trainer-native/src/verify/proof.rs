@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use accountant::{DpEvent, NeighboringRelation};
+use dp_tokenizer::identity::Sketch;
 use plan::{MadeFrom, PrivacyUnit};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use crate::durable::{self, sha256_hex};
 use crate::store::certificate;
 use crate::store::exported::Export;
 use crate::store::files;
-use crate::store::ledger::{Charges, Parent};
+use crate::store::ledger::{Charges, Parent, PublicStage};
 use crate::store::lineage::ProofFile;
 use crate::tensor_file::privacy_mark;
 
@@ -31,6 +32,8 @@ pub(super) struct Proof {
     pub tokenizer: Option<String>,
     /// Digests under which a ledger names its weights: those of the run, and of an export in 16 bits.
     pub weights: Vec<String>,
+    /// The stages up to this one that called their text public.
+    pub public_stages: Vec<PublicStage>,
     /// What it builds on, related to its own text.
     pub parents: Vec<Parent>,
     /// The files that prove this.
@@ -109,6 +112,7 @@ impl Proof {
             has_private_tokenizer: !parents.is_empty() || (ledger.release().is_some() && !is_public),
             tokenizer: ledger.tokenizer().map(str::to_owned),
             weights,
+            public_stages: ledger.header().public_stages.clone(),
             parents,
             files: read_files(
                 folder,
@@ -149,6 +153,10 @@ impl Proof {
             return Err(refused("it does not name the tokenizer beside it; train the vocabulary again"));
         }
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let public_stages = statement
+            .text
+            .into_iter()
+            .map(|text| PublicStage { name: format!("the vocabulary in {name}"), text });
         Ok(Self {
             stage: Parent {
                 name: if is_only_spent { "vocabulary (spent, no tokenizer written)" } else { "vocabulary" }
@@ -169,6 +177,7 @@ impl Proof {
             has_private_tokenizer: !is_public,
             tokenizer: statement.tokenizer_sha256,
             weights: Vec::new(),
+            public_stages: public_stages.collect(),
             parents: Vec::new(),
             files: vec![ProofFile { name: files::PRIVACY, bytes }],
         })
@@ -217,6 +226,8 @@ struct Statement {
     relation: Option<NeighboringRelation>,
     accountant: Option<Accountant>,
     tokenizer_sha256: Option<String>,
+    /// A sketch of its text, if that is public.
+    text: Option<Sketch>,
 }
 
 #[derive(Deserialize)]

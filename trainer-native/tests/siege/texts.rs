@@ -11,7 +11,7 @@ use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::common::{Bench, stderr, tiny};
+use super::common::{Bench, on_public_text, stderr, tiny};
 
 /// A plan on a training text and a public one, both files or folders.
 fn plan(training: &[&str], public: Option<&str>) -> Value {
@@ -282,4 +282,57 @@ fn a_rehearsal_on_the_private_text_is_refused() {
             .unwrap();
         assert_refused(public, &output, bench.folder.path(), &["--public", "training text"]);
     }
+}
+
+/// B2: an earlier stage, however far back, that used the text without noise, as public text.
+#[test]
+fn text_that_an_earlier_stage_called_public_is_not_private_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let run = |name: &str, plan: &Value| {
+        fs::write(at(&format!("{name}.json")), plan.to_string()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        command
+            .arg("--plan")
+            .arg(at(&format!("{name}.json")))
+            .arg("--out")
+            .arg(at(name))
+            .args(["--test-key", "1"]);
+        command.output().unwrap()
+    };
+    let stage = |text: &str, from: Option<&str>, is_public: bool| {
+        let mut plan = plan(&[text], None);
+        plan["tokenizer"] = json!("bytes");
+        if let Some(from) = from {
+            plan["model"]["initial"] = json!({ "checkpoint": from });
+            plan["model"]["checkpoint_made_from"] = json!("public_text");
+            plan["tokenizer"] =
+                json!({ "public": { "path": format!("{from}/tokenizer.json"), "made_from": "public_text" } });
+        }
+        if is_public { on_public_text(&plan) } else { plan }
+    };
+    fs::write(at("a.txt"), lines(0..300)).unwrap();
+    fs::write(at("copy.csv"), "text\n".to_owned() + &lines(0..300).replace(", ", " ").to_uppercase())
+        .unwrap();
+    fs::write(at("b.txt"), lines(1_000..1_300)).unwrap();
+    fs::write(at("c.txt"), lines(2_000..2_300)).unwrap();
+    for (name, plan) in
+        [("first", stage("a.txt", None, true)), ("second", stage("b.txt", Some("first"), true))]
+    {
+        let output = run(name, &plan);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    for (text, from) in
+        [("a.txt", "first"), ("copy.csv", "first"), ("copy.csv", "second"), ("b.txt", "second")]
+    {
+        let output = run("run", &stage(text, Some(from), false));
+        assert_refused(
+            from,
+            &output,
+            folder.path(),
+            &["data.source", "declared public and used without noise"],
+        );
+    }
+    let output = run("run", &stage("c.txt", Some("second"), false));
+    assert!(output.status.success(), "{}", stderr(&output));
 }

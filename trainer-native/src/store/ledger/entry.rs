@@ -1,6 +1,7 @@
 //! One line of the ledger: its contents and its encoding.
 
 use accountant::{DpEvent, NeighboringRelation, Trials};
+use dp_tokenizer::identity::Sketch;
 use plan::CertifiedPlan;
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +140,18 @@ pub(crate) struct Header {
     /// The search that the run is a trial of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// What the run and the stages before it used without noise, as public text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_stages: Vec<PublicStage>,
+}
+
+/// A stage that called its text public. Whoever builds on it cannot call the same text private.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PublicStage {
+    /// Its name.
+    pub name: String,
+    /// A sketch of its text, under a key that everyone knows.
+    pub text: Sketch,
 }
 
 /// A file of the finished run.

@@ -20,6 +20,7 @@ fn header() -> Header {
         file: None,
         computation: None,
         search: None,
+        public_stages: Vec::new(),
     }
 }
 
