@@ -12,7 +12,6 @@ use dp_tokenizer::tokens::TokenDataset;
 
 use super::texts::refused;
 use super::{Answer, LabelledRecord, PublicText, Units};
-use crate::store::ledger::PublicStage;
 use crate::{RunError, durable};
 
 /// What `field` may name.
@@ -63,26 +62,26 @@ pub(crate) fn public_sketch(
     if plan.is_public() { sketch(plan, base, units).map(Some) } else { Ok(None) }
 }
 
-/// Refuses private text that an earlier stage called public: that stage used it without noise.
+/// Refuses private text that an earlier stage called public: that stage used it without noise. `earlier` has the names and the texts
+/// of these.
 pub(crate) fn check_earlier(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
-    earlier: &[PublicStage],
+    earlier: &[(&str, &Sketch)],
 ) -> Result<(), RunError> {
     if plan.is_public() || earlier.is_empty() {
         return Ok(());
     }
     let own = sketch(plan, base, units)?;
-    let same = |stage: &&PublicStage| Sketch::first_pair(&[stage.text.clone(), own.clone()]).is_some();
+    let same = |(_, text): &&(&str, &Sketch)| Sketch::first_pair(&[(*text).clone(), own.clone()]).is_some();
     match earlier.iter().find(same) {
         None => Ok(()),
-        Some(stage) => Err(refused(
+        Some((name, _)) => Err(refused(
             "data.source",
             &format!(
-                "half of this text or more is in the text of {}, which was declared public and used without noise, and this plan \
-                 builds on that stage; allowed: other text, or a checkpoint and a tokenizer that were made without this text",
-                stage.name
+                "half of this text or more is in the text of {name}, which was declared public and used without noise, and this plan \
+                 builds on that stage; allowed: other text, or a checkpoint and a tokenizer that were made without this text"
             ),
         )),
     }

@@ -45,7 +45,7 @@ impl Inputs {
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
-        data::check_earlier(plan, &job.base, &units, job.public_stages())?;
+        data::check_earlier(plan, &job.base, &units, &job.public_stages())?;
         let public_text = data::public_sketch(plan, &job.base, &units)?;
         label_histogram::check(plan, &units)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;

@@ -9,7 +9,7 @@ use crate::data::{Planting, Units};
 use crate::progress::{DIGITS, note};
 use crate::ranks::Ranks;
 use crate::store::accounting;
-use crate::store::ledger::{LedgerState, PublicStage, Randomness, Search};
+use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::lineage::Lineage;
 use crate::store::{OpenRun, Resume, RunMode, files};
 use crate::verify::CertifiedText;
@@ -210,8 +210,8 @@ impl Job {
     }
 
     /// The stages before this run that called their text public.
-    pub fn public_stages(&self) -> &[PublicStage] {
-        self.lineage.public_stages()
+    pub fn public_stages(&self) -> Vec<(&str, &Sketch)> {
+        self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
     }
 
     /// The run that the folder is opened for.
