@@ -169,6 +169,17 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, R
         .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
 }
 
+/// A value as indented JSON with a line end.
+///
+/// # Errors
+/// [`RunError::Failed`] if a figure has no JSON form.
+pub(crate) fn pretty_json(value: &impl Serialize) -> Result<String, RunError> {
+    let mut text =
+        serde_json::to_string_pretty(value).map_err(|error| RunError::Failed(error.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
 /// SHA-256 as lower-case hexadecimal digits.
 #[must_use]
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {

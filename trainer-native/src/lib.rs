@@ -22,6 +22,7 @@ mod membership;
 mod memorization;
 mod memory;
 pub mod model;
+mod model_card;
 pub mod nn;
 mod objective;
 pub mod optim;

@@ -1,16 +1,17 @@
-//! Lists the runs in a folder. Nothing is verified: the figures are those that the runs' files state.
+//! Lists the runs in a folder. The figures follow from plans and ledgers, and from files that the ledgers name; weights are not
+//! compared.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::progress::DIGITS;
 use crate::store::files;
 use crate::store::ledger::LedgerState;
 use crate::summary::read_evaluation;
+use crate::verify::VerifiedRun;
 use crate::{RunError, sweep};
 
 /// The runs of a folder, by name.
@@ -20,27 +21,30 @@ pub(crate) struct Listing {
     runs: Vec<Listed>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Listed {
     name: String,
     state: State,
-    /// Whether its certificate says that it is private; absent without one.
+    /// Whether it is private; absent unless it is finished and verified.
     private: Option<bool>,
-    /// Upper bound on ε; absent without a certificate, and without noise.
+    /// Upper bound on ε; absent unless it is finished and verified, and without noise.
     epsilon: Option<f64>,
     delta: Option<f64>,
     /// Loss per prediction on the public evaluation text, in nats.
     loss: Option<f64>,
 }
 
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
     Finished,
+    /// The certificate does not follow from plan and ledger, or another version wrote them.
+    Unverified,
     /// Steps charged so far.
     Unfinished(u64),
     Sweep,
     /// The ledger cannot be read.
+    #[default]
     Damaged,
 }
 
@@ -56,31 +60,51 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, RunError> {
 }
 
 fn listed(folder: &Path) -> Option<Listed> {
-    let has = |name: &str| folder.join(name).exists();
-    let is_sweep = sweep::is_sweep(folder);
-    if !is_sweep && !has(files::LEDGER) {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if sweep::is_sweep(folder) {
+        return Some(Listed { name, ..of_sweep(folder) });
+    }
+    if !folder.join(files::LEDGER).exists() {
         return None;
     }
     let state = match LedgerState::read(folder) {
-        _ if is_sweep => State::Sweep,
-        Ok(ledger) if ledger.completed().is_some() && has(files::CERTIFICATE_JSON) => State::Finished,
+        Ok(ledger) if ledger.completed().is_some() && folder.join(files::CERTIFICATE_JSON).exists() => {
+            return Some(Listed { name, ..of_finished(folder) });
+        }
         Ok(ledger) => State::Unfinished(ledger.steps_reserved()),
         Err(_) => State::Damaged,
     };
-    let certificate: Value = fs::read(folder.join(files::CERTIFICATE_JSON))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
-    // A sweep's certificate states its guarantee at the top.
-    let guarantee = certificate.get("guarantee").unwrap_or(&certificate);
-    Some(Listed {
-        name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        state,
-        private: certificate["private"].as_bool(),
-        epsilon: guarantee["epsilon"]["upper"].as_f64(),
-        delta: guarantee["delta"].as_f64(),
-        loss: read_evaluation(folder).map(|evaluation| evaluation.nll()),
-    })
+    Some(Listed { name, state, ..Listed::default() })
+}
+
+fn of_finished(folder: &Path) -> Listed {
+    let verified = VerifiedRun::read_proof(folder, &folder.join(files::PARENTS)).and_then(|run| {
+        let loss = read_evaluation(folder, run.ledger.files())?.map(|evaluation| evaluation.nll());
+        let guarantee = &run.certificate.guarantee;
+        Ok(Listed {
+            state: State::Finished,
+            private: Some(run.certificate.private),
+            epsilon: guarantee.epsilon.map(|epsilon| epsilon.upper),
+            delta: Some(guarantee.delta),
+            loss,
+            ..Listed::default()
+        })
+    });
+    verified.unwrap_or_else(|_| Listed { state: State::Unverified, ..Listed::default() })
+}
+
+fn of_sweep(folder: &Path) -> Listed {
+    let state = State::Sweep;
+    match sweep::promise(folder) {
+        Ok((private, epsilon, delta)) => Listed {
+            state,
+            private: Some(private),
+            epsilon: Some(epsilon),
+            delta: Some(delta),
+            ..Listed::default()
+        },
+        Err(_) => Listed { state, ..Listed::default() },
+    }
 }
 
 impl fmt::Display for Listing {
@@ -92,6 +116,9 @@ impl fmt::Display for Listing {
         for (place, run) in self.runs.iter().enumerate() {
             let state = match &run.state {
                 State::Finished => "finished".to_owned(),
+                State::Unverified => {
+                    "finished, but not verified (`trainer-native verify` says why)".to_owned()
+                }
                 State::Unfinished(steps) => format!("unfinished, {steps} steps charged"),
                 State::Sweep => "sweep".to_owned(),
                 State::Damaged => "damaged ledger".to_owned(),

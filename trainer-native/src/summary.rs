@@ -1,15 +1,16 @@
 //! The result of a finished run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use accountant::Bounds;
 use serde::Serialize;
 
+use crate::RunError;
 use crate::infer::Evaluation;
 use crate::progress::DIGITS;
 use crate::store::certificate::Certificate;
-use crate::store::files;
+use crate::store::ledger::FileDigest;
+use crate::store::{covered, files};
 
 /// The result of a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,8 +35,11 @@ pub struct Summary {
 
 impl Summary {
     /// The summary of a run folder with this certificate.
-    pub(crate) fn of(folder: &Path, certificate: &Certificate) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// As [`read_evaluation`].
+    pub(crate) fn of(folder: &Path, certificate: &Certificate) -> Result<Self, RunError> {
+        Ok(Self {
             run: folder.to_owned(),
             private: certificate.private,
             public_data: certificate.public_data,
@@ -43,14 +47,20 @@ impl Summary {
             delta: certificate.guarantee.delta,
             steps_done: certificate.ledger.steps_done,
             steps_planned: certificate.ledger.steps_planned,
-            evaluation: read_evaluation(folder),
-        }
+            evaluation: read_evaluation(folder, &certificate.hashes.files)?,
+        })
     }
 }
 
-/// The held-out figures of a run folder, if it has any.
-pub(crate) fn read_evaluation(folder: &Path) -> Option<Evaluation> {
-    serde_json::from_slice(&fs::read(folder.join(files::EVALUATION)).ok()?).ok()
+/// The held-out figures of a finished run, if it wrote any. A file that its ledger does not name has none.
+///
+/// # Errors
+/// As [`covered::read`]; [`RunError::Verification`] if the file is malformed.
+pub(crate) fn read_evaluation(folder: &Path, written: &[FileDigest]) -> Result<Option<Evaluation>, RunError> {
+    let Some(bytes) = covered::read(folder, written, files::EVALUATION)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|_| {
+        RunError::Verification(format!("{} is not of this version", folder.join(files::EVALUATION).display()))
+    })
 }
 
 impl std::fmt::Display for Summary {

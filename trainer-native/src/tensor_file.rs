@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView, View};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::nn::{Kernels, ParamSpec};
@@ -193,7 +194,7 @@ pub enum NumberFormat {
 }
 
 impl NumberFormat {
-    fn of_safetensors(self) -> Dtype {
+    pub(crate) fn of_safetensors(self) -> Dtype {
         match self {
             Self::F32 => Dtype::F32,
             Self::Bf16 => Dtype::BF16,
@@ -208,6 +209,20 @@ impl NumberFormat {
             Self::F32 => "float32",
             Self::Bf16 => "bfloat16",
             Self::F16 => "float16",
+        }
+    }
+
+    /// Names the format in a model's `config.json`.
+    pub(crate) fn name_in(self, config: &mut serde_json::Value) {
+        config["dtype"] = self.of_transformers().into();
+    }
+
+    /// Whether a value is finite in this format.
+    pub(crate) fn holds(self, value: f32) -> bool {
+        match self {
+            Self::F32 => value.is_finite(),
+            Self::Bf16 => half::bf16::from_f32(value).is_finite(),
+            Self::F16 => half::f16::from_f32(value).is_finite(),
         }
     }
 
@@ -226,6 +241,41 @@ impl NumberFormat {
 /// # Errors
 /// [`RunError::Storage`] if it cannot be written.
 pub fn write_model<T: View>(path: &Path, mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<(), RunError> {
+    let header = model_header(&mut tensors, privacy)?;
+    durable::write_by(path, |file| write_tensors(|bytes| file.write_all(bytes), &header, &tensors))
+}
+
+/// SHA-256 of the file that [`write_model`] writes.
+///
+/// # Errors
+/// As [`write_model`].
+pub(crate) fn model_sha256<T: View>(mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<String, RunError> {
+    let header = model_header(&mut tensors, privacy)?;
+    let mut digest = Sha256::new();
+    let written = write_tensors(
+        |bytes| {
+            digest.update(bytes);
+            Ok(())
+        },
+        &header,
+        &tensors,
+    );
+    written.map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))?;
+    Ok(durable::hex(&digest.finalize()))
+}
+
+fn write_tensors<T: View>(
+    mut write: impl FnMut(&[u8]) -> std::io::Result<()>,
+    header: &[u8],
+    tensors: &[(&str, T)],
+) -> std::io::Result<()> {
+    write(&(header.len() as u64).to_le_bytes())?;
+    write(header)?;
+    tensors.iter().try_for_each(|(_, tensor)| write(&tensor.data()))
+}
+
+/// Orders the tensors, and gives what precedes their data in a file.
+fn model_header<T: View>(tensors: &mut [(&str, T)], privacy: &str) -> Result<Vec<u8>, RunError> {
     // As the library orders them.
     tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
     let mut end = 0;
@@ -245,11 +295,7 @@ pub fn write_model<T: View>(path: &Path, mut tensors: Vec<(&str, T)>, privacy: &
     let own = format!("{{\"__metadata__\":{{\"format\":\"pt\",\"privacy\":{privacy}}}{between}");
     let mut header = places.replacen('{', &own, 1).into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
-    durable::write_by(path, |file| {
-        file.write_all(&(header.len() as u64).to_le_bytes())?;
-        file.write_all(&header)?;
-        tensors.iter().try_for_each(|(_, tensor)| file.write_all(&tensor.data()))
-    })
+    Ok(header)
 }
 
 /// A tensor to be written in a number format.

@@ -32,7 +32,8 @@ use crate::model::Network;
 use crate::nn::Kernels;
 use crate::objective::Objective;
 use crate::plan_file::read_uncertified;
-use crate::store::{check_model, files};
+use crate::store::covered::check_model;
+use crate::store::files;
 use crate::tensor_file::read_tensors;
 use crate::{RunError, chat, durable, memory, vocabulary};
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use findings::Findings;
 
-use crate::store::files;
-use crate::store::metrics::read_metrics;
+use crate::store::metrics::parse_metrics;
+use crate::store::{covered, files};
 use crate::summary::read_evaluation;
 use crate::verify::VerifiedRun;
 use crate::{RunError, durable};
@@ -43,11 +43,12 @@ pub(crate) fn write(
     }
     let run = VerifiedRun::read(folder)?;
     files::check_new(&path, overwrite)?;
-    let evaluation = read_evaluation(folder);
+    let evaluation = read_evaluation(folder, run.ledger.files())?;
     let text = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
         markdown::render(&run.certificate, evaluation.as_ref(), &findings)
     } else {
-        let metrics = read_metrics(&folder.join(files::METRICS));
+        let metrics = covered::read(folder, run.ledger.files(), files::METRICS)?;
+        let metrics = parse_metrics(&metrics.unwrap_or_default());
         let charts = charts::of(&run.plan, &metrics, evaluation.as_ref());
         page::render(&run.certificate, evaluation.as_ref(), &charts, &findings)
     };

@@ -2,23 +2,24 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::prepare::Prepared;
 use super::request::Job;
+use crate::durable::pretty_json;
 use crate::infer::Evaluation;
 use crate::label_histogram::LabelCount;
 use crate::nn::Kernels;
 use crate::objective::{Generation, Task, end_of_text};
 use crate::progress::note;
 use crate::ranks::Ranks;
-use crate::store::ledger::LedgerState;
+use crate::store::ledger::{LedgerState, RoundedModel};
 use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
 use crate::summary::Summary;
+use crate::tensor_file::NumberFormat;
 use crate::train::TrainError;
 use crate::verify::verify_run;
-use crate::{RunError, peft};
+use crate::{RunError, durable, peft};
 
 /// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
 /// best one if the plan keeps it.
@@ -44,7 +45,8 @@ pub(super) fn finish<B: Kernels>(
     let evaluation = evaluation.as_ref().map(pretty_json).transpose()?;
     let mut model = model(job, run, store.ledger())?;
     model.extend(evaluation.map(|text| ModelFile::text(files::EVALUATION, text)));
-    store.complete(store.steps_done(), &model)?;
+    let rounded = rounded(job, run, store.ledger())?;
+    store.complete(store.steps_done(), &model, rounded)?;
     verified(store)
 }
 
@@ -62,29 +64,10 @@ pub(super) fn model<'a, B: Kernels>(
     ledger: &LedgerState,
 ) -> Result<Vec<ModelFile<'a>>, RunError> {
     let privacy = certificate::mark(&job.plan, ledger);
-    let mut config = run.trainer.hf_config();
-    let eos = end_of_text(&run.tokenizer)?;
-    let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
-    let generates = run.data.objective.generation();
-    match generates {
-        Generation::Continuation | Generation::Answer => generation["bos_token_id"] = json!(eos),
-        Generation::FromDecoder { start, first } => {
-            generation["decoder_start_token_id"] = json!(start);
-            if let Some(first) = first {
-                generation["bos_token_id"] = json!(first);
-                generation["forced_bos_token_id"] = json!(first);
-            }
-        }
-        Generation::Turn { end } if end != eos => generation["eos_token_id"] = json!([end, eos]),
-        Generation::Turn { .. } | Generation::None => {}
-    }
-    for (name, id) in generation.as_object().into_iter().flatten() {
-        config[name] = id.clone();
-    }
-    config["privacy"] = json!(privacy);
-    let mut files = vec![ModelFile::text(files::CONFIG, pretty_json(&config)?)];
+    let Configuration { model, generation } = Configuration::of(run, &privacy)?;
+    let mut files = vec![ModelFile::text(files::CONFIG, pretty_json(&model)?)];
     files.extend(tokenizer_files(run)?);
-    if !matches!(generates, Generation::None) {
+    if let Some(generation) = generation {
         files.push(ModelFile::text(files::GENERATION_CONFIG, pretty_json(&generation)?));
     }
     let histogram = job.plan.plan().data().label_histogram.as_ref();
@@ -104,6 +87,58 @@ pub(super) fn model<'a, B: Kernels>(
     Ok(files)
 }
 
+/// The digests of the model in 16 bits, by which an export is verified.
+fn rounded<B: Kernels>(
+    job: &Job,
+    run: &Prepared<B>,
+    ledger: &LedgerState,
+) -> Result<Vec<RoundedModel>, RunError> {
+    let privacy = certificate::mark(&job.plan, ledger);
+    let Configuration { mut model, .. } = Configuration::of(run, &privacy)?;
+    let mut rounded = Vec::new();
+    for format in [NumberFormat::Bf16, NumberFormat::F16] {
+        let Some(model_sha256) = run.trainer.model_sha256(format, &privacy)? else { continue };
+        format.name_in(&mut model);
+        let config_sha256 = durable::sha256_hex(pretty_json(&model)?.as_bytes());
+        let dtype = format.of_transformers().to_owned();
+        rounded.push(RoundedModel { dtype, config_sha256, model_sha256 });
+    }
+    Ok(rounded)
+}
+
+/// What `transformers` reads of a model beside its weights.
+struct Configuration {
+    model: Value,
+    /// How it generates, if it does.
+    generation: Option<Value>,
+}
+
+impl Configuration {
+    fn of<B: Kernels>(run: &Prepared<B>, privacy: &str) -> Result<Self, RunError> {
+        let mut model = run.trainer.hf_config();
+        let eos = end_of_text(&run.tokenizer)?;
+        let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
+        let generates = run.data.objective.generation();
+        match generates {
+            Generation::Continuation | Generation::Answer => generation["bos_token_id"] = json!(eos),
+            Generation::FromDecoder { start, first } => {
+                generation["decoder_start_token_id"] = json!(start);
+                if let Some(first) = first {
+                    generation["bos_token_id"] = json!(first);
+                    generation["forced_bos_token_id"] = json!(first);
+                }
+            }
+            Generation::Turn { end } if end != eos => generation["eos_token_id"] = json!([end, eos]),
+            Generation::Turn { .. } | Generation::None => {}
+        }
+        for (name, id) in generation.as_object().into_iter().flatten() {
+            model[name] = id.clone();
+        }
+        model["privacy"] = json!(privacy);
+        Ok(Self { model, generation: (!matches!(generates, Generation::None)).then_some(generation) })
+    }
+}
+
 /// The tokenizer's settings, with the chat template and the tokens that it names if the model learnt conversations. Generation
 /// continues prompts of different lengths, so `transformers` must pad them on the left.
 fn tokenizer_files<B: Kernels>(run: &Prepared<B>) -> Result<Vec<ModelFile<'static>>, RunError> {
@@ -121,11 +156,4 @@ fn tokenizer_files<B: Kernels>(run: &Prepared<B>) -> Result<Vec<ModelFile<'stati
         ModelFile::text(files::TOKENIZER_CONFIG, pretty_json(&config)?),
         ModelFile::text(files::CHAT_TEMPLATE, template.source().to_owned()),
     ])
-}
-
-fn pretty_json(value: &impl Serialize) -> Result<String, RunError> {
-    let mut text =
-        serde_json::to_string_pretty(value).map_err(|error| RunError::Failed(error.to_string()))?;
-    text.push('\n');
-    Ok(text)
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use mechanisms::{PrivacyRng, Purpose};
 
-use super::files;
+use super::ledger::LedgerState;
+use super::{covered, files};
 use crate::data::{Canaries, Planting};
 use crate::{RunError, durable};
 
@@ -24,7 +25,7 @@ pub(super) fn obtain(
             folder.display()
         )))
     };
-    match (read_canaries(folder)?, wanted) {
+    match (durable::read_json::<Canaries>(&folder.join(files::CANARIES))?, wanted) {
         (None, None) => Ok(None),
         (None, Some(_)) if !may_begin => refused("without canaries".to_owned()),
         (None, Some(planting)) => {
@@ -41,12 +42,16 @@ pub(super) fn obtain(
     }
 }
 
-/// The canaries that a run folder holds, if any.
+/// The canaries of a finished run, if it had any.
 ///
 /// # Errors
-/// [`RunError::Refused`] if their file is malformed.
+/// As [`covered::read`]; [`RunError::Verification`] if their file is malformed.
 pub(crate) fn read_canaries(folder: &Path) -> Result<Option<Canaries>, RunError> {
-    durable::read_json(&folder.join(files::CANARIES))
+    let ledger = LedgerState::read(folder)?;
+    let Some(bytes) = covered::read(folder, ledger.files(), files::CANARIES)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|_| {
+        RunError::Verification(format!("{} is not of this version", folder.join(files::CANARIES).display()))
+    })
 }
 
 #[cfg(test)]

@@ -57,12 +57,15 @@ pub(crate) const CHARGE: &str = "charge.json";
 pub(crate) const PARENTS: &str = "parents";
 /// Model and tokenizer for llama.cpp, in an export.
 pub(crate) const GGUF: &str = "model.gguf";
-/// What an export in 16 bits changed.
-pub(crate) const EXPORT: &str = "export.json";
 /// What `dp-tokenizer train` says of a vocabulary.
 pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.html";
+
+/// Whether a file of this name is part of a snapshot. A snapshot may be removed; an export leaves it out.
+pub(crate) fn is_snapshot(name: &str) -> bool {
+    name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
+}
 
 /// Refuses a folder that holds no run.
 ///

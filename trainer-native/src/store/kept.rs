@@ -68,6 +68,18 @@ impl RunStore<'_> {
         durable::copy(&self.path.join(files::TOKENIZER), &folder.join(files::TOKENIZER))
     }
 
+    /// Names of the files of all snapshots up to so many steps. `model` are the files of a model.
+    pub(super) fn snapshots(&self, steps_done: u64, model: &[ModelFile<'_>]) -> Vec<String> {
+        let names = || model.iter().map(|file| file.name).chain([files::TOKENIZER]);
+        let Some(every) = self.plan.plan().performance().snapshot_every.filter(|every| *every > 0) else {
+            return Vec::new();
+        };
+        let steps = (1..=steps_done / every).map(|snapshot| snapshot * every);
+        let of_snapshot =
+            |steps: u64| names().map(move |name| format!("{}/{steps}/{name}", files::SNAPSHOTS));
+        steps.flat_map(of_snapshot).filter(|name| self.path.join(name).is_file()).collect()
+    }
+
     /// Charges the steps that an early stop leaves out. When a run stops depends on its released weights, so what it may claim is
     /// the ε of all the steps that it could have taken.
     ///

@@ -99,8 +99,13 @@ impl AppendFile {
 /// The whole lines of a metrics file; none if there is no such file.
 #[must_use]
 pub(crate) fn read_metrics(path: &Path) -> Vec<Metric> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    parse_metrics(&std::fs::read(path).unwrap_or_default())
+}
+
+/// The whole lines of the contents of a metrics file.
+#[must_use]
+pub(crate) fn parse_metrics(contents: &[u8]) -> Vec<Metric> {
+    contents.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 fn json_line(metric: &Metric) -> Result<Vec<u8>, RunError> {

@@ -18,7 +18,7 @@ pub(crate) mod certificate;
 mod charging;
 mod checkpoint;
 mod corpus;
-pub(crate) mod exported;
+pub(crate) mod covered;
 pub(crate) mod files;
 mod kept;
 pub(crate) mod ledger;
@@ -45,7 +45,7 @@ pub(crate) use open::{OpenRun, Resume, RunMode};
 use self::certificate::Certificate;
 use self::charging::ChargeSchedule;
 use self::checkpoint::Checkpoint;
-use self::ledger::{Entry, FileDigest, Ledger, LedgerState};
+use self::ledger::{Entry, FileDigest, Ledger, LedgerState, RoundedModel};
 use self::metrics::{Metric, Metrics};
 use self::tokenizer::UnsavedTokenizer;
 use crate::RunError;
@@ -210,16 +210,23 @@ impl RunStore<'_> {
     ///
     /// # Errors
     /// [`RunError::Verification`] if another program changed the ledger during the run.
-    pub fn complete(&mut self, steps_done: u64, model: &[ModelFile<'_>]) -> Result<(), RunError> {
+    pub fn complete(
+        &mut self,
+        steps_done: u64,
+        model: &[ModelFile<'_>],
+        rounded: Vec<RoundedModel>,
+    ) -> Result<(), RunError> {
         self.ledger.check_contents()?;
         if let Some(metrics) = &self.metrics {
             metrics.sync()?;
         }
         model.iter().try_for_each(|file| file.write_to(&self.path))?;
-        let own = [files::TOKENIZER, files::METRICS, files::TENSORBOARD];
-        let names = model.iter().map(|file| file.name).chain(own);
-        let files = names.map(|name| digest(&self.path, name)).collect::<Result<_, _>>()?;
-        self.append(Entry::Completed { steps_done, files })?;
+        let canaries = self.ledger().header().canaries.as_ref().map(|_| files::CANARIES);
+        let own = [files::TOKENIZER, files::METRICS, files::TENSORBOARD].into_iter().chain(canaries);
+        let names = model.iter().map(|file| file.name).chain(own).map(str::to_owned);
+        let names = names.chain(self.snapshots(steps_done, model));
+        let files = names.map(|name| digest(&self.path, &name)).collect::<Result<_, _>>()?;
+        self.append(Entry::Completed { steps_done, files, rounded })?;
         self.certify()
     }
 
@@ -241,27 +248,6 @@ impl RunStore<'_> {
         }
         corpus::forget(&self.path)
     }
-}
-
-/// Refuses a finished run whose model, tokenizer or plan is not what the run wrote.
-///
-/// # Errors
-/// [`RunError::Refused`] if the run is not finished, [`RunError::Verification`] if a file was changed.
-pub(crate) fn check_model(folder: &Path) -> Result<(), RunError> {
-    files::require_finished(folder)?;
-    let ledger = LedgerState::read(folder)?;
-    let Some((_, written)) = ledger.completed() else { return Err(files::unfinished(folder)) };
-    let plan = FileDigest { name: files::PLAN.to_owned(), sha256: ledger.header().plan_file_sha256.clone() };
-    let model = |file: &&FileDigest| [files::MODEL, files::CONFIG, files::TOKENIZER].contains(&&*file.name);
-    for file in written.iter().filter(model).chain([&plan]) {
-        if digest(folder, &file.name)? != *file {
-            return Err(RunError::Verification(format!(
-                "{} is not the file that the run wrote; put it back as it was",
-                folder.join(&file.name).display()
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Adds a file to the folder of a finished run, which the certificate does not cover.

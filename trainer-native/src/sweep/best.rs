@@ -18,6 +18,7 @@ use super::charge::{OpenSweep, random_name};
 use crate::durable::{self, sha256_hex};
 use crate::progress::{Silence, note};
 use crate::store::files;
+use crate::store::ledger::LedgerState;
 use crate::summary::read_evaluation;
 use crate::{RunError, disclosure::Private};
 
@@ -202,7 +203,7 @@ impl Done {
 /// Whether one trial comes before another: by perplexity, where a model without a finite one is last, then by the digest of the
 /// model.
 fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
-    let order = perplexity(one).for_mechanism().total_cmp(perplexity(other).for_mechanism());
+    let order = perplexity(one)?.for_mechanism().total_cmp(perplexity(other)?.for_mechanism());
     Ok(match order {
         Ordering::Less => true,
         Ordering::Greater => false,
@@ -211,9 +212,10 @@ fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
 }
 
 /// The score of a trial, which is secret unless the trial is the best.
-fn perplexity(folder: &Path) -> Private<f64> {
-    let perplexity = read_evaluation(folder).map(|figures| figures.nll().exp());
-    Private::new(perplexity.filter(|perplexity| perplexity.is_finite()).unwrap_or(f64::INFINITY))
+fn perplexity(folder: &Path) -> Result<Private<f64>, RunError> {
+    let ledger = LedgerState::read(folder)?;
+    let perplexity = read_evaluation(folder, ledger.files())?.map(|figures| figures.nll().exp());
+    Ok(Private::new(perplexity.filter(|perplexity| perplexity.is_finite()).unwrap_or(f64::INFINITY)))
 }
 
 fn model_digest(folder: &Path) -> Result<String, RunError> {

@@ -15,6 +15,7 @@ use super::{markdown, verify};
 use crate::progress::DIGITS;
 use crate::store::ledger::{Randomness, Search};
 use crate::store::{certificate, files};
+use crate::verify::listing;
 use crate::{RunError, durable};
 
 /// The certificate of a finished sweep.
@@ -202,7 +203,7 @@ fn search_in_words(certified: &CertifiedSweep) -> String {
 /// # Errors
 /// [`RunError::Verification`] if a run is not what the sweep charged; [`RunError::Storage`] if it cannot be written.
 pub(super) fn write(sweep: &OpenSweep) -> Result<SweepSummary, RunError> {
-    let findings = verify::findings(&sweep.folder, &sweep.certified, &sweep.search)?;
+    let (findings, _) = verify::findings(&sweep.folder, &sweep.certified, &sweep.search)?;
     let certificate =
         SweepCertificate::new(&sweep.input, &sweep.certified, &sweep.charge, &sweep.search, findings)?;
     let write = |name: &str, text: &str| durable::write_atomic(&sweep.folder.join(name), text.as_bytes());
@@ -223,6 +224,9 @@ pub struct SweepSummary {
     pub epsilon: Bounds,
     /// Failure probability.
     pub delta: f64,
+    /// Files of the folder that no digest covers, where it was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_covered: Option<Vec<String>>,
     findings: Findings,
 }
 
@@ -233,6 +237,7 @@ impl SweepSummary {
             private: certificate.private,
             epsilon: certificate.epsilon,
             delta: certificate.delta,
+            not_covered: None,
             findings: certificate.findings,
         }
     }
@@ -282,7 +287,8 @@ impl fmt::Display for SweepSummary {
                 )?;
             }
         }
-        write!(f, "certificate: {}", sweep.join(files::CERTIFICATE_MARKDOWN).display())
+        write!(f, "certificate: {}", sweep.join(files::CERTIFICATE_MARKDOWN).display())?;
+        write!(f, "{}", listing(self.not_covered.as_deref().unwrap_or_default()))
     }
 }
 

@@ -13,33 +13,17 @@ use super::input::SweepInput;
 use super::markdown;
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
-use crate::store::ledger::{LedgerState, Search};
+use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::{accounting, files};
 use crate::summary::read_evaluation;
-use crate::verify::{VerifiedRun, check_accountant};
+use crate::verify::{Coverage, VerifiedRun, check_accountant};
 
 /// Verifies the folder of a finished sweep: its files, its event and ε, every published run, and its certificate byte for byte.
 ///
 /// # Errors
 /// [`RunError::Verification`] with the first difference.
 pub fn verify_sweep(folder: &Path) -> Result<SweepSummary, RunError> {
-    let charge = Charge::read(folder)?;
-    let input = SweepInput::read_copies(folder)?;
-    for (name, bytes, sha256) in [
-        (files::SWEEP, &input.sweep_bytes, &charge.sweep_sha256),
-        (files::PLAN, &input.plan_bytes, &charge.plan_sha256),
-    ] {
-        if sha256_hex(bytes) != *sha256 {
-            return altered(name);
-        }
-    }
-    check_accountant(&charge.accountant_version, &charge.accountant_method)?;
-    let certified = input.certify(Some(charge.noise_multipliers))?;
-    let base = &input.base;
-    let same = charge.relation == base.privacy().relation && charge.delta == base.delta().get();
-    if charge.event != certified.event || !same {
-        return Err(RunError::Verification(format!("{} is not the charge of this sweep", files::CHARGE)));
-    }
+    let Promise { charge, input, certified } = Promise::read(folder)?;
     if !folder.join(files::CERTIFICATE_JSON).exists() {
         return Err(RunError::Verification(
             "the sweep is not finished; continue it with `trainer-native sweep --resume`".to_owned(),
@@ -47,7 +31,7 @@ pub fn verify_sweep(folder: &Path) -> Result<SweepSummary, RunError> {
     }
     let mut search = charge.search()?;
     search.vocabulary_sha256 = vocabulary(folder, &certified, &search)?;
-    let findings = findings(folder, &certified, &search)?;
+    let (findings, mut coverage) = findings(folder, &certified, &search)?;
     let certificate = SweepCertificate::new(&input, &certified, &charge, &search, findings)?;
     for (name, text) in [
         (files::CERTIFICATE_JSON, certificate.to_json()?),
@@ -56,8 +40,60 @@ pub fn verify_sweep(folder: &Path) -> Result<SweepSummary, RunError> {
         if durable::read(&folder.join(name))? != text.as_bytes() {
             return altered(name);
         }
+        coverage.add(name);
     }
-    Ok(SweepSummary::of(folder, certificate))
+    [files::SWEEP, files::PLAN, files::CHARGE].into_iter().for_each(|name| coverage.add(name));
+    if search.vocabulary_sha256.is_some() {
+        for name in [files::PLAN, files::LEDGER, files::TOKENIZER] {
+            coverage.add(format!("{VOCABULARY}/{name}"));
+        }
+    }
+    let mut summary = SweepSummary::of(folder, certificate);
+    summary.not_covered = Some(coverage.others(folder)?);
+    Ok(summary)
+}
+
+/// What the sweep in a folder promises, be it finished or not: whether it is private, the upper bound on ε, and δ.
+///
+/// # Errors
+/// [`RunError::Verification`] if a file is not as the sweep wrote it.
+pub(crate) fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
+    let Promise { charge, certified, .. } = Promise::read(folder)?;
+    Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
+}
+
+/// A sweep and its charge: a function of the files that it was begun with.
+pub(super) struct Promise {
+    pub charge: Charge,
+    pub input: SweepInput,
+    pub certified: CertifiedSweep,
+}
+
+impl Promise {
+    /// Reads and verifies the sweep, its plan and its charge.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] with the first difference.
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let charge = Charge::read(folder)?;
+        let input = SweepInput::read_copies(folder)?;
+        for (name, bytes, sha256) in [
+            (files::SWEEP, &input.sweep_bytes, &charge.sweep_sha256),
+            (files::PLAN, &input.plan_bytes, &charge.plan_sha256),
+        ] {
+            if sha256_hex(bytes) != *sha256 {
+                return altered(name);
+            }
+        }
+        check_accountant(&charge.accountant_version, &charge.accountant_method)?;
+        let certified = input.certify(Some(charge.noise_multipliers))?;
+        let base = &input.base;
+        let same = charge.relation == base.privacy().relation && charge.delta == base.delta().get();
+        if charge.event != certified.event || !same {
+            return Err(RunError::Verification(format!("{} is not the charge of this sweep", files::CHARGE)));
+        }
+        Ok(Self { charge, input, certified })
+    }
 }
 
 fn altered<T>(name: &str) -> Result<T, RunError> {
@@ -85,6 +121,9 @@ pub(super) fn vocabulary(
     accounting::check_same_plan(plan, &ledger)?;
     let planned = ledger.header().search.as_ref() == Some(search) && ledger.release() == Some(&release.event);
     let sha256 = ledger.tokenizer().filter(|_| planned && ledger.reservations() == 0);
+    if durable::sha256_of(&path.join(files::PLAN))? != ledger.header().plan_file_sha256 {
+        return altered(&format!("{VOCABULARY}/{}", files::PLAN));
+    }
     match sha256 {
         Some(sha256) if durable::sha256_of(&path.join(files::TOKENIZER))? == sha256 => {
             Ok(Some(sha256.to_owned()))
@@ -95,7 +134,7 @@ pub(super) fn vocabulary(
     }
 }
 
-/// Verifies every published run and collects the scores.
+/// Verifies every published run and collects the scores, and the files that were verified.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a run is missing, altered, or none of this sweep.
@@ -103,32 +142,34 @@ pub(super) fn findings(
     folder: &Path,
     certified: &CertifiedSweep,
     search: &Search,
-) -> Result<Findings, RunError> {
-    match certified.trials {
+) -> Result<(Findings, Coverage), RunError> {
+    let mut coverage = Coverage::default();
+    let found = match certified.trials {
         SweepTrials::All(trials) => {
-            let of = |(place, setting): (usize, &Setting)| {
+            let mut of = |(place, setting): (usize, &Setting)| {
                 let hash = |plan: &str| plan == setting.plan.hash();
                 let runs = (0..trials.seeds).map(|seed| {
                     let name = run_folder(place, seed);
-                    Ok(verified(folder, &name, search, hash)?.0)
+                    Ok(verified(folder, &name, search, hash, &mut coverage)?.0)
                 });
                 let runs = runs.collect::<Result<Vec<RunFindings>, RunError>>()?;
                 Ok(SettingFindings::new(setting.values.clone(), runs))
             };
-            certified.settings.iter().enumerate().map(of).collect::<Result<_, _>>().map(Findings::All)
+            Findings::All(certified.settings.iter().enumerate().map(&mut of).collect::<Result<_, RunError>>()?)
         }
         SweepTrials::Best(_) => {
             let candidates = certified.settings.iter().map(|setting| setting.values.clone()).collect();
-            if !folder.join(BEST).exists() {
-                return Ok(Findings::Best { candidates, best: None });
-            }
             let known = |hash: &str| certified.settings.iter().any(|setting| setting.plan.hash() == hash);
-            let (run, hash) = verified(folder, BEST, search, known)?;
-            let setting = certified.settings.iter().find(|setting| setting.plan.hash() == hash);
-            let best = setting.map(|setting| BestTrial { values: setting.values.clone(), run });
-            Ok(Findings::Best { candidates, best })
+            let mut best = None;
+            if folder.join(BEST).exists() {
+                let (run, hash) = verified(folder, BEST, search, known, &mut coverage)?;
+                let setting = certified.settings.iter().find(|setting| setting.plan.hash() == hash);
+                best = setting.map(|setting| BestTrial { values: setting.values.clone(), run });
+            }
+            Findings::Best { candidates, best }
         }
-    }
+    };
+    Ok((found, coverage))
 }
 
 /// A run that was verified and is a trial of this sweep, and the digest of its plan.
@@ -137,6 +178,7 @@ fn verified(
     name: &str,
     search: &Search,
     is_planned: impl Fn(&str) -> bool,
+    coverage: &mut Coverage,
 ) -> Result<(RunFindings, String), RunError> {
     let path = folder.join(name);
     let named = |error: RunError| match error {
@@ -152,9 +194,9 @@ fn verified(
     if !is_planned(&hash) {
         return foreign("its plan is none of this sweep's settings");
     }
-    // Only a file whose digest the ledger holds is evidence.
-    let evaluated = run.certificate.hashes.files.iter().any(|file| file.name == files::EVALUATION);
-    let perplexity = read_evaluation(&path).filter(|_| evaluated).map(|figures| figures.nll().exp());
+    let perplexity =
+        read_evaluation(&path, run.ledger.files()).map_err(named)?.map(|figures| figures.nll().exp());
+    coverage.add_below(name, &run.coverage);
     let found = RunFindings {
         folder: name.to_owned(),
         perplexity: perplexity.filter(|perplexity| perplexity.is_finite()),

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::infer::PromptFile;
 use crate::label_histogram::LabelCount;
-use crate::store::files;
+use crate::store::ledger::LedgerState;
+use crate::store::{covered, files};
 use crate::{RunError, durable};
 
 /// Public prompts with weights. Without any, the model begins a text by itself.
@@ -50,9 +51,16 @@ impl Mixture {
     /// # Errors
     /// [`RunError`] if the file cannot be read.
     pub fn of_run(folder: &Path) -> Result<Option<Self>, RunError> {
-        let Some(counts) = durable::read_json::<Vec<LabelCount>>(&folder.join(files::LABELS))? else {
-            return Ok(None);
-        };
+        files::require_finished(folder)?;
+        let ledger = LedgerState::read(folder)?;
+        let Some(counts) = covered::read(folder, ledger.files(), files::LABELS)? else { return Ok(None) };
+        let counts = serde_json::from_slice(&counts).map_err(|_| {
+            RunError::Verification(format!("{} is not of this version", folder.join(files::LABELS).display()))
+        })?;
+        Ok(Some(Self::of_counts(counts)))
+    }
+
+    fn of_counts(counts: Vec<LabelCount>) -> Self {
         let mut mixture = Self::default();
         // Without any label above 0, each is as likely as the others.
         let none = counts.iter().all(|counted| counted.count <= 0);
@@ -62,7 +70,7 @@ impl Mixture {
             mixture.prompts.push(label);
             mixture.sums.push(before + weight);
         }
-        Ok(Some(mixture))
+        mixture
     }
 
     pub fn is_empty(&self) -> bool {
@@ -108,8 +116,7 @@ mod tests {
         assert_eq!(drawn[100..164], mixture.draw(7, 100..164));
         assert_ne!(drawn[100..164], mixture.draw(8, 100..164));
         let counts = "[{\"label\":\"joy\",\"count\":90},{\"label\":\"grief\",\"count\":-3},{\"label\":\"anger\",\"count\":10}]";
-        std::fs::write(folder.path().join(files::LABELS), counts).unwrap();
-        let of_run = Mixture::of_run(folder.path()).unwrap().unwrap();
+        let of_run = Mixture::of_counts(serde_json::from_str(counts).unwrap());
         assert_eq!(of_run.sums, [90.0, 90.0, 100.0]);
         assert!(!of_run.draw(1, 0..10_000).contains(&"grief".to_owned()));
         assert_eq!(Mixture::default().draw(1, 0..2), ["", ""]);

@@ -27,7 +27,7 @@ use crate::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
 use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
-use crate::tensor_file::{NamedTensor, StoredValues, TensorError, little_endian, write_model};
+use crate::tensor_file::{NamedTensor, NumberFormat, StoredValues, TensorError, model_sha256, write_model};
 
 /// The figures of one step of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -241,8 +241,28 @@ impl<B: Kernels> Trainer<B> {
     pub(crate) fn write_model(&self, path: &Path, privacy: &str) -> Result<(), RunError> {
         let weights = &self.weights;
         let names = self.specs().iter().map(|spec| spec.name.as_str());
-        let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at) });
+        let format = NumberFormat::F32;
+        let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at), format });
         write_model(path, names.zip(tensors).collect(), privacy)
+    }
+
+    /// SHA-256 of the model's file in a number format, as an export writes it; `None` if the format cannot hold a weight.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if the file cannot be laid out.
+    pub(crate) fn model_sha256(
+        &self,
+        format: NumberFormat,
+        privacy: &str,
+    ) -> Result<Option<String>, RunError> {
+        let params = || (0..self.specs().len()).map(ParamId);
+        let holds = |param| to_host(self.weights.model_value(param)).into_iter().all(|v| format.holds(v));
+        if !params().all(holds) {
+            return Ok(None);
+        }
+        let names = self.specs().iter().map(|spec| spec.name.as_str());
+        let tensors = params().map(|param| DeviceTensor { weights: &self.weights, param, format });
+        model_sha256(names.zip(tensors).collect(), privacy).map(Some)
     }
 
     /// The modules that have adapters, by name, and how their matrices are stored.
@@ -322,11 +342,12 @@ fn first_values<B: Kernels>(
 struct DeviceTensor<'a, B: Kernels> {
     weights: &'a Weights<B>,
     param: ParamId,
+    format: NumberFormat,
 }
 
 impl<B: Kernels> View for DeviceTensor<'_, B> {
     fn dtype(&self) -> Dtype {
-        Dtype::F32
+        self.format.of_safetensors()
     }
 
     fn shape(&self) -> &[usize] {
@@ -334,11 +355,11 @@ impl<B: Kernels> View for DeviceTensor<'_, B> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned(little_endian(&to_host(self.weights.model_value(self.param))))
+        Cow::Owned(self.format.bytes(&to_host(self.weights.model_value(self.param))))
     }
 
     fn data_len(&self) -> usize {
-        4 * self.weights.model_specs()[self.param.0].len()
+        self.format.of_safetensors().bitsize() / 8 * self.weights.model_specs()[self.param.0].len()
     }
 }
 

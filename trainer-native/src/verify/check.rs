@@ -4,16 +4,19 @@ use std::path::Path;
 
 use plan::{Initial, MadeFrom, Plan};
 
+use super::Coverage;
 use super::find::check_same_units;
 use super::proof::Proof;
 use crate::RunError;
 use crate::store::ledger::{LedgerState, Parent};
 
-/// Verifies every stage that a ledger names, from its proof in `parents`, and what the plan declares of them.
+/// Verifies every stage that a ledger names, from its proof in `parents`, and what the plan declares of them. Returns the files
+/// of the proofs.
 ///
 /// # Errors
 /// [`RunError::Verification`] for a proof that is missing, or a stage that is not as the ledger and the plan state it.
-pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result<(), RunError> {
+pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result<Coverage, RunError> {
+    let mut coverage = Coverage::default();
     let failed =
         |name: &str, what: &str| RunError::Verification(format!("the stage {name} before this run: {what}"));
     let mut proofs = Vec::new();
@@ -37,6 +40,9 @@ pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result
             if !ledger.parents().contains(&seen) {
                 return Err(failed(&parent.name, "the ledger leaves out a stage that it builds on"));
             }
+        }
+        for file in &proof.files {
+            coverage.add(format!("{}/{}", parent.folder(), file.name));
         }
         proofs.push((parent.made_from, proof));
     }
@@ -64,5 +70,5 @@ pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result
     {
         return Err(failed("named by the ledger", "the plan builds on none"));
     }
-    Ok(())
+    Ok(coverage)
 }

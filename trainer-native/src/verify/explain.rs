@@ -4,9 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::VerifiedRun;
+use super::{VerifiedRun, listing};
 use crate::RunError;
-use crate::store::exported::Export;
 use crate::summary::Summary;
 
 /// A run folder that was verified, with what this means and what it cannot mean.
@@ -14,8 +13,12 @@ use crate::summary::Summary;
 pub(crate) struct Verification {
     #[serde(flatten)]
     summary: Summary,
+    /// Number format of the weights in the folder, as `transformers` names it. The run's own are `float32`.
+    weights: String,
     checked: Vec<String>,
     not_checked: Vec<String>,
+    /// Files of the folder that no digest covers. No command takes them for the run's.
+    not_covered: Vec<String>,
 }
 
 /// Verifies a run folder as [`super::verify_run`] does, and says in words what was checked.
@@ -23,7 +26,8 @@ pub(crate) struct Verification {
 /// # Errors
 /// As [`super::verify_run`].
 pub(crate) fn explain(folder: &Path) -> Result<Verification, RunError> {
-    let VerifiedRun { ledger, certificate, .. } = VerifiedRun::read(folder)?;
+    let run = VerifiedRun::read(folder)?;
+    let VerifiedRun { ledger, certificate, rounded, .. } = &run;
     let lines = certificate.ledger.lines;
     let mut checked = vec![
         "plan.json, ledger.jsonl and the certificate belong together: digests chain them, and the certificate follows from \
@@ -37,34 +41,40 @@ pub(crate) fn explain(folder: &Path) -> Result<Verification, RunError> {
         }
         None => "The ledger has no event with noise, so there is no ε.".to_owned(),
     });
-    let mut not_checked = vec![
+    let not_checked = vec![
         "That this program made the folder, with a secret key: whoever owns the machine can make up a folder.".to_owned(),
         "What the plan declares: which text was used, which files and texts are public, and how texts relate.".to_owned(),
         "What else was released from the same text. `trainer-native history` adds up the folders that you have.".to_owned(),
     ];
-    match Export::read(folder)? {
-        None => checked.push("Every file of the model has the digest that the ledger names.".to_owned()),
-        Some(export) => {
-            checked.push(format!(
-                "Every file has the digest that the ledger names; {} have the digests of export.json.",
-                export.names().join(" and ")
-            ));
-            not_checked.push(
-                "That the rounded weights are those of the run: the run's own weights are not here."
-                    .to_owned(),
-            );
-        }
-    }
+    checked.push(match rounded {
+        None => "Every file of the model has the digest that the ledger names.".to_owned(),
+        Some(dtype) => format!(
+            "Every file of the model has the digest that the ledger names: config.json and model.safetensors those of the run's \
+             model in {dtype}, to which an export rounded its 32-bit weights."
+        ),
+    });
     if !ledger.parents().is_empty() {
         let names: Vec<&str> = ledger.parents().iter().map(|parent| parent.name.as_str()).collect();
         checked.push(format!("The same holds for what the run builds on: {}.", names.join(", ")));
     }
-    Ok(Verification { summary: Summary::of(folder, &certificate), checked, not_checked })
+    Ok(Verification {
+        summary: Summary::of(folder, certificate)?,
+        weights: rounded.clone().unwrap_or_else(|| "float32".to_owned()),
+        checked,
+        not_checked,
+        not_covered: run.not_covered(folder)?,
+    })
 }
 
 impl std::fmt::Display for Verification {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "verified: {}\n\nChecked:", self.summary)?;
+        let weights = match self.weights.as_str() {
+            "float32" => String::new(),
+            dtype => format!(
+                " in {dtype} (an export rounded the run's 32-bit weights; the ledger names the result)"
+            ),
+        };
+        write!(f, "verified{weights}: {}\n\nChecked:", self.summary)?;
         for line in &self.checked {
             write!(f, "\n- {line}")?;
         }
@@ -72,6 +82,6 @@ impl std::fmt::Display for Verification {
         for line in &self.not_checked {
             write!(f, "\n- {line}")?;
         }
-        Ok(())
+        write!(f, "{}", listing(&self.not_covered))
     }
 }

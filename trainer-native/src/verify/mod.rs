@@ -12,9 +12,11 @@
 //! | `find` | the stages that a plan builds on, before it is certified |
 //! | `check` | a finished run's ledger against the proofs that its folder carries |
 //! | `history` | the sum of all runs on one text |
+//! | `coverage` | which files of a folder a digest covers |
 //! | `explain` | what was checked, in words |
 
 mod check;
+mod coverage;
 mod explain;
 mod find;
 mod history;
@@ -28,19 +30,20 @@ use accountant::Bounds;
 use plan::CertifiedPlan;
 use serde::Serialize;
 
+pub(crate) use coverage::{Coverage, listing};
 pub(crate) use explain::explain;
 pub(crate) use history::history;
 
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
+use crate::model_card;
 use crate::plan_file::PlanText;
 use crate::progress::DIGITS;
 use crate::store::certificate::{self, Certificate};
-use crate::store::exported::Export;
 use crate::store::files;
-use crate::store::ledger::{LedgerState, events_on_same_units};
+use crate::store::ledger::{FileDigest, LedgerState, events_on_same_units};
 use crate::store::lineage::Lineage;
-use crate::summary::Summary;
+use crate::summary::{Summary, read_evaluation};
 
 /// A certified plan, what it builds on, and the file that it was read from.
 pub(crate) struct CertifiedText {
@@ -111,6 +114,10 @@ pub(crate) struct VerifiedRun {
     pub plan: CertifiedPlan,
     pub ledger: LedgerState,
     pub certificate: Certificate,
+    /// Number format of the weights in an export in 16 bits.
+    pub rounded: Option<String>,
+    /// The files that were verified.
+    pub coverage: Coverage,
 }
 
 /// Verifies a finished run folder: plan, ledger, every file's digest, ε, and the certificate byte for byte.
@@ -118,21 +125,61 @@ pub(crate) struct VerifiedRun {
 /// # Errors
 /// [`RunError::Verification`] with the first difference, be it a single bit.
 pub fn verify_run(folder: &Path) -> Result<Summary, RunError> {
-    Ok(Summary::of(folder, &VerifiedRun::read(folder)?.certificate))
+    Summary::of(folder, &VerifiedRun::read(folder)?.certificate)
 }
 
 impl VerifiedRun {
     /// Reads and verifies a run folder; see [`verify_run`].
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let run = Self::read_proof(folder, &folder.join(files::PARENTS))?;
-        let export = Export::read(folder)?;
-        for file in &run.certificate.hashes.files {
-            let exported = export.as_ref().and_then(|export| export.digest(&file.name));
-            if durable::sha256_of(&folder.join(&file.name))? != exported.unwrap_or(&file.sha256) {
-                return altered(&file.name);
-            }
+        let mut run = Self::read_proof(folder, &folder.join(files::PARENTS))?;
+        run.check_files(folder)?;
+        let evaluation = read_evaluation(folder, run.ledger.files())?;
+        let card = model_card::render(&run.certificate, run.plan.plan(), evaluation.as_ref());
+        if std::fs::read(folder.join(model_card::NAME)).is_ok_and(|found| found == card.as_bytes()) {
+            run.coverage.add(model_card::NAME);
         }
         Ok(run)
+    }
+
+    /// Every file that the ledger names, and only these. Of an export in 16 bits, the ledger names the rounded model too.
+    fn check_files(&mut self, folder: &Path) -> Result<(), RunError> {
+        let mut changed = Vec::new();
+        for FileDigest { name, sha256 } in self.ledger.files() {
+            let path = folder.join(name);
+            if files::is_snapshot(name) && !path.exists() {
+                continue;
+            }
+            if durable::sha256_of(&path)? != *sha256 {
+                changed.push(name.as_str());
+            }
+            self.coverage.add(name);
+        }
+        // An export changes the configuration together with the weights.
+        if let Some(first) = changed.iter().find(|name| **name != files::CONFIG).or(changed.first()) {
+            let found = changed.iter().all(|name| [files::CONFIG, files::MODEL].contains(name));
+            let rounded = if found { self.rounded_model(folder)? } else { None };
+            self.rounded = Some(rounded.map_or_else(|| altered(first), Ok)?);
+        }
+        Ok(())
+    }
+
+    /// The number format of the weights that a folder holds, if they are the run's in 16 bits, with their configuration.
+    fn rounded_model(&self, folder: &Path) -> Result<Option<String>, RunError> {
+        let [config, model] =
+            [files::CONFIG, files::MODEL].map(|name| durable::sha256_of(&folder.join(name)));
+        let (config, model) = (config?, model?);
+        let of_run = self.ledger.rounded().iter();
+        let mut found =
+            of_run.filter(|rounded| rounded.config_sha256 == config && rounded.model_sha256 == model);
+        Ok(found.next().map(|rounded| rounded.dtype.clone()))
+    }
+
+    /// Names of the files of the folder that no digest covers.
+    ///
+    /// # Errors
+    /// As [`Coverage::others`].
+    pub fn not_covered(&self, folder: &Path) -> Result<Vec<String>, RunError> {
+        self.coverage.others(folder)
     }
 
     /// Reads and verifies plan, ledger and certificate, and the proofs of earlier stages in `parents`.
@@ -153,8 +200,12 @@ impl VerifiedRun {
         let certificate = check_certificate(folder, &plan, &ledger)?;
         check_budget(&certificate)?;
         check_tokenizer(&ledger, &certificate)?;
-        check::check(plan.plan(), &ledger, parents)?;
-        Ok(Self { plan, ledger, certificate })
+        let mut coverage = Coverage::default();
+        coverage.add_below(files::PARENTS, &check::check(plan.plan(), &ledger, parents)?);
+        for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
+            coverage.add(name);
+        }
+        Ok(Self { plan, ledger, certificate, rounded: None, coverage })
     }
 }
 

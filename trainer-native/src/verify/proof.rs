@@ -12,10 +12,9 @@ use super::VerifiedRun;
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::store::certificate;
-use crate::store::exported::Export;
-use crate::store::files;
-use crate::store::ledger::{Charges, Parent, PublicStage};
+use crate::store::ledger::{Charges, FileDigest, Parent, PublicStage, RoundedModel};
 use crate::store::lineage::ProofFile;
+use crate::store::{covered, files};
 use crate::tensor_file::privacy_mark;
 
 /// What one stage proves about itself.
@@ -38,6 +37,8 @@ pub(super) struct Proof {
     pub parents: Vec<Parent>,
     /// The files that prove this.
     pub files: Vec<ProofFile>,
+    /// The files that the ledger of a run names.
+    written: Vec<FileDigest>,
 }
 
 /// Those of the files that a folder holds.
@@ -77,15 +78,16 @@ impl Proof {
     }
 
     fn of_run(folder: &Path, parents: &Path) -> Result<Self, RunError> {
-        let VerifiedRun { plan, ledger, certificate } = VerifiedRun::read_proof(folder, parents)?;
+        let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::read_proof(folder, parents)?;
         let is_public = plan.plan().is_public();
         let parents = ledger.parents().to_vec();
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
-        let exported = Export::read(folder)?;
-        let of_export =
-            exported.as_ref().map(|export| [files::CONFIG, files::MODEL].map(|name| export.digest(name)));
-        let weights = [Some(digests), of_export].into_iter().flatten().filter_map(weights_digest).collect();
+        let of_export = |rounded: &RoundedModel| {
+            weights_digest([Some(&*rounded.config_sha256), Some(&*rounded.model_sha256)])
+        };
+        let weights = weights_digest(digests).into_iter();
+        let weights = weights.chain(ledger.rounded().iter().filter_map(of_export)).collect();
         let header = ledger.header();
         let search = header.search.as_ref();
         let mut not_private_because = certificate::not_private_by_itself(&plan, &ledger);
@@ -116,14 +118,9 @@ impl Proof {
             parents,
             files: read_files(
                 folder,
-                &[
-                    files::PLAN,
-                    files::LEDGER,
-                    files::CERTIFICATE_JSON,
-                    files::CERTIFICATE_MARKDOWN,
-                    files::EXPORT,
-                ],
+                &[files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN],
             )?,
+            written: ledger.files().to_vec(),
         })
     }
 
@@ -180,6 +177,7 @@ impl Proof {
             public_stages: public_stages.collect(),
             parents: Vec::new(),
             files: vec![ProofFile { name: files::PRIVACY, bytes }],
+            written: Vec::new(),
         })
     }
 
@@ -197,6 +195,9 @@ impl Proof {
             && durable::sha256_of(&tokenizer)? != *stated
         {
             return altered(files::TOKENIZER);
+        }
+        if !self.written.is_empty() {
+            covered::check_nothing_added(folder, &self.written)?;
         }
         let [config, model] = [files::CONFIG, files::MODEL].map(|name| folder.join(name));
         if !model.exists() || self.weights.is_empty() {

@@ -163,6 +163,17 @@ pub(crate) struct FileDigest {
     pub sha256: String,
 }
 
+/// The model in 16 bits, as an export writes it. The run states its digests, so an export is verified as the run is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RoundedModel {
+    /// Number format of the weights, as `transformers` names it.
+    pub dtype: String,
+    /// SHA-256 of `config.json`.
+    pub config_sha256: String,
+    /// SHA-256 of `model.safetensors`.
+    pub model_sha256: String,
+}
+
 /// What a line records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -234,6 +245,9 @@ pub(crate) enum Entry {
         steps_done: u64,
         /// The files that the run wrote.
         files: Vec<FileDigest>,
+        /// The model in each format of 16 bits that holds its weights.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rounded: Vec<RoundedModel>,
     },
 }
 

@@ -23,7 +23,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) use charges::Charges;
-pub(crate) use entry::{Computation, Entry, FileDigest, Header, NoiseDraw, PublicStage, Randomness, Search};
+pub(crate) use entry::{
+    Computation, Entry, FileDigest, Header, NoiseDraw, PublicStage, Randomness, RoundedModel, Search,
+};
 pub(crate) use parent::{Parent, events_on_same_units, spent_by};
 pub(crate) use state::{LedgerPosition, LedgerState};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use accountant::DpEvent;
 
 use super::charges::Charges;
-use super::entry::{self, Entry, FileDigest, Header};
+use super::entry::{self, Entry, FileDigest, Header, RoundedModel};
 use super::parent::Parent;
 use crate::durable::FileIdentity;
 use crate::ranks::Placement;
@@ -328,8 +328,23 @@ impl LedgerState {
     #[must_use]
     pub fn completed(&self) -> Option<(u64, &[FileDigest])> {
         match self.entries.last() {
-            Some(Entry::Completed { steps_done, files }) => Some((*steps_done, files)),
+            Some(Entry::Completed { steps_done, files, .. }) => Some((*steps_done, files)),
             _ => None,
+        }
+    }
+
+    /// The files that the finished run wrote; none before.
+    #[must_use]
+    pub fn files(&self) -> &[FileDigest] {
+        self.completed().map_or(&[], |(_, files)| files)
+    }
+
+    /// The finished model in formats of 16 bits; none before.
+    #[must_use]
+    pub fn rounded(&self) -> &[RoundedModel] {
+        match self.entries.last() {
+            Some(Entry::Completed { rounded, .. }) => rounded,
+            _ => &[],
         }
     }
 

@@ -90,11 +90,11 @@ fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
         Entry::Header(header()),
         Entry::Release { event: event() },
         Entry::UnprotectedStep { step: 2, attempt: 1 },
-        Entry::Completed { steps_done: 3, files: vec![] },
+        Entry::Completed { steps_done: 3, files: vec![], rounded: vec![] },
     ] {
         assert!(ledger.append(wrong.clone()).is_err(), "{wrong:?}");
     }
-    ledger.append(Entry::Completed { steps_done: 2, files: vec![] }).unwrap();
+    ledger.append(Entry::Completed { steps_done: 2, files: vec![], rounded: vec![] }).unwrap();
     assert!(ledger.append(step(2, 1)).is_err());
     assert_eq!(LedgerState::read(folder.path()).unwrap().entries().len(), 7);
 }
