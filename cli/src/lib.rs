@@ -1,5 +1,6 @@
 //! What the command lines of the programs share: a refusal is one line, and reading shows its progress.
 
+mod memory;
 mod reading;
 
 use std::io;
@@ -9,6 +10,7 @@ use clap::FromArgMatches;
 use clap::error::ErrorKind;
 pub use clap_complete::Shell;
 
+pub use memory::leave_no_core_dump;
 pub use reading::Reading;
 
 /// The arguments of this process. Ends the process after `--help` and `--version`.

@@ -1,9 +1,9 @@
-//! Files that a crash leaves whole or absent.
+//! Files that a crash leaves whole or absent. Only their owner can read them, whatever the umask, until they are published.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,15 +19,21 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write_new(path, |_| Ok(bytes))
 }
 
-/// As [`write_atomic`], for a file that only its owner can read.
+/// As [`write_atomic`], for a file outside of run folders, which others may read as the umask says.
 ///
 /// # Errors
 /// As [`write_atomic`].
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+pub(crate) fn write_public(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    write_atomic(path, bytes)?;
+    publish(path, Published::of(path)?)
+}
+
+/// Options that create a file which only its owner can read.
+pub(crate) fn private_file() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    write_with(path, &mut options, |_| Ok(bytes))
+    options
 }
 
 /// As [`write_atomic`], with contents that may depend on the new file's identity.
@@ -38,7 +44,25 @@ pub(crate) fn write_new<T: AsRef<[u8]>>(
     path: &Path,
     contents: impl FnOnce(FileIdentity) -> Result<T, RunError>,
 ) -> Result<(), RunError> {
-    write_with(path, &mut File::options(), contents)
+    let temporary = temporary(path);
+    let storage = |error: std::io::Error| RunError::storage("write", path, &error);
+    let written = (|| {
+        let mut file = create_private(&temporary).map_err(storage)?;
+        let bytes = contents(FileIdentity::of(&file.metadata().map_err(storage)?))?;
+        file.write_all(bytes.as_ref()).and_then(|()| file.sync_all()).map_err(storage)?;
+        fs::rename(&temporary, path).map_err(storage)
+    })();
+    if written.is_err() {
+        // Report the first error. The next attempt removes a leftover.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.and_then(|()| sync_parent(path))
+}
+
+/// Creates a file that only its owner can read. A leftover of this name could have others' rights, and is an older file.
+pub(crate) fn create_private(path: &Path) -> std::io::Result<File> {
+    let _ = fs::remove_file(path);
+    private_file().write(true).create(true).truncate(true).open(path)
 }
 
 /// As [`write_atomic`], for a file too large for memory, which `write` writes a part at a time.
@@ -51,8 +75,7 @@ pub(crate) fn write_by(
 ) -> Result<(), RunError> {
     let temporary = temporary(path);
     let written = (|| {
-        let _ = fs::remove_file(&temporary);
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
+        let mut file = BufWriter::with_capacity(1 << 20, create_private(&temporary)?);
         write(&mut file)?;
         file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&temporary, path)
@@ -73,43 +96,111 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RunError> {
     write_by(to, |file| std::io::copy(&mut source, file).map(drop))
 }
 
-fn write_with<T: AsRef<[u8]>>(
-    path: &Path,
-    options: &mut OpenOptions,
-    contents: impl FnOnce(FileIdentity) -> Result<T, RunError>,
-) -> Result<(), RunError> {
-    let temporary = temporary(path);
-    let storage = |error: std::io::Error| RunError::storage("write", path, &error);
-    let written = (|| {
-        // A leftover's identity would be that of an older file.
-        let _ = fs::remove_file(&temporary);
-        let mut file = options.write(true).create(true).truncate(true).open(&temporary).map_err(storage)?;
-        let bytes = contents(FileIdentity::of(&file.metadata().map_err(storage)?))?;
-        file.write_all(bytes.as_ref()).and_then(|()| file.sync_all()).map_err(storage)?;
-        fs::rename(&temporary, path).map_err(storage)
-    })();
-    if written.is_err() {
-        // Report the first error. The next attempt removes a leftover.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.and_then(|()| sync_parent(path))
-}
-
 /// The name under which a file is written before it is renamed to `path`.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.tmp"))
 }
 
-/// Creates a folder and those above it; their names are on the disk when this returns.
+/// Creates a folder and those above it, for their owner alone; their names are on the disk when this returns.
 ///
 /// # Errors
 /// [`RunError::Storage`] if one cannot be created.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), RunError> {
     let missing: Vec<&Path> =
         folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
-    fs::create_dir_all(folder).map_err(|error| RunError::storage("create", folder, &error))?;
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder).map_err(|error| RunError::storage("create", folder, &error))?;
     missing.into_iter().try_for_each(sync_parent)
+}
+
+/// The time of every file of a finished run, 1 January 2000: the real one would tell when private work was done, and its pace.
+const PUBLISHED_TIME: Duration = Duration::from_secs(946_684_800);
+
+/// The rights of new files under the umask.
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    #[cfg(unix)]
+    mode: u32,
+}
+
+impl Published {
+    /// Those that a new file beside `path` gets.
+    #[cfg(unix)]
+    fn of(path: &Path) -> Result<Self, RunError> {
+        use std::os::unix::fs::PermissionsExt;
+        let probe = temporary(path);
+        let _ = fs::remove_file(&probe);
+        let found = File::create(&probe).and_then(|file| file.metadata());
+        let _ = fs::remove_file(&probe);
+        let found = found.map_err(|error| RunError::storage("write", &probe, &error))?;
+        Ok(Self { mode: found.permissions().mode() & 0o666 })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Path) -> Result<Self, RunError> {
+        Ok(Self {})
+    }
+}
+
+/// Gives a file or a folder the rights that a new one gets under the umask.
+fn publish(path: &Path, rights: Published) -> Result<(), RunError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Who may read a folder may enter it.
+        let enter = if path.is_dir() { (rights.mode & 0o444) >> 2 } else { 0 };
+        fs::set_permissions(path, fs::Permissions::from_mode(rights.mode | enter))
+            .map_err(|error| RunError::storage("publish", path, &error))?;
+    }
+    #[cfg(not(unix))]
+    let _ = (path, rights);
+    Ok(())
+}
+
+/// Prepares a finished folder to be published: what is in it gets the rights of new files under the umask, and one time, which
+/// tells nothing. The folder itself keeps its rights. Links are left as they are.
+///
+/// # Errors
+/// [`RunError::Storage`] for what cannot be changed.
+pub(crate) fn settle(folder: &Path) -> Result<(), RunError> {
+    settle_below(folder, Published::of(&folder.join("rights"))?)
+}
+
+fn settle_below(folder: &Path, rights: Published) -> Result<(), RunError> {
+    let unreadable = |error| RunError::storage("read", folder, &error);
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let (path, found) =
+            entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))).map_err(unreadable)?;
+        if found.is_symlink() {
+            continue;
+        }
+        publish(&path, rights)?;
+        if found.is_dir() {
+            settle_below(&path, rights)?;
+        } else {
+            forget_time(&path)?;
+        }
+    }
+    forget_time(folder)
+}
+
+/// Gives a file or a folder the time of all that is published.
+///
+/// # Errors
+/// [`RunError::Storage`] if it cannot be changed.
+pub(crate) fn forget_time(path: &Path) -> Result<(), RunError> {
+    // Elsewhere than on Unix, a time is set by those who may write, and a folder is not opened as a file.
+    if cfg!(not(unix)) && path.is_dir() {
+        return Ok(());
+    }
+    let time = UNIX_EPOCH + PUBLISHED_TIME;
+    let times = FileTimes::new().set_accessed(time).set_modified(time);
+    let set = if cfg!(unix) { File::open(path) } else { File::options().write(true).open(path) };
+    set.and_then(|file| file.set_times(times))
+        .map_err(|error| RunError::storage("set the time of", path, &error))
 }
 
 /// What tells a file from its copies: its number in the file system and the time of its creation. A file keeps both when it is
@@ -226,7 +317,7 @@ impl FolderLock {
     /// [`RunError::Refused`] if another process holds it, [`RunError::Storage`] if the folder cannot be written.
     pub(crate) fn take(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(".lock");
-        let file = OpenOptions::new()
+        let file = private_file()
             .create(true)
             .truncate(false)
             .write(true)

@@ -98,11 +98,11 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     let chosen = best(&trials)?.clone();
     let mut found = file.clone();
     set(&mut found, chosen.learning_rate, chosen.l2_clip_norm);
-    durable::write_atomic(&write, format!("{}\n", found.text()).as_bytes())?;
+    durable::write_public(&write, format!("{}\n", found.text()).as_bytes())?;
     let drawn = folder.join("rehearsal.svg");
     let chart = chart(&trials, &chosen);
     if let Some(scene) = Scene::new(&chart) {
-        durable::write_atomic(&drawn, scene.svg(&chart).as_bytes())?;
+        durable::write_public(&drawn, scene.svg(&chart).as_bytes())?;
     }
     let mut remarks = remarks(&trials, &chosen, file, &on_public);
     if !is_compared {

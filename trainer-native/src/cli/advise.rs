@@ -88,7 +88,7 @@ impl AdviseArgs {
                     path.display()
                 )));
             }
-            durable::write_atomic(path, text.as_bytes())?;
+            durable::write_public(path, text.as_bytes())?;
         }
         let proposal = Proposal::of(&advice, self.out);
         print_result(&proposal, &proposal.to_string(), self.json)

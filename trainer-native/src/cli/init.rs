@@ -92,7 +92,7 @@ impl InitArgs {
             batch_size: self.batch_size,
         };
         let plan = propose(&choices, &out)?;
-        durable::write_atomic(&out, plan.as_bytes())?;
+        durable::write_public(&out, plan.as_bytes())?;
         let command = format!("trainer-native train --plan {}", shell_word(&out));
         super::print(&format!(
             "{}; to see what it does: {command} --dry-run; to train: {command}",

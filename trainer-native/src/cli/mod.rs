@@ -277,6 +277,7 @@ fn command() -> clap::Command {
 /// Runs the command line. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
+    ::cli::leave_no_core_dump(!cfg!(feature = "mpi"));
     match ::cli::arguments(command()) {
         Ok(arguments) => ranks::carry_out(arguments),
         Err(error) => {

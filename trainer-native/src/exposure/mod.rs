@@ -147,7 +147,7 @@ impl Curve {
     pub fn draw(&self, path: &Path) -> Result<(), RunError> {
         let chart = self.chart();
         let Some(scene) = Scene::new(&chart) else { return Ok(()) };
-        durable::write_atomic(path, scene.svg(&chart).as_bytes())
+        durable::write_public(path, scene.svg(&chart).as_bytes())
     }
 
     /// The patterns of hints and secrets, in order.

@@ -52,6 +52,6 @@ pub(crate) fn write(
         let charts = charts::of(&run.plan, &metrics, evaluation.as_ref());
         page::render(&run.certificate, evaluation.as_ref(), &charts, &findings)
     };
-    durable::write_atomic(&path, text.as_bytes())?;
+    durable::write_public(&path, text.as_bytes())?;
     Ok(path)
 }

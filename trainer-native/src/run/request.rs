@@ -11,6 +11,7 @@ use crate::ranks::Ranks;
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::lineage::Lineage;
+use crate::store::mirror::state_folder;
 use crate::store::{OpenRun, Resume, RunMode, files};
 use crate::verify::CertifiedText;
 use crate::{RunError, stop};
@@ -77,6 +78,8 @@ pub(super) struct Job {
     resume: Option<Resume>,
     /// The device, if the user named one.
     given_device: Option<Device>,
+    /// The folder outside of all runs where this computer notes how far their ledgers are.
+    state: Option<PathBuf>,
 }
 
 impl Request {
@@ -115,6 +118,7 @@ impl Request {
             mode: RunMode { randomness, protected: !self.non_private, device, placement },
             resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
             given_device: self.device,
+            state: state_folder(),
         })
     }
 }
@@ -199,6 +203,7 @@ impl Trial {
             folder: self.folder,
             mode: RunMode { randomness, protected: true, device, placement: None },
             given_device: self.device,
+            state: state_folder(),
         })
     }
 }
@@ -231,6 +236,7 @@ impl Job {
             canaries: self.canaries.as_ref(),
             search: self.search.as_ref(),
             resume: self.resume,
+            state: self.state.as_deref(),
         }
     }
 

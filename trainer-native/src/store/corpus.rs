@@ -1,4 +1,4 @@
-//! Whether a resumed run still has its training text.
+//! Whether a resumed run still has its training text, and its ledger.
 //!
 //! A digest of private text confirms a guess of that text. So it is keyed, stays in the run folder while the run lasts, readable
 //! by its owner alone, and is removed with the checkpoint. Neither the ledger nor the certificate has it.
@@ -11,50 +11,84 @@ use serde::{Deserialize, Serialize};
 
 use super::files;
 use crate::data::Units;
+use crate::durable::FileIdentity;
 use crate::{RunError, durable};
 
+/// What a run folder knows while the run lasts.
 #[derive(Serialize, Deserialize)]
-struct Recorded {
-    key: String,
+pub(super) struct Recorded {
+    /// Random, and known to this file alone. The mirror of the ledger is named after it too.
+    pub key: String,
+    /// Keyed digest of the text.
     sha256: String,
+    /// The ledger's own file, so that a copy of it is noticed. It tells when the run began, so the ledger does not have it.
+    pub ledger: FileIdentity,
 }
 
-/// Records the text that a run begins with.
+/// A new key of 256 bits.
 ///
 /// # Errors
-/// [`RunError::Storage`] if the file cannot be written, [`RunError::Failed`] if the system gives no random key.
-pub(super) fn record(folder: &Path, units: &Units) -> Result<(), RunError> {
+/// [`RunError::Failed`] if the system gives none.
+pub(super) fn new_key() -> Result<String, RunError> {
     let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
     let key: Vec<u8> = (0..4).flat_map(|_| stream.next_u64().to_le_bytes()).collect();
-    let key = durable::hex(&key);
-    let recorded = Recorded { sha256: units.keyed_digest(key.as_bytes())?, key };
-    let text = serde_json::to_vec(&recorded).map_err(|error| RunError::Failed(error.to_string()))?;
-    durable::write_private(&folder.join(files::CORPUS_DIGEST), &text)
+    Ok(durable::hex(&key))
 }
 
-/// Refuses text other than that which the run began with.
+/// Records the text that a run begins with, and the ledger that it begins.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text differs, or if its digest is missing.
-pub(super) fn check(folder: &Path, units: &Units) -> Result<(), RunError> {
-    let path = folder.join(files::CORPUS_DIGEST);
-    let recorded: Option<Recorded> =
-        fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let Some(recorded) = recorded else {
-        return Err(RunError::Refused(format!(
-            "{} is missing or damaged, so the training text cannot be compared with the text that the run began with; restore \
-             this file, or begin a new run in another folder with --out (the ε of the two runs add up)",
-            path.display()
-        )));
-    };
-    if units.keyed_digest(recorded.key.as_bytes())? == recorded.sha256 {
-        return Ok(());
+/// [`RunError::Storage`] if the file cannot be written.
+pub(super) fn record(
+    folder: &Path,
+    key: String,
+    units: &Units,
+    ledger: FileIdentity,
+) -> Result<(), RunError> {
+    Recorded { sha256: units.keyed_digest(key.as_bytes())?, key, ledger }.write(folder)
+}
+
+impl Recorded {
+    /// Reads what was recorded.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if it is missing.
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(files::CORPUS_DIGEST);
+        let recorded: Option<Self> =
+            fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        recorded.ok_or_else(|| {
+            RunError::Refused(format!(
+                "{} is missing or damaged, so the training text cannot be compared with the text that the run began with; \
+                 restore this file, or begin a new run in another folder with --out (the ε of the two runs add up)",
+                path.display()
+            ))
+        })
     }
-    Err(RunError::Refused(
-        "data.source: the training text is not the text that the run began with, or its records are in another order; restore \
-         it, or begin a new run in another folder with --out (the ε of the two runs add up)"
-            .to_owned(),
-    ))
+
+    /// Writes it, durably.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if the file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), RunError> {
+        let text = serde_json::to_vec(self).map_err(|error| RunError::Failed(error.to_string()))?;
+        durable::write_atomic(&folder.join(files::CORPUS_DIGEST), &text)
+    }
+
+    /// Refuses text other than that which the run began with.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the text differs.
+    pub fn check(&self, units: &Units) -> Result<(), RunError> {
+        if units.keyed_digest(self.key.as_bytes())? == self.sha256 {
+            return Ok(());
+        }
+        Err(RunError::Refused(
+            "data.source: the training text is not the text that the run began with, or its records are in another order; \
+             restore it, or begin a new run in another folder with --out (the ε of the two runs add up)"
+                .to_owned(),
+        ))
+    }
 }
 
 /// Removes the digest, which must not be published with its key.

@@ -103,6 +103,6 @@ pub(crate) fn copy_proofs(from: &Path, to: &Path) -> Result<(), RunError> {
 fn write_below(parents: &Path, path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let path = parents.join(path);
     let folder = path.parent().unwrap_or(parents);
-    std::fs::create_dir_all(folder).map_err(|error| RunError::storage("create", folder, &error))?;
+    durable::create_folder(folder)?;
     durable::write_atomic(&path, bytes)
 }

@@ -5,6 +5,7 @@
 //! | `plan.json` | [`RunStore::open`] | once, before the ledger begins |
 //! | `ledger.jsonl` | [`ledger`] | a line before each computation that spends ε |
 //! | `.corpus-digest`, private | [`corpus`] | once, before the ledger begins; removed at the end |
+//! | a file outside the folder | [`mirror`] | a line for each of the ledger's, before what it announces |
 //! | `tokenizer.json` | [`RunStore::save_tokenizer`] | after its release was charged and the ledger names it |
 //! | `metrics.jsonl` and the TensorBoard file | [`metrics`] | after an evaluation |
 //! | `checkpoint.safetensors` | [`checkpoint`] | every few steps, replaced in one rename |
@@ -24,6 +25,7 @@ mod kept;
 pub(crate) mod ledger;
 pub(crate) mod lineage;
 pub(crate) mod metrics;
+pub(crate) mod mirror;
 mod open;
 mod tensorboard;
 #[cfg(test)]
@@ -238,7 +240,7 @@ impl RunStore<'_> {
         write(files::CERTIFICATE_MARKDOWN, certificate.to_markdown())
     }
 
-    /// Removes what only a resumed run needs, once the finished run is verified.
+    /// Removes what only a resumed run needs, once the finished run is verified, and prepares the folder to be published.
     ///
     /// # Errors
     /// [`RunError::Storage`] if the digest of the text stays.
@@ -246,7 +248,8 @@ impl RunStore<'_> {
         for name in [files::CHECKPOINT, files::BEST] {
             let _ = fs::remove_file(self.path.join(name));
         }
-        corpus::forget(&self.path)
+        corpus::forget(&self.path)?;
+        durable::settle(&self.path)
     }
 }
 
@@ -254,6 +257,7 @@ impl RunStore<'_> {
 pub(crate) fn add_to_finished(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, RunError> {
     let path = folder.join(name);
     durable::write_atomic(&path, bytes)?;
+    durable::settle(folder)?;
     Ok(path)
 }
 

@@ -7,14 +7,16 @@ use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
+use super::corpus::Recorded;
 use super::ledger::{
-    Computation, Entry, Header, Ledger, LedgerState, NoiseDraw, PublicStage, Randomness, Search,
+    Computation, Entry, Header, Ledger, LedgerPosition, LedgerState, NoiseDraw, PublicStage, Randomness, Search,
 };
 use super::lineage::Lineage;
+use super::mirror::{BegunRuns, Mirror};
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::{Planting, Units};
-use crate::durable::{self, FileIdentity, FolderLock, sha256_hex};
+use crate::durable::{self, FolderLock, sha256_hex};
 use crate::ranks::Placement;
 
 /// What the ledger's header says of a run beside its plan.
@@ -47,6 +49,8 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub search: Option<&'a Search>,
     /// Whether to resume the run that the folder holds, or to begin one.
     pub resume: Option<Resume>,
+    /// The folder outside of all runs where this computer notes how far their ledgers are, if there is one.
+    pub state: Option<&'a Path>,
 }
 
 /// Which folder a run is resumed in.
@@ -113,9 +117,11 @@ impl<'plan> RunStore<'plan> {
 
 fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
     durable::write_atomic(&run.folder.join(files::PLAN), run.plan_file)?;
-    corpus::record(run.folder, run.units)?;
     run.lineage.write(run.folder)?;
-    Ledger::create(
+    let mut runs = run.begun_in_sweep();
+    runs.as_ref().map_or(Ok(()), |runs| runs.check_new(run.folder))?;
+    let key = corpus::new_key()?;
+    let mut ledger = Ledger::create(
         run.folder,
         Header {
             format: 1,
@@ -128,7 +134,6 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
             canaries: run.canaries.cloned(),
-            file: None,
             computation: Some(Computation {
                 device: run.mode.device,
                 precision: run.plan.plan().performance().precision,
@@ -140,14 +145,17 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             public_stages: run.public_stages(),
         },
         run.lineage.parents(),
-    )
+        |identity| corpus::record(run.folder, key.clone(), run.units, identity),
+    )?;
+    runs.as_mut().map_or(Ok(()), |runs| runs.note(run.folder))?;
+    ledger.mirror_to(Mirror::open(run.state, &key, &ledger.state().position(), |_| true)?);
+    Ok(ledger)
 }
 
 fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpoint>), RunError> {
     let (mut ledger, torn_bytes) = Ledger::reopen(run.folder)?;
     run.check_same_run(ledger.state())?;
     run.check_plan_file(ledger.state().header())?;
-    let copied_to = run.copied_to(&ledger, from)?;
     accounting::check_same_plan(run.plan, ledger.state())?;
     let checkpoint = Checkpoint::read(run.folder)?;
     if let Some(checkpoint) = &checkpoint
@@ -160,19 +168,18 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
     }
     if ledger.state().completed().is_none() {
         run.check_same_noise(ledger.state().header())?;
-        // Earlier versions recorded no text.
-        if ledger.state().file().is_some() {
-            corpus::check(run.folder, run.units)?;
-        }
+        let mut recorded = Recorded::read(run.folder)?;
+        let copied = run.is_copy(&ledger, &recorded, from)?;
+        recorded.check(run.units)?;
+        run.begun_in_sweep().map_or(Ok(()), |mut runs| runs.note(run.folder))?;
+        ledger.mirror_to(run.mirror(&ledger, &recorded, torn_bytes)?);
         let steps_done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.steps_done);
         let RunMode { device, placement, .. } = run.mode;
-        ledger.append(Entry::Resume {
-            steps_done,
-            torn_bytes,
-            copied_to,
-            device: Some(device),
-            placement,
-        })?;
+        ledger.append(Entry::Resume { steps_done, torn_bytes, copied, device: Some(device), placement })?;
+        if copied {
+            recorded.ledger = ledger.identity();
+            recorded.write(run.folder)?;
+        }
         if torn_bytes > 0 {
             charge_torn_line(&mut ledger, run.plan)?;
         }
@@ -239,20 +246,38 @@ impl OpenRun<'_, '_> {
         )))
     }
 
-    /// The ledger's new identity if it is a copy. A copy cannot tell whether the original, or another copy, went on.
-    fn copied_to(&self, ledger: &Ledger, from: Resume) -> Result<Option<FileIdentity>, RunError> {
-        let here = ledger.identity();
-        match (ledger.state().file(), from) {
-            (None, _) => Ok(None),
-            (Some(file), _) if file == here => Ok(None),
-            (Some(_), Resume::Copy) => Ok(Some(here)),
-            (Some(_), Resume::Original) => Err(RunError::Refused(format!(
+    /// Whether the ledger is a copy, which cannot tell whether the original, or another copy, went on.
+    fn is_copy(&self, ledger: &Ledger, recorded: &Recorded, from: Resume) -> Result<bool, RunError> {
+        match from {
+            _ if recorded.ledger == ledger.identity() => Ok(false),
+            Resume::Copy => Ok(true),
+            Resume::Original => Err(RunError::Refused(format!(
                 "{} is a copy of the ledger that the run wrote: if the original or another copy went on, their charges are \
                  missing here; resume in the original folder, or, if it is lost and this is its latest state, add --copied, \
                  which the certificate will say",
                 self.folder.join(files::LEDGER).display()
             ))),
         }
+    }
+
+    /// The runs of the sweep that this one is a trial of.
+    fn begun_in_sweep(&self) -> Option<BegunRuns> {
+        self.search.map(|search| BegunRuns::of_sweep(self.state, &search.sweep_sha256))
+    }
+
+    /// The mirror of the ledger, which must continue what this computer noted. A torn line may have been noted, where a disk
+    /// reported unfinished writes as done; it is charged.
+    fn mirror(
+        &self,
+        ledger: &Ledger,
+        recorded: &Recorded,
+        torn_bytes: u64,
+    ) -> Result<Option<Mirror>, RunError> {
+        let position = ledger.state().position();
+        let continues = |noted: &LedgerPosition| {
+            ledger.state().continues(noted) || (torn_bytes > 0 && noted.lines == position.lines + 1)
+        };
+        Mirror::open(self.state, &recorded.key, &position, continues)
     }
 }
 

@@ -25,13 +25,15 @@ struct Bench {
     folder: tempfile::TempDir,
     plan: CertifiedPlan,
     lineage: Lineage,
+    state: PathBuf,
 }
 
 impl Bench {
     fn new() -> Self {
         let file = PlanFile::parse(SHUFFLED).unwrap();
         let plan = Plan::try_from(file).unwrap().certify().unwrap();
-        Self { folder: tempfile::tempdir().unwrap(), plan, lineage: Lineage::default() }
+        let folder = tempfile::tempdir().unwrap();
+        Self { state: folder.path().join("state"), folder, plan, lineage: Lineage::default() }
     }
 
     fn run(&self) -> PathBuf {
@@ -76,6 +78,7 @@ impl Bench {
             canaries: None,
             search: None,
             resume,
+            state: Some(&self.state),
         }
     }
 
@@ -227,7 +230,7 @@ fn a_ledger_that_another_program_touches_stops_the_run_at_once() {
     bytes[40] ^= 1;
     fs::write(&path, bytes).unwrap();
     assert!(
-        matches!(store.complete(5, &[]), Err(RunError::Verification(_))),
+        matches!(store.complete(5, &[], Vec::new()), Err(RunError::Verification(_))),
         "a flipped bit of the same length"
     );
 }
@@ -309,9 +312,15 @@ fn a_copied_folder_resumes_only_when_the_user_says_so_and_the_ledger_keeps_it() 
     fs::rename(&run, &renamed).unwrap();
     drop(bench.open(&renamed, Some(Resume::Original)).unwrap());
     fs::rename(&renamed, &run).unwrap();
-    // The backup is put back in place of the run.
+    // The backup is put back in place of the run, which went on.
+    copy(&run, &bench.folder.path().join("latest"));
     fs::remove_dir_all(&run).unwrap();
     copy(&backup, &run);
+    assert!(bench.refused(Some(Resume::Original)).contains("--copied"));
+    assert!(bench.refused(Some(Resume::Copy)).contains("older state"), "it is not the latest state");
+    // The latest state is.
+    fs::remove_dir_all(&run).unwrap();
+    copy(&bench.folder.path().join("latest"), &run);
     assert!(bench.refused(Some(Resume::Original)).contains("--copied"));
     let store = bench.open(&run, Some(Resume::Copy)).unwrap();
     assert_eq!(store.ledger().copies(), 1);

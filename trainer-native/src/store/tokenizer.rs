@@ -104,7 +104,7 @@ impl UnsavedTokenizer {
     /// Creates the file with `space` bytes.
     fn create(path: &Path, space: u64) -> Result<Self, RunError> {
         let storage = |error: std::io::Error| RunError::storage("write", path, &error);
-        let file = File::create(durable::temporary(path)).map_err(storage)?;
+        let file = durable::create_private(&durable::temporary(path)).map_err(storage)?;
         let mut unsaved = Self { file, path: path.to_owned(), published: false };
         // Zeros that were written are there to be overwritten; a length that was only set is not.
         std::io::copy(&mut std::io::Read::take(std::io::repeat(0), space), &mut unsaved.file)

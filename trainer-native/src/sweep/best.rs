@@ -80,9 +80,7 @@ impl Draw {
     /// [`RunError::Storage`] if it cannot be written.
     pub fn write(&self, sweep: &Path) -> Result<String, RunError> {
         let folder = sweep.join(PRIVATE);
-        fs::create_dir_all(&folder).map_err(|error| RunError::storage("create", &folder, &error))?;
-        restrict(&folder)?;
-        durable::sync_parent(&folder)?;
+        durable::create_folder(&folder)?;
         let text = serde_json::to_vec(self).map_err(|error| RunError::Failed(error.to_string()))?;
         Done::default().write(&folder)?;
         durable::write_atomic(&folder.join(DRAW), &text)?;
@@ -107,19 +105,6 @@ fn lost(path: &Path, what: &str) -> RunError {
          sweep in another folder with --out (the ε of the two add up)",
         path.display()
     ))
-}
-
-/// Only the owner may read the private folder.
-fn restrict(folder: &Path) -> Result<(), RunError> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
-            .map_err(|error| RunError::storage("restrict", folder, &error))?;
-    }
-    #[cfg(not(unix))]
-    let _ = folder;
-    Ok(())
 }
 
 /// Runs the trials that are left, and moves the best one to its place.

@@ -1,6 +1,5 @@
 //! What a sweep is charged: everything, before its first trial begins.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use accountant::{DpEvent, NeighboringRelation};
@@ -93,7 +92,7 @@ impl OpenSweep {
         for setting in &certified.settings {
             super::input::trial_text(setting, &input.folder)?;
         }
-        fs::create_dir_all(&folder).map_err(|error| RunError::storage("create", &folder, &error))?;
+        durable::create_folder(&folder)?;
         let lock = FolderLock::take(&folder)?;
         let charge = match charge {
             Some(charge) if charge.event == certified.event => charge,

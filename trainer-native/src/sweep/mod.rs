@@ -35,7 +35,7 @@ use crate::progress::{DIGITS, note};
 use crate::run::{Trial, shell_word};
 use crate::store::ledger::LedgerState;
 use crate::store::{files, forget_corpus};
-use crate::{RunError, stop};
+use crate::{RunError, durable, stop};
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 
 /// The folder of the vocabulary's release.
@@ -75,6 +75,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
     if sweep.folder.join(files::CERTIFICATE_JSON).exists() {
         // A process may have been killed between the certificate and this.
         best::remove_secrets(&sweep.folder)?;
+        durable::settle(&sweep.folder)?;
         return verify_sweep(&sweep.folder);
     }
     sweep.announce();
@@ -89,6 +90,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
     })?;
     let summary = certificate::write(&sweep)?;
     best::remove_secrets(&sweep.folder)?;
+    durable::settle(&sweep.folder)?;
     Ok(summary)
 }
 

@@ -155,7 +155,9 @@ pub(super) fn findings(
                 let runs = runs.collect::<Result<Vec<RunFindings>, RunError>>()?;
                 Ok(SettingFindings::new(setting.values.clone(), runs))
             };
-            Findings::All(certified.settings.iter().enumerate().map(&mut of).collect::<Result<_, RunError>>()?)
+            Findings::All(
+                certified.settings.iter().enumerate().map(&mut of).collect::<Result<_, RunError>>()?,
+            )
         }
         SweepTrials::Best(_) => {
             let candidates = certified.settings.iter().map(|setting| setting.values.clone()).collect();

@@ -110,9 +110,9 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     with_model(&synthesis.run, device, Draw { prompts, options, file, done, count, path: &outputs.partial })?;
     let statistics = card::Statistics::read(&outputs.partial, plan.plan())?;
     let card = card::text(&certificate, &state, &statistics, plan.plan());
-    durable::write_atomic(&outputs.card, card.as_bytes())?;
+    durable::write_public(&outputs.card, card.as_bytes())?;
     for (name, copy) in &outputs.certificates {
-        durable::write_atomic(copy, &durable::read(&synthesis.run.join(name))?)?;
+        durable::write_public(copy, &durable::read(&synthesis.run.join(name))?)?;
     }
     fs::rename(&outputs.partial, &outputs.text)
         .map_err(|error| RunError::storage("rename", &outputs.partial, &error))?;

@@ -154,11 +154,14 @@ impl VerifiedRun {
             }
             self.coverage.add(name);
         }
-        // An export changes the configuration together with the weights.
-        if let Some(first) = changed.iter().find(|name| **name != files::CONFIG).or(changed.first()) {
-            let found = changed.iter().all(|name| [files::CONFIG, files::MODEL].contains(name));
-            let rounded = if found { self.rounded_model(folder)? } else { None };
-            self.rounded = Some(rounded.map_or_else(|| altered(first), Ok)?);
+        // An export in 16 bits changes the weights and their configuration, and nothing else.
+        let exported = [files::CONFIG, files::MODEL];
+        if let Some(other) = changed.iter().find(|name| !exported.contains(name)) {
+            return altered(other);
+        }
+        if let Some(last) = changed.last() {
+            let rounded = self.rounded_model(folder)?;
+            self.rounded = Some(rounded.map_or_else(|| altered(last), Ok)?);
         }
         Ok(())
     }

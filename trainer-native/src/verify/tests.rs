@@ -29,7 +29,7 @@ fn forge(run: &Path, forged: impl Fn(&Parent) -> Option<Parent>) {
     let state = LedgerState::read(run).unwrap();
     let parents: Vec<Parent> = state.parents().iter().filter_map(forged).collect();
     fs::remove_file(run.join(files::LEDGER)).unwrap();
-    let mut ledger = Ledger::create(run, state.header().clone(), &parents).unwrap();
+    let mut ledger = Ledger::create(run, state.header().clone(), &parents, |_| Ok(())).unwrap();
     let rest = state.entries().iter().filter(|entry| !matches!(entry, Entry::Header(_) | Entry::Parent(_)));
     rest.for_each(|entry| ledger.append(entry.clone()).unwrap());
     let path = run.join(files::PLAN);

@@ -35,6 +35,7 @@ impl Bench {
     pub fn command(&self, out: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
         command.arg("--plan").arg(self.path("plan.json")).arg("--out").arg(self.path(out)).args(arguments);
+        command.env("XDG_STATE_HOME", self.path("state"));
         command
     }
 

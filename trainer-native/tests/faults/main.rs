@@ -225,8 +225,10 @@ fn after_any_loss_of_power_each_charge_that_paid_for_something_is_there() {
                 states += 1;
                 if campaign.below(changes.len() as u64 * 6) < 4 {
                     let _ = fs::remove_dir_all(&run);
+                    let _ = fs::remove_dir_all(bench.path("state"));
                     fs::create_dir_all(&run).unwrap();
                     for (path, bytes) in &files {
+                        fs::create_dir_all(path.parent().unwrap()).unwrap();
                         fs::write(path, bytes).unwrap();
                     }
                     resumed += 1;

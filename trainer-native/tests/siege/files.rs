@@ -1,7 +1,9 @@
 //! Files that a folder holds beside those of its run.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -61,7 +63,10 @@ fn no_command_believes_a_file_that_the_ledger_does_not_name() {
     }
     let (text, json) = verified(&run);
     for (name, _) in files {
-        assert!(text.contains(&format!("not covered by any digest: {name}\n")) || text.ends_with(name), "{text}");
+        assert!(
+            text.contains(&format!("not covered by any digest: {name}\n")) || text.ends_with(name),
+            "{text}"
+        );
     }
     assert_eq!(json["not_covered"], json!(files.map(|(name, _)| name)));
     assert_eq!(json["evaluation"], Value::Null);
@@ -143,21 +148,23 @@ fn an_export_has_the_weights_of_the_run_in_a_format_that_its_first_line_names() 
     }
     let digest = |path: &Path| {
         let bytes = std::fs::read(path).unwrap();
-        <sha2::Sha256 as sha2::Digest>::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        <sha2::Sha256 as sha2::Digest>::digest(&bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
     };
     let refused = |folder: &Path, name: &str| {
         let names = ["model.safetensors", "config.json", "tokenizer.json"];
-        let files: Vec<Value> = names
-            .iter()
-            .map(|name| json!({ "name": name, "sha256": digest(&folder.join(name)) }))
-            .collect();
+        let files: Vec<Value> =
+            names.iter().map(|name| json!({ "name": name, "sha256": digest(&folder.join(name)) })).collect();
         let export = json!({ "format": 1, "dtype": "bfloat16", "files": files });
         std::fs::write(folder.join("export.json"), export.to_string()).unwrap();
         let refused = trainer(&["verify", folder.to_str().unwrap()]);
         assert_eq!(refused.status.code(), Some(1), "{name}");
         assert!(stderr(&refused).contains(name), "{}", stderr(&refused));
     };
-    let other = Bench::new(&serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap());
+    let other =
+        Bench::new(&serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap());
     other.model("run", &["--test-key", "6"]);
     for (folder, name) in [(bench.path("f32"), "model.safetensors"), (bench.path("bf16"), "tokenizer.json")] {
         std::fs::copy(other.path("run").join("model.safetensors"), folder.join("model.safetensors")).unwrap();
@@ -202,4 +209,188 @@ fn what_is_altered_or_added_in_an_export_is_named() {
     std::fs::write(&path, original).unwrap();
     let runs = stdout(&trainer(&["runs", &folder]));
     assert!(runs.lines().any(|line| line.starts_with("run") && line.contains("ε ≤")), "{runs}");
+}
+
+/// Copies the files of a folder over those of another, as `cp -a from/. to/` does: numbers and times of creation stay.
+fn put_back(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+    assert!(status.unwrap().success());
+}
+
+/// Runs until so many steps are charged, and kills the process.
+fn killed_after(bench: &Bench, steps: usize, arguments: &[&str]) {
+    let mut process =
+        bench.command("run", arguments).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let charged = || bench.path("run/ledger.jsonl").exists() && lines(&bench.path("run")) >= steps;
+    while !charged() && process.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+fn lines(run: &Path) -> usize {
+    std::fs::read_to_string(run.join("ledger.jsonl")).unwrap().lines().count()
+}
+
+fn long() -> Value {
+    let mut plan = tiny();
+    plan["training"]["steps"] = json!(4000);
+    plan["performance"] = json!({ "checkpoint_every": 5 });
+    plan
+}
+
+/// A backup that is copied over the run, and one over the run that it was finished from, lose no charge.
+#[test]
+fn an_older_state_put_back_in_place_is_refused_while_the_run_lasts_and_after_it() {
+    let bench = Bench::new(&long());
+    let (run, backup) = (bench.path("run"), bench.path("backup"));
+    killed_after(&bench, 20, &[]);
+    std::fs::create_dir(&backup).unwrap();
+    put_back(&run, &backup);
+    killed_after(&bench, lines(&backup) + 75, &["--resume"]);
+    let charged = lines(&run);
+    assert!(charged >= lines(&backup) + 75);
+    let latest = bench.path("latest");
+    std::fs::create_dir(&latest).unwrap();
+    put_back(&run, &latest);
+    let is_refused = |arguments: &[&str]| {
+        put_back(&backup, &run);
+        let refused = bench.run("run", arguments);
+        let text = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{text}");
+        assert!(text.contains("older state of the folder was put back"), "{text}");
+    };
+    is_refused(&["--resume"]);
+    is_refused(&["--resume", "--copied"]);
+    let output = bench.run("run", &["--resume"]);
+    assert!(stderr(&output).contains(&format!("had {charged} lines")), "{}", stderr(&output));
+    put_back(&latest, &run);
+    // The note keeps no time and no text, and no other run's name.
+    let notes: Vec<_> = std::fs::read_dir(bench.path("state/trainer-native")).unwrap().collect();
+    assert_eq!(notes.len(), 1);
+    killed_after(&bench, charged + 10, &["--resume"]);
+    // Where nothing is noted, it is said.
+    std::fs::remove_dir_all(bench.path("state")).unwrap();
+    std::fs::write(bench.path("state"), "").unwrap();
+    let mut process = bench.command("run", &["--resume"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut screen = std::io::BufReader::new(process.stderr.take().unwrap());
+    while !said.contains("would not be noticed") && screen.read_line(&mut said).unwrap() > 0 {}
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(said.contains("would not be noticed"), "{said}");
+}
+
+#[test]
+fn a_run_is_not_finished_twice_from_one_state() {
+    let mut plan = long();
+    plan["training"]["steps"] = json!(60);
+    let bench = Bench::new(&plan);
+    let (run, backup) = (bench.path("run"), bench.path("backup"));
+    killed_after(&bench, 20, &[]);
+    std::fs::create_dir(&backup).unwrap();
+    put_back(&run, &backup);
+    bench.model("run", &["--resume"]);
+    put_back(&backup, &run);
+    let refused = bench.run("run", &["--resume"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("older state"), "{}", stderr(&refused));
+}
+
+/// No other user reads a run in progress, whatever the umask. What is finished has the umask's rights, and no time.
+#[cfg(unix)]
+#[test]
+fn a_run_is_its_owners_alone_until_it_is_finished_and_then_tells_no_time() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let mut plan = long();
+    plan["training"]["steps"] = json!(200);
+    plan["performance"]["snapshot_every"] = json!(50);
+    let bench = Bench::new(&plan);
+    let started = |arguments: &[&str]| {
+        let command = bench.command("run", arguments);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "umask 000; exec \"$0\" \"$@\""])
+            .arg(command.get_program())
+            .args(command.get_args());
+        shell.env("XDG_STATE_HOME", bench.path("state")).stderr(Stdio::null()).stdout(Stdio::null());
+        shell.spawn().unwrap()
+    };
+    let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut process = started(&[]);
+    let checkpoint = bench.path("run/checkpoint.safetensors");
+    while !checkpoint.exists() && process.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let run = bench.path("run");
+    let of_run: Vec<_> =
+        below(&run).into_iter().filter(|path| !path.starts_with(run.join("snapshots"))).collect();
+    assert!(of_run.len() >= 6, "{of_run:?}");
+    for path in of_run.iter().chain(&below(&bench.path("state"))) {
+        assert_eq!(mode(path), if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+    }
+    assert_eq!(mode(&run), 0o700);
+    assert!(started(&["--resume"]).wait().unwrap().success());
+    assert_eq!(mode(&run), 0o700, "the folder is its owner's to open");
+    for path in below(&run) {
+        assert_eq!(mode(&path), if path.is_dir() { 0o777 } else { 0o666 }, "{}", path.display());
+        assert_eq!(std::fs::metadata(&path).unwrap().mtime(), 946_684_800, "{}", path.display());
+    }
+    assert!(run.join("snapshots/50/model.safetensors").exists());
+    let ledger = std::fs::read_to_string(run.join("ledger.jsonl")).unwrap();
+    assert!(!ledger.contains("created_ns") && !ledger.contains("inode"), "the ledger has no clock");
+}
+
+/// All files and folders below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            let inner = if path.is_dir() { below(&path) } else { Vec::new() };
+            std::iter::once(path).chain(inner)
+        })
+        .collect()
+}
+
+/// A crash leaves no core dump with the key, and no other process reads the memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_is_aborted_leaves_no_core_dump() {
+    let bench = Bench::new(&long());
+    let command = bench.command("run", &[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -c unlimited 2>/dev/null; exec \"$0\" \"$@\""]);
+    shell.arg(command.get_program()).args(command.get_args()).current_dir(bench.folder.path());
+    shell.env("XDG_STATE_HOME", bench.path("state")).stderr(Stdio::null()).stdout(Stdio::null());
+    let mut process = shell.spawn().unwrap();
+    let ledger = bench.path("run/ledger.jsonl");
+    while !ledger.exists() && process.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[4..6], ["1", "1"], "{line}");
+    // The files of a process that may be dumped belong to its user; those of others, to root.
+    if !is_root() {
+        assert!(std::fs::read(format!("/proc/{}/environ", process.id())).is_err(), "memory can be read");
+    }
+    let killed = Command::new("kill").args(["-ABRT", &process.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    let ended = process.wait().unwrap();
+    assert!(!std::os::unix::process::ExitStatusExt::core_dumped(&ended), "{ended:?}");
+    let left = below(bench.folder.path());
+    assert!(
+        left.iter().all(|path| !path.file_name().unwrap().to_string_lossy().starts_with("core")),
+        "{left:?}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
 }

@@ -270,10 +270,7 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     if ledger.header().search.as_ref().and_then(Search::selection).is_some() {
         list.push(wording.secret_trials.to_owned());
     }
-    // Earlier versions recorded neither the ledger's file nor canaries.
-    if ledger.header().file.is_some() {
-        list.push(copies(ledger.copies()));
-    }
+    list.push(copies(ledger.copies()));
     let sampling = plan.plan().privacy().sampling;
     list.extend(ledger.header().canaries.as_ref().map(|planting| planting.statement(sampling)));
     list
@@ -281,8 +278,9 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
 
 /// A ledger knows only what was done in its own folder.
 fn copies(resumed: u64) -> String {
-    let limit = "Copies of the run folder: steps that were taken in a copy of it, or before an older state of the same files was \
-                 put back, are not on this ledger.";
+    let limit = "Copies of the run folder: steps that were taken in a copy of it on another computer or by another user, or before \
+                 an older state of it was put back together with the user's state folder (or where there was none), are not on \
+                 this ledger.";
     match resumed {
         0 => limit.to_owned(),
         times => format!("{limit} This run was resumed in a copy (--copied) {times} times."),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Parent;
 use crate::data::Planting;
-use crate::durable::{FileIdentity, sha256_hex};
+use crate::durable::sha256_hex;
 use crate::ranks::Placement;
 
 /// Where a run's random figures come from.
@@ -131,9 +131,6 @@ pub(crate) struct Header {
     /// What was planted in the text, if the run is an audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<Planting>,
-    /// The ledger's own file, so that a copy of it is noticed. Absent in ledgers of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<FileIdentity>,
     /// How steps are computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computation: Option<Computation>,
@@ -229,9 +226,9 @@ pub(crate) enum Entry {
         steps_done: u64,
         /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
         torn_bytes: u64,
-        /// The ledger's file, if it is a copy of the one that the lines before were written to.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        copied_to: Option<FileIdentity>,
+        /// Whether the ledger's file is a copy of the one that the lines before were written to.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        copied: bool,
         /// Device of the process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<plan::Device>,

@@ -10,8 +10,9 @@
 //! the step it would have reserved. Any other malformed line is an error and is never repaired.
 //!
 //! # One file, one writer
-//! The file is locked, and named by its [`FileIdentity`] in its own header. Every append first checks that the path still
-//! leads to this file and that nobody else changed its length.
+//! The file is locked. Every append first checks that the path still leads to this file, by its [`FileIdentity`], and that nobody
+//! else changed its length. The identity tells when the run began, so a private file of the run folder has it, not the ledger.
+//! Each position is mirrored outside the folder, so that an older state of the file is noticed.
 
 mod charges;
 mod entry;
@@ -30,6 +31,7 @@ pub(crate) use parent::{Parent, events_on_same_units, spent_by};
 pub(crate) use state::{LedgerPosition, LedgerState};
 
 use super::files;
+use super::mirror::Mirror;
 use crate::RunError;
 use crate::durable::{self, FileIdentity};
 
@@ -41,14 +43,21 @@ pub(crate) struct Ledger {
     identity: FileIdentity,
     length: u64,
     state: LedgerState,
+    mirror: Option<Mirror>,
 }
 
 impl Ledger {
-    /// Creates a ledger with its header and what the run builds on; it is on the disk when this returns.
+    /// Creates a ledger with its header and what the run builds on; it is on the disk when this returns. `record` is called with
+    /// its identity before there is one.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written, or exists already.
-    pub fn create(folder: &Path, header: Header, parents: &[Parent]) -> Result<Self, RunError> {
+    pub fn create(
+        folder: &Path,
+        header: Header,
+        parents: &[Parent],
+        record: impl FnOnce(FileIdentity) -> Result<(), RunError>,
+    ) -> Result<Self, RunError> {
         let path = folder.join(files::LEDGER);
         // Written whole or not at all, so that a run folder never holds a ledger without a header.
         if path.exists() {
@@ -59,14 +68,15 @@ impl Ledger {
         }
         let mut state = LedgerState::empty();
         durable::write_new(&path, |identity| {
-            let mut lines = state.extend(Entry::Header(Header { file: Some(identity), ..header }))?;
+            record(identity)?;
+            let mut lines = state.extend(Entry::Header(header))?;
             for parent in parents {
                 lines.push_str(&state.extend(Entry::Parent(parent.clone()))?);
             }
             Ok(lines)
         })?;
         let (file, identity, length) = open_to_append(&path)?;
-        Ok(Self { path, file, identity, length, state })
+        Ok(Self { path, file, identity, length, state, mirror: None })
     }
 
     /// Opens the ledger of a run that stopped and removes a torn last line.
@@ -86,7 +96,12 @@ impl Ledger {
                 .and_then(|()| file.sync_all())
                 .map_err(|error| RunError::storage("write", &path, &error))?;
         }
-        Ok((Self { path, file, identity, length, state }, torn))
+        Ok((Self { path, file, identity, length, state, mirror: None }, torn))
+    }
+
+    /// Has every position noted outside the folder from here on.
+    pub fn mirror_to(&mut self, mirror: Option<Mirror>) {
+        self.mirror = mirror;
     }
 
     /// Appends an entry; it is on the disk when this returns.
@@ -105,7 +120,8 @@ impl Ledger {
             return Err(RunError::storage("write", &self.path, &error));
         }
         self.length += line.len() as u64;
-        self.state.extend(entry).map(|_| ())
+        self.state.extend(entry)?;
+        self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.note(&self.state.position()))
     }
 
     /// Refuses to go on if another program removed, replaced, shortened or extended the file.

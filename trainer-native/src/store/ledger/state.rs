@@ -8,7 +8,6 @@ use accountant::DpEvent;
 use super::charges::Charges;
 use super::entry::{self, Entry, FileDigest, Header, RoundedModel};
 use super::parent::Parent;
-use crate::durable::FileIdentity;
 use crate::ranks::Placement;
 use crate::store::files;
 use crate::{RunError, durable};
@@ -310,18 +309,8 @@ impl LedgerState {
     /// How often a process resumed a copy of the ledger.
     #[must_use]
     pub fn copies(&self) -> u64 {
-        let copied = |entry: &&Entry| matches!(entry, Entry::Resume { copied_to: Some(_), .. });
+        let copied = |entry: &&Entry| matches!(entry, Entry::Resume { copied: true, .. });
         self.entries.iter().filter(copied).count() as u64
-    }
-
-    /// The file that the last process wrote to; `None` in ledgers of earlier versions.
-    #[must_use]
-    pub fn file(&self) -> Option<FileIdentity> {
-        let copied = |entry: &Entry| match entry {
-            Entry::Resume { copied_to, .. } => *copied_to,
-            _ => None,
-        };
-        self.entries.iter().rev().find_map(copied).or(self.header().file)
     }
 
     /// Steps done and files written, if the run is complete.

@@ -17,7 +17,6 @@ fn header() -> Header {
         protected: true,
         public_data: false,
         canaries: None,
-        file: None,
         computation: None,
         search: None,
         public_stages: Vec::new(),
@@ -48,18 +47,18 @@ pub(crate) fn rewrite_as_earlier_version(folder: &Path, lines: usize) {
     fs::remove_file(folder.join(files::LEDGER)).unwrap();
     let mut entries = entries.into_iter().take(lines);
     let Some(Entry::Header(header)) = entries.next() else { panic!("no header") };
-    let mut ledger = Ledger::create(folder, Header { computation: None, ..header }, &[]).unwrap();
+    let mut ledger = Ledger::create(folder, Header { computation: None, ..header }, &[], |_| Ok(())).unwrap();
     entries.for_each(|entry| ledger.append(entry).unwrap());
 }
 
 fn six_lines() -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::create(folder.path(), header(), &[]).unwrap();
+    let mut ledger = Ledger::create(folder.path(), header(), &[], |_| Ok(())).unwrap();
     for entry in [
         tokenizer(),
         step(0, 1),
         step(1, 1),
-        Entry::Resume { steps_done: 1, torn_bytes: 0, copied_to: None, device: None, placement: None },
+        Entry::Resume { steps_done: 1, torn_bytes: 0, copied: false, device: None, placement: None },
         step(1, 2),
     ] {
         ledger.append(entry).unwrap();
