@@ -3,5 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Memory holds private text and the key of the noise.
+    cli::leave_no_core_dump(true);
     dp_tokenizer::cli::run()
 }

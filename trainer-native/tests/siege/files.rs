@@ -394,3 +394,46 @@ fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
+
+/// When a sweep's winner began would tell how many trials came before it.
+#[cfg(unix)]
+#[test]
+fn a_published_sweep_tells_no_time_and_no_trial_of_it_begins_twice() {
+    use std::os::unix::fs::MetadataExt;
+    let mut plan = common::tiny_with_vocabulary();
+    plan["training"]["steps"] = json!(6);
+    let bench = Bench::new(&plan);
+    let sweep = |name: &str, trials: Value| {
+        let vary = json!({ "training.learning_rate.peak": [1e-3, 1e-2] });
+        let sweep = json!({ "plan": "plan.json", "vary": vary, "trials": trials, "epsilon": 60 });
+        std::fs::write(bench.path("sweep.json"), sweep.to_string()).unwrap();
+        let out = bench.path(name);
+        move |resume: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+            command.arg("sweep").arg("--sweep").arg(out.with_file_name("sweep.json")).arg("--out").arg(&out);
+            command.args(resume).env("XDG_STATE_HOME", out.with_file_name("state"));
+            command.output().unwrap()
+        }
+    };
+    let best = sweep("best", json!({ "best": { "poisson": { "mean": 3.0 } } }));
+    stdout(&best(&[]));
+    let all = sweep("all", json!({ "all": { "seeds": 1 } }));
+    stdout(&all(&[]));
+    for name in ["best", "all"] {
+        let folder = bench.path(name);
+        for path in below(&folder).iter().chain([&folder]) {
+            assert_eq!(std::fs::metadata(path).unwrap().mtime(), 946_684_800, "{}", path.display());
+        }
+        assert_eq!(verified(&folder).1["not_covered"], json!([]), "{name}");
+    }
+    std::fs::write(bench.path("all/trials/1-1/evaluation2.json"), "{}").unwrap();
+    assert_eq!(verified(&bench.path("all")).1["not_covered"], json!(["trials/1-1/evaluation2.json"]));
+    // The state before the last trial, and before the vocabulary.
+    for name in ["trials/2-1", "vocabulary"] {
+        std::fs::remove_dir_all(bench.path("all").join(name)).unwrap();
+        let _ = std::fs::remove_file(bench.path("all/certificate.json"));
+        let refused = all(&["--resume"]);
+        assert_eq!(refused.status.code(), Some(2), "{name}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("older state of the sweep"), "{name}: {}", stderr(&refused));
+    }
+}
