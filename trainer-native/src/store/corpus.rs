@@ -25,11 +25,11 @@ pub(super) struct Recorded {
     pub ledger: FileIdentity,
 }
 
-/// A new key of 256 bits.
+/// Draws a key of 256 bits.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the system gives none.
-pub(super) fn new_key() -> Result<String, RunError> {
+pub(super) fn draw_key() -> Result<String, RunError> {
     let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
     let key: Vec<u8> = (0..4).flat_map(|_| stream.next_u64().to_le_bytes()).collect();
     Ok(durable::hex(&key))

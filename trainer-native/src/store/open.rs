@@ -120,7 +120,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
     run.lineage.write(run.folder)?;
     let mut runs = run.begun_in_sweep();
     runs.as_ref().map_or(Ok(()), |runs| runs.check_new(run.folder))?;
-    let key = corpus::new_key()?;
+    let key = corpus::draw_key()?;
     let mut ledger = Ledger::create(
         run.folder,
         Header {

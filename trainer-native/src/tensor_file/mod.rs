@@ -1,16 +1,19 @@
 //! Tensors on the host and the safetensors files that hold them.
 
-use std::borrow::Cow;
+mod model;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use safetensors::SafeTensorError;
-use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView, View};
-use sha2::{Digest, Sha256};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use thiserror::Error;
+
+pub(crate) use model::model_sha256;
+pub use model::{Formatted, write_model};
 
 use crate::nn::{Kernels, ParamSpec};
 use crate::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host};
@@ -235,95 +238,6 @@ impl NumberFormat {
     }
 }
 
-/// Writes `model.safetensors` as `transformers` reads it; `privacy` says what the weights promise. One tensor after the other is
-/// laid out in memory.
-///
-/// # Errors
-/// [`RunError::Storage`] if it cannot be written.
-pub fn write_model<T: View>(path: &Path, mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<(), RunError> {
-    let header = model_header(&mut tensors, privacy)?;
-    durable::write_by(path, |file| write_tensors(|bytes| file.write_all(bytes), &header, &tensors))
-}
-
-/// SHA-256 of the file that [`write_model`] writes.
-///
-/// # Errors
-/// As [`write_model`].
-pub(crate) fn model_sha256<T: View>(mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<String, RunError> {
-    let header = model_header(&mut tensors, privacy)?;
-    let mut digest = Sha256::new();
-    let written = write_tensors(
-        |bytes| {
-            digest.update(bytes);
-            Ok(())
-        },
-        &header,
-        &tensors,
-    );
-    written.map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))?;
-    Ok(durable::hex(&digest.finalize()))
-}
-
-fn write_tensors<T: View>(
-    mut write: impl FnMut(&[u8]) -> std::io::Result<()>,
-    header: &[u8],
-    tensors: &[(&str, T)],
-) -> std::io::Result<()> {
-    write(&(header.len() as u64).to_le_bytes())?;
-    write(header)?;
-    tensors.iter().try_for_each(|(_, tensor)| write(&tensor.data()))
-}
-
-/// Orders the tensors, and gives what precedes their data in a file.
-fn model_header<T: View>(tensors: &mut [(&str, T)], privacy: &str) -> Result<Vec<u8>, RunError> {
-    // As the library orders them.
-    tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
-    let mut end = 0;
-    let place = |(name, tensor): &(&str, T)| {
-        let first = end;
-        end += tensor.data_len();
-        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
-        ((*name).to_owned(), TensorInfo { dtype, shape, data_offsets: (first, end) })
-    };
-    let places = Metadata::new(None, tensors.iter().map(place).collect());
-    let failed = |error: String| RunError::Failed(format!("cannot lay out the tensors: {error}"));
-    let places = places.map_err(|error| failed(error.to_string()))?;
-    let places = serde_json::to_string(&places).map_err(|error| failed(error.to_string()))?;
-    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
-    let privacy = serde_json::Value::from(privacy);
-    let between = if tensors.is_empty() { "" } else { "," };
-    let own = format!("{{\"__metadata__\":{{\"format\":\"pt\",\"privacy\":{privacy}}}{between}");
-    let mut header = places.replacen('{', &own, 1).into_bytes();
-    header.resize(header.len().next_multiple_of(8), b' ');
-    Ok(header)
-}
-
-/// A tensor to be written in a number format.
-pub struct Formatted<'a> {
-    /// The tensor.
-    pub tensor: &'a NamedTensor,
-    /// Format of the file.
-    pub format: NumberFormat,
-}
-
-impl View for Formatted<'_> {
-    fn dtype(&self) -> Dtype {
-        self.format.of_safetensors()
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.tensor.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned(self.format.bytes(&self.tensor.data))
-    }
-
-    fn data_len(&self) -> usize {
-        self.tensor.data.len() * self.dtype().bitsize() / 8
-    }
-}
-
 /// What a model file of this program says of its privacy, if it is one.
 pub(crate) fn privacy_mark(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?;
@@ -385,31 +299,4 @@ pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, String>
 
 pub(crate) fn little_endian(data: &[f32]) -> Vec<u8> {
     data.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_weights_always_give_the_same_file() {
-        let tensor = NamedTensor {
-            name: "a".into(),
-            shape: vec![2, 2],
-            data: vec![1.0, -2.5, f32::MIN_POSITIVE, 3e30],
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let written = || {
-            let path = folder.path().join("a");
-            let view = Formatted { tensor: &tensor, format: NumberFormat::F32 };
-            write_model(&path, vec![("a", view)], "NOT PRIVATE").unwrap();
-            std::fs::read(path).unwrap()
-        };
-        let file = written();
-        for _ in 0..20 {
-            assert_eq!(file, written());
-        }
-        let text = String::from_utf8_lossy(&file);
-        assert!(text.contains("\"format\":\"pt\"") && text.contains("\"privacy\":\"NOT PRIVATE\""));
-    }
 }
