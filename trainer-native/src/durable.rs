@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::RunError;
+use crate::progress::note;
 
 /// Replaces the file at `path`: a reader sees the old file or the whole new one, even after a power failure.
 ///
@@ -161,12 +162,12 @@ fn publish(path: &Path, rights: Published) -> Result<(), RunError> {
 }
 
 /// Prepares a finished folder to be published: what is in it gets the rights of new files under the umask, and one time, which
-/// tells nothing. The folder itself keeps its rights. Links are left as they are.
-///
-/// # Errors
-/// [`RunError::Storage`] for what cannot be changed.
-pub(crate) fn settle(folder: &Path) -> Result<(), RunError> {
-    settle_below(folder, Published::of(&folder.join("rights"))?)
+/// tells nothing. The folder itself keeps its rights. Links are left as they are. What the file system refuses is said.
+pub(crate) fn settle(folder: &Path) {
+    let settled = Published::of(&folder.join("rights")).and_then(|rights| settle_below(folder, rights));
+    if let Err(error) = settled {
+        note(&format!("{error}; the files keep their times, which tell when they were written"));
+    }
 }
 
 fn settle_below(folder: &Path, rights: Published) -> Result<(), RunError> {

@@ -66,7 +66,8 @@ impl RunStore<'_> {
         let folder = self.path.join(files::SNAPSHOTS).join(steps_done.to_string());
         model.iter().try_for_each(|file| file.write_to(&folder))?;
         durable::copy(&self.path.join(files::TOKENIZER), &folder.join(files::TOKENIZER))?;
-        durable::settle(&folder)
+        durable::settle(&folder);
+        Ok(())
     }
 
     /// Names of the files of all snapshots up to so many steps. `model` are the files of a model.

@@ -74,9 +74,15 @@ impl Journal {
 
     /// Notes a line; it is on the disk when this returns.
     pub fn note(&mut self, line: &str) -> Result<(), RunError> {
+        let found = self.file.metadata().map_err(|error| RunError::storage("read", &self.path, &error))?;
+        let before = found.len();
         let written =
             self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
-        written.map_err(|error| RunError::storage("write", &self.path, &error))
+        written.map_err(|error| {
+            // What does not stand on the ledger must not stand here.
+            let _ = self.file.set_len(before).and_then(|()| self.file.sync_all());
+            RunError::storage("write", &self.path, &error)
+        })
     }
 
     /// Leaves one line alone.

@@ -249,7 +249,8 @@ impl RunStore<'_> {
             let _ = fs::remove_file(self.path.join(name));
         }
         corpus::forget(&self.path)?;
-        durable::settle(&self.path)
+        durable::settle(&self.path);
+        Ok(())
     }
 }
 
@@ -257,7 +258,7 @@ impl RunStore<'_> {
 pub(crate) fn add_to_finished(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, RunError> {
     let path = folder.join(name);
     durable::write_atomic(&path, bytes)?;
-    durable::settle(folder)?;
+    durable::settle(folder);
     Ok(path)
 }
 

@@ -75,7 +75,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
     if sweep.folder.join(files::CERTIFICATE_JSON).exists() {
         // A process may have been killed between the certificate and this.
         best::remove_secrets(&sweep.folder)?;
-        durable::settle(&sweep.folder)?;
+        durable::settle(&sweep.folder);
         return verify_sweep(&sweep.folder);
     }
     sweep.announce();
@@ -90,7 +90,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
     })?;
     let summary = certificate::write(&sweep)?;
     best::remove_secrets(&sweep.folder)?;
-    durable::settle(&sweep.folder)?;
+    durable::settle(&sweep.folder);
     Ok(summary)
 }
 

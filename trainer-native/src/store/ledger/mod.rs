@@ -113,15 +113,18 @@ impl Ledger {
         let line = self.state.line_after(&entry)?;
         self.check_untouched()?;
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
-        if let Err(error) = written {
+        let written = written.map_err(|error| RunError::storage("write", &self.path, &error));
+        let position = self.state.position_after(&entry)?;
+        let noted =
+            written.and_then(|()| self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.note(&position)));
+        if let Err(error) = noted {
             // Remove the part that was written, so that the failure is not read as a torn line later. If this fails
             // too, the torn line is charged, which is the safe side.
             let _ = self.file.set_len(self.length).and_then(|()| self.file.sync_all());
-            return Err(RunError::storage("write", &self.path, &error));
+            return Err(error);
         }
         self.length += line.len() as u64;
-        self.state.extend(entry)?;
-        self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.note(&self.state.position()))
+        self.state.extend(entry).map(|_| ())
     }
 
     /// Refuses to go on if another program removed, replaced, shortened or extended the file.

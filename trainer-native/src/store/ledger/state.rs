@@ -359,6 +359,14 @@ impl LedgerState {
         LedgerPosition { lines: self.entries.len() as u64, sha256: self.last_digest().to_owned() }
     }
 
+    /// The position after an entry that follows.
+    pub(super) fn position_after(&self, entry: &Entry) -> Result<LedgerPosition, RunError> {
+        let (lines, last) = (self.entries.len() as u64, self.last_digest());
+        let (_, sha256) =
+            entry::encode(lines, last, entry).map_err(|error| RunError::Failed(error.to_string()))?;
+        Ok(LedgerPosition { lines: lines + 1, sha256 })
+    }
+
     /// Whether this ledger is the one that `position` was taken from, or continues it.
     #[must_use]
     pub fn continues(&self, position: &LedgerPosition) -> bool {
