@@ -149,7 +149,7 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
         let verified = trainer(&["verify"], &out);
         let text = String::from_utf8(verified.stdout.clone()).unwrap();
         assert!(verified.status.success() && text.contains("Not checked"), "{}", stderr(&verified));
-        assert_eq!(text.contains("rounded weights"), dtype != "f32", "{text}");
+        assert_eq!(text.contains("an export rounded"), dtype != "f32", "{text}");
         let model = out.join("model.safetensors");
         let mut bytes = std::fs::read(&model).unwrap();
         let last = bytes.len() - 1;

@@ -260,9 +260,12 @@ impl OpenRun<'_, '_> {
         }
     }
 
-    /// The runs of the sweep that this one is a trial of.
+    /// The runs of the sweep that this one is a trial of. Under a known key a sweep is the same wherever it runs, and gives the
+    /// same results again.
     fn begun_in_sweep(&self) -> Option<BegunRuns> {
-        self.search.map(|search| BegunRuns::of_sweep(self.state, &search.sweep_sha256))
+        let is_secret = self.mode.randomness == Randomness::OperatingSystem;
+        let search = self.search.filter(|_| is_secret);
+        search.map(|search| BegunRuns::of_sweep(self.state, &search.sweep_sha256))
     }
 
     /// The mirror of the ledger, which must continue what this computer noted. A torn line may have been noted, where a disk
