@@ -170,6 +170,8 @@ fn label_counts_are_charged_before_training_and_decide_the_mixture() {
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole.split_inclusive('\n').take(at("label_counts")).collect::<String>()).unwrap();
     let _ = fs::remove_file(lost.path("run/checkpoint.safetensors"));
+    // As if the process had ended there: nothing later was noted outside the folder.
+    fs::remove_dir_all(lost.path("state")).unwrap();
     let resumed = lost.run("run", &["--resume"]);
     assert!(stderr(&resumed).contains("release of the label counts was interrupted"), "{}", stderr(&resumed));
 }
