@@ -7,6 +7,8 @@ use std::path::Path;
 
 use plan::Objective;
 
+use crate::RunError;
+use crate::durable::{self, FolderLock};
 use crate::infer::Evaluation;
 use crate::store::certificate::{self, Certificate};
 use crate::store::exported::Export;
@@ -16,7 +18,6 @@ use crate::store::lineage::copy_proofs;
 use crate::summary::read_evaluation;
 use crate::tensor_file::{Formatted, NamedTensor, NumberFormat, read_tensors, write_model};
 use crate::verify::VerifiedRun;
-use crate::{RunError, durable};
 
 /// Verifies a finished run and writes its model to the new or empty folder `out`, with everything that proves its guarantee:
 /// `trainer-native verify` accepts the new folder as it does the run's. With `as_gguf`, the model is also written for llama.cpp.
@@ -33,7 +34,7 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool
         )));
     }
     let mark = certificate::mark(&plan, &ledger);
-    empty_folder(out)?;
+    let _lock = empty_folder(out)?;
     if as_gguf {
         // First, because it may be refused.
         gguf::write(run, &out.join(files::GGUF), format, &mark)?;
@@ -69,11 +70,13 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool
     durable::write_atomic(&out.join("README.md"), card.as_bytes())
 }
 
-fn empty_folder(out: &Path) -> Result<(), RunError> {
+/// Creates the folder, or finds it empty, and keeps other processes out of it.
+fn empty_folder(out: &Path) -> Result<FolderLock, RunError> {
     fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
-    let mut listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
-    match listing.next() {
-        None => Ok(()),
+    let lock = FolderLock::take(out)?;
+    let listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
+    match listing.flatten().find(|entry| entry.file_name() != ".lock") {
+        None => Ok(lock),
         Some(_) => Err(RunError::Refused(format!(
             "{} is not empty; give a new or empty folder with --out",
             out.display()
