@@ -9,7 +9,7 @@ use clap::FromArgMatches;
 use clap::error::ErrorKind;
 pub use clap_complete::Shell;
 
-pub use reading::Reading;
+pub use reading::{FOR_THE_OWNER, Reading};
 
 /// The arguments of this process. Ends the process after `--help` and `--version`.
 ///
