@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 pub use clap_complete::Shell;
 
 pub use memory::leave_no_core_dump;
-pub use reading::Reading;
+pub use reading::{FOR_THE_OWNER, Reading};
 
 /// The arguments of this process. Ends the process after `--help` and `--version`.
 ///

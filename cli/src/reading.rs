@@ -1,6 +1,6 @@
-//! Progress of reading: one line that is redrawn on a terminal, or a new line every few seconds elsewhere.
+//! Progress of reading: one line that is redrawn on a terminal.
 //!
-//! It shows only bytes of the files on disk, which reveal nothing about the text.
+//! The size of a private text tells neighboring texts apart, so each line says whom it is for, and none goes into a file.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -16,41 +16,33 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Shows `bytes()`, the bytes read so far, of the size of the files, after the words `what`. Elsewhere than on a terminal,
-    /// `line` writes each line.
+    /// Shows `bytes()`, the bytes read so far, of the size of the files, after the words `what`. Nothing is shown elsewhere than on
+    /// a terminal, because sizes and speeds of private text belong into no log.
     #[must_use]
-    pub fn start(
-        what: String,
-        paths: &[PathBuf],
-        bytes: impl Fn() -> u64 + Send + 'static,
-        line: fn(&str),
-    ) -> Self {
+    pub fn start(what: String, paths: &[PathBuf], bytes: impl Fn() -> u64 + Send + 'static) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self { stop: None, shown: None };
+        }
         // Standard input has no size.
         let size = |path: &PathBuf| path.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
         let sizes: Option<Vec<u64>> = paths.iter().map(size).collect();
         let total = sizes.map(|sizes| sizes.iter().sum());
-        let is_terminal = io::stderr().is_terminal();
-        let pause = Duration::from_millis(if is_terminal { 200 } else { 5000 });
-        Self::every(pause, is_terminal, what, total, bytes, line)
+        Self::every(Duration::from_millis(200), what, total, bytes, io::stderr)
     }
 
-    fn every(
+    fn every<W: Write + 'static>(
         pause: Duration,
-        is_terminal: bool,
         what: String,
         total: Option<u64>,
         bytes: impl Fn() -> u64 + Send + 'static,
-        line: fn(&str),
+        screen: fn() -> W,
     ) -> Self {
         let (stop, stopped) = channel();
         let shown = std::thread::spawn(move || {
             let (start, mut was_shown) = (Instant::now(), false);
             let show = || {
                 let text = describe(&what, bytes(), total, start.elapsed().as_secs_f64());
-                if !is_terminal {
-                    return line(&text);
-                }
-                let mut out = io::stderr().lock();
+                let mut out = screen();
                 // A closed stderr must not stop the work.
                 let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
             };
@@ -60,9 +52,7 @@ impl Reading {
             }
             if was_shown {
                 show();
-                if is_terminal {
-                    let _ = writeln!(io::stderr());
-                }
+                let _ = writeln!(screen());
             }
         });
         Self { stop: Some(stop), shown: Some(shown) }
@@ -79,18 +69,21 @@ impl Drop for Reading {
     }
 }
 
+/// What a private figure on a screen is followed by.
+pub const FOR_THE_OWNER: &str = "private to the owner of this machine";
+
 fn describe(what: &str, bytes: u64, total: Option<u64>, seconds: f64) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let speed = megabytes(bytes) / seconds.max(1e-3);
     let Some(total) = total.filter(|&total| total > 0) else {
-        return format!("{what}: {:.1} MB, {speed:.1} MB/s", megabytes(bytes));
+        return format!("{what}: {:.1} MB, {speed:.1} MB/s ({FOR_THE_OWNER})", megabytes(bytes));
     };
     let bytes = bytes.min(total);
     let left = (megabytes(total) - megabytes(bytes)) / speed.max(1e-9);
     let percent = bytes as f64 / total as f64 * 100.0;
     let left = if bytes == 0 { "unknown time left".to_owned() } else { format!("{left:.0} s left") };
     format!(
-        "{what}: {:.1} of {:.1} MB ({percent:.0} %), {speed:.1} MB/s, {left}",
+        "{what}: {:.1} of {:.1} MB ({percent:.0} %), {speed:.1} MB/s, {left} ({FOR_THE_OWNER})",
         megabytes(bytes),
         megabytes(total)
     )
@@ -102,37 +95,52 @@ mod tests {
 
     use super::*;
 
+    static SCREEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+    struct Screen;
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            SCREEN.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
-    fn lines_follow_the_bytes_until_the_end() {
-        static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-        let line = |text: &str| LINES.lock().unwrap().push(text.to_owned());
-        let lines = || LINES.lock().unwrap().len();
+    fn lines_follow_the_bytes_until_the_end_and_say_whom_they_are_for() {
+        let shown = || SCREEN.lock().unwrap().len();
         let short = Duration::from_millis(1);
         let reading =
-            Reading::every(short, false, "reading".to_owned(), Some(4_000_000), move || 1_000_000, line);
-        while lines() == 0 {
+            Reading::every(short, "reading".to_owned(), Some(4_000_000), move || 1_000_000, || Screen);
+        while shown() == 0 {
             std::thread::yield_now();
         }
         drop(reading);
-        let shown = lines();
-        let all = LINES.lock().unwrap().clone();
+        let (length, text) = (shown(), String::from_utf8(SCREEN.lock().unwrap().clone()).unwrap());
+        let lines: Vec<&str> = text.trim_end().split("\r\x1b[K").skip(1).collect();
         assert!(
-            all.len() >= 2 && all.iter().all(|line| line.starts_with("reading: 1.0 of 4.0 MB (25 %)")),
-            "{all:?}"
+            lines.len() >= 2
+                && lines.iter().all(|line| {
+                    line.starts_with("reading: 1.0 of 4.0 MB (25 %)") && line.contains(FOR_THE_OWNER)
+                }),
+            "{lines:?}"
         );
         std::thread::sleep(10 * short);
-        assert_eq!(lines(), shown, "a line after the end");
+        assert_eq!(shown(), length, "a line after the end");
     }
 
     #[test]
     fn speed_and_time_left_follow_from_bytes_and_seconds() {
-        let half = describe("counting", 50_000_000, Some(100_000_000), 2.0);
-        assert_eq!(half, "counting: 50.0 of 100.0 MB (50 %), 25.0 MB/s, 2 s left");
-        assert_eq!(
-            describe("counting", 0, Some(1), 2.0),
-            "counting: 0.0 of 0.0 MB (0 %), 0.0 MB/s, unknown time left"
-        );
-        assert_eq!(describe("encoding", 3_000_000, None, 2.0), "encoding: 3.0 MB, 1.5 MB/s");
-        assert!(describe("encoding", 9, Some(0), 0.0).starts_with("encoding: 0.0 MB"));
+        for (bytes, total, seconds, want) in [
+            (50_000_000, Some(100_000_000), 2.0, "counting: 50.0 of 100.0 MB (50 %), 25.0 MB/s, 2 s left"),
+            (0, Some(1), 2.0, "counting: 0.0 of 0.0 MB (0 %), 0.0 MB/s, unknown time left"),
+            (3_000_000, None, 2.0, "counting: 3.0 MB, 1.5 MB/s"),
+            (9, Some(0), 0.0, "counting: 0.0 MB, 0.0 MB/s"),
+        ] {
+            assert_eq!(describe("counting", bytes, total, seconds), format!("{want} ({FOR_THE_OWNER})"));
+        }
     }
 }

@@ -111,16 +111,18 @@ impl Decoder {
             }
             _ => {
                 let tokens = ids.iter().filter_map(|id| special.shown(*id).or_else(|| model.token(*id)));
-                self.chain(tokens.map(str::to_owned).collect()).concat()
+                let tokens: Vec<String> = tokens.map(str::to_owned).collect();
+                let most = Pattern::most_bytes(tokens.iter().map(String::len).sum());
+                self.chain(tokens, most).concat()
             }
         }
     }
 
-    /// One stage of a `tokenizer.json`.
-    fn chain(&self, mut tokens: Vec<String>) -> Vec<String> {
+    /// One stage of a `tokenizer.json`, which makes at most `most` bytes of tokens that grow.
+    fn chain(&self, mut tokens: Vec<String>, most: usize) -> Vec<String> {
         match self {
             Self::Spaces => vec![tokens.join(" ")],
-            Self::Sequence(all) => all.iter().fold(tokens, |tokens, stage| stage.chain(tokens)),
+            Self::Sequence(all) => all.iter().fold(tokens, |tokens, stage| stage.chain(tokens, most)),
             Self::Fuse => vec![tokens.concat()],
             Self::ByteLevel => vec![String::from_utf8_lossy(&spelt_bytes(&tokens)).into_owned()],
             Self::ByteFallback => byte_fallback(tokens),
@@ -137,7 +139,7 @@ impl Decoder {
                 let space = Self::Metaspace(Metaspace { prepend_scheme, ..Metaspace::default() });
                 [space, Self::ByteFallback, Self::Fuse]
                     .iter()
-                    .fold(tokens, |tokens, stage| stage.chain(tokens))
+                    .fold(tokens, |tokens, stage| stage.chain(tokens, most))
             }
             Self::Metaspace(Metaspace { replacement, prepend_scheme, .. }) => {
                 for (place, token) in tokens.iter_mut().enumerate() {
@@ -158,8 +160,11 @@ impl Decoder {
                 tokens
             }
             Self::Replace { pattern, content } => {
+                let mut length: usize = tokens.iter().map(String::len).sum();
                 for token in &mut tokens {
-                    if let Some(replaced) = pattern.replace(token, content) {
+                    let others = length - token.len();
+                    if let Some(replaced) = pattern.replace(token, content, most.saturating_sub(others)) {
+                        length = others + replaced.len();
                         *token = replaced;
                     }
                 }

@@ -16,6 +16,8 @@ pub mod corpus;
 pub mod count;
 mod decode;
 mod encode;
+#[cfg(not(target_arch = "wasm32"))]
+mod exclusive_file;
 pub mod format;
 pub mod identity;
 #[cfg(feature = "js")]
@@ -38,6 +40,8 @@ pub mod unit;
 mod vocabulary;
 mod word_hasher;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use exclusive_file::{ExclusiveError, ExclusiveFile};
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};
 pub use tokenizer::{

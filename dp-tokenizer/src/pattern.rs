@@ -42,6 +42,12 @@ impl Pattern {
         matches!(self, Self::Text(text) if text.chars().nth(1).is_none())
     }
 
+    /// The most bytes that stages of a file may make of so many: a chain of replacements that double a text ends there, and what
+    /// would exceed it is left out. Stages of models come nowhere near it.
+    pub(crate) fn most_bytes(given: usize) -> usize {
+        given.saturating_mul(100).saturating_add(1 << 20)
+    }
+
     /// Hands each match to `take`, from left to right.
     pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
         match self {
@@ -53,11 +59,15 @@ impl Pattern {
         }
     }
 
-    /// `text` with `content` in place of each match.
-    pub(crate) fn replace(&self, text: &str, content: &str) -> Option<String> {
+    /// `text` with `content` in place of each match. None where nothing matches, or if it would have more than `most` bytes.
+    pub(crate) fn replace(&self, text: &str, content: &str, most: usize) -> Option<String> {
+        let most = most.max(text.len());
         let mut out: Option<String> = None;
         let mut last = 0;
         self.each_match(text, |range| {
+            if out.as_ref().is_some_and(|out| out.len() > most) {
+                return;
+            }
             let out = out.get_or_insert_with(|| String::with_capacity(text.len() + text.len() / 2));
             out.push_str(&text[last..range.start]);
             out.push_str(content);
@@ -66,6 +76,6 @@ impl Pattern {
         if let Some(out) = &mut out {
             out.push_str(&text[last..]);
         }
-        out
+        out.filter(|out| out.len() <= most)
     }
 }

@@ -9,12 +9,14 @@
 //! * [`DiscreteGaussian`]: exact noise for counts.
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
 //! * [`draw_trials`]: the secret number of trials of a private selection.
-//! * [`PrivacyUnit`], [`Words`], [`ReleaseMethod`]: what a unit is, what a word is and how words are released, for plan and
+//! * [`PrivacyUnit`], [`Words`], [`ReleaseMethod`], [`is_field_name`]: what a unit is, what a word is, how words are released and
+//!   what names a field, for plan and
 //!   tokenizer alike.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
 mod bernoulli;
 mod discrete_gaussian;
+mod field_name;
 mod gaussian;
 mod grid;
 mod permutation;
@@ -28,6 +30,7 @@ mod unit;
 mod words;
 
 pub use discrete_gaussian::DiscreteGaussian;
+pub use field_name::is_field_name;
 pub use grid::Grid;
 pub use permutation::Permutation;
 pub use release::{COUNT_SHARE, MAX_ITEMS_PER_UNIT, ReleaseMethod};

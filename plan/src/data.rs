@@ -38,7 +38,7 @@ pub struct Data {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub columns: Option<Vec<String>>,
-    /// The field that names the user of a record. Required when the unit is `user`.
+    /// The field that names the user of a record. Required when the unit is `user`. Ids are compared in Unicode form NFC without invisible characters around them; a number is the user that its digits name. A blank id is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub user_field: Option<String>,

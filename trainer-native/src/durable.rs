@@ -5,6 +5,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use dp_tokenizer::{ExclusiveError, ExclusiveFile};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -303,12 +304,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Keeps other processes out of a run folder until it is dropped.
-///
-/// The kernel holds the lock on an open file, so a killed process leaves no lock behind.
+/// Keeps other processes out of a folder until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    _file: File,
+    _file: ExclusiveFile,
 }
 
 impl FolderLock {
@@ -317,20 +316,26 @@ impl FolderLock {
     /// # Errors
     /// [`RunError::Refused`] if another process holds it, [`RunError::Storage`] if the folder cannot be written.
     pub(crate) fn take(folder: &Path) -> Result<Self, RunError> {
-        let path = folder.join(".lock");
-        let file = private_file()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|error| RunError::storage("lock", &path, &error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(fs::TryLockError::WouldBlock) => Err(RunError::Refused(format!(
-                "another process uses the run folder {}; wait until it ends, or choose another folder with --out",
-                folder.display()
+        Self::lock(&folder.join(".lock"), folder)
+    }
+
+    /// Takes the lock of the output file `path`, beside it.
+    ///
+    /// # Errors
+    /// As [`FolderLock::take`].
+    pub(crate) fn of_file(path: &Path) -> Result<Self, RunError> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::lock(&path.with_file_name(format!(".{name}.lock")), path)
+    }
+
+    fn lock(path: &Path, locked: &Path) -> Result<Self, RunError> {
+        match ExclusiveFile::take(path) {
+            Ok(file) => Ok(Self { _file: file }),
+            Err(ExclusiveError::Io { source, .. }) => Err(RunError::storage("lock", path, &source)),
+            Err(_) => Err(RunError::Refused(format!(
+                "another process uses {}; wait until it ends, or choose another --out",
+                locked.display()
             ))),
-            Err(fs::TryLockError::Error(error)) => Err(RunError::storage("lock", &path, &error)),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Progress on stderr: public figures only.
+//! Progress on stderr, and the same lines in the log file.
 //!
-//! Tokens per second are the plan's expected tokens of a step over the measured time, rounded: sampled batch sizes are private.
+//! Speed and time left follow from how long steps take, and so from the drawn batches, which are private. They are shown on a
+//! terminal alone, say whom they are for, and are written to no file. All other lines hold public figures.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write, stderr};
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use accountant::Bounds;
+use cli::FOR_THE_OWNER;
 use dp_tokenizer::corpus::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -63,7 +65,7 @@ fn is_silent() -> bool {
     SILENT.load(Ordering::SeqCst)
 }
 
-/// A bar on a terminal, elsewhere a line every few seconds. It has no colour, so NO_COLOR has no effect.
+/// A bar on a terminal, elsewhere a line every few seconds, without speed. It has no colour, so NO_COLOR has no effect.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
@@ -118,17 +120,16 @@ impl Progress {
             Some(bounds) => format!("ε ≤ {}", cli::rounded_up(bounds.upper, DIGITS)),
             None => "NOT PRIVATE".to_owned(),
         };
+        let line = format!("step {}/{}: {epsilon}", status.steps_done, self.end);
+        let Some(bar) = &self.bar else { return note(&line) };
+        // The plan's expected tokens of a step, rounded: sampled batch sizes are private.
         let rate = two_figures(*status.expected_tokens.get() as f64 / each);
-        let figures = format!("{epsilon}, {rate:.0} tokens/s, {} left", duration_text(left));
-        let line = format!("step {}/{}: {figures}", status.steps_done, self.end);
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position(status.steps_done);
-                bar.set_message(figures);
-                log(&line);
-            }
-            None => note(&line),
-        }
+        bar.set_position(status.steps_done);
+        bar.set_message(format!(
+            "{epsilon}; {rate:.0} tokens/s, {} left ({FOR_THE_OWNER})",
+            duration_text(left)
+        ));
+        log(&line);
     }
 
     /// Writes a line above the bar.
@@ -167,11 +168,18 @@ pub(crate) fn note(text: &str) {
     }
 }
 
+/// Writes a figure of private text for its owner to stderr, and to no log.
+pub(crate) fn note_for_owner(text: &str) {
+    if !is_silent() && !is_quiet() {
+        let _ = writeln!(stderr(), "NOT PRIVATE, for the owner of the text alone: {text}");
+    }
+}
+
 /// Shows how much of the training text has been read, until dropped.
 pub(crate) fn reading(what: &str, source: &Source) -> Option<cli::Reading> {
     let Source::Files(files) = source else { return None };
     let progress = files.progress.clone();
-    let show = || cli::Reading::start(what.to_owned(), &files.paths, move || progress.bytes(), note);
+    let show = || cli::Reading::start(what.to_owned(), &files.paths, move || progress.bytes());
     (!is_silent() && !is_quiet()).then(show)
 }
 

@@ -201,7 +201,12 @@ fn on_public_text(certified: &CertifiedPlan, request: &Request) -> Result<PlanFi
     let base = request.plan.parent().map(Path::to_owned).unwrap_or_default();
     make_absolute(&mut file, &base)?;
     let texts = request.public.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
-    let counts = count(&request.public, Some(&file.data.text_field), file.data.user_field.as_deref())?;
+    let counts = count(
+        &request.public,
+        file.data.columns.as_deref(),
+        Some(&file.data.text_field),
+        file.data.user_field.as_deref(),
+    )?;
     file.data.source = match <[String; 1]>::try_from(texts) {
         Ok([text]) => Source::Path(text),
         Err(texts) => Source::Paths(texts),

@@ -160,10 +160,7 @@ fn statement(
         "first_threshold": first_threshold(config).map_err(refuse)?,
         "released_words": released.words.len(),
         "accountant": {"version": accountant::VERSION, "method": accountant::METHOD},
-        "assumptions": [match arguments.units {
-            Some(units) => format!("there are at most {units} units"),
-            None => "delta lies below one over the number of units".to_owned(),
-        }],
+        "assumptions": assumptions(arguments),
         "not_protected": ["facts that many units share", "the settings named in this file"],
     });
     if arguments.as_published {
@@ -178,6 +175,25 @@ fn statement(
         out["epsilon"] = json!(accountant::epsilon(event, promise.delta, promise.relation).map_err(refuse)?);
     }
     Ok(out)
+}
+
+/// What the guarantee rests on, with what a text must be like in order not to be refused.
+fn assumptions(arguments: &Train) -> Vec<String> {
+    let mut list = vec![match arguments.units {
+        Some(units) => format!("there are at most {units} units"),
+        None => "delta lies below one over the number of units".to_owned(),
+    }];
+    if !arguments.embedded {
+        list.push(
+            "the texts compared are not refused: they have a record, each record can be read and has the fields asked for, and no \
+             text is given under two names"
+                .to_owned(),
+        );
+    }
+    if arguments.unit == PrivacyUnit::User {
+        list.push("each user has one id, which is not blank and no other user's".to_owned());
+    }
+    list
 }
 
 /// The certified upper bound on δ at the stated ε.

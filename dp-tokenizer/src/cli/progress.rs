@@ -1,7 +1,5 @@
 //! Progress of reading a corpus.
 
-use std::io::{Write, stderr};
-
 use cli::Reading;
 use dp_tokenizer::corpus::Source;
 
@@ -9,7 +7,5 @@ use dp_tokenizer::corpus::Source;
 pub(super) fn of(what: &str, source: &Source) -> Option<Reading> {
     let Source::Files(files) = source else { return None };
     let progress = files.progress.clone();
-    // A closed stderr must not stop the work.
-    let line = |text: &str| drop(writeln!(stderr(), "{text}"));
-    Some(Reading::start(format!("dp-tokenizer: {what}"), &files.paths, move || progress.bytes(), line))
+    Some(Reading::start(format!("dp-tokenizer: {what}"), &files.paths, move || progress.bytes()))
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::failure::refuse;
 use super::output::Output;
+use dp_tokenizer::ExclusiveFile;
 
 /// The statement comes first: without it, a private tokenizer would pass for a public one.
 const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.json"];
@@ -18,6 +19,8 @@ const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.js
 pub(super) struct VocabularyFiles {
     folder: PathBuf,
     is_new: bool,
+    /// Keeps other processes out; none once the folder is done.
+    lock: Option<ExclusiveFile>,
 }
 
 impl VocabularyFiles {
@@ -36,7 +39,12 @@ impl VocabularyFiles {
         std::fs::create_dir_all(folder).map_err(|error| {
             refuse(format!("{}: {error}; give a folder that can be written", folder.display()))
         })?;
-        Ok(Self { folder: folder.to_owned(), is_new })
+        let lock =
+            ExclusiveFile::take(&folder.join(".lock")).map_err(|error| refuse(format!("--out: {error}")))?;
+        let files = Self { folder: folder.to_owned(), is_new, lock: Some(lock) };
+        // Another process may have written a vocabulary before it let the folder go.
+        output.check_folder(folder, &FILES, inputs)?;
+        Ok(files)
     }
 
     /// Takes the space of all files: a release cannot be repeated, so its result must find space.
@@ -119,6 +127,7 @@ impl Drop for VocabularyFiles {
         for name in FILES {
             let _ = std::fs::remove_file(self.partial(name));
         }
+        self.lock = None;
         if self.is_new {
             // Fails unless it is empty.
             let _ = std::fs::remove_dir(&self.folder);

@@ -12,8 +12,16 @@ use super::{CorpusError, Files, Format};
 /// Records of JSON that are looked at: later ones may have further fields.
 const RECORDS: usize = 100;
 
-/// The names of the fields with text or numbers in the first records of a file: those of a table in their order. `a.b` is the field `b` of the
-/// object `a`. None for text and for a folder.
+/// Whether the fields of a file have their names in its first line alone, which is a record where such a line is missing.
+///
+/// # Errors
+/// [`CorpusError`] if the name of the file does not tell the format.
+pub fn has_header_line(path: &Path) -> Result<bool, CorpusError> {
+    Ok(matches!(named_format(path, Format::Auto)?.0, Format::Csv | Format::Tsv) && path.is_file())
+}
+
+/// The names of the fields with text or numbers in the first records of a file: those of a table in their order, and those that
+/// most objects of JSON have. `a.b` is the field `b` of the object `a`. None for text and for a folder.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -39,7 +47,7 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
         #[cfg(feature = "parquet")]
         Format::Parquet => super::parquet::column_names(path).map_err(unreadable),
         Format::JsonLines | Format::Json => {
-            let (mut names, mut line) = (Vec::new(), Vec::new());
+            let (mut names, mut line, mut objects) = (Vec::new(), Vec::new(), 0);
             let mut file = open_file(path, &files)?;
             for place in 0..RECORDS {
                 let read = read_line(&mut file.reader, &mut line, MAX_LINE_BYTES)
@@ -50,23 +58,28 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
                 // A line that is no object is refused where the text is read.
                 if let Ok(value) = serde_json::from_slice(&line) {
                     collect(&value, "", &mut names);
+                    objects += 1;
                 }
             }
-            Ok(names)
+            // A key that few objects have may be a name of somebody.
+            Ok(names.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(name, _)| name).collect())
         }
         Format::Text | Format::Iob => Ok(Vec::new()),
         other => Err(unreadable(format!("fields of {other:?} cannot be listed"))),
     }
 }
 
-fn collect(value: &Value, path: &str, names: &mut Vec<String>) {
+fn collect(value: &Value, path: &str, names: &mut Vec<(String, usize)>) {
     let Some(fields) = value.as_object() else { return };
     for (name, value) in fields {
         let name = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         if value.is_object() {
             collect(value, &name, names);
-        } else if (value.is_string() || value.is_number()) && !names.contains(&name) {
-            names.push(name);
+        } else if value.is_string() || value.is_number() {
+            match names.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1,
+                None => names.push((name, 1)),
+            }
         }
     }
 }
@@ -86,6 +99,8 @@ mod tests {
         assert_eq!(names("a.csv", "id,\"the, text\"\n1,x\n"), ["id", "the, text"]);
         assert_eq!(names("a.tsv", "id\ttext\n"), ["id", "text"]);
         assert_eq!(names("a.jsonl", "{\"b\": {\"c\": 1}}\n\n{\"d\": \"x\", \"e\": [1]}\n"), ["b.c", "d"]);
+        let keyed = "{\"text\": \"x\", \"Ann\": 1}\n{\"text\": \"y\", \"Bob\": 2}\n{\"text\": \"z\"}\n";
+        assert_eq!(names("keyed.jsonl", keyed), ["text"]);
         assert_eq!(names("a.json", "[{\"x\": \"y\"}]"), ["x"]);
         assert!(names("a.txt", "{\"x\": 1}\n").is_empty());
         assert!(field_names(folder.path()).unwrap().is_empty());

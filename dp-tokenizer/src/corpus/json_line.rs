@@ -7,7 +7,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqA
 
 use serde_json::value::RawValue;
 
-use super::Record;
+use super::{Record, user};
 
 /// Names of the fields to read. `a.b` is the field `b` of the object `a`.
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
     });
     let mut next = || values.next().unwrap_or_else(|| Ok(Vec::new()));
     let mut text = next()?.join(" ");
-    let user = names.user.map(|_| next()).transpose()?.map(|user| user.concat());
+    let user = names.user.map(|_| user::canonical(next()?.concat()).map_err(str::to_owned)).transpose()?;
     for _ in names.appended {
         for part in next()? {
             text.push('\n');

@@ -23,6 +23,7 @@ mod rows;
 #[cfg(not(target_arch = "wasm32"))]
 mod same_text;
 pub(crate) mod separated;
+mod user;
 
 use std::path::PathBuf;
 
@@ -30,7 +31,7 @@ pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
-pub use fields::field_names;
+pub use fields::{field_names, has_header_line};
 pub use lines::MAX_LINE_BYTES;
 #[cfg(not(target_arch = "wasm32"))]
 pub use positions::LineFiles;

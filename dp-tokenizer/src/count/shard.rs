@@ -14,14 +14,13 @@
 //! The file is as private as the text: only its owner can read it. It gets its name only when it is complete.
 
 use std::fmt;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use mechanisms::Words;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
 use super::group::{group, push_owner};
 use super::merge::{Merged, merge};
@@ -29,6 +28,7 @@ use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
 use super::spill::{SpillFile, push_number};
 use super::units::{Collected, CountOptions, UnitItems, room};
 use crate::corpus::{CorpusError, Source};
+use crate::exclusive_file::ExclusiveFile;
 use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};
 
@@ -226,7 +226,7 @@ fn write_in_order(
 /// A file that has its name only once it is complete.
 struct Writer {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<ExclusiveFile>,
     digest: Sha256,
 }
 
@@ -236,8 +236,7 @@ pub(super) fn failed(path: &Path, reason: impl ToString) -> UnitError {
 
 impl Writer {
     fn create(path: &Path) -> Result<Self, UnitError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = NamedTempFile::new_in(folder).map_err(|error| failed(path, error))?;
+        let file = ExclusiveFile::take_for(path).map_err(|error| failed(path, io::Error::from(error)))?;
         let file = BufWriter::with_capacity(1 << 20, file);
         let mut writer = Self { path: path.to_owned(), file, digest: Sha256::new() };
         writer.file.write_all(MAGIC).map_err(|error| failed(path, error))?;
@@ -257,9 +256,8 @@ impl Writer {
         self.put(&(header.len() as u64).to_le_bytes())?;
         let digest = Sha256::new().chain_update(MAGIC).chain_update(self.digest.finalize()).finalize();
         let named = self.file.write_all(&digest).and_then(|()| {
-            let file = self.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map(drop).map_err(|error| error.error)
+            let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.persist(&path)
         });
         named.map_err(|error| failed(&path, error))
     }

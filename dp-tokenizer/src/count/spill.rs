@@ -90,8 +90,9 @@ fn default_folder() -> PathBuf {
 
 #[cfg(not(target_arch = "wasm32"))]
 fn unnamed_file(folder: &std::path::Path) -> std::io::Result<File> {
-    // A named temporary file has mode 0600, unlike one created without a name. `into_file` removes the name at once.
-    tempfile::NamedTempFile::new_in(folder).map(tempfile::NamedTempFile::into_file)
+    let file = tempfile::tempfile_in(folder)?;
+    crate::exclusive_file::for_the_owner_alone(&file)?;
+    Ok(file)
 }
 
 #[cfg(target_arch = "wasm32")]

@@ -24,6 +24,24 @@ pub(super) fn read_pattern(stage: &'static str, part: &Value) -> Result<Pattern,
 }
 
 pub(super) fn read_normalizer(part: &Value) -> Result<Normalizer, FormatError> {
+    for kind in ["Precompiled", "ByteLevel"] {
+        // Each may make a text several times as long.
+        if count(part, kind) > 1 {
+            return Err(FormatError::Inconsistent {
+                reason: format!("normalizer: {kind} twice; allowed: once"),
+            });
+        }
+    }
+    read_stage(part)
+}
+
+/// How many stages of a kind there are.
+fn count(part: &Value, kind: &str) -> usize {
+    let within = part["normalizers"].as_array().into_iter().flatten().map(|part| count(part, kind));
+    usize::from(part["type"] == kind) + within.sum::<usize>()
+}
+
+fn read_stage(part: &Value) -> Result<Normalizer, FormatError> {
     const ALLOWED: &str = "null, BertNormalizer, Precompiled, Lowercase, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, \
                            StripAccents, Nmt, ByteLevel, or a Sequence of them";
     let refused = || unsupported("normalizer", part, ALLOWED);
@@ -65,7 +83,7 @@ pub(super) fn read_normalizer(part: &Value) -> Result<Normalizer, FormatError> {
         "ByteLevel" => of_file(Arc::new(ByteLevel)),
         "Sequence" => {
             let all = part["normalizers"].as_array().ok_or_else(refused)?;
-            Ok(Normalizer::Sequence(all.iter().map(read_normalizer).collect::<Result<_, _>>()?))
+            Ok(Normalizer::Sequence(all.iter().map(read_stage).collect::<Result<_, _>>()?))
         }
         _ => Err(refused()),
     }

@@ -24,11 +24,11 @@ impl Strip {
 }
 
 impl Rewrite for Strip {
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         Cow::Borrowed(self.kept(text))
     }
 
-    fn align(&self, text: &mut AlignedText) {
+    fn align(&self, text: &mut AlignedText, _: usize) {
         let kept = self.kept(&text.text);
         let start = kept.as_ptr() as usize - text.text.as_ptr() as usize;
         text.keep(start..start + kept.len());
@@ -44,14 +44,14 @@ impl Rewrite for Strip {
 pub(crate) struct StripAccents;
 
 impl Rewrite for StripAccents {
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         match text.is_ascii() {
             true => Cow::Borrowed(text),
             false => Cow::Owned(text.chars().filter(|c| !is_combining_mark(*c)).collect()),
         }
     }
 
-    fn align(&self, text: &mut AlignedText) {
+    fn align(&self, text: &mut AlignedText, _: usize) {
         text.filter(|c| !is_combining_mark(c));
     }
 
@@ -76,11 +76,11 @@ fn nmt_space(c: char) -> char {
 }
 
 impl Rewrite for Nmt {
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         Cow::Owned(text.chars().filter(|c| !is_nmt_control(*c)).map(nmt_space).collect())
     }
 
-    fn align(&self, text: &mut AlignedText) {
+    fn align(&self, text: &mut AlignedText, _: usize) {
         text.filter(|c| !is_nmt_control(c));
         text.map(nmt_space);
     }
@@ -95,11 +95,11 @@ impl Rewrite for Nmt {
 pub(crate) struct ByteLevel;
 
 impl Rewrite for ByteLevel {
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         Cow::Owned(spell_bytes(text))
     }
 
-    fn align(&self, text: &mut AlignedText) {
+    fn align(&self, text: &mut AlignedText, _: usize) {
         text.spell_bytes();
     }
 

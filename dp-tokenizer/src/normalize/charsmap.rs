@@ -28,6 +28,9 @@ impl std::fmt::Debug for Charsmap {
     }
 }
 
+/// Bytes that take the place of a character and its marks. Unicode's longest compatibility form has 33.
+const MOST_REPLACEMENT: usize = 1024;
+
 impl Charsmap {
     /// Reads the map; an empty blob is the identity.
     ///
@@ -45,6 +48,9 @@ impl Charsmap {
             return Err(refused("the trie's stated length is no multiple of 4 or exceeds the data"));
         }
         let (trie, replacements) = rest.split_at(size);
+        if replacements.split(|byte| *byte == 0).any(|one| one.len() > MOST_REPLACEMENT) {
+            return Err(refused("a replacement is longer than 1024 bytes"));
+        }
         let units = trie.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         let mut map = Self { units, replacements: replacements.to_vec(), plain: [true; 128] };
         for byte in 0..128 {

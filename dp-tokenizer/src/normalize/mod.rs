@@ -17,6 +17,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::aligned_text::AlignedText;
+use crate::pattern::Pattern;
 
 pub use bert::BertNormalizer;
 pub(crate) use characters::{ByteLevel, Nmt, Strip, StripAccents};
@@ -65,11 +66,11 @@ impl Eq for OfFile {}
 
 /// A normalizer with its form in a `tokenizer.json`.
 pub(crate) trait Rewrite: Debug + Send + Sync {
-    /// The normalized text.
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str>;
+    /// The normalized text, of at most `most` bytes where it would grow.
+    fn normalize<'a>(&self, text: &'a str, most: usize) -> Cow<'a, str>;
 
     /// The same with the places of what it comes from.
-    fn align(&self, text: &mut AlignedText);
+    fn align(&self, text: &mut AlignedText, most: usize);
 
     /// As a `tokenizer.json` writes it.
     fn json(&self) -> Value;
@@ -84,6 +85,10 @@ impl Normalizer {
     /// assert_eq!(both.normalize("ﬁﬀ Ⅷ"), "fiff viii");
     /// ```
     pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.normalize_within(text, Pattern::most_bytes(text.len()))
+    }
+
+    fn normalize_within<'a>(&self, text: &'a str, most: usize) -> Cow<'a, str> {
         match self {
             Self::Bert(bert) => bert.normalize(text),
             Self::Precompiled(map) => map.normalize_graphemes(text),
@@ -92,16 +97,20 @@ impl Normalizer {
             Self::Nfd => beyond_ascii(text, |part, out| out.extend(part.nfd())),
             Self::Nfkc => beyond_ascii(text, |part, out| out.extend(part.nfkc())),
             Self::Nfkd => beyond_ascii(text, |part, out| out.extend(part.nfkd())),
-            Self::OfFile(OfFile(rewrite)) => rewrite.normalize(text),
+            Self::OfFile(OfFile(rewrite)) => rewrite.normalize(text, most),
             Self::Sequence(all) => all.iter().fold(Cow::Borrowed(text), |text, one| match text {
-                Cow::Borrowed(text) => one.normalize(text),
-                Cow::Owned(text) => Cow::Owned(one.normalize(&text).into_owned()),
+                Cow::Borrowed(text) => one.normalize_within(text, most),
+                Cow::Owned(text) => Cow::Owned(one.normalize_within(&text, most).into_owned()),
             }),
         }
     }
 
     /// The same with the places of what it comes from.
     pub(crate) fn align(&self, text: &mut AlignedText) {
+        self.align_within(text, Pattern::most_bytes(text.text.len()));
+    }
+
+    fn align_within(&self, text: &mut AlignedText, most: usize) {
         match self {
             Self::Bert(bert) => bert.align(text),
             Self::Precompiled(map) => map.align(text),
@@ -110,8 +119,8 @@ impl Normalizer {
             Self::Nfd => text.unicode(false, false),
             Self::Nfkc => text.unicode(true, true),
             Self::Nfkd => text.unicode(true, false),
-            Self::OfFile(OfFile(rewrite)) => rewrite.align(text),
-            Self::Sequence(all) => all.iter().for_each(|one| one.align(text)),
+            Self::OfFile(OfFile(rewrite)) => rewrite.align(text, most),
+            Self::Sequence(all) => all.iter().for_each(|one| one.align_within(text, most)),
         }
     }
 }

@@ -16,14 +16,19 @@ pub(crate) struct Replace {
 }
 
 impl Rewrite for Replace {
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.pattern.replace(text, &self.content).map_or(Cow::Borrowed(text), Cow::Owned)
+    fn normalize<'a>(&self, text: &'a str, most: usize) -> Cow<'a, str> {
+        self.pattern.replace(text, &self.content, most).map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
-    fn align(&self, text: &mut AlignedText) {
-        let mut found = Vec::new();
-        self.pattern.each_match(&text.text, |range| found.push(range));
-        text.replace(&found, &self.content);
+    fn align(&self, text: &mut AlignedText, most: usize) {
+        let (mut found, mut length) = (Vec::new(), text.text.len());
+        self.pattern.each_match(&text.text, |range| {
+            length = length.saturating_add(self.content.len()) - range.len();
+            found.push(range);
+        });
+        if length <= most.max(text.text.len()) {
+            text.replace(&found, &self.content);
+        }
     }
 
     fn json(&self) -> Value {
@@ -38,14 +43,14 @@ pub(crate) struct Prepend {
 }
 
 impl Rewrite for Prepend {
-    fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         match text {
             "" => Cow::Borrowed(text),
             _ => Cow::Owned([&self.prepend, text].concat()),
         }
     }
 
-    fn align(&self, text: &mut AlignedText) {
+    fn align(&self, text: &mut AlignedText, _: usize) {
         text.prepend(&self.prepend);
     }
 

@@ -5,9 +5,9 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
 use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
+use crate::exclusive_file::{ExclusiveFile, for_the_owner_alone};
 use crate::unit::PrivacyUnit;
 
 /// Where a part of a corpus stands.
@@ -34,7 +34,7 @@ impl PartPlace {
 #[derive(Debug)]
 pub struct TokenWriter {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<ExclusiveFile>,
     unit: PrivacyUnit,
     tokenizer_sha256: [u8; 32],
     vocab_size: u64,
@@ -51,7 +51,7 @@ pub struct TokenWriter {
 }
 
 impl TokenWriter {
-    /// Begins a file under a temporary name in the same folder. All ids must be below `vocab_size`.
+    /// Begins a file under a hidden name in the same folder, which only this process writes. All ids must be below `vocab_size`.
     ///
     /// ```
     /// use dp_tokenizer::unit::PrivacyUnit;
@@ -78,10 +78,13 @@ impl TokenWriter {
         vocab_size: u64,
     ) -> Result<Self, TokenFileError> {
         let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = NamedTempFile::new_in(folder)
-            .and_then(|mut file| file.write_all(&[0; HEADER_BYTES as usize]).map(|()| file))
-            .map_err(|error| io_error(path, &error))?;
-        let parts = tempfile::tempfile_in(folder).map_err(|error| io_error(path, &error))?;
+        let opened = (|| {
+            let mut file = ExclusiveFile::take_for(path)?;
+            file.write_all(&[0; HEADER_BYTES as usize])?;
+            let parts = tempfile::tempfile_in(folder)?;
+            for_the_owner_alone(&parts).map(|()| (file, parts))
+        })();
+        let (file, parts) = opened.map_err(|error: std::io::Error| io_error(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::with_capacity(1 << 20, file),
@@ -138,9 +141,7 @@ impl TokenWriter {
         let path = self.path.clone();
         self.write_tables().map_err(|error| io_error(&path, &error))?;
         let file = self.file.into_inner().map_err(|error| io_error(&path, error.error()))?;
-        file.as_file().sync_all().map_err(|error| io_error(&path, &error))?;
-        file.persist(&path).map_err(|error| io_error(&path, &error.error))?;
-        Ok(())
+        file.persist(&path).map_err(|error| io_error(&path, &error))
     }
 
     fn write_tables(&mut self) -> std::io::Result<()> {

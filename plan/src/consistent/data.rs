@@ -14,6 +14,7 @@ use crate::{
 /// Accepts text whose source, unit and tokenizer fit one another.
 pub(super) fn check(file: &PlanFile) -> Checked {
     check_source(&file.data.source, "data.source")?;
+    check_names(file)?;
     check_tokens(file)?;
     check_unit(file)?;
     check_release(file)
@@ -35,6 +36,32 @@ fn check_source(source: &Source, path: &str) -> Checked {
     }
     let allowed = "each file once";
     refuse(path, "the same file twice".into(), allowed, "remove one: its records would count as two units")
+}
+
+/// A plan is published with its names of fields: one that is longer than a few words may be a cell of the text.
+fn check_names(file: &PlanFile) -> Checked {
+    let data = &file.data;
+    let evaluated = file.evaluation.as_ref().and_then(|evaluation| evaluation.text_field.as_ref());
+    let fields = [
+        ("data.text_field", Some(&data.text_field)),
+        ("data.second_text_field", data.second_text_field.as_ref()),
+        ("data.label_field", data.label_field.as_ref()),
+        ("data.target_field", data.target_field.as_ref()),
+        ("data.user_field", data.user_field.as_ref()),
+        ("evaluation.text_field", evaluated),
+    ];
+    let columns = data.columns.iter().flatten().filter(|name| !name.is_empty());
+    let columns = columns.map(|name| ("data.columns", name));
+    let mut named = fields.into_iter().filter_map(|(path, name)| Some((path, name?))).chain(columns);
+    match named.find(|(_, name)| !mechanisms::is_field_name(name)) {
+        None => Ok(()),
+        Some((path, name)) => refuse(
+            path,
+            format!("a name of {} characters", name.chars().count()),
+            "at most 64 characters and eight words, without line ends",
+            "give the name of a field; data.columns names those of a table without a header line",
+        ),
+    }
 }
 
 fn paths(source: &Source) -> Vec<&str> {

@@ -7,9 +7,17 @@ use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, escape_formatter};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-/// An environment with the settings of `transformers`.
+/// What rendering one text may cost: a unit for each instruction, and for 64 bytes of data that the template makes. Templates of
+/// models take some hundred units a message.
+const FUEL: u64 = 1 << 21;
+/// Nested lists and objects, and blanks before each of them, that `tojson` writes.
+const DEEPEST: usize = 100;
+const WIDEST: usize = 64;
+
+/// An environment with the settings of `transformers`, in which no template takes much time or memory.
 pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, String> {
     let mut environment = Environment::new();
+    environment.set_fuel(Some(FUEL));
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(|error| in_one_line(&error))?);
     environment.set_unknown_method_callback(unknown_method_callback);
@@ -24,6 +32,10 @@ pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, St
     environment.add_filter("tojson", |value: &Value, options: Kwargs| -> Result<String, Error> {
         let indent = options.get::<Option<usize>>("indent")?;
         options.assert_all_used()?;
+        if indent.is_some_and(|indent| indent > WIDEST) {
+            let what = format!("tojson: an indent beyond {WIDEST}; give a smaller one");
+            return Err(Error::new(ErrorKind::InvalidOperation, what));
+        }
         let mut json = String::new();
         write_json(&mut json, value, indent, 0)?;
         Ok(json)
@@ -58,6 +70,10 @@ fn write_json(out: &mut String, value: &Value, indent: Option<usize>, depth: usi
         return Ok(());
     }
     let [open, close] = if is_list { ['[', ']'] } else { ['{', '}'] };
+    if depth == DEEPEST {
+        let what = format!("tojson: more than {DEEPEST} lists and objects in one another");
+        return Err(Error::new(ErrorKind::InvalidOperation, what));
+    }
     out.push(open);
     let mut is_empty = true;
     for item in value.try_iter()? {

@@ -107,3 +107,41 @@ fn templates_and_messages_that_cannot_be_used_are_refused_in_a_line() {
         assert!(refused.contains(want) && !refused.contains("Secret"), "{messages}: {refused}");
     }
 }
+
+/// Each would take a machine's time or memory, or overflow the stack.
+#[test]
+fn no_template_costs_more_than_its_budget() {
+    let nested =
+        |depth: usize, open: &str, close: &str| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+    let loops = "{% for i in range(1000) %}".repeat(4) + &"{% endfor %}".repeat(4);
+    for (name, source) in [
+        ("loops in loops", loops),
+        (
+            "a text that doubles",
+            "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(100) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}".to_owned(),
+        ),
+        (
+            "a sum that doubles",
+            "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(100) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x }}".to_owned(),
+        ),
+        ("a product", "{{ 'a' * 1000000000 }}".to_owned()),
+        ("a list that doubles", "{% set n = namespace(x=[1]) %}{% for i in range(100) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x }}".to_owned()),
+        ("a macro that calls itself", "{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}".to_owned()),
+        (
+            "lists in lists as JSON",
+            "{% set n = namespace(x=1) %}{% for i in range(3000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x|tojson }}".to_owned(),
+        ),
+        ("a wide indent", "{{ [1]|tojson(indent=1000000000000) }}".to_owned()),
+        ("parentheses in parentheses", format!("{{{{ {} }}}}", nested(100_000, "(", ")"))),
+        ("lists written in lists", format!("{{{{ {} }}}}", nested(100_000, "[", "]"))),
+        ("signs before signs", format!("{{{{ {}1 }}}}", "not ".repeat(100_000))),
+        ("conditions in conditions", "{% if true %}".repeat(100_000) + &"{% endif %}".repeat(100_000)),
+        ("ranges", "{% for i in range(1000000000000) %}x{% endfor %}".to_owned()),
+    ] {
+        let messages = r#"[{"role": "user", "content": "x"}]"#;
+        let started = std::time::Instant::now();
+        let rendered = ChatTemplate::new(&source, Vec::new(), None).and_then(|template| template.text(messages));
+        assert!(rendered.is_err(), "{name}");
+        assert!(started.elapsed().as_secs() < 20, "{name}");
+    }
+}

@@ -7,7 +7,7 @@ use clap::Args;
 use mechanisms::PrivacyUnit;
 
 use crate::init::{Choices, Counts, Fields, count, propose, warnings};
-use crate::progress::note;
+use crate::progress::note_for_owner;
 use crate::run::shell_word;
 use crate::{RunError, durable};
 
@@ -25,6 +25,9 @@ pub(super) struct InitArgs {
     /// The name of the plan [default: the name of the text]
     #[arg(long)]
     name: Option<String>,
+    /// Names of all columns of .csv and .tsv files without a header line, in their order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
     /// The field or column with the text; a.b is field b of field a
     #[arg(long, value_name = "NAME")]
     text_field: Option<String>,
@@ -66,20 +69,22 @@ impl InitArgs {
                 "--out: {out} exists; name another file, or give --overwrite"
             )));
         }
-        let fields = Fields::of(&self.data)?;
+        let fields = Fields::of(&self.data, self.columns.as_deref())?;
         let text_field = self.text_field(&fields)?;
         let user_field = self.user_field(&fields)?;
         let unit = self.unit(user_field.as_deref())?;
-        let counts = count(&self.data, text_field.as_deref(), user_field.as_deref())?;
+        let counts =
+            count(&self.data, self.columns.as_deref(), text_field.as_deref(), user_field.as_deref())?;
         let units = self.units(&counts, unit)?;
         for line in warnings(&counts, unit, units) {
-            note(&format!("NOT PRIVATE, for the owner of the text alone: {line}"));
+            note_for_owner(&line);
         }
         let epsilon = self.epsilon()?;
         let out = self.out.clone();
         let choices = Choices {
             name: self.name.clone().unwrap_or_else(|| name_of(&self.data, self.checkpoint.as_deref())),
             data: self.data,
+            columns: self.columns,
             text_field,
             user_field,
             unit,
@@ -109,16 +114,10 @@ impl InitArgs {
                 None => Ok(None),
             };
         }
-        if fields.names.iter().all(|name| name.trim().is_empty()) {
-            return Err(RunError::Refused(
-                "the first line of this text names no column; give a table whose first line has the names of its columns"
-                    .to_owned(),
-            ));
-        }
         if let Some(name) = &self.text_field {
             return Self::known(name, fields, "--text-field").map(Some);
         }
-        let names = fields.names.join(", ");
+        let names = fields.shown();
         let question = format!("Field with the text ({names})");
         let chosen = answer(&question, fields.text.as_deref(), |name| Self::known(name, fields, "text"))?;
         chosen.or_else(|| fields.text.clone()).map(Some).ok_or_else(|| {
@@ -130,7 +129,7 @@ impl InitArgs {
         match (&self.user_field, &fields.user, self.unit) {
             (Some(name), ..) => Self::known(name, fields, "--user-field").map(Some),
             (None, Some(proposed), None) => {
-                let question = format!("Field with the user, - for none ({})", fields.names.join(", "));
+                let question = format!("Field with the user, - for none ({})", fields.shown());
                 let chosen = answer(&question, Some(proposed), |name| match name {
                     "-" => Ok(None),
                     name => Self::known(name, fields, "user").map(Some),
@@ -149,7 +148,7 @@ impl InitArgs {
         match fields.names.iter().any(|known| known == name) {
             true => Ok(name.to_owned()),
             false => {
-                let names = fields.names.join(", ");
+                let names = fields.shown();
                 Err(RunError::Refused(format!("{option}: no field {name:?}; fields of the text: {names}")))
             }
         }
@@ -179,8 +178,8 @@ impl InitArgs {
             return Ok(units);
         }
         let found = counts.units(unit);
-        note(&format!(
-            "NOT PRIVATE, for the owner of the text alone: it has {found} units. The plan states a number near it that may be \
+        note_for_owner(&format!(
+            "it has {found} units. The plan states a number near it that may be \
              published, such as a round one"
         ));
         let chosen = answer("Number of units to publish", None, |given| {

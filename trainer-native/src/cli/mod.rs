@@ -61,7 +61,7 @@ struct ScreenArgs {
     /// Show no progress and no notes, only the result and errors
     #[arg(long, global = true)]
     quiet: bool,
-    /// Also append progress, notes and errors to this file
+    /// Also append progress, notes and errors to this file, without figures that are private to the owner of this machine
     #[arg(long, global = true, value_name = "FILE")]
     log_file: Option<PathBuf>,
 }

@@ -5,6 +5,7 @@ mod gguf;
 use std::fs;
 use std::path::Path;
 
+use crate::durable::FolderLock;
 use crate::store::ledger::FileDigest;
 use crate::store::lineage::copy_proofs;
 use crate::store::{certificate, covered, files};
@@ -29,7 +30,7 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool
         )));
     }
     let mark = certificate::mark(&plan, &ledger);
-    empty_folder(out)?;
+    let _lock = empty_folder(out)?;
     if as_gguf {
         // First, because it may be refused.
         gguf::write(run, &out.join(files::GGUF), format, &mark)?;
@@ -60,11 +61,13 @@ pub(crate) fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool
     VerifiedRun::read(out).map(|_| ())
 }
 
-fn empty_folder(out: &Path) -> Result<(), RunError> {
+/// Creates the folder, or finds it empty, and keeps other processes out of it.
+fn empty_folder(out: &Path) -> Result<FolderLock, RunError> {
     fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
-    let mut listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
-    match listing.next() {
-        None => Ok(()),
+    let lock = FolderLock::take(out)?;
+    let listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
+    match listing.flatten().find(|entry| entry.file_name() != ".lock") {
+        None => Ok(lock),
         Some(_) => Err(RunError::Refused(format!(
             "{} is not empty; give a new or empty folder with --out",
             out.display()

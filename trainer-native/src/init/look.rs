@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{self, BadUtf8, Files, Source};
-use mechanisms::PrivacyUnit;
+use mechanisms::{PrivacyUnit, is_field_name};
 
 use crate::{RunError, stop};
 
@@ -53,25 +53,48 @@ pub(crate) struct Fields {
     pub text: Option<String>,
     /// The likeliest field with users.
     pub user: Option<String>,
+    /// Whether the names may be cells of a record, because the first line of a table is not always one of names.
+    may_be_cells: bool,
 }
 
 impl Fields {
-    /// Reads the first records.
+    /// Reads the first records. `columns` are the names of those of tables without a header line.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if a file cannot be read.
-    pub fn of(paths: &[PathBuf]) -> Result<Self, RunError> {
-        let mut names = Vec::new();
-        for path in paths {
-            for name in corpus::field_names(path).map_err(|error| refused(&error))? {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
+    /// [`RunError::Refused`] if a file cannot be read, or if its first line cannot be one of names.
+    pub fn of(paths: &[PathBuf], columns: Option<&[String]>) -> Result<Self, RunError> {
+        let (mut names, mut may_be_cells) = (columns.unwrap_or_default().to_vec(), false);
+        for path in paths.iter().filter(|_| columns.is_none()) {
+            let found = corpus::field_names(path).map_err(|error| refused(&error))?;
+            if corpus::has_header_line(path).map_err(|error| refused(&error))? {
+                check_header(path, &found)?;
+                may_be_cells = true;
             }
+            let fresh: Vec<String> = found.into_iter().filter(|name| !names.contains(name)).collect();
+            names.extend(fresh.into_iter().filter(|name| may_be_cells || is_field_name(name)));
         }
-        let text = text_field(paths, &names);
+        let text = likeliest(&names, &TEXT_NAMES);
+        // A plan is published: what may be a cell is named in it only if it is a usual name, or if the user wrote it.
+        let text = if may_be_cells { text } else { text.or_else(|| longest(paths, columns, &names)) };
         let user = likeliest(&names, &USER_NAMES).filter(|user| Some(user) != text.as_ref());
-        Ok(Self { names, text, user })
+        Ok(Self { names, text, user, may_be_cells })
+    }
+
+    /// The names as messages show them: of those that may be cells, the usual ones alone.
+    pub fn shown(&self) -> String {
+        if !self.may_be_cells {
+            return self.names.join(", ");
+        }
+        let is_usual = |name: &&String| {
+            let last = last_name(name);
+            TEXT_NAMES.contains(&&*last) || USER_NAMES.contains(&&*last)
+        };
+        let usual: Vec<&str> = self.names.iter().filter(is_usual).map(String::as_str).collect();
+        match (usual.as_slice(), self.names.len() - usual.len()) {
+            (usual, 0) => usual.join(", "),
+            ([], others) => format!("{others} columns whose names are not shown"),
+            (usual, others) => format!("{} and {others} not shown", usual.join(", ")),
+        }
     }
 }
 
@@ -79,23 +102,42 @@ fn refused(error: &dyn std::fmt::Display) -> RunError {
     RunError::Refused(error.to_string())
 }
 
-/// The first of the usual names that a field has, whatever object it is in.
-fn likeliest(names: &[String], usual: &[&str]) -> Option<String> {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
-    usual.iter().find_map(|wanted| names.iter().find(|name| last(name) == *wanted)).cloned()
+/// Refuses a first line that holds texts, without showing it.
+fn check_header(path: &Path, names: &[String]) -> Result<(), RunError> {
+    let is_number = |name: &String| name.trim().parse::<f64>().is_ok();
+    // Tables often leave the column of row numbers without a name.
+    let is_name = |name: &String| name.trim().is_empty() || (is_field_name(name) && !is_number(name));
+    let is_repeated = |(place, name): (usize, &String)| names[..place].contains(name);
+    let names_none = names.iter().all(|name| name.trim().is_empty());
+    if !names_none && names.iter().all(is_name) && !names.iter().enumerate().any(is_repeated) {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "{}: its first line names no columns, or not all of them in a few words; name all columns with --columns A,B,…, or write \
+         their names into a first line",
+        path.display()
+    )))
 }
 
-/// A field with a usual name, else the one with the longest texts.
-fn text_field(paths: &[PathBuf], names: &[String]) -> Option<String> {
-    likeliest(names, &TEXT_NAMES).or_else(|| {
-        let lengths = names.iter().filter_map(|name| Some((mean_length(paths.first()?, name)?, name)));
-        lengths.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name.clone())
-    })
+fn last_name(name: &str) -> String {
+    name.rsplit('.').next().unwrap_or_default().to_lowercase()
+}
+
+/// The first of the usual names that a field has, whatever object it is in.
+fn likeliest(names: &[String], usual: &[&str]) -> Option<String> {
+    usual.iter().find_map(|wanted| names.iter().find(|name| last_name(name) == *wanted)).cloned()
+}
+
+/// The field with the longest texts.
+fn longest(paths: &[PathBuf], columns: Option<&[String]>, names: &[String]) -> Option<String> {
+    let lengths = names.iter().filter_map(|name| Some((mean_length(paths.first()?, columns, name)?, name)));
+    lengths.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name.clone())
 }
 
 /// The mean length of the texts in a field of the first records; `None` if it holds no text.
-fn mean_length(path: &Path, field: &str) -> Option<f64> {
-    let files = Files { text_field: field.to_owned(), ..Files::of([path.to_owned()]) };
+fn mean_length(path: &Path, columns: Option<&[String]>, field: &str) -> Option<f64> {
+    let columns = columns.map(<[String]>::to_vec);
+    let files = Files { text_field: field.to_owned(), columns, ..Files::of([path.to_owned()]) };
     let records = corpus::open(&Source::Files(files)).ok()?.take(FIRST_RECORDS);
     let lengths: Vec<usize> = records.map(|record| Some(record.ok()?.text.len())).collect::<Option<_>>()?;
     Some(lengths.iter().sum::<usize>() as f64 / lengths.len().max(1) as f64)
@@ -125,11 +167,17 @@ impl Counts {
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
-pub(crate) fn count(paths: &[PathBuf], text: Option<&str>, user: Option<&str>) -> Result<Counts, RunError> {
+pub(crate) fn count(
+    paths: &[PathBuf],
+    columns: Option<&[String]>,
+    text: Option<&str>,
+    user: Option<&str>,
+) -> Result<Counts, RunError> {
     let defaults = Files::of(paths.iter().cloned());
     let files = Files {
         text_field: text.map_or(defaults.text_field.clone(), str::to_owned),
         user_field: user.map(str::to_owned),
+        columns: columns.map(<[String]>::to_vec),
         bad_utf8: BadUtf8::Refuse,
         progress: corpus::ReadProgress::stopped_by(stop::flag()),
         ..defaults

@@ -26,6 +26,8 @@ const EPOCHS: u64 = 6;
 pub(crate) struct Choices {
     pub data: Vec<PathBuf>,
     pub name: String,
+    /// Names of the columns of tables without a header line.
+    pub columns: Option<Vec<String>>,
     pub text_field: Option<String>,
     pub user_field: Option<String>,
     pub unit: PrivacyUnit,
@@ -67,6 +69,9 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         if let Some(name) = name {
             data.insert(field.to_owned(), name.as_str().into());
         }
+    }
+    if let Some(columns) = &choices.columns {
+        data.insert("columns".to_owned(), json!(columns));
     }
     let start = Start::of(choices, out)?;
     let mut plan = json!({

@@ -8,6 +8,7 @@ fn choices(units: u64) -> Choices {
     Choices {
         data: vec![PathBuf::from("notes.jsonl")],
         name: "notes".to_owned(),
+        columns: None,
         text_field: None,
         user_field: None,
         unit: PrivacyUnit::Record,

@@ -9,7 +9,8 @@ use super::charging::ChargeSchedule;
 use super::checkpoint::Checkpoint;
 use super::corpus::Recorded;
 use super::ledger::{
-    Computation, Entry, Header, Ledger, LedgerPosition, LedgerState, NoiseDraw, PublicStage, Randomness, Search,
+    Computation, Entry, Header, Ledger, LedgerPosition, LedgerState, NoiseDraw, PublicStage, Randomness,
+    Search,
 };
 use super::lineage::Lineage;
 use super::mirror::{BegunRuns, Mirror};

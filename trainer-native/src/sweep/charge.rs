@@ -69,18 +69,7 @@ impl OpenSweep {
     /// none where `resume` is asked.
     pub fn open(input: SweepInput, request: &SweepRequest, folder: PathBuf) -> Result<Self, RunError> {
         let found = super::is_sweep(&folder);
-        if found != request.resume {
-            return Err(RunError::Refused(match found {
-                true => format!(
-                    "{} already holds a sweep; continue it with --resume, or choose another folder with --out",
-                    folder.display()
-                ),
-                false => format!(
-                    "{} holds no sweep that could be resumed; leave out --resume to begin one",
-                    folder.display()
-                ),
-            }));
-        }
+        check_begun(found, request.resume, &folder)?;
         let charge = if found { Some(Charge::read(&folder)?) } else { None };
         match &charge {
             Some(charge) => charge.check_same(&input, request.test_key, &folder)?,
@@ -94,6 +83,8 @@ impl OpenSweep {
         }
         durable::create_folder(&folder)?;
         let lock = FolderLock::take(&folder)?;
+        // Another process may have begun one before it let the folder go.
+        check_begun(super::is_sweep(&folder), request.resume, &folder)?;
         let charge = match charge {
             Some(charge) if charge.event == certified.event => charge,
             Some(_) => {
@@ -104,6 +95,21 @@ impl OpenSweep {
         let search = charge.search()?;
         let (device, test_key) = (request.device, request.test_key);
         Ok(Self { input, certified, charge, search, vocabulary: None, folder, device, test_key, _lock: lock })
+    }
+}
+
+/// Refuses to begin a sweep where there is one, and to resume one where there is none.
+fn check_begun(found: bool, resume: bool, folder: &Path) -> Result<(), RunError> {
+    match (found, resume) {
+        (true, false) => Err(RunError::Refused(format!(
+            "{} already holds a sweep; continue it with --resume, or choose another folder with --out",
+            folder.display()
+        ))),
+        (false, true) => Err(RunError::Refused(format!(
+            "{} holds no sweep that could be resumed; leave out --resume to begin one",
+            folder.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

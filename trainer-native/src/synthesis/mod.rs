@@ -17,12 +17,13 @@ pub(crate) use prompts::Mixture;
 use serde_json::{Map, Value};
 use state::State;
 
+use crate::RunError;
+use crate::durable::{self, FolderLock};
 use crate::infer::{ModelTask, Options, RunModel, Sampling, Strategy, with_model};
 use crate::nn::Kernels;
 use crate::progress::note;
 use crate::store::files;
 use crate::verify::VerifiedRun;
-use crate::{RunError, durable};
 
 /// Records between two lines of progress.
 const NOTE_EVERY: u64 = 1000;
@@ -91,6 +92,7 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     }
     let VerifiedRun { plan, certificate, .. } = VerifiedRun::read(&synthesis.run)?;
     check_objective(plan.plan().training().objective, &synthesis.prompts)?;
+    let _lock = FolderLock::of_file(&outputs.text)?;
     if outputs.text.exists() {
         return Err(RunError::Refused(format!(
             "--out: {} exists; remove it or choose another name",

@@ -31,8 +31,7 @@ fn the_best_trial_is_published_with_the_epsilon_of_the_search_and_without_the_nu
     let mut names: Vec<String> =
         fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let published =
-        [".lock", "best", "certificate.json", "certificate.md", "charge.json", "plan.json", "sweep.json"];
+    let published = ["best", "certificate.json", "certificate.md", "charge.json", "plan.json", "sweep.json"];
     assert_eq!(names, published, "no trial but the best one is left, and no draw");
     let certificate = read(out.join("certificate.json"));
     let noise = certificate["noise_multipliers"]["training"].as_f64().unwrap();

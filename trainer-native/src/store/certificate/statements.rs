@@ -1,7 +1,7 @@
 //! Which sentences a certificate has, and the figures in them.
 
 use accountant::{Bounds, NeighboringRelation, Trials};
-use plan::{Arithmetic, CertifiedPlan, MadeFrom, PrivacyUnit};
+use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, Source};
 
 use super::wording::Wording;
 use crate::ranks::Placement;
@@ -135,6 +135,11 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     } else {
         conditions_of_privacy(wording, plan, ledger.header())
     };
+    if !plan.plan().is_public() {
+        let refusals = refusals(plan.plan()).join("; ");
+        let compared = (!refusals.is_empty()).then(|| wording.refusals.replace("{conditions}", &refusals));
+        list.extend(compared.into_iter().chain(user_ids(wording, plan.plan())));
+    }
     if !ledger.placements().is_empty() && !plan.plan().is_public() {
         list.push(TRUSTED_HOSTS.to_owned());
     }
@@ -227,6 +232,51 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Heade
         wording.randomness.to_owned(),
     ]);
     conditions
+}
+
+/// What the training text must be like in order not to be refused: everything in it on which the refusal of a run depends, apart
+/// from the number of units and the evaluation text, which have sentences of their own.
+fn refusals(plan: &Plan) -> Vec<String> {
+    let data = plan.data();
+    if matches!(data.source, Source::Embedded { .. }) {
+        return Vec::new();
+    }
+    if data.token_file().is_some() {
+        return vec![
+            "its token file is whole and made for the unit and the tokenizer of the plan".to_owned(),
+        ];
+    }
+    let objective = plan.training().objective;
+    let mut conditions = vec![
+        "it has at least one record".to_owned(),
+        "each record can be read in the plan's format, is UTF-8, and has the fields that the plan names"
+            .to_owned(),
+        "no part of it is given under two names".to_owned(),
+    ];
+    if plan.privacy().unit == PrivacyUnit::User {
+        conditions.push("each record has a user, who is not blank".to_owned());
+    }
+    if plan.training().labels.is_some() {
+        conditions.push("each label is one of those that training.labels lists".to_owned());
+    }
+    if data.label_histogram.is_some() {
+        conditions.push("each label is one of those that data.label_histogram lists".to_owned());
+    }
+    match objective {
+        Objective::TokenClassification => conditions.push("each word has one tag".to_owned()),
+        Objective::SequenceClassification => conditions.push("each record has one label".to_owned()),
+        Objective::Chat => {
+            conditions.push("each conversation is one that the chat template accepts".to_owned());
+        }
+        _ => {}
+    }
+    conditions
+}
+
+/// What the plan declares of users, where they are the unit.
+fn user_ids(wording: &Wording, plan: &Plan) -> Option<String> {
+    let field = plan.data().user_field.as_ref().filter(|_| plan.privacy().unit == PrivacyUnit::User)?;
+    Some(wording.user_ids.replace("{field}", &format!("{field:?}")))
 }
 
 /// How a search chose this run, and what that costs.

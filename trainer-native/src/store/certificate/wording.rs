@@ -17,6 +17,10 @@ pub(crate) struct Wording {
     pub declared_units: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,
+    /// Texts that are refused are not compared.
+    pub refusals: &'static str,
+    /// The unit is a user.
+    pub user_ids: &'static str,
     /// A privacy unit of words.
     pub unit_of_words: &'static str,
     pub hyperparameters: &'static str,
@@ -67,6 +71,10 @@ pub(crate) const CURRENT: Wording = Wording {
                  have half of their runs of 13 words (20 characters in scripts without blanks) in the other text or, from 8 words \
                  on, are equal to a record of it; at most a quarter of all runs and at most half of all records are in both texts. \
                  The guarantee compares training texts for which this holds.",
+    refusals: "The guarantee compares training texts that are not refused. A text is refused, before anything is released, unless \
+               {conditions}.",
+    user_ids: "The field {field} tells users apart, as the plan declares: nobody has two ids, and no id is that of several people. Ids \
+               are compared in one Unicode form (NFC), without white space and invisible characters around them.",
     unit_of_words: "one piece of at most {words} words (each record is cut into pieces on a fixed grid, and the text around the \
                     piece does not move)",
     hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \

@@ -1,0 +1,20 @@
+//! Names of the fields of records, which plans publish.
+
+/// Characters of the longest name, and its words.
+const MOST_CHARACTERS: usize = 64;
+const MOST_WORDS: usize = 8;
+
+/// Whether a text can be the name of a field. A longer one may be a cell of a record.
+///
+/// ```
+/// use mechanisms::is_field_name;
+/// assert!(is_field_name("note.text") && is_field_name("Date of the last visit"));
+/// assert!(!is_field_name("The patient reports fever since Monday, and chest pain"));
+/// ```
+#[must_use]
+pub fn is_field_name(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    (1..=MOST_WORDS).contains(&words)
+        && text.chars().count() <= MOST_CHARACTERS
+        && !text.chars().any(char::is_control)
+}
