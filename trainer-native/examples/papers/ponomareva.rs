@@ -44,13 +44,14 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let vocabulary = |name: &str, noise_multiplier: f64, published| {
         let vocabulary =
             Vocabulary { text: "films.txt", file: format!("vocabulary-{name}.json"), noise_multiplier };
-        let tokenizer = json!({ "train": null, "public": { "path": vocabulary.file } });
+        let tokenizer =
+            json!({ "train": null, "public": { "path": vocabulary.file, "made_from": "public_text" } });
         let plans = tuned(name, &changed(&public(&films), json!({ "tokenizer": tokenizer })));
         let setting = format!("private vocabulary alone, noise {noise_multiplier}");
         Experiment { vocabulary: Some(vocabulary), ..row(&setting, published, plans) }
     };
     // The vocabulary of other public text costs nothing.
-    let of_brown = json!({ "train": null, "public": { "path": "brown.json" } });
+    let of_brown = json!({ "train": null, "public": { "path": "brown.json", "made_from": "public_text" } });
     let training = changed(&films, json!({ "tokenizer": of_brown }));
     // The paper counts words with their punctuation, and its model keeps them whole.
     let written = json!({ "train": { "model": "unigram", "words": "as_written" } });

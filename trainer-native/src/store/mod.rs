@@ -42,7 +42,7 @@ use plan::CertifiedPlan;
 pub(crate) use canaries::read_canaries;
 pub(crate) use corpus::forget as forget_corpus;
 pub(crate) use kept::BestWeights;
-pub(crate) use open::{OpenRun, Resume, RunMode};
+pub(crate) use open::{OpenRun, Resume, RunMode, spent_by_stopped};
 
 use self::certificate::Certificate;
 use self::charging::ChargeSchedule;
