@@ -80,7 +80,7 @@ impl InitArgs {
             note_for_owner(&line);
         }
         if let Some(folder) = &self.checkpoint {
-            note(&format!(
+            crate::progress::note(&format!(
                 "the plan declares that {} and its tokenizer were made from public text (made_from); change that if private text \
                  made them",
                 folder.display()
