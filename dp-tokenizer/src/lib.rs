@@ -45,7 +45,7 @@ pub use exclusive_file::{ExclusiveError, ExclusiveFile};
 pub use format::FormatError;
 pub use offsets::{Encoding, OffsetUnit};
 pub use tokenizer::{
-    DecodeStream, EOS, Encoder, PAD, Role, RoleTokens, Sampler, Segmentation, SegmentationError, Tokenizer,
-    UNK,
+    DecodeStream, EOS, Encoder, PAD, Role, RoleTokens, Sampler, Segmentation, SegmentationError, StageMark,
+    Tokenizer, UNK,
 };
 pub use vocabulary::{DuplicateToken, Vocabulary};

@@ -34,7 +34,7 @@ pub use field_name::is_field_name;
 pub use grid::Grid;
 pub use permutation::Permutation;
 pub use release::{COUNT_SHARE, MAX_ITEMS_PER_UNIT, ReleaseMethod};
-pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng};
+pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng, random_id};
 pub use rounded_gaussian::RoundedGaussian;
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};
 pub use training::{

@@ -4,6 +4,8 @@ use mechanisms::{GaussianMechanism, MechanismError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::MadeFrom;
+
 /// The training text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,12 +47,22 @@ pub struct Data {
     /// Whether the text is private.
     #[serde(default)]
     pub visibility: Visibility,
+    /// What the text was made from, where an earlier run wrote it. Required for records of `trainer-native synthesize`, which leaves
+    /// the run's proof beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<MadeFrom>,
     /// The number of privacy units, declared public. Neither the planner nor the trainer counts it from the data.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub units: u64,
 }
 
 impl Data {
+    /// What the text was made from: people wrote it unless the plan says otherwise.
+    #[must_use]
+    pub fn made_from(&self) -> MadeFrom {
+        self.made_from.unwrap_or(MadeFrom::PublicText)
+    }
+
     /// The field with labels or tags.
     #[must_use]
     pub fn label_field(&self) -> &str {

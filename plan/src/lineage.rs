@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Plan, PlanError};
 
 /// What a checkpoint or a tokenizer was made from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MadeFrom {
     /// Public text.
-    #[default]
     PublicText,
     /// Private text whose units are those of the training text. What the file cost counts towards `privacy.epsilon`.
     SameUnits,
@@ -20,9 +19,10 @@ pub enum MadeFrom {
 }
 
 impl MadeFrom {
-    pub(crate) fn is_public_text(&self) -> bool {
-        *self == Self::PublicText
-    }
+    /// The values that a plan may write, and what each declares.
+    pub(crate) const ALLOWED: &'static str = "\"public_text\" (no private text), \"same_units\" (private text whose units are those of \
+                                              the training text: what the file cost counts towards privacy.epsilon) or \
+                                              \"disjoint_units\" (private text that has no unit in common with it)";
 
     /// Its name in a plan.
     #[must_use]
@@ -39,7 +39,8 @@ impl Plan {
     /// Whether the plan builds on a file that was made from its own private units.
     #[must_use]
     pub fn continues_same_units(&self) -> bool {
-        [self.tokenizer().made_from(), self.model().checkpoint_made_from].contains(&MadeFrom::SameUnits)
+        let declared = [self.tokenizer().made_from(), self.model().made_from(), self.data().made_from()];
+        declared.contains(&MadeFrom::SameUnits)
     }
 
     /// The plan after these events on its own units: what made the files that it builds on. They count towards its ε.

@@ -61,10 +61,9 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Initial::is_random")]
     #[schemars(extend("default" = "random"))]
     pub initial: Initial,
-    /// What the checkpoint was made from. A checkpoint of a private run must be declared.
-    #[serde(default, skip_serializing_if = "MadeFrom::is_public_text")]
-    #[schemars(extend("default" = "public_text"))]
-    pub checkpoint_made_from: MadeFrom,
+    /// What the checkpoint was made from. Required with a checkpoint. One that private text made is refused under another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_made_from: Option<MadeFrom>,
     /// Which weights are trained. Only these have gradients, noise and optimizer state.
     #[serde(default, skip_serializing_if = "Trainable::is_all")]
     #[schemars(extend("default" = "all"))]
@@ -92,6 +91,12 @@ pub enum Initial {
 }
 
 impl Model {
+    /// What the initial weights were made from, in a valid plan: random ones are made from nothing.
+    #[must_use]
+    pub fn made_from(&self) -> MadeFrom {
+        self.checkpoint_made_from.unwrap_or(MadeFrom::PublicText)
+    }
+
     /// Whether `config` has this field and it is `true`.
     pub(crate) fn is_set(&self, field: &str) -> bool {
         self.config.get(field) == Some(&Value::Bool(true))

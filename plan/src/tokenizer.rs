@@ -14,7 +14,7 @@ pub enum Tokenizer {
     Train(TrainedTokenizer),
     /// A public file with more tokens: words released privately from the training text. Charged.
     Extend(ExtendedTokenizer),
-    /// An existing file, made without the private text or declared in `made_from`.
+    /// An existing file. `made_from` declares what it was made from.
     Public(PublicTokenizer),
     /// One token per byte. Costs nothing.
     Bytes,
@@ -112,8 +112,7 @@ pub struct PublicTokenizer {
     /// A `tokenizer.json`, relative to the plan file.
     #[schemars(length(min = 1))]
     pub path: String,
-    /// What the tokenizer was made from. A file of a private run or vocabulary must be declared.
-    #[serde(default, skip_serializing_if = "MadeFrom::is_public_text")]
-    #[schemars(extend("default" = "public_text"))]
+    /// What the tokenizer was made from: "public_text" is no private text, "same_units" private text whose units are those of the
+    /// training text, "disjoint_units" other private text. A file that private text made is refused under another name.
     pub made_from: MadeFrom,
 }

@@ -88,7 +88,11 @@ fn without_the_vocabulary_what_was_spent_before_still_counts() {
 #[test]
 fn a_public_vocabulary_costs_nothing() {
     let bytes = certify(&altered(&[("/tokenizer", json!("bytes"))])).unwrap();
-    let file = certify(&altered(&[("/tokenizer", json!({"public": {"path": "t.json"}}))])).unwrap();
+    let file = certify(&altered(&[(
+        "/tokenizer",
+        json!({"public": {"path": "t.json", "made_from": "public_text"}}),
+    )]))
+    .unwrap();
     let trained = certify(&quickstart()).unwrap();
     assert!(bytes.tokenizer_release().is_none() && file.tokenizer_release().is_none());
     assert_eq!(training_noise(&bytes), training_noise(&file));

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 fn with_model(model: &Value) -> Value {
     let mut changes = vec![("/model", model.clone())];
     if model.get("initial").is_some() {
-        changes.push(("/tokenizer", json!({ "public": { "path": "tokenizer.json" } })));
+        changes.push((
+            "/tokenizer",
+            json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } }),
+        ));
     }
     altered(&changes)
 }
@@ -38,7 +41,7 @@ fn set(mut model: Value, field: &str, value: Value) -> Value {
 fn every_family_is_accepted() {
     let checkpoint = json!({ "checkpoint": "gpt2-small" });
     let lora = json!({ "lora": { "rank": 4, "alpha": 8.0, "targets": ["c_attn"] } });
-    let tuned = set(gpt2(), "initial", checkpoint);
+    let tuned = set(set(gpt2(), "initial", checkpoint), "checkpoint_made_from", json!("public_text"));
     for model in [
         gpt2(),
         decoder(),
@@ -94,6 +97,10 @@ fn sizes_that_do_not_fit_are_refused_with_place_and_fix() {
 #[test]
 fn a_checkpoint_needs_its_tokenizer_and_a_part_needs_a_checkpoint() {
     let tuned = set(gpt2(), "initial", json!({ "checkpoint": "gpt2-small" }));
+    let message = refusal(&with_model(&tuned));
+    let parts = ["model.checkpoint_made_from: missing", "no private text", "same_units", "disjoint_units"];
+    assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    let tuned = set(tuned, "checkpoint_made_from", json!("public_text"));
     let message = refusal(&altered(&[("/model", tuned.clone())]));
     assert!(message.starts_with("tokenizer: not the one of model.initial"), "{message}");
     let message = refusal(&with_model(&set(gpt2(), "trainable", json!({ "last_layers": 1 }))));

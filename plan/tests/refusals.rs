@@ -378,7 +378,8 @@ fn an_objective_that_does_not_fit_the_architecture_is_refused_with_one_that_does
 #[test]
 fn a_token_file_goes_with_the_public_tokenizer_that_made_it_and_with_nothing_beside_it() {
     let tokens = ("/data/source", json!({ "path": "a.tokens" }));
-    let public = ("/tokenizer", json!({ "public": { "path": "tokenizer.json" } }));
+    let public =
+        ("/tokenizer", json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } }));
     let evaluation = ("/evaluation", json!({ "source": { "path": "b.tokens" }, "every": 10 }));
     assert_says(&refusal(&altered(std::slice::from_ref(&tokens))), &["tokenizer", "public", ".tokens file"]);
     let several = ("/data/source", json!({ "paths": ["a.txt", "b.tokens"] }));

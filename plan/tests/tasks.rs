@@ -125,7 +125,8 @@ fn counts_of_labels_are_part_of_the_cost_of_a_plan() {
 
 #[test]
 fn conversations_need_the_tokenizer_of_a_checkpoint_and_a_decoder() {
-    let public = ("/tokenizer", json!({ "public": { "path": "base/tokenizer.json" } }));
+    let public =
+        ("/tokenizer", json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } }));
     certify(&task("chat", std::slice::from_ref(&public))).unwrap();
     let settings = json!({ "learn": "all", "truncation_side": "left", "date": "2026-01-31" });
     certify(&task("chat", &[public.clone(), ("/training/chat", settings)])).unwrap();

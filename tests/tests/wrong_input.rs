@@ -83,7 +83,8 @@ fn an_inconsistent_plan_is_refused() {
 
 #[test]
 fn a_tokenizer_file_that_is_missing_or_broken_is_refused() {
-    let public = |path: &str| [("/tokenizer", json!({ "public": { "path": path } }))];
+    let public =
+        |path: &str| [("/tokenizer", json!({ "public": { "path": path, "made_from": "public_text" } }))];
     assert_plan_refused(&public("none.json"), &["none.json"]);
     let place = Workplace::new();
     place.write("broken.json", "{\"model\": 5}");

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::normalize::BertNormalizer;
@@ -11,6 +10,7 @@ use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
     extend, unigram, wordpiece,
 };
+use dp_tokenizer::{StageMark, Tokenizer};
 use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
 
@@ -169,7 +169,7 @@ fn make(
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
             let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
-            Ok(extended(settings, &public, &words)?.to_json())
+            Ok(marked(extended(settings, &public, &words)?, plan, store).to_json())
         }
         plan::Tokenizer::Train(settings) => {
             let words = words(plan, base, store, rng, 0)?;
@@ -178,8 +178,18 @@ fn make(
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
-            Ok(trained.tokenizer.with_special_tokens(&special).to_json())
+            Ok(marked(trained.tokenizer.with_special_tokens(&special), plan, store).to_json())
         }
+    }
+}
+
+/// A tokenizer with the mark of the run, where it holds words of private text.
+fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> Tokenizer {
+    match &store.ledger().header().id {
+        Some(id) if plan.tokenizer_release().is_some() => {
+            tokenizer.with_mark(StageMark::new("trainer-native", id))
+        }
+        _ => tokenizer,
     }
 }
 

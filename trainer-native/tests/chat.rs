@@ -25,7 +25,7 @@ fn bench() -> Bench {
     plan["training"]["objective"] = json!("chat");
     plan["training"]["steps"] = json!(6);
     plan["model"]["context"] = json!(64);
-    plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json" } });
+    plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
     plan["evaluation"] = json!({ "source": { "path": "public.jsonl" }, "every": 6 });
     let bench = Bench::new(&plan);
     fs::create_dir(bench.path("base")).unwrap();

@@ -230,7 +230,7 @@ fn a_tokenizer_without_the_tokens_of_the_objective_is_refused() {
         [("t5", "span_corruption", "<extra_id_0>"), ("bert", "masked_lm", "[CLS]")]
     {
         let mut plan = plan(family, objective, tiny());
-        plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
+        plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } });
         let bench = Bench::new(&plan);
         std::fs::write(bench.path("tokenizer.json"), &tokenizer).unwrap();
         let output = bench.run("run", &[]);

@@ -247,7 +247,7 @@ fn bench(family: &str, objective: &str, special: &[&str]) -> Bench {
         json!({ "family": family, "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 24 });
     plan["training"]["objective"] = json!(objective);
     plan["training"]["steps"] = json!(6);
-    plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
+    plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } });
     plan.as_object_mut().unwrap().remove("evaluation");
     if objective != "masked_lm" {
         // Shorter than the encoder.

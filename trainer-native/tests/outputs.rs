@@ -53,7 +53,7 @@ fn a_folder_without_a_finished_run_is_refused_with_what_to_do() {
 #[test]
 fn public_text_is_measured_by_token_by_word_and_without_unknown_words() {
     let mut plan = tiny();
-    plan["tokenizer"] = serde_json::json!({ "public": { "path": "words.json" } });
+    plan["tokenizer"] = serde_json::json!({ "public": { "path": "words.json", "made_from": "public_text" } });
     plan["training"]["steps"] = serde_json::json!(5);
     let bench = Bench::new(&plan);
     let vocabulary =
@@ -272,7 +272,7 @@ fn an_export_for_llama_cpp_has_its_names_its_order_and_the_tokenizer() {
             plan["model"]["kv_heads"] = json!(1);
             plan["model"]["untied"] = json!(true);
         }
-        plan["tokenizer"] = json!({ "public": { "path": "bpe.json" } });
+        plan["tokenizer"] = json!({ "public": { "path": "bpe.json", "made_from": "public_text" } });
         plan["training"]["steps"] = json!(6);
         let bench = Bench::new(&plan);
         std::fs::write(bench.path("bpe.json"), byte_level_bpe().to_string()).unwrap();

@@ -27,8 +27,9 @@ fn change(bench: &Bench, pointer: &str, value: Value) {
 fn pretrained_from(mut plan: Value, model: &[(&str, Value)]) -> Bench {
     let bench = Bench::new(&on_public_text(&plan));
     bench.model("public", &[]);
-    plan["tokenizer"] = json!({ "public": { "path": "public/tokenizer.json" } });
-    plan["model"]["initial"] = json!({ "checkpoint": "public" });
+    plan["tokenizer"] = json!({ "public": { "path": "public/tokenizer.json", "made_from": "public_text" } });
+    (plan["model"]["initial"], plan["model"]["checkpoint_made_from"]) =
+        (json!({ "checkpoint": "public" }), json!("public_text"));
     plan["training"]["steps"] = json!(2);
     plan["training"]["learning_rate"] = json!({ "peak": 1e-6 });
     for (field, value) in model {

@@ -91,7 +91,7 @@ fn plan(family: &str, objective: &str) -> Value {
             plan["data"] = json!({ "source": { "path": PAIRS }, "units": 120 });
             plan.as_object_mut().unwrap().remove("evaluation");
         }
-        "roberta" => plan["tokenizer"] = json!({ "public": { "path": WORDS } }),
+        "roberta" => plan["tokenizer"] = json!({ "public": { "path": WORDS, "made_from": "public_text" } }),
         "phi" => plan["model"]["d_model"] = json!(20),
         "gpt_neo" => plan["model"]["context"] = json!(264),
         "modernbert" => plan["model"]["context"] = json!(160),

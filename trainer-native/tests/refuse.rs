@@ -82,21 +82,25 @@ fn cases_of_tokenizers() -> Vec<Case> {
         ),
         (
             "a tokenizer of another format",
-            change("/tokenizer", json!({ "public": { "path": "one.txt" } })),
+            change("/tokenizer", json!({ "public": { "path": "one.txt", "made_from": "public_text" } })),
             "dp-tokenizer convert",
         ),
         (
             "a name of a hub",
             {
-                let mut plan = change("/tokenizer", json!({ "public": { "path": "bytes.json" } }));
+                let mut plan = change(
+                    "/tokenizer",
+                    json!({ "public": { "path": "bytes.json", "made_from": "public_text" } }),
+                );
                 plan["model"]["initial"] = json!({ "checkpoint": "openai-community/gpt2" });
+                plan["model"]["checkpoint_made_from"] = json!("public_text");
                 plan
             },
             "nothing is downloaded here",
         ),
         (
             "public tokenizer absent",
-            change("/tokenizer", json!({ "public": { "path": "no.json" } })),
+            change("/tokenizer", json!({ "public": { "path": "no.json", "made_from": "public_text" } })),
             "no.json",
         ),
     ]

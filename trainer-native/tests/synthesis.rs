@@ -104,6 +104,7 @@ fn a_model_of_labels_and_texts_writes_both_in_the_shares_that_are_asked_for() {
     let card = fs::read_to_string(bench.path("text.card.md")).unwrap();
     assert!(card.contains(&format!("| joy | {joy} |")) && !card.contains("NOT PRIVATE"), "{card}");
     plan["data"]["source"] = json!({ "path": "text.jsonl" });
+    plan["data"]["made_from"] = json!("disjoint_units");
     plan["data"]["units"] = json!(100);
     plan["training"]["expected_batch_size"] = json!(10);
     fs::write(bench.path("plan.json"), plan.to_string()).unwrap();

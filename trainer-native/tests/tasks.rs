@@ -301,8 +301,9 @@ fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     let mut tuned = plan("gpt2", "sequence_classification", "csv");
     tuned = on_public_text(&tuned);
     tuned["training"]["labels"] = json!(["first", "second", "third"]);
-    tuned["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json" } });
+    tuned["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
     tuned["model"]["initial"] = json!({ "checkpoint": "base" });
+    tuned["model"]["checkpoint_made_from"] = json!("public_text");
     let mut base = tiny();
     base["model"] = plan("gpt2", "", "")["model"].clone();
     base["training"]["steps"] = json!(1);
@@ -326,7 +327,8 @@ fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     }
     tuned["model"]["trainable"] = json!("all");
     tuned["model"]["initial"] = json!({ "checkpoint": "all" });
-    tuned["tokenizer"] = json!({ "public": { "path": "all/tokenizer.json" } });
+    tuned["model"]["checkpoint_made_from"] = json!("public_text");
+    tuned["tokenizer"] = json!({ "public": { "path": "all/tokenizer.json", "made_from": "public_text" } });
     tuned["training"]["labels"] = json!(["second", "first", "third"]);
     set(&tuned);
     refuses(&bench, "its head predicts the labels [\"first\", \"second\", \"third\"]");

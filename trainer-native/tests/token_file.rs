@@ -24,7 +24,7 @@ fn plan(unit: PrivacyUnit, units: u64, file: &str) -> Value {
         plan["data"]["user_field"] = json!("user");
     }
     plan["privacy"]["unit"] = json!(unit);
-    plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json" } });
+    plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } });
     plan["training"]["steps"] = json!(12);
     plan
 }

@@ -9,6 +9,7 @@ use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::{FormatError, Tokenizer};
 
 use super::arguments::{Convert, TokenizerFile};
+use super::carried_statement::CarriedStatement;
 use super::failure::refuse;
 use super::statement;
 
@@ -199,6 +200,7 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
             vec![(out.clone(), vocab.into_bytes()), (out.with_file_name("merges.txt"), merges.into_bytes())]
         }
     };
+    let statement = CarriedStatement::of(&arguments.tokenizer.path, &tokenizer, out)?;
     for (path, _) in &files {
         arguments.output.check(path, &arguments.inputs())?;
         check_statement(path)?;
@@ -219,6 +221,9 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
              not matter",
             out.display()
         )));
+    }
+    if let Some(statement) = statement {
+        statement.write(out)?;
     }
     for (path, bytes) in files {
         std::fs::write(&path, bytes).with_context(|| format!("{}: cannot be written", path.display()))?;

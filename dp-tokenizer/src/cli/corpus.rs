@@ -1,6 +1,6 @@
 //! Arguments about a corpus and about the machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use dp_tokenizer::corpus::{self, BadUtf8, Files, Format, Source};
@@ -8,6 +8,7 @@ use dp_tokenizer::count::CountOptions;
 
 use super::failure::refuse;
 use super::given::Given;
+use super::statement;
 
 /// Files, and how to read them.
 #[derive(Args)]
@@ -58,6 +59,7 @@ impl Corpus {
     /// The files, with wildcards expanded and no text twice.
     pub(super) fn source(&self, given: &Given) -> anyhow::Result<Source> {
         let paths = corpus::expand(&self.input).map_err(refuse)?;
+        paths.iter().try_for_each(|path| check_unwritten(path))?;
         let source = Source::Files(self.files(given, paths, self.format)?);
         corpus::check_distinct(&source).map_err(refuse)?;
         Ok(source)
@@ -96,6 +98,26 @@ impl Corpus {
             return Err(refuse("--text-field has no effect on text, which has no fields; leave it out"));
         }
         Ok(files)
+    }
+}
+
+/// Refuses records that the model of a private run wrote: what that run cost would be forgotten.
+fn check_unwritten(text: &Path) -> anyhow::Result<()> {
+    let text = text.canonicalize().unwrap_or_else(|_| text.to_owned());
+    let is_compressed = text.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+    let proof = if is_compressed { text.with_extension("") } else { text.clone() }.with_extension("proof");
+    let certificate = std::fs::read(proof.join("certificate.json")).map(|bytes| statement::parse(&bytes));
+    match certificate {
+        Err(_) if !proof.join("ledger.jsonl").exists() => Ok(()),
+        Ok(certificate) if certificate["public_data"] == true && certificate["earlier_stages"].is_null() => {
+            Ok(())
+        }
+        _ => Err(refuse(format!(
+            "{}: the model of a private run wrote it ({} has its ledger), and this program cannot add that run's ε; allowed: text \
+             that no private run wrote; fix: train the vocabulary in a plan of trainer-native, whose data.made_from declares it",
+            text.display(),
+            proof.display()
+        ))),
     }
 }
 

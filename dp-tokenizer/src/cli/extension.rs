@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::{TokenizerFile, Train};
 use super::failure::refuse;
 use super::output::sha256_hex;
+use super::statement::{is_of_public_text, parse};
 
 /// Tokens added at most unless told.
 const ADDED_TOKENS: usize = 4000;
@@ -32,9 +33,7 @@ impl Extension {
             )));
         }
         let statement = std::fs::read(path.with_file_name("privacy.json"));
-        // That of public text names no event. A damaged one is not known to be of public text.
-        let is_public = |statement: &Value| statement["private"] == false && statement["event"].is_null();
-        if statement.is_ok_and(|bytes| !is_public(&super::statement::parse(&bytes))) {
+        if statement.is_ok_and(|bytes| !is_of_public_text(&parse(&bytes))) {
             return Err(refuse(format!(
                 "{}: the privacy.json beside it does not say that it was made from public text, and the ε of private text would \
                  add to that of this release; give a public tokenizer",
@@ -43,6 +42,13 @@ impl Extension {
         }
         let public =
             super::convert::load(&TokenizerFile { path: path.clone(), cased: false, uncased: false })?;
+        if public.mark().is_some() {
+            return Err(refuse(format!(
+                "{}: its mark says that a private stage made it, and the ε of private text would add to that of this release; give \
+                 a public tokenizer",
+                path.display()
+            )));
+        }
         let bytes = std::fs::read(&path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
         let digest = sha256_hex(&bytes);
         let most = arguments.added_tokens.unwrap_or(ADDED_TOKENS);

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod arguments;
+mod carried_statement;
 mod convert;
 mod corpus;
 mod count;

@@ -2,10 +2,11 @@
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Delta, DpEvent, NeighboringRelation, budget, vocabulary_release_event};
+use dp_tokenizer::count::UnitItems;
 use dp_tokenizer::release::{
     self, Paper, PaperHistogram, ReleaseConfig, Released, first_threshold, release_items,
 };
-use mechanisms::{COUNT_SHARE, OsRng, PrivacyUnit, TestRng};
+use mechanisms::{COUNT_SHARE, OsRng, PrivacyRng, PrivacyUnit, TestRng, random_id};
 use serde_json::{Value, json};
 
 use super::arguments::{Method, Train};
@@ -62,7 +63,7 @@ pub(super) fn run(
     planned: &Planned,
     text: &Counted,
 ) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
-    let Planned { promise, config } = planned;
+    let Planned { promise, .. } = planned;
     let items = text.items(arguments)?;
     if arguments.units.is_none() && !arguments.embedded {
         progress(&format!(
@@ -70,12 +71,22 @@ pub(super) fn run(
             promise.delta.get()
         ));
     }
-    let released = match arguments.test_key {
-        Some(key) => release_items(&items, config, &TestRng::from_seed(key)),
-        None => release_items(&items, config, &OsRng::new()?),
+    match arguments.test_key {
+        Some(key) => release_by(arguments, planned, &items, &TestRng::from_seed(key)),
+        None => release_by(arguments, planned, &items, &OsRng::new()?),
     }
-    .map_err(refuse)?;
-    let statement = statement(arguments, promise, config, &released)?;
+}
+
+fn release_by(
+    arguments: &Train,
+    Planned { promise, config }: &Planned,
+    items: &UnitItems,
+    rng: &impl PrivacyRng,
+) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
+    let released = release_items(items, config, rng).map_err(refuse)?;
+    let mut statement = statement(arguments, promise, config, &released)?;
+    // Two releases may look alike in everything else, and both are spent.
+    statement["id"] = random_id(rng).into();
     Ok((released.words, statement))
 }
 

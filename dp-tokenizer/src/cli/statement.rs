@@ -28,7 +28,12 @@ pub(super) fn is_spent(privacy: &Value) -> bool {
     privacy["outcome"] == SPENT
 }
 
-/// The same of the statement in a folder.
+/// Whether it states that nothing private was used. A damaged one does not.
+pub(super) fn is_of_public_text(privacy: &Value) -> bool {
+    privacy["private"] == false && privacy["event"].is_null()
+}
+
+/// Whether the statement in a folder is of a release without a tokenizer.
 pub(super) fn is_spent_in(folder: &Path) -> bool {
     std::fs::read(folder.join("privacy.json")).is_ok_and(|bytes| is_spent(&parse(&bytes)))
 }

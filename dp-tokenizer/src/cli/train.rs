@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use dp_tokenizer::RoleTokens;
 use dp_tokenizer::corpus::{Source, expand, public_sketch, read_counts};
 use dp_tokenizer::count::Words;
 use dp_tokenizer::identity::SKETCH;
@@ -14,6 +13,7 @@ use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, bytes,
     characters, unigram, wordpiece,
 };
+use dp_tokenizer::{RoleTokens, StageMark};
 use serde_json::{Value, json};
 
 use super::arguments::{Model, Text, Train};
@@ -115,11 +115,15 @@ fn make(
     if let Some(warning) = trained.warning() {
         progress(&format!("warning: {warning}"));
     }
-    let json = trained.tokenizer.to_json();
+    let tokenizer = match privacy["id"].as_str() {
+        Some(id) => trained.tokenizer.with_mark(StageMark::new("dp-tokenizer train", id)),
+        None => trained.tokenizer,
+    };
+    let json = tokenizer.to_json();
     // Binds the statement to the tokenizer, for whoever builds on it.
     privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
-    files.finish(&privacy, &trained.tokenizer.to_config_json(), &json)?;
-    let vocab_size = trained.tokenizer.vocab_size();
+    files.finish(&privacy, &tokenizer.to_config_json(), &json)?;
+    let vocab_size = tokenizer.vocab_size();
     Ok(Summary { out: arguments.out.clone(), words: words.len(), vocab_size, privacy })
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::failure::refuse;
 use super::output::Output;
+use super::statement;
 use dp_tokenizer::ExclusiveFile;
 
 /// The statement comes first: without it, a private tokenizer would pass for a public one.
@@ -63,9 +64,11 @@ impl VocabularyFiles {
         Ok(())
     }
 
-    /// Writes what a release spent, before anything that it released is written or shown. An earlier vocabulary goes first.
+    /// Writes what a release spent, before anything that it released is written or shown. An earlier vocabulary goes first, and
+    /// its statement stays under another name.
     pub(super) fn record(&self, privacy: &Value) -> anyhow::Result<()> {
         self.complete(FILES[0], &text_of(privacy))?;
+        self.keep_earlier_statement(privacy)?;
         for name in &FILES[1..] {
             match std::fs::remove_file(self.folder.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -77,6 +80,34 @@ impl VocabularyFiles {
         self.sync()?;
         self.name(FILES[0])?;
         self.sync()
+    }
+
+    /// What an earlier release spent stays on record: its `privacy.json` becomes the next free of `privacy.1.json`,
+    /// `privacy.2.json` and so on. A crash leaves it under both names, and its id says that it is one release.
+    fn keep_earlier_statement(&self, privacy: &Value) -> anyhow::Result<()> {
+        let path = self.folder.join(FILES[0]);
+        let earlier = match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            read => read.with_context(|| format!("{}: cannot be kept", path.display()))?,
+        };
+        let stated = statement::parse(&earlier);
+        let is_same_release =
+            !privacy["id"].is_null() && stated["id"] == privacy["id"] && stated["event"] == privacy["event"];
+        if is_same_release || statement::is_of_public_text(&stated) {
+            return Ok(());
+        }
+        let mut number = 1_u64;
+        loop {
+            let kept = self.folder.join(format!("privacy.{number}.json"));
+            match File::create_new(&kept) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                created => {
+                    return created
+                        .and_then(|mut file| file.write_all(&earlier).and_then(|()| file.sync_all()))
+                        .with_context(|| format!("{}: cannot be written", kept.display()));
+                }
+            }
+        }
     }
 
     /// Writes the vocabulary beside its statement.
@@ -160,16 +191,30 @@ mod tests {
             let output = Output { overwrite: true };
             VocabularyFiles::prepare(folder.path(), &output, &[]).unwrap()
         };
-        open().finish(&json!({"epsilon": 100}), "config", "of 100").unwrap();
+        let first = json!({"id": "a", "epsilon": 100});
+        open().finish(&first, "config", "of 100").unwrap();
         assert_eq!(names(folder.path()), ["privacy.json", "tokenizer.json", "tokenizer_config.json"]);
         let second = open();
         second.reserve(10).unwrap();
-        second.record(&json!({"epsilon": 1})).unwrap();
+        second.record(&json!({"id": "b", "epsilon": 1})).unwrap();
         // What a crash at this point leaves.
         let stated = std::fs::read_to_string(folder.path().join("privacy.json")).unwrap();
         assert!(stated.contains("\"epsilon\": 1\n"), "{stated}");
         assert!(!folder.path().join("tokenizer.json").exists());
         drop(second);
-        assert_eq!(names(folder.path()), ["privacy.json"], "the record of what was spent stays");
+        assert_eq!(
+            names(folder.path()),
+            ["privacy.1.json", "privacy.json"],
+            "the record of what was spent stays"
+        );
+        let kept = std::fs::read(folder.path().join("privacy.1.json")).unwrap();
+        assert_eq!(statement::parse(&kept), first);
+        // Once for each release, and not for public text, which spends nothing.
+        for next in [json!({"id": "b", "epsilon": 1}), json!({"private": false}), json!({"private": false})] {
+            open().finish(&next, "config", "other").unwrap();
+        }
+        let all =
+            ["privacy.1.json", "privacy.2.json", "privacy.json", "tokenizer.json", "tokenizer_config.json"];
+        assert_eq!(names(folder.path()), all);
     }
 }

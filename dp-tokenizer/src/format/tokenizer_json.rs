@@ -13,13 +13,17 @@ use crate::normalize::Normalizer;
 use crate::offsets::ids_by_place;
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, PreTokenizer};
-use crate::tokenizer::{Marks, Role, Stage, Tokenizer, UNK};
+use crate::tokenizer::{Marks, Role, Stage, StageMark, Tokenizer, UNK};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
     #[must_use]
     pub fn to_json(&self) -> String {
         let Stages { normalizer, pre_tokenizer, decoder } = self.stages_json();
+        let mut model = write_model(&self.model);
+        if let Some(mark) = self.mark() {
+            mark.write(&mut model);
+        }
         let file = json!({
             "version": "1.0",
             "truncation": null,
@@ -29,7 +33,7 @@ impl Tokenizer {
             "pre_tokenizer": pre_tokenizer,
             "post_processor": self.post_processor.json(),
             "decoder": decoder,
-            "model": write_model(&self.model),
+            "model": model,
         });
         format!("{file:#}\n")
     }
@@ -105,6 +109,7 @@ impl Tokenizer {
             return Err(FormatError::Inconsistent { reason });
         }
         tokenizer.post_processor = post_processor;
+        tokenizer.mark = StageMark::read(&file["model"]).map(Box::new);
         Ok(tokenizer)
     }
 

@@ -6,6 +6,7 @@ mod encoder;
 mod roles;
 mod segmentations;
 mod special_tokens;
+mod stage_mark;
 
 use crate::decode::Decoder;
 use crate::encode::{Model, SentencePiece, Unigram, byte_token};
@@ -22,6 +23,7 @@ pub(crate) use roles::RoleIds;
 pub use roles::{Role, RoleTokens};
 pub use segmentations::{Sampler, Segmentation};
 pub(crate) use special_tokens::{SpecialTokens, TokenOptions};
+pub use stage_mark::StageMark;
 
 /// Stands for a blank inside tokens, as in SentencePiece.
 pub(crate) const BLANK: char = '\u{2581}';
@@ -66,6 +68,8 @@ pub struct Tokenizer {
     pub(crate) by_place: Option<EncodeByPlace>,
     /// Where the stages before the model make marks of blanks, and nothing else.
     pub(crate) marks: Option<Marks>,
+    /// The private stage that made it.
+    pub(crate) mark: Option<Box<StageMark>>,
     byte_of: Vec<Option<u8>>,
     caches: IdleCaches,
 }
@@ -173,6 +177,7 @@ impl Tokenizer {
             roles: RoleIds::default(),
             by_place: None,
             marks: None,
+            mark: None,
             byte_of,
             caches: IdleCaches::default(),
         }

@@ -44,6 +44,8 @@ pub enum Purpose {
     Trials = 11,
     /// A histogram of labels: which record of a unit counts, and the noise.
     Labels = 12,
+    /// The name by which a release or a run is known.
+    Identity = 13,
 }
 
 /// Whether the key of a run is secret.
@@ -75,6 +77,20 @@ pub trait PrivacyRng: sealed::Sealed + Sync {
     fn stream(&self, purpose: Purpose, step: u64, index: u32) -> Stream;
     /// Whether the key is secret.
     fn source(&self) -> RandomnessSource;
+}
+
+/// A name that no other release or run has: 128 random bits as hexadecimal digits. Under a test key it is always the same.
+///
+/// ```
+/// use mechanisms::{OsRng, TestRng, random_id};
+/// assert_eq!(random_id(&TestRng::from_seed(7)), random_id(&TestRng::from_seed(7)));
+/// assert_ne!(random_id(&OsRng::new()?), random_id(&OsRng::new()?));
+/// assert_eq!(random_id(&TestRng::from_seed(7)).len(), 32);
+/// # Ok::<(), mechanisms::MechanismError>(())
+/// ```
+#[must_use]
+pub fn random_id(rng: &impl PrivacyRng) -> String {
+    rng.stream(Purpose::Identity, 0, 0).next_name()
 }
 
 /// Randomness for private runs: ChaCha20 under a new 256-bit key from the operating system.

@@ -23,6 +23,11 @@ impl Stream {
         self.words.next_u64()
     }
 
+    /// The next 128 uniform bits as hexadecimal digits: a name that nothing else has.
+    pub fn next_name(&mut self) -> String {
+        format!("{:016x}{:016x}", self.next_u64(), self.next_u64())
+    }
+
     /// Moves to 32-bit word number `word`, counted from the stream's beginning.
     ///
     /// Several threads can fill parts of one tensor: element `i` of a Gaussian fill from the beginning uses the words from

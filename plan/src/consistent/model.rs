@@ -131,20 +131,23 @@ fn check_padding(model: &Model, tokenizer: &Tokenizer) -> Checked {
 
 /// What a file was made from is stated where there is a file, and private units are those of a private text.
 pub(super) fn check_made_from(file: &PlanFile) -> Checked {
-    let checkpoint = file.model.checkpoint_made_from;
-    if file.model.initial == Initial::Random && !checkpoint.is_public_text() {
-        let given = format!("\"{}\" without a checkpoint", checkpoint.name());
-        return refuse(
-            "model.checkpoint_made_from",
-            given,
-            "nothing",
-            "remove it, or give model.initial a checkpoint",
-        );
+    let field = "model.checkpoint_made_from";
+    match (&file.model.initial, file.model.checkpoint_made_from) {
+        (Initial::Random, Some(made_from)) => {
+            let given = format!("\"{}\" without a checkpoint", made_from.name());
+            return refuse(field, given, "nothing", "remove it, or give model.initial a checkpoint");
+        }
+        (Initial::Checkpoint(_), None) => {
+            let fix = "add it: no program can see what a checkpoint was made from";
+            return refuse(field, "missing".to_owned(), MadeFrom::ALLOWED, fix);
+        }
+        _ => {}
     }
     let is_public = file.data.visibility == Visibility::Public;
     for (path, made_from) in [
-        ("model.checkpoint_made_from", checkpoint),
+        (field, file.model.made_from()),
         ("tokenizer.public.made_from", file.tokenizer.made_from()),
+        ("data.made_from", file.data.made_from()),
     ] {
         if is_public && made_from == MadeFrom::SameUnits {
             let given = "\"same_units\", though data.visibility is \"public\"".to_owned();

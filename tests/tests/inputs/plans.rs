@@ -36,7 +36,7 @@ fn fields() -> Vec<Wrong> {
         ("/privacy/noise_multipliers", json!({ "training": -1.0 }), "noise_multipliers.training"),
         ("/privacy/noise_multipliers", json!({ "tokenizer": 1.0, "training": 1.0 }), "noise_multipliers"),
         ("/tokenizer", json!("words"), "tokenizer"),
-        ("/tokenizer", json!({ "public": { "path": "none.json" } }), "none.json"),
+        ("/tokenizer", json!({ "public": { "path": "none.json", "made_from": "public_text" } }), "none.json"),
         ("/model/family", json!("gpt3"), "model.family"),
         ("/model/family", json!("bert"), "training.objective"),
         ("/model/heads", json!(5), "model.d_model"),

@@ -214,7 +214,7 @@ pub fn public(plan: &Value) -> Value {
 /// `plan` beginning with the weights and the tokenizer of another run, whose text has no unit in common with its own.
 pub fn from_checkpoint(plan: &Value, of: &Value) -> Value {
     let name = of["name"].as_str().unwrap_or_default();
-    let made_from = if of["data"]["visibility"] == "public" { Value::Null } else { json!("disjoint_units") };
+    let made_from = if of["data"]["visibility"] == "public" { "public_text" } else { "disjoint_units" };
     let tokenizer = json!({ "train": null, "public": { "path": format!("{name}/tokenizer.json"), "made_from": made_from } });
     let model = json!({ "initial": { "checkpoint": name }, "checkpoint_made_from": made_from });
     changed(plan, json!({ "tokenizer": tokenizer, "model": model }))

@@ -12,7 +12,7 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         sizes.reddit,
         json!({
             "privacy": { "delta": 1e-5, "epsilon": 8.0 },
-            "tokenizer": { "public": { "path": "words.json" } },
+            "tokenizer": { "public": { "path": "words.json", "made_from": "public_text" } },
             "model": {
                 "family": "feed_forward", "d_model": 32, "layers": 2, "heads": 1, "d_ff": 100, "context": 32, "history": 10,
                 "hidden": [100, 50]

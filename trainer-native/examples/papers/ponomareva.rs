@@ -44,14 +44,13 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let vocabulary = |name: &str, noise_multiplier: f64, published| {
         let vocabulary =
             Vocabulary { text: "films.txt", file: format!("vocabulary-{name}.json"), noise_multiplier };
-        let tokenizer = json!({ "train": null, "public": { "path": vocabulary.file } });
-        let plans = tuned(name, &changed(&public(&films), json!({ "tokenizer": tokenizer })));
+        let plans =
+            tuned(name, &changed(&public(&films), json!({ "tokenizer": public_file(&vocabulary.file) })));
         let setting = format!("private vocabulary alone, noise {noise_multiplier}");
         Experiment { vocabulary: Some(vocabulary), ..row(&setting, published, plans) }
     };
     // The vocabulary of other public text costs nothing.
-    let of_brown = json!({ "train": null, "public": { "path": "brown.json" } });
-    let training = changed(&films, json!({ "tokenizer": of_brown }));
+    let training = changed(&films, json!({ "tokenizer": public_file("brown.json") }));
     // The paper counts words with their punctuation, and its model keeps them whole.
     let written = json!({ "train": { "model": "unigram", "words": "as_written" } });
     let written = changed(&films, json!({ "tokenizer": written }));
@@ -69,4 +68,9 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             tuned("written", &written),
         ),
     ]
+}
+
+/// A tokenizer's file in place of one that is trained.
+fn public_file(path: &str) -> Value {
+    json!({ "train": null, "public": { "path": path, "made_from": "public_text" } })
 }

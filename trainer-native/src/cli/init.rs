@@ -79,6 +79,13 @@ impl InitArgs {
         for line in warnings(&counts, unit, units) {
             note_for_owner(&line);
         }
+        if let Some(folder) = &self.checkpoint {
+            crate::progress::note(&format!(
+                "the plan declares that {} and its tokenizer were made from public text (made_from); change that if private text \
+                 made them",
+                folder.display()
+            ));
+        }
         let epsilon = self.epsilon()?;
         let out = self.out.clone();
         let choices = Choices {

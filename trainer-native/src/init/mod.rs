@@ -21,6 +21,9 @@ const MANY_UNITS: u64 = 50_000;
 /// Passes over the text.
 const EPOCHS: u64 = 6;
 
+/// What a plan from a checkpoint declares of it.
+pub(crate) const PUBLIC: &str = "public_text";
+
 /// What the user decided.
 #[derive(Debug)]
 pub(crate) struct Choices {
@@ -120,8 +123,9 @@ impl Start {
         let objective = described.family.objectives().first().copied();
         let mut model = serde_json::to_value(&described).unwrap_or_default();
         model["initial"] = json!({ "checkpoint": beside(out, folder)? });
+        model["checkpoint_made_from"] = json!(PUBLIC);
         Ok(Self {
-            tokenizer: json!({ "public": { "path": beside(out, &tokenizer)? } }),
+            tokenizer: json!({ "public": { "path": beside(out, &tokenizer)?, "made_from": PUBLIC } }),
             model,
             objective: json!(objective),
             learning_rate: 3e-4,

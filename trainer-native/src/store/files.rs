@@ -1,7 +1,7 @@
 //! Names of the files in a run folder, and what a folder must hold to be used.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::RunError;
 
@@ -80,6 +80,43 @@ pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
          (default: runs/<plan name>)",
         folder.display()
     )))
+}
+
+/// The statements of the releases that `dp-tokenizer train --overwrite` replaced in a folder: `privacy.1.json` and so on.
+///
+/// # Errors
+/// [`RunError::Storage`] if the folder cannot be read.
+pub(crate) fn earlier_statements(folder: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let listing = fs::read_dir(folder).map_err(|error| RunError::storage("read", folder, &error))?;
+    let number = |path: &PathBuf| -> Option<u64> {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("privacy.")?.strip_suffix(".json")?.parse().ok()
+    };
+    let mut found: Vec<PathBuf> =
+        listing.flatten().map(|entry| entry.path()).filter(|path| number(path).is_some()).collect();
+    found.sort_by_key(number);
+    Ok(found)
+}
+
+/// The folder with the proof of the run whose model wrote a text, beside the text.
+pub(crate) fn proof_of_text(text: &Path) -> PathBuf {
+    let is_compressed = text.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+    let text = if is_compressed { text.with_extension("") } else { text.to_owned() };
+    text.with_extension("proof")
+}
+
+/// Those of several texts that exist, each once, also where a name is a link to the text.
+pub(crate) fn proofs_of_texts(texts: &[PathBuf]) -> Vec<PathBuf> {
+    let targets = texts.iter().filter_map(|text| text.canonicalize().ok());
+    let mut proofs: Vec<PathBuf> = texts
+        .iter()
+        .cloned()
+        .chain(targets)
+        .filter_map(|text| proof_of_text(&text).canonicalize().ok())
+        .collect();
+    proofs.sort_unstable();
+    proofs.dedup();
+    proofs
 }
 
 /// Refuses a folder without a finished model.

@@ -31,6 +31,7 @@ mod tensorboard;
 #[cfg(test)]
 mod tests;
 mod tokenizer;
+mod torn_line;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,7 @@ pub(crate) use canaries::read_canaries;
 pub(crate) use corpus::forget as forget_corpus;
 pub(crate) use kept::BestWeights;
 pub(crate) use open::{OpenRun, Resume, RunMode};
+pub(crate) use torn_line::spent_by_stopped;
 
 use self::certificate::Certificate;
 use self::charging::ChargeSchedule;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dp_tokenizer::identity::Sketch;
+use mechanisms::{OsRng, TestRng, random_id};
 use plan::CertifiedPlan;
 
 use super::charging::ChargeSchedule;
@@ -14,6 +15,7 @@ use super::ledger::{
 };
 use super::lineage::Lineage;
 use super::mirror::{BegunRuns, Mirror};
+use super::torn_line::charge_torn_line;
 use super::{RunStore, accounting, corpus, files};
 use crate::RunError;
 use crate::data::{Planting, Units};
@@ -126,6 +128,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
         run.folder,
         Header {
             format: 1,
+            id: Some(id_of_run(run.mode.randomness)?),
             plan_sha256: run.plan.hash().to_owned(),
             plan_file_sha256: sha256_hex(run.plan_file),
             accountant_version: accountant::VERSION.to_owned(),
@@ -151,6 +154,16 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
     runs.as_mut().map_or(Ok(()), |runs| runs.note(run.folder))?;
     ledger.mirror_to(Mirror::open(run.state, &key, &ledger.state().position(), |_| true)?);
     Ok(ledger)
+}
+
+/// The name of a run that begins.
+fn id_of_run(randomness: Randomness) -> Result<String, RunError> {
+    match randomness {
+        Randomness::TestKey { key } => Ok(random_id(&TestRng::from_seed(key))),
+        Randomness::OperatingSystem => {
+            OsRng::new().map(|rng| random_id(&rng)).map_err(|error| RunError::Failed(error.to_string()))
+        }
+    }
 }
 
 fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpoint>), RunError> {
@@ -296,43 +309,6 @@ impl OpenRun<'_, '_> {
              version, or begin a new run in another folder with --out (the ε of the two runs add up)",
             self.folder.display()
         )))
-    }
-}
-
-/// Charges the step that an unfinished line would have reserved. The documentation of [`super::ledger`] says why.
-fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Result<(), RunError> {
-    let state = ledger.state();
-    if state.tokenizer().is_none() {
-        let begins_from_checkpoint = plan.plan().model().initial != plan::Initial::Random;
-        let torn_initial_weights = begins_from_checkpoint && state.initial_weights().is_none();
-        let shared = state.header().search.as_ref().is_some_and(|search| search.vocabulary_sha256.is_some());
-        // A known key gives the same output again, so nothing was lost.
-        let is_secret = state.header().randomness == Randomness::OperatingSystem;
-        let spent = plan.tokenizer_release().is_some() && state.release().is_none() && !shared;
-        if is_secret && spent && !torn_initial_weights {
-            return Err(release_lost());
-        }
-        return Ok(());
-    }
-    if plan.plan().data().label_histogram.is_some() && state.label_counts().is_none() {
-        // The line was of the label counts, or of their charge.
-        let is_secret = state.header().randomness == Randomness::OperatingSystem;
-        return if is_secret && plan.label_histogram_event().is_some() { Err(labels_lost()) } else { Ok(()) };
-    }
-    let step = state.steps_reserved().min(plan.total_steps() - 1);
-    let attempt = state.attempts_of(step) + 1;
-    if !state.header().protected {
-        return ledger.append(Entry::UnprotectedStep { step, attempt });
-    }
-    let Some(event) = ChargeSchedule::after(plan, state).due(plan, step) else { return Ok(()) };
-    let mut charges = state.charges();
-    charges.add(&event, 1);
-    // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
-    // completion's.
-    if accounting::affords(plan, state, &charges)? {
-        ledger.append(Entry::Step { step, attempt, event })
-    } else {
-        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use accountant::Trials;
 use mechanisms::{PrivacyRng, Purpose, draw_trials};
 use serde::{Deserialize, Serialize};
 
-use super::charge::{OpenSweep, random_name};
+use super::charge::OpenSweep;
 use crate::durable::{self, sha256_hex};
 use crate::progress::{Silence, note};
 use crate::store::files;
@@ -68,9 +68,8 @@ impl Draw {
         let mut stream = rng.stream(Purpose::Trials, 0, 0);
         let number =
             draw_trials(trials, &mut stream).map_err(|error| RunError::Refused(error.to_string()))?;
-        let salt = format!("{}{}", random_name(&mut stream), random_name(&mut stream));
-        let draw =
-            |_| DrawnTrial { setting: stream.below(settings) as usize, folder: random_name(&mut stream) };
+        let salt = format!("{}{}", stream.next_name(), stream.next_name());
+        let draw = |_| DrawnTrial { setting: stream.below(settings) as usize, folder: stream.next_name() };
         Ok(Self { salt, trials: (0..number).map(draw).collect() })
     }
 

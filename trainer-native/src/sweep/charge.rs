@@ -151,7 +151,7 @@ fn drawn(
     };
     Ok(Charge {
         format: 1,
-        id: random_name(&mut rng.stream(Purpose::Trials, 0, 1)),
+        id: rng.stream(Purpose::Trials, 0, 1).next_name(),
         sweep_sha256: sha256_hex(&input.sweep_bytes),
         plan_sha256: sha256_hex(&input.plan_bytes),
         accountant_version: accountant::VERSION.to_owned(),
@@ -163,11 +163,6 @@ fn drawn(
         draw_sha256,
         event: certified.event.clone(),
     })
-}
-
-/// 128 random bits as hexadecimal digits.
-pub(super) fn random_name(stream: &mut mechanisms::Stream) -> String {
-    format!("{:016x}{:016x}", stream.next_u64(), stream.next_u64())
 }
 
 impl Charge {

@@ -23,6 +23,7 @@ use crate::infer::{ModelTask, Options, RunModel, Sampling, Strategy, with_model}
 use crate::nn::Kernels;
 use crate::progress::note;
 use crate::store::files;
+use crate::store::lineage::copy_proofs;
 use crate::verify::VerifiedRun;
 
 /// Records between two lines of progress.
@@ -51,6 +52,8 @@ struct Outputs {
     /// How it is drawn.
     state: PathBuf,
     card: PathBuf,
+    /// What a plan that trains on the text needs to know of the run.
+    proof: PathBuf,
     certificates: [(&'static str, PathBuf); 2],
 }
 
@@ -67,6 +70,7 @@ impl Outputs {
             partial: named("jsonl.partial"),
             state: named("synthesis.json"),
             card: named("card.md"),
+            proof: files::proof_of_text(text),
             certificates: [
                 (files::CERTIFICATE_JSON, named("certificate.json")),
                 (files::CERTIFICATE_MARKDOWN, named("certificate.md")),
@@ -101,6 +105,7 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     }
     let model = durable::sha256_of(&synthesis.run.join(files::MODEL))?;
     let state = State::begin_or_resume(&outputs.state, synthesis, model, drawn_seed()?)?;
+    prove(&synthesis.run, &outputs.proof)?;
     let (file, done) = partial(&outputs.partial, synthesis.count)?;
     note(&format!(
         "drawing {} records into {}; after an interruption, the same command goes on",
@@ -120,6 +125,15 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
         .map_err(|error| RunError::storage("rename", &outputs.partial, &error))?;
     durable::sync_parent(&outputs.text)?;
     Ok(outputs.text)
+}
+
+/// Copies what proves a run into a folder, before the first record: a plan that trains on the records finds it there.
+fn prove(run: &Path, folder: &Path) -> Result<(), RunError> {
+    durable::create_folder(folder)?;
+    for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
+        durable::write_atomic(&folder.join(name), &durable::read(&run.join(name))?)?;
+    }
+    copy_proofs(run, folder)
 }
 
 /// Draws records from a run with the settings that `trainer-native synthesize` has by default, and returns their file, `out`.

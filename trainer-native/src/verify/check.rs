@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plan::{Initial, MadeFrom, Plan};
+use plan::{MadeFrom, Plan};
 
 use super::Coverage;
 use super::find::check_same_units;
@@ -16,9 +16,28 @@ use crate::store::ledger::{LedgerState, Parent};
 /// # Errors
 /// [`RunError::Verification`] for a proof that is missing, or a stage that is not as the ledger and the plan state it.
 pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result<Coverage, RunError> {
+    let (proofs, coverage) = check_stages(plan, ledger, parents)?;
+    check_declared(plan, ledger, &proofs)?;
+    Ok(coverage)
+}
+
+fn failed(name: &str, what: &str) -> RunError {
+    RunError::Verification(format!("the stage {name} before this run: {what}"))
+}
+
+/// The proofs of a ledger's stages, each with how the plan relates its text to its own.
+type Stages = Vec<(MadeFrom, Proof)>;
+
+/// Verifies every stage that a ledger names, and returns the proofs and the files that they cover.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_stages(
+    plan: &Plan,
+    ledger: &LedgerState,
+    parents: &Path,
+) -> Result<(Stages, Coverage), RunError> {
     let mut coverage = Coverage::default();
-    let failed =
-        |name: &str, what: &str| RunError::Verification(format!("the stage {name} before this run: {what}"));
     let mut proofs = Vec::new();
     for parent in ledger.parents() {
         let proof = Proof::read(&parents.join(parent.folder()), parents).map_err(|error| match error {
@@ -46,6 +65,11 @@ pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result
         }
         proofs.push((parent.made_from, proof));
     }
+    Ok((proofs, coverage))
+}
+
+/// Holds the files that a finished run began with against the proofs.
+fn check_declared(plan: &Plan, ledger: &LedgerState, proofs: &[(MadeFrom, Proof)]) -> Result<(), RunError> {
     let named = |declared: MadeFrom, is_it: &dyn Fn(&Proof) -> bool| {
         declared == MadeFrom::PublicText
             || proofs
@@ -53,10 +77,7 @@ pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result
                 .any(|(made_from, proof)| (*made_from == declared || proof.is_public) && is_it(proof))
     };
     let weights = ledger.initial_weights();
-    let checkpoint = match plan.model().initial {
-        Initial::Checkpoint(_) => plan.model().checkpoint_made_from,
-        Initial::Random => MadeFrom::PublicText,
-    };
+    let checkpoint = plan.model().made_from();
     if !named(checkpoint, &|proof| {
         weights.is_some_and(|own| proof.weights.iter().any(|digest| digest == own))
     }) {
@@ -66,9 +87,13 @@ pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result
     if !named(tokenizer, &|proof| proof.tokenizer.as_deref() == ledger.tokenizer()) {
         return Err(failed("of the tokenizer", "no proof names the tokenizer of this run"));
     }
-    if checkpoint == MadeFrom::PublicText && tokenizer == MadeFrom::PublicText && !ledger.parents().is_empty()
-    {
+    let text = plan.data().made_from();
+    if !named(text, &|_| true) {
+        return Err(failed("that wrote the text", "no proof is of a stage that the plan relates so"));
+    }
+    let is_public = [checkpoint, tokenizer, text].iter().all(|declared| *declared == MadeFrom::PublicText);
+    if is_public && !ledger.parents().is_empty() {
         return Err(failed("named by the ledger", "the plan builds on none"));
     }
-    Ok(coverage)
+    Ok(())
 }

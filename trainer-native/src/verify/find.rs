@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use dp_tokenizer::corpus::Source;
 use plan::{Initial, MadeFrom, Plan, Tokenizer};
 
 use super::proof::Proof;
 use crate::RunError;
+use crate::data::training_source;
 use crate::durable::{self, sha256_hex};
 use crate::store::files;
 use crate::store::ledger::Parent;
 use crate::store::lineage::Lineage;
+use crate::vocabulary;
 
 /// A file that a plan names.
 struct Reference {
@@ -34,7 +37,7 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
     if let Initial::Checkpoint(path) = &plan.model().initial {
         let reference = Reference {
             field: "model.checkpoint_made_from",
-            declared: plan.model().checkpoint_made_from,
+            declared: plan.model().made_from(),
             folder: base.join(path),
             tokenizer: None,
         };
@@ -51,7 +54,29 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
         };
         reference.add(plan, &mut lineage)?;
     }
+    add_writers_of_text(plan, base, &mut lineage)?;
     Ok(lineage)
+}
+
+/// The runs whose models wrote files of the training text, by the proofs that `synthesize` left beside them.
+fn add_writers_of_text(plan: &Plan, base: &Path, lineage: &mut Lineage) -> Result<(), RunError> {
+    let declared = plan.data().made_from();
+    let files = match training_source(plan, base) {
+        Source::Files(files) => files.paths,
+        _ => Vec::new(),
+    };
+    let proofs = files::proofs_of_texts(&files);
+    if proofs.is_empty() && declared != MadeFrom::PublicText {
+        return Err(RunError::Refused(format!(
+            "data.made_from: declared \"{}\", but no file of data.source has the folder (.proof) beside it that says what the run \
+             which wrote it cost; fix: remove the declaration, or put the folder back beside the records",
+            declared.name()
+        )));
+    }
+    for folder in proofs {
+        Reference { field: "data.made_from", declared, folder, tokenizer: None }.add(plan, lineage)?;
+    }
+    Ok(())
 }
 
 impl Reference {
@@ -85,7 +110,10 @@ impl Reference {
 
     /// The stage that made the file, if its folder names one.
     fn proof(&self) -> Result<Option<Proof>, RunError> {
-        let Some(proof) = Proof::find(&self.folder)? else { return Ok(None) };
+        let Some(proof) = Proof::find(&self.folder)? else {
+            self.tokenizer.as_deref().map_or(Ok(()), |path| self.check_unmarked(path))?;
+            return Ok(None);
+        };
         if proof.is_only_spent {
             return Err(RunError::Refused(format!(
                 "{}: {}: the {} there is of a release that wrote no tokenizer; allowed: a folder whose files it names",
@@ -95,10 +123,36 @@ impl Reference {
             )));
         }
         let Some(tokenizer) = &self.tokenizer else { return Ok(Some(proof)) };
-        // Another tokenizer may lie beside a run's.
-        let made_it =
-            proof.tokenizer.is_none() || proof.tokenizer == Some(sha256_hex(&durable::read(tokenizer)?));
-        Ok(made_it.then_some(proof))
+        if proof.tokenizer.is_none() || proof.tokenizer == Some(sha256_hex(&durable::read(tokenizer)?)) {
+            return Ok(Some(proof));
+        }
+        // Another tokenizer may lie beside a run's, but not beside the statement of a private vocabulary: it may be that one in
+        // another format.
+        if proof.ledger.is_none() && !proof.is_public {
+            return Err(RunError::Refused(format!(
+                "{}: {}: the {} beside it is of private text and names another file; allowed: the tokenizer.json that it names, \
+                 or a folder without that statement for a tokenizer of another origin",
+                self.field,
+                tokenizer.display(),
+                files::PRIVACY
+            )));
+        }
+        self.check_unmarked(tokenizer).map(|()| None)
+    }
+
+    /// Refuses a tokenizer that says that a private stage made it, where nothing beside it proves what that stage cost.
+    fn check_unmarked(&self, tokenizer: &Path) -> Result<(), RunError> {
+        // A file that cannot be read is refused where it is used.
+        let Ok(read) = vocabulary::read_file(tokenizer) else { return Ok(()) };
+        let Some(mark) = read.mark() else { return Ok(()) };
+        let id = mark.id().unwrap_or("without id");
+        Err(RunError::Refused(format!(
+            "{}: {}: its mark says that a private stage ({id}) made it, but no {} or ledger of that stage stands beside it; allowed: \
+             the folder that the stage wrote, whose cost can be read; fix: name the file there",
+            self.field,
+            tokenizer.display(),
+            files::PRIVACY
+        )))
     }
 
     /// Whether the stage joins the lineage: a public one does not, and a private one must be declared.

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::proof::Proof;
 use crate::RunError;
 use crate::progress::DIGITS;
-use crate::store::ledger::{Parent, spent_by};
+use crate::store::files;
+use crate::store::ledger::{LedgerState, Parent, spent_by};
 
 /// What several runs on the same units cost together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,76 +28,167 @@ pub(crate) struct History {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct StageCost {
     name: String,
+    /// The name that no other stage has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// SHA-256 of its ledger as far as it was written, or of its statement.
     sha256: String,
+    /// Whether it has its result; what it spent counts in any case.
+    finished: bool,
     epsilon: Bounds,
 }
 
-/// Adds up runs on the same units, with all stages that they build on; each stage counts once.
+/// Adds up runs on the same units, finished or not, with all stages that they build on; each stage counts once.
 ///
 /// # Errors
-/// [`RunError::Refused`] for folders that are no finished run or vocabulary, stages of different units or relations, and
+/// [`RunError::Refused`] for folders that are no run or vocabulary, stages of different units or relations, and
 /// stages that are not private; [`RunError::Verification`] for a folder that is not what it claims.
 pub(crate) fn history(folders: &[PathBuf], delta: f64) -> Result<History, RunError> {
     let delta = Delta::new(delta).map_err(|error| RunError::Refused(format!("--delta: {error}")))?;
-    let mut stages: Vec<Parent> = Vec::new();
+    let mut stages: Vec<Known> = Vec::new();
     for folder in folders {
         add(&mut stages, folder)?;
     }
     let Some(first) = stages.first() else {
         return Err(RunError::Refused("these folders used no private text, so nothing adds up".to_owned()));
     };
-    for stage in &stages {
+    for Known { stage, .. } in &stages {
         let refused = |what: String| Err(RunError::Refused(format!("{}: {what}", stage.name)));
         if let Some(reason) = stage.not_private_because.first() {
             return refused(format!("NOT PRIVATE: {reason}; its ε has no bound, and so has no sum with it"));
         }
-        if (stage.unit, stage.relation) != (first.unit, first.relation) {
+        if (stage.unit, stage.relation) != (first.stage.unit, first.stage.relation) {
             return refused(format!(
                 "it protects another unit or relation than {}; only runs with the same unit and relation add up",
-                first.name
+                first.stage.name
             ));
         }
     }
     let epsilon = |events: Vec<DpEvent>| {
-        accountant::epsilon(&DpEvent::Composed { events }, delta, first.relation)
+        accountant::epsilon(&DpEvent::Composed { events }, delta, first.stage.relation)
             .map_err(|error| RunError::Failed(format!("accountant: {error}")))
     };
     let mut costs = Vec::new();
-    for stage in &stages {
-        let epsilon = epsilon(spent_by([stage]))?;
-        costs.push(StageCost { name: stage.name.clone(), sha256: stage.sha256.clone(), epsilon });
+    for Known { stage, finished, .. } in &stages {
+        costs.push(StageCost {
+            name: stage.name.clone(),
+            id: stage.id.clone(),
+            sha256: stage.sha256.clone(),
+            finished: *finished,
+            epsilon: epsilon(spent_by([stage]))?,
+        });
     }
     Ok(History {
-        epsilon: epsilon(spent_by(&stages))?,
+        epsilon: epsilon(spent_by(stages.iter().map(|known| &known.stage)))?,
         sum_of_parts: costs.iter().map(|stage| stage.epsilon.upper).sum(),
         stages: costs,
         delta: delta.get(),
     })
 }
 
-fn add(stages: &mut Vec<Parent>, folder: &Path) -> Result<(), RunError> {
-    let proof = Proof::find(folder)?.ok_or_else(|| {
-        RunError::Refused(format!(
-            "{}: no ledger.jsonl or privacy.json; give folders of finished runs (of a sweep: any of its runs) or of private vocabularies",
-            folder.display()
-        ))
-    })?;
-    let own = (!proof.is_public).then_some(&proof.stage);
-    // What is declared disjoint is another text.
-    let before = proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits);
-    for stage in before.chain(own) {
-        if stages.iter().all(|known| known.sha256 != stage.sha256) {
-            stages.push(stage.clone());
+/// A stage in the state of which most is known.
+struct Known {
+    stage: Parent,
+    /// The ledger of a run, which tells whether one state of it continues another.
+    ledger: Option<LedgerState>,
+    finished: bool,
+}
+
+impl Known {
+    fn of(proof: Proof, finished: bool) -> Self {
+        Self { stage: proof.stage, ledger: proof.ledger, finished }
+    }
+
+    /// Whether it is the same stage as `earlier`, in the same or a later state.
+    fn continues(&self, earlier: &Self) -> bool {
+        if self.stage.identity() != earlier.stage.identity() {
+            return false;
+        }
+        match (&self.ledger, &earlier.ledger) {
+            (Some(own), Some(earlier)) => own.continues(&earlier.position()),
+            // A release is spent at once: the statements before and after its tokenizer was written say the same of it.
+            (None, None) => {
+                let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
+                spent(&self.stage) == spent(&earlier.stage)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Takes a stage along once: an earlier state of a run is part of the later one, and both of two runs that went on from a copy
+/// count.
+fn insert(stages: &mut Vec<Known>, found: Known) {
+    if stages.iter().any(|known| known.continues(&found)) {
+        return;
+    }
+    match stages.iter().position(|known| found.continues(known)) {
+        Some(place) => {
+            stages.retain(|known| !found.continues(known));
+            stages.insert(place.min(stages.len()), found);
+        }
+        None => stages.push(found),
+    }
+}
+
+fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
+    let (proof, earlier_statements) = found_in(folder)?;
+    if let Some((proof, finished)) = proof {
+        let parents = folder.join(files::PARENTS);
+        // What is declared disjoint is another text.
+        for parent in proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits) {
+            let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
+            insert(stages, Known::of(earlier, true));
+        }
+        if !proof.is_public && (finished || proof.spent_something()) {
+            insert(stages, Known::of(proof, finished));
+        }
+    }
+    for statement in earlier_statements {
+        let proof = Proof::of_statement(&statement)?;
+        if !proof.is_public {
+            insert(stages, Known::of(proof, true));
         }
     }
     Ok(())
 }
 
+/// The stage that a folder holds, whether it is finished, and the statements of releases that `dp-tokenizer train --overwrite`
+/// replaced there.
+type Found = (Option<(Proof, bool)>, Vec<PathBuf>);
+
+fn found_in(folder: &Path) -> Result<Found, RunError> {
+    let earlier = files::earlier_statements(folder)?;
+    let has = |name: &str| folder.join(name).exists();
+    let proof = if has(files::LEDGER) && !has(files::CERTIFICATE_JSON) {
+        Some((Proof::of_stopped_run(folder)?, false))
+    } else {
+        Proof::find(folder)?.map(|proof| (proof, true))
+    };
+    if proof.is_none() && earlier.is_empty() {
+        return Err(RunError::Refused(format!(
+            "{}: no ledger.jsonl or privacy.json; give folders of runs, finished or not (of a sweep: any of its runs), or of \
+             private vocabularies",
+            folder.display()
+        )));
+    }
+    Ok((proof, earlier))
+}
+
+impl Proof {
+    /// Whether a run that stopped spent anything, or stands for a search that was charged before it began.
+    fn spent_something(&self) -> bool {
+        let steps = self.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
+        steps || self.stage.charges.iter().next().is_some()
+    }
+}
+
 impl std::fmt::Display for History {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for StageCost { name, sha256, epsilon } in &self.stages {
-            let start: String = sha256.chars().take(12).collect();
-            writeln!(f, "{name} ({start}…): ε ≤ {}", cli::rounded_up(epsilon.upper, DIGITS))?;
+        for StageCost { name, id, sha256, finished, epsilon } in &self.stages {
+            let start: String = id.as_ref().unwrap_or(sha256).chars().take(12).collect();
+            let state = if *finished { "" } else { ", not finished" };
+            writeln!(f, "{name} ({start}…{state}): ε ≤ {}", cli::rounded_up(epsilon.upper, DIGITS))?;
         }
         let (count, upper) = (self.stages.len(), cli::rounded_up(self.epsilon.upper, DIGITS));
         write!(

@@ -11,6 +11,7 @@
 //! | `proof` | the verified facts of one stage |
 //! | `find` | the stages that a plan builds on, before it is certified |
 //! | `check` | a finished run's ledger against the proofs that its folder carries |
+//! | `stopped` | what a run spent that did not finish |
 //! | `history` | the sum of all runs on one text |
 //! | `coverage` | which files of a folder a digest covers |
 //! | `explain` | what was checked, in words |
@@ -21,6 +22,7 @@ mod explain;
 mod find;
 mod history;
 mod proof;
+mod stopped;
 #[cfg(test)]
 mod tests;
 

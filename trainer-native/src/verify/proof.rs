@@ -4,7 +4,7 @@ use std::path::Path;
 
 use accountant::{DpEvent, NeighboringRelation};
 use dp_tokenizer::identity::Sketch;
-use plan::{MadeFrom, PrivacyUnit};
+use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::VerifiedRun;
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
 use crate::store::certificate;
-use crate::store::ledger::{Charges, FileDigest, Parent, PublicStage, RoundedModel};
+use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
 use crate::store::lineage::ProofFile;
 use crate::store::{covered, files};
 use crate::tensor_file::privacy_mark;
@@ -39,6 +39,8 @@ pub(super) struct Proof {
     pub files: Vec<ProofFile>,
     /// The files that the ledger of a run names.
     written: Vec<FileDigest>,
+    /// The ledger of a run.
+    pub ledger: Option<LedgerState>,
 }
 
 /// Those of the files that a folder holds.
@@ -79,8 +81,6 @@ impl Proof {
 
     fn of_run(folder: &Path, parents: &Path) -> Result<Self, RunError> {
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::read_proof(folder, parents)?;
-        let is_public = plan.plan().is_public();
-        let parents = ledger.parents().to_vec();
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
         let of_export = |rounded: &RoundedModel| {
@@ -88,16 +88,29 @@ impl Proof {
         };
         let weights = weights_digest(digests).into_iter();
         let weights = weights.chain(ledger.rounded().iter().filter_map(of_export)).collect();
+        let charges = ledger.charges();
+        let files = read_files(
+            folder,
+            &[files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN],
+        )?;
+        Ok(Self { weights, files, ..Self::of_ledger(&plan, ledger, charges) })
+    }
+
+    /// What the plan and the ledger of a run prove, where the run spent `charges`.
+    pub(super) fn of_ledger(plan: &CertifiedPlan, ledger: LedgerState, charges: Charges) -> Self {
+        let is_public = plan.plan().is_public();
+        let parents = ledger.parents().to_vec();
         let header = ledger.header();
         let search = header.search.as_ref();
-        let mut not_private_because = certificate::not_private_by_itself(&plan, &ledger);
+        let mut not_private_because = certificate::not_private_by_itself(plan, &ledger);
         if is_public {
             // Public text needs no protection.
             not_private_because.clear();
         }
-        Ok(Self {
+        Self {
             stage: Parent {
                 name: plan.plan().name().to_owned(),
+                id: header.id.clone(),
                 sha256: ledger.position().sha256,
                 made_from: MadeFrom::PublicText,
                 unit: plan.plan().privacy().unit,
@@ -105,29 +118,43 @@ impl Proof {
                 not_private_because,
                 charges: match search {
                     Some(search) => Charges::of(&search.event),
-                    None => ledger.charges(),
+                    None => charges,
                 },
                 search: search.map(|search| search.sweep_sha256.clone()),
             },
             is_public,
             is_only_spent: false,
-            has_private_tokenizer: !parents.is_empty() || (ledger.release().is_some() && !is_public),
+            has_private_tokenizer: !parents.is_empty()
+                || (ledger.release().is_some() && !is_public)
+                || search.is_some_and(|search| search.vocabulary_sha256.is_some()),
             tokenizer: ledger.tokenizer().map(str::to_owned),
-            weights,
+            weights: Vec::new(),
             public_stages: ledger.header().public_stages.clone(),
             parents,
-            files: read_files(
-                folder,
-                &[files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN],
-            )?,
+            files: Vec::new(),
             written: ledger.files().to_vec(),
-        })
+            ledger: Some(ledger),
+        }
     }
 
     fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
-        let path = folder.join(files::PRIVACY);
+        let proof = Self::of_statement(&folder.join(files::PRIVACY))?;
+        if proof.is_only_spent && folder.join(files::TOKENIZER).exists() {
+            return Err(RunError::Refused(format!(
+                "{}: it does not name the tokenizer beside it; train the vocabulary again",
+                folder.join(files::PRIVACY).display()
+            )));
+        }
+        Ok(proof)
+    }
+
+    /// What the statement of a vocabulary's release says of it.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a statement that this version does not understand.
+    pub(super) fn of_statement(path: &Path) -> Result<Self, RunError> {
         let refused = |what: &str| RunError::Refused(format!("{}: {what}", path.display()));
-        let bytes = durable::read(&path)?;
+        let bytes = durable::read(path)?;
         let statement: Statement = serde_json::from_slice(&bytes)
             .map_err(|_| refused("it is not a statement of this version; train the vocabulary again"))?;
         let (version, method) = (accountant::VERSION, accountant::METHOD);
@@ -146,8 +173,10 @@ impl Proof {
         };
         // A release that ended before its tokenizer was written is paid for.
         let is_only_spent = statement.tokenizer_sha256.is_none() && !is_public;
-        if is_only_spent && folder.join(files::TOKENIZER).exists() {
-            return Err(refused("it does not name the tokenizer beside it; train the vocabulary again"));
+        if statement.id.is_none() && !is_public {
+            return Err(refused(
+                "it has no id, so another release could pass for the same one; train the vocabulary again",
+            ));
         }
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         let public_stages = statement
@@ -158,6 +187,7 @@ impl Proof {
             stage: Parent {
                 name: if is_only_spent { "vocabulary (spent, no tokenizer written)" } else { "vocabulary" }
                     .to_owned(),
+                id: statement.id,
                 sha256: sha256_hex(&bytes),
                 made_from: MadeFrom::PublicText,
                 unit,
@@ -178,6 +208,7 @@ impl Proof {
             parents: Vec::new(),
             files: vec![ProofFile { name: files::PRIVACY, bytes }],
             written: Vec::new(),
+            ledger: None,
         })
     }
 
@@ -220,6 +251,7 @@ fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
 /// What `dp-tokenizer train` writes beside a tokenizer, as far as it matters here.
 #[derive(Deserialize)]
 struct Statement {
+    id: Option<String>,
     private: bool,
     reason: String,
     event: Option<DpEvent>,

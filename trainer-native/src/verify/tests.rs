@@ -49,7 +49,7 @@ fn a_ledger_that_states_earlier_stages_otherwise_than_their_proofs_does_not_veri
     let mut after = plan("after", 6.0);
     after["model"]["initial"] = json!({ "checkpoint": "before" });
     after["model"]["checkpoint_made_from"] = json!("same_units");
-    after["tokenizer"] = json!({ "public": { "path": "before/tokenizer.json" } });
+    after["tokenizer"] = json!({ "public": { "path": "before/tokenizer.json", "made_from": "public_text" } });
     finish(folder, &after, "after");
     let run = folder.join("after");
     let refusal = || verify_run(&run).unwrap_err().to_string();

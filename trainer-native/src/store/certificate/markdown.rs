@@ -69,6 +69,9 @@ fn guarantee(out: &mut String, c: &Certificate) -> fmt::Result {
     }
     writeln!(out, "| δ | {} |", g.delta)?;
     writeln!(out, "| unit | {} |", c.unit_in_words())?;
+    if let Some(id) = &c.id {
+        writeln!(out, "| id of the run | `{id}` |")?;
+    }
     writeln!(out, "| neighbouring texts | {} |\n", c.relation_in_words())
 }
 
@@ -124,11 +127,16 @@ fn earlier_stages(out: &mut String, c: &Certificate) -> fmt::Result {
         out,
         "## Earlier stages\n\nThe run builds on these. `parents/` has their plans, ledgers and certificates.\n"
     )?;
-    writeln!(out, "| stage | text | ε alone, at this δ | unit | digest |\n|---|---|---|---|---|")?;
+    writeln!(out, "| stage | text | ε alone, at this δ | unit | id | digest |\n|---|---|---|---|---|---|")?;
     for stage in &c.earlier_stages {
         let epsilon = stage.epsilon_in_words();
         let text = stage.made_from.name();
-        writeln!(out, "| {} | `{text}` | {epsilon} | {} | `{}` |", stage.name, stage.unit, stage.sha256)?;
+        let id = stage.id.as_deref().unwrap_or("none");
+        writeln!(
+            out,
+            "| {} | `{text}` | {epsilon} | {} | `{id}` | `{}` |",
+            stage.name, stage.unit, stage.sha256
+        )?;
     }
     writeln!(out)
 }

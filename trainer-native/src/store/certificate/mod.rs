@@ -29,6 +29,9 @@ pub(crate) struct Certificate {
     pub certificate_version: u32,
     /// Name of the plan.
     pub name: String,
+    /// The name that no other run has; absent in runs of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Whether the run is private.
     pub private: bool,
     /// Whether the plan declares the training text public.
@@ -131,6 +134,9 @@ pub(crate) struct PhaseSummary {
 pub(crate) struct EarlierStage {
     /// Name of its plan.
     pub name: String,
+    /// The name that no other stage has; absent where an earlier version wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// SHA-256 of its ledger or statement.
     pub sha256: String,
     /// How its text relates to that of this run, as the plan declares.
@@ -222,6 +228,7 @@ impl Certificate {
         Ok(Self {
             certificate_version: 1,
             name: plan.plan().name().to_owned(),
+            id: header.id.clone(),
             private: reasons.is_empty(),
             public_data: plan.plan().is_public(),
             summary: statements::summary(wording, plan, ledger, epsilon),
@@ -343,6 +350,7 @@ fn earlier_stages(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Vec<Earl
         };
         Ok::<_, RunError>(EarlierStage {
             name: parent.name.clone(),
+            id: parent.id.clone(),
             sha256: parent.sha256.clone(),
             made_from: parent.made_from,
             unit: parent.unit,

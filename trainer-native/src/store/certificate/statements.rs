@@ -144,7 +144,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
         list.push(TRUSTED_HOSTS.to_owned());
     }
     if let Some(sha256) = ledger.initial_weights()
-        && plan.plan().model().checkpoint_made_from == MadeFrom::PublicText
+        && plan.plan().model().made_from() == MadeFrom::PublicText
     {
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
     }
@@ -154,7 +154,10 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     let tokenizer = plan.plan().tokenizer();
     if tokenizer.file().is_some() && tokenizer.made_from() == MadeFrom::PublicText {
         let which = if tokenizer.release().is_some() { " that released words extend" } else { "" };
-        list.push(format!("The tokenizer{which} was made without the private text, as the plan declares."));
+        list.push(wording.public_tokenizer.replace("{which}", which));
+    }
+    if plan.plan().data().made_from() != MadeFrom::PublicText {
+        list.push(wording.written_text.to_owned());
     }
     list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list

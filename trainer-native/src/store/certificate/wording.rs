@@ -12,7 +12,11 @@ pub(crate) struct Wording {
     pub zero_out: &'static str,
     pub guarantee_of_public_text: &'static str,
     pub public_text: &'static str,
+    /// Files in which no mark of an earlier stage was found.
     pub public_checkpoint: &'static str,
+    pub public_tokenizer: &'static str,
+    /// Of records that an earlier run wrote.
+    pub written_text: &'static str,
     /// The number of units, where sampling does not depend on it and where it does.
     pub declared_units: &'static str,
     pub exact_units: &'static str,
@@ -60,9 +64,13 @@ pub(crate) const CURRENT: Wording = Wording {
     guarantee_of_public_text: "NOT PRIVATE. Nothing private was used: the plan declares the training text public, so no \
                                noise was added and no privacy was spent. The authors of that text have no guarantee.",
     public_text: "The training text is public, as the plan declares. This program cannot check that.",
-    public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}), made \
-                        without the private text, as the plan declares. ε does not cover the text that the checkpoint was \
-                        made from.",
+    public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}). No mark \
+                        in these files or beside them says that private text made them. That they were made without it is a declaration of the plan, which no program can check. ε does not cover the text that the \
+                        checkpoint was made from.",
+    public_tokenizer: "The tokenizer{which} is a public file. No mark in it or beside it says that private text made it. That it was \
+                       made without private text is a declaration of the plan, which no program can check.",
+    written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
+                   behind it have the guarantee of that stage, in the table above.",
     declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
                      holds whatever the actual number of units is. That number is private: the run did not check or record it.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",

@@ -111,6 +111,9 @@ impl Search {
 pub(crate) struct Header {
     /// Version of the ledger's format.
     pub format: u32,
+    /// The run's name, which no other run has: random, unless a test key makes it. Absent in ledgers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// SHA-256 of the certified plan's canonical JSON.
     pub plan_sha256: String,
     /// SHA-256 of the plan file, byte for byte.

@@ -11,6 +11,10 @@ use super::Charges;
 pub(crate) struct Parent {
     /// Name of its plan; `vocabulary` for a vocabulary.
     pub name: String,
+    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent in ledgers of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
     pub sha256: String,
     /// How its text relates to that of this run.
@@ -29,6 +33,11 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
+    /// What it is known by, however its files look: its id, or the digest of its ledger if that has none.
+    pub fn identity(&self) -> &str {
+        self.id.as_deref().unwrap_or(&self.sha256)
+    }
+
     /// Name of the folder of its proof, within `parents/`.
     pub fn folder(&self) -> String {
         self.sha256.chars().take(16).collect()

@@ -41,7 +41,7 @@ impl LedgerState {
     /// # Errors
     /// [`RunError::Storage`] if it cannot be read, [`RunError::Verification`] if any byte is not as it was written.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let (state, torn) = Self::parse_tolerating_torn_end(&durable::read(&folder.join(files::LEDGER))?)?;
+        let (state, torn) = Self::read_stopped(folder)?;
         if torn == 0 {
             Ok(state)
         } else {
@@ -50,6 +50,14 @@ impl LedgerState {
                 files::LEDGER
             )))
         }
+    }
+
+    /// Reads the ledger of a run that may have stopped at any point, and counts the bytes of a torn last line.
+    ///
+    /// # Errors
+    /// As [`LedgerState::read`], but for the torn line.
+    pub fn read_stopped(folder: &Path) -> Result<(Self, u64), RunError> {
+        Self::parse_tolerating_torn_end(&durable::read(&folder.join(files::LEDGER))?)
     }
 
     /// Reads the whole lines and counts the bytes after the last line end.

@@ -8,6 +8,7 @@ use super::*;
 fn header() -> Header {
     Header {
         format: 1,
+        id: Some("12".repeat(16)),
         plan_sha256: "ab".repeat(32),
         plan_file_sha256: "cd".repeat(32),
         accountant_version: "1".into(),

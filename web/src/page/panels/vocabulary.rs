@@ -127,7 +127,7 @@ const FILE: Text = Text {
     setting: Setting {
         id: "tokenizer-path",
         label: "Path of tokenizer.json",
-        hint: "Must be made without the private text. Relative to plan.json.",
+        hint: "Must be made without the private text, as the plan declares. Relative to plan.json.",
         path: "tokenizer.public.path",
     },
     read: |plan| plan.tokenizer.file().unwrap_or_default().to_owned(),
@@ -148,7 +148,7 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
     plan.tokenizer = match name {
         "public" => Tokenizer::Public(PublicTokenizer {
             path: "tokenizer.json".to_owned(),
-            made_from: MadeFrom::default(),
+            made_from: MadeFrom::PublicText,
         }),
         "extend" => Tokenizer::Extend(ExtendedTokenizer {
             path: "tokenizer.json".to_owned(),

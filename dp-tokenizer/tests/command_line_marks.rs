@@ -1,0 +1,113 @@
+//! What a private release leaves in every file that is made of it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
+use std::path::Path;
+
+use serde_json::Value;
+
+mod common;
+use common::{path, run, text};
+
+fn succeed(arguments: &[&str]) {
+    let done = run(arguments, "");
+    assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
+}
+
+fn refusal(arguments: &[&str], input: &str) -> String {
+    let done = run(arguments, input);
+    assert_eq!(done.status.code(), Some(2), "{arguments:?}: {}", text(&done.stderr));
+    text(&done.stderr)
+}
+
+fn train(out: &Path, more: &[&str]) {
+    let arguments =
+        ["train", "--embedded", "--epsilon", "8", "--delta", "1e-6", "--vocab-size", "400", "--out"];
+    succeed(&[&arguments[..], &[path(out)], more].concat());
+}
+
+fn read(file: &Path) -> Vec<u8> {
+    std::fs::read(file).unwrap()
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_slice(&read(file)).unwrap()
+}
+
+/// TRUST B1: two releases of the same text, alike in all figures, are told apart, and a test key repeats every byte.
+#[test]
+fn each_release_has_an_id_of_its_own_that_its_tokenizer_bears() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let id = |name: &str| json(&at(name).join("privacy.json"))["id"].as_str().unwrap().to_owned();
+    for name in ["one", "two"] {
+        train(&at(name), &[]);
+        assert!(
+            id(name).len() == 32 && id(name).bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{}",
+            id(name)
+        );
+        assert_eq!(json(&at(name).join("tokenizer.json"))["model"]["privacy"]["id"], id(name).as_str());
+    }
+    assert_ne!(id("one"), id("two"));
+    for name in ["key", "again"] {
+        train(&at(name), &["--test-key", "7"]);
+    }
+    for file in ["privacy.json", "tokenizer.json"] {
+        assert_eq!(read(&at("key").join(file)), read(&at("again").join(file)));
+    }
+}
+
+/// TRUST B3: a release that replaces another does not make it forgotten.
+#[test]
+fn the_statement_of_a_release_that_is_overwritten_stays_beside_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("vocabulary");
+    train(&out, &[]);
+    let first = json(&out.join("privacy.json"));
+    train(&out, &["--overwrite"]);
+    let kept = json(&out.join("privacy.1.json"));
+    assert_eq!(kept, first);
+    assert_ne!(json(&out.join("privacy.json"))["id"], first["id"]);
+    assert!(!out.join("privacy.2.json").exists());
+}
+
+/// TRUST B2: a tokenizer.json keeps its mark under any name, and other formats get the statement beside them.
+#[test]
+fn a_release_is_known_in_copies_and_in_other_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    train(&at("vocabulary"), &[]);
+    let statement = read(&at("vocabulary/privacy.json"));
+    for name in ["copy", "other", "third", "public"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    let convert = |from: &str, to: &str| {
+        ["convert", "--allow-rare-differences", "--tokenizer", path(&at(from)), "--out", path(&at(to))]
+            .map(str::to_owned)
+    };
+    let converted = |from: &str, to: &str| succeed(&convert(from, to).each_ref().map(String::as_str));
+    std::fs::copy(at("vocabulary/tokenizer.json"), at("copy/renamed.json")).unwrap();
+    converted("copy/renamed.json", "third/tokenizer.json");
+    let mark = |file: &str| json(&at(file))["model"]["privacy"].clone();
+    assert!(!mark("third/tokenizer.json").is_null());
+    assert_eq!(mark("third/tokenizer.json"), mark("vocabulary/tokenizer.json"));
+    for marked in ["copy/renamed.json", "third/tokenizer.json"] {
+        let out = at("extended");
+        let extend =
+            ["train", "--embedded", "--epsilon", "8", "--delta", "1e-6", "--out", path(&out), "--extend"];
+        let message = refusal(&[&extend[..], &[path(&at(marked))]].concat(), "");
+        assert!(message.contains("private"), "{marked}: {message}");
+        assert!(!out.exists());
+    }
+    // A .model has no place for a mark.
+    converted("vocabulary/tokenizer.json", "other/vocabulary.model");
+    assert_eq!(read(&at("other/privacy.json")), statement);
+    converted("other/vocabulary.model", "public/tokenizer.json");
+    assert_eq!(read(&at("public/privacy.json")), statement);
+    // The statement of another tokenizer is not replaced.
+    train(&at("second"), &[]);
+    let message =
+        refusal(&convert("second/tokenizer.json", "other/second.model").each_ref().map(String::as_str), "");
+    assert!(message.contains("is of another tokenizer") && !at("other/second.model").exists(), "{message}");
+}
