@@ -394,8 +394,7 @@ fn a_described_checkpoint_is_the_model_of_a_plan_that_starts_from_it() {
     let path = bench.path("public/config.json");
     let config = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, config.replace("\"gelu_pytorch_tanh\"", "\"relu\"")).unwrap();
-    let output = describe();
-    let message = stderr(&output);
+    let (output, message) = (describe(), stderr(&describe()));
     assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
     assert!(message.contains("hidden_activation = \"relu\""), "{message}");
 }
