@@ -335,4 +335,6 @@ fn text_that_an_earlier_stage_called_public_is_not_private_later() {
     }
     let output = run("run", &stage("c.txt", Some("second"), false));
     assert!(output.status.success(), "{}", stderr(&output));
+    let certificate = fs::read_to_string(at("run/certificate.md")).unwrap();
+    assert!(certificate.contains("used text without noise, as public text"), "{certificate}");
 }

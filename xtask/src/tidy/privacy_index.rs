@@ -1,4 +1,5 @@
-//! `tests/privacy_index.json` names the code and the tests behind each row of the table in PRIVACY.md.
+//! `tests/privacy_index.json` names the code and the tests behind each row of the table in PRIVACY.md, and the tests behind each
+//! sentence of a certificate.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,6 +11,7 @@ use super::source::{Source, tokens};
 
 const TABLE: &str = "PRIVACY.md";
 const INDEX: &str = "tests/privacy_index.json";
+const SENTENCES: &str = "trainer-native/src/store/certificate/wording.rs";
 
 /// Every row of the table has code and tests in the index, and all of these exist.
 pub fn check(files: &[File]) -> Vec<String> {
@@ -28,15 +30,42 @@ pub fn check(files: &[File]) -> Vec<String> {
         .filter(|file| file.path.extension().is_some_and(|extension| extension == "rs"))
         .flat_map(|file| test_names(&file.text))
         .collect();
-    faults(&rows(table), &index, |path| paths.contains(Path::new(path)), |test| tests.contains(test))
-        .into_iter()
-        .map(|fault| format!("{INDEX}: {fault}"))
-        .collect()
+    let sentences = text(SENTENCES).map(sentences).unwrap_or_default();
+    let is_test = |test: &str| tests.contains(test);
+    let of_rows = faults(&rows(table), &index, |path| paths.contains(Path::new(path)), is_test);
+    let of_sentences = faults_of_sentences(&sentences, &index, is_test);
+    (of_rows.into_iter().chain(of_sentences)).map(|fault| format!("{INDEX}: {fault}")).collect()
 }
 
 /// The numbers in the first column of the table.
 fn rows(table: &str) -> Vec<u64> {
     table.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok()).collect()
+}
+
+/// The names of the sentences: the public fields of the file.
+fn sentences(wording: &str) -> Vec<&str> {
+    wording.lines().filter_map(|line| Some(line.trim().strip_prefix("pub ")?.split_once(": ")?.0)).collect()
+}
+
+/// Each sentence has tests, and the index names no other sentence.
+fn faults_of_sentences(sentences: &[&str], index: &Value, is_test: impl Fn(&str) -> bool) -> Vec<String> {
+    let entries = || index.as_array().into_iter().flatten();
+    let listed: Vec<&str> = entries().filter_map(|entry| entry["sentence"].as_str()).collect();
+    let mut faults = Vec::new();
+    if listed != sentences {
+        faults.push(format!("lists the sentences {listed:?}; {SENTENCES} has {sentences:?}"));
+    }
+    for entry in entries() {
+        let Some(sentence) = entry["sentence"].as_str() else { continue };
+        let tests: Vec<&str> =
+            entry["tests"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if tests.is_empty() {
+            faults.push(format!("sentence {sentence} names no test"));
+        }
+        let missing = tests.iter().filter(|test| !is_test(test));
+        faults.extend(missing.map(|test| format!("sentence {sentence}: there is no test `{test}`")));
+    }
+    faults
 }
 
 fn faults(
@@ -51,7 +80,7 @@ fn faults(
     if listed != rows {
         faults.push(format!("lists the rows {listed:?}; {TABLE} has {rows:?}"));
     }
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| entry["sentence"].is_null()) {
         let row = &entry["row"];
         for (field, what, exists) in
             [("code", "file", &is_file as &dyn Fn(&str) -> bool), ("tests", "test", &is_test)]
@@ -131,6 +160,23 @@ mod tests {
         // A function without a test attribute holds nothing.
         assert_eq!(found(&index(&["plain"])).len(), 1);
         assert_eq!(found(&index(&[])), [format!("{INDEX}: row 2 names no test")]);
+    }
+
+    #[test]
+    fn a_sentence_without_tests_is_named() {
+        let wording = "pub struct Wording {\n    pub guarantee: &str,\n    pub users: &str,\n}\n";
+        let with = |sentences: Value| {
+            let mut index = index(&["second_holds"]);
+            index.as_array_mut().unwrap().extend(sentences.as_array().unwrap().clone());
+            let files = [file(TABLE, PITFALLS), file(INDEX, &index.to_string()), file("a/src/lib.rs", CODE)];
+            check(&[&files[..], &[file(SENTENCES, wording)]].concat())
+        };
+        let guarantee = json!({ "sentence": "guarantee", "tests": ["first_holds"] });
+        let users = |tests: Value| json!({ "sentence": "users", "tests": tests });
+        assert_eq!(with(json!([guarantee, users(json!(["second_holds"]))])), Vec::<String>::new());
+        assert_eq!(with(json!([guarantee])).len(), 1);
+        assert_eq!(with(json!([guarantee, users(json!([]))])).len(), 1);
+        assert_eq!(with(json!([guarantee, users(json!(["plain"]))])).len(), 1);
     }
 
     #[test]

@@ -143,6 +143,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     if !ledger.placements().is_empty() && !plan.plan().is_public() {
         list.push(TRUSTED_HOSTS.to_owned());
     }
+    list.extend(earlier_public_text(wording, plan.plan(), ledger.header()));
     if let Some(sha256) = ledger.initial_weights()
         && plan.plan().model().made_from() == MadeFrom::PublicText
     {
@@ -161,6 +162,13 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     }
     list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list
+}
+
+/// What the run knows of text that earlier stages called public.
+fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Option<String> {
+    let names: Vec<&str> = header.public_stages.iter().map(|stage| stage.name.as_str()).collect();
+    let is_compared = !plan.is_public() && !names.is_empty();
+    is_compared.then(|| wording.earlier_public_text.replace("{stages}", &names.join(", ")))
 }
 
 /// What several ranks rest on.
@@ -254,7 +262,9 @@ fn refusals(plan: &Plan) -> Vec<String> {
         "it has at least one record".to_owned(),
         "each record can be read in the plan's format, is UTF-8, and has the fields that the plan names"
             .to_owned(),
-        "no part of it is given under two names".to_owned(),
+        "no file of it is named twice, none of the texts that the plan names holds half of the records or of the runs of 13 words \
+         (20 characters in scripts without blanks) of another one, and fewer than half of the texts in a folder are there twice"
+            .to_owned(),
     ];
     if plan.privacy().unit == PrivacyUnit::User {
         conditions.push("each record has a user, who is not blank".to_owned());

@@ -15,6 +15,8 @@ pub(crate) struct Wording {
     /// Files in which no mark of an earlier stage was found.
     pub public_checkpoint: &'static str,
     pub public_tokenizer: &'static str,
+    /// Of stages that called their text public.
+    pub earlier_public_text: &'static str,
     /// Of records that an earlier run wrote.
     pub written_text: &'static str,
     /// The number of units, where sampling does not depend on it and where it does.
@@ -65,10 +67,15 @@ pub(crate) const CURRENT: Wording = Wording {
                                noise was added and no privacy was spent. The authors of that text have no guarantee.",
     public_text: "The training text is public, as the plan declares. This program cannot check that.",
     public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}). No mark \
-                        in these files or beside them says that private text made them. That they were made without it is a declaration of the plan, which no program can check. ε does not cover the text that the \
-                        checkpoint was made from.",
+                        in these files or beside them says that private text made them. That they were made without it is a \
+                        declaration of the plan, which no program can check. ε does not cover the text that the checkpoint was made \
+                        from.",
     public_tokenizer: "The tokenizer{which} is a public file. No mark in it or beside it says that private text made it. That it was \
                        made without private text is a declaration of the plan, which no program can check.",
+    earlier_public_text: "Earlier stages ({stages}) used text without noise, as public text. Their ledgers and statements keep sketches of \
+                          it, which the run compared with the training text: neither holds half of the records or of the runs of 13 words \
+                          (20 characters in scripts without blanks) of the other, as far as 256 hashes of each tell. The guarantee \
+                          compares training texts for which this holds.",
     written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
                    behind it have the guarantee of that stage, in the table above.",
     declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
