@@ -84,7 +84,15 @@ impl ChatTemplate {
     pub fn new(source: &str, special: Vec<(String, String)>, date: Option<&str>) -> Result<Self, String> {
         let (compiled, generation) = without_generation(source)?;
         let mut environment = python::environment(date)?;
-        environment.add_template_owned(TEMPLATE, compiled).map_err(|error| python::in_one_line(&error))?;
+        if source.len() > python::LONGEST {
+            return Err(format!(
+                "the template has {} bytes; allowed: at most {}",
+                source.len(),
+                python::LONGEST
+            ));
+        }
+        python::on_large_stack(|| environment.add_template_owned(TEMPLATE, compiled))?
+            .map_err(|error| python::in_one_line(&error))?;
         Ok(Self { environment, source: source.to_owned(), generation, special })
     }
 
@@ -199,7 +207,8 @@ impl ChatTemplate {
         let special = self.special.iter().map(|(name, token)| (name.as_str(), token.as_str()));
         let special = Value::from_pairs(special);
         let values = context! { messages, add_generation_prompt, tools => (), documents => (), ..special };
-        template.render_with_spans(values).map_err(|error| python::in_one_line(&error))
+        python::on_large_stack(|| template.render_with_spans(values))?
+            .map_err(|error| python::in_one_line(&error))
     }
 
     /// The parts of the output that come from within `{% generation %}`.

@@ -14,6 +14,21 @@ const FUEL: u64 = 1 << 21;
 const DEEPEST: usize = 100;
 const WIDEST: usize = 64;
 
+/// Bytes of a template; those of models have at most some 30,000.
+pub(super) const LONGEST: usize = 1 << 16;
+/// Bytes of stack. The compiler follows what is within one another by recursion, and each level takes a byte of the template or a
+/// unit of fuel.
+const STACK: usize = 512 << 20;
+
+/// Does some work in a thread with room for the deepest template. The system gives a page of its stack where it is used.
+pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| format!("no thread for the chat template: {error}"))?;
+        thread.join().map_err(|_| "the chat template could not be rendered".to_owned())
+    })
+}
+
 /// An environment with the settings of `transformers`, in which no template takes much time or memory.
 pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, String> {
     let mut environment = Environment::new();

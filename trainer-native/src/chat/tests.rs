@@ -133,8 +133,13 @@ fn no_template_costs_more_than_its_budget() {
         ("a wide indent", "{{ [1]|tojson(indent=1000000000000) }}".to_owned()),
         ("parentheses in parentheses", format!("{{{{ {} }}}}", nested(100_000, "(", ")"))),
         ("lists written in lists", format!("{{{{ {} }}}}", nested(100_000, "[", "]"))),
+        ("minus before minus", format!("{{{{ {}1 }}}}", "-".repeat(100_000))),
         ("signs before signs", format!("{{{{ {}1 }}}}", "not ".repeat(100_000))),
         ("conditions in conditions", "{% if true %}".repeat(100_000) + &"{% endif %}".repeat(100_000)),
+        (
+            "lists in lists",
+            "{% set n = namespace(x=1) %}{% for i in range(90000) %}{% set n.x = [n.x] %}{% endfor %}{{ raise_exception('built') }}".to_owned(),
+        ),
         ("ranges", "{% for i in range(1000000000000) %}x{% endfor %}".to_owned()),
     ] {
         let messages = r#"[{"role": "user", "content": "x"}]"#;
@@ -142,5 +147,21 @@ fn no_template_costs_more_than_its_budget() {
         let rendered = ChatTemplate::new(&source, Vec::new(), None).and_then(|template| template.text(messages));
         assert!(rendered.is_err(), "{name}");
         assert!(started.elapsed().as_secs() < 20, "{name}");
+    }
+}
+
+/// As long as a template may be, and as deep.
+#[test]
+fn the_deepest_template_that_is_read_has_room_on_the_stack() {
+    let messages = r#"[{"role": "user", "content": "x"}]"#;
+    for source in [
+        format!("{{{{ {}1 }}}}", "-".repeat(60_000)),
+        format!("{{{{ {}1 }}}}", "not ".repeat(16_000)),
+        format!("{{{{ 1{} }}}}", "+1".repeat(30_000)),
+        format!("{{{{ messages{} }}}}", ".a".repeat(30_000)),
+        format!("{{{{ messages{} }}}}", "|e".repeat(30_000)),
+    ] {
+        // Whether it has a value or not, it ends.
+        let _ = ChatTemplate::new(&source, Vec::new(), None).and_then(|template| template.text(messages));
     }
 }
