@@ -84,11 +84,11 @@ fn is_folder(path: &Path, files: &Files) -> bool {
 }
 
 /// The files that a path stands for. A folder that cannot be listed has none; reading it says why.
-fn files_of(path: &PathBuf, files: &Files) -> Vec<PathBuf> {
+fn files_of(path: &Path, files: &Files) -> Vec<PathBuf> {
     if path.as_os_str() == STDIN {
         return Vec::new();
     }
-    if is_folder(path, files) { folder::list(path).unwrap_or_default() } else { vec![path.clone()] }
+    if is_folder(path, files) { folder::list(path).unwrap_or_default() } else { vec![path.to_owned()] }
 }
 
 /// Hands out the fingerprints of files.

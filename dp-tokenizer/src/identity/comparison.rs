@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{Fingerprint, Fingerprints, Key, Passage, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
+use super::{Fingerprint, Fingerprints, Key, RUN_CHARACTERS, RUN_WORDS, Read, TELLING_WORDS};
 
 /// Hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several passes.
 const MOST_HASHES: usize = 3_600_000;
@@ -15,9 +15,6 @@ const MOST_SHARED: f64 = 0.001;
 const MOST_RUNS: f64 = 0.25;
 /// The largest share of records, short ones included, that both texts may have.
 const MOST_EQUAL: f64 = 0.5;
-
-/// Reads a text from its beginning.
-type Read<'a, E> = &'a dyn Fn(&mut dyn FnMut(Passage<'_>)) -> Result<(), E>;
 
 /// One of two texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -286,6 +283,7 @@ impl Tallies {
 mod tests {
     use std::convert::Infallible;
 
+    use super::super::Passage;
     use super::*;
 
     fn overlap(public: &[&str], private: &[&str], most: usize) -> Overlap {

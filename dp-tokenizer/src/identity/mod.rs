@@ -49,6 +49,9 @@ pub struct Passage<'a> {
     pub ends_record: bool,
 }
 
+/// Hands out the passages of a text from its beginning, each time it is called.
+pub type Read<'a, E> = &'a dyn Fn(&mut dyn FnMut(Passage<'_>)) -> Result<(), E>;
+
 impl<'a> Passage<'a> {
     /// A whole record.
     #[must_use]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fingerprint, Fingerprints, Key, Passage};
+use super::{Fingerprint, Fingerprints, Key, Read};
 
 /// A text holds another if it has this share of what the other one's sketch kept.
 const MOST_OF_A_TEXT: f64 = 0.5;
@@ -51,11 +51,7 @@ impl Sketch {
     ///
     /// # Errors
     /// Those of the text.
-    pub fn read<E>(
-        mut self,
-        key: &Key,
-        read: &dyn Fn(&mut dyn FnMut(Passage<'_>)) -> Result<(), E>,
-    ) -> Result<Self, E> {
+    pub fn read<E>(mut self, key: &Key, read: Read<'_, E>) -> Result<Self, E> {
         let mut fingerprints = Fingerprints::new(key);
         read(&mut |passage| fingerprints.read(passage, &mut |one| self.add(one)))?;
         Ok(self)
@@ -131,6 +127,7 @@ fn first_pair(samples: &[&Sample], least: usize) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Passage;
     use super::*;
 
     fn sketch(most: usize, records: &[String]) -> Sketch {

@@ -16,7 +16,7 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
         TornLine::Release(_) if is_secret => Err(open::release_lost()),
         TornLine::Labels(_) if is_secret => Err(open::labels_lost()),
         TornLine::Release(_) | TornLine::Labels(_) | TornLine::Nothing => Ok(()),
-        TornLine::Step(entry) => ledger.append(entry),
+        TornLine::Step(entry) => ledger.append(*entry),
     }
 }
 
@@ -29,7 +29,7 @@ enum TornLine {
     /// The counts of labels, or their charge.
     Labels(Option<DpEvent>),
     /// A step.
-    Step(Entry),
+    Step(Box<Entry>),
 }
 
 fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunError> {
@@ -55,7 +55,7 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     let step = state.steps_reserved().min(plan.total_steps() - 1);
     let attempt = state.attempts_of(step) + 1;
     if !state.header().protected {
-        return Ok(TornLine::Step(Entry::UnprotectedStep { step, attempt }));
+        return Ok(TornLine::Step(Box::new(Entry::UnprotectedStep { step, attempt })));
     }
     let Some(event) = ChargeSchedule::after(plan, state).due(plan, step) else {
         return Ok(TornLine::Nothing);
@@ -65,7 +65,7 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
     // completion's.
     if accounting::affords(plan, state, &charges)? {
-        Ok(TornLine::Step(Entry::Step { step, attempt, event }))
+        Ok(TornLine::Step(Box::new(Entry::Step { step, attempt, event })))
     } else {
         Ok(TornLine::Nothing)
     }
@@ -83,10 +83,13 @@ pub(crate) fn spent_by_stopped(
     let mut charges = state.charges();
     if torn_bytes > 0 {
         match torn_line(plan, state)? {
-            TornLine::Release(event)
-            | TornLine::Labels(Some(event))
-            | TornLine::Step(Entry::Step { event, .. }) => charges.add(&event, 1),
-            _ => {}
+            TornLine::Release(event) | TornLine::Labels(Some(event)) => charges.add(&event, 1),
+            TornLine::Step(entry) => {
+                if let Entry::Step { event, .. } = *entry {
+                    charges.add(&event, 1);
+                }
+            }
+            TornLine::Labels(None) | TornLine::Nothing => {}
         }
     }
     Ok(charges)

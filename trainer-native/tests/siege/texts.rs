@@ -54,7 +54,9 @@ fn write_notes(folder: &Path, numbers: std::ops::Range<usize>) {
 #[cfg(unix)]
 #[test]
 fn a_text_that_is_named_twice_in_any_way_is_refused() {
-    let cases: [(&str, &[&str], &dyn Fn(&Bench)); 6] = [
+    /// What is named, the paths, and what makes them.
+    type Case<'a> = (&'a str, &'a [&'a str], &'a dyn Fn(&Bench));
+    let cases: [Case<'_>; 6] = [
         ("a folder in it", &["p", "p/n"], &|bench| write_notes(&bench.path("p/n"), 0..20)),
         ("a file in it", &["p", "p/n3.txt"], &|_| ()),
         ("its copy", &["p", "q"], &|bench| write_notes(&bench.path("q"), 0..150)),
