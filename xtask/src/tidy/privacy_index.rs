@@ -168,8 +168,12 @@ mod tests {
         let with = |sentences: Value| {
             let mut index = index(&["second_holds"]);
             index.as_array_mut().unwrap().extend(sentences.as_array().unwrap().clone());
-            let files = [file(TABLE, PITFALLS), file(INDEX, &index.to_string()), file("a/src/lib.rs", CODE)];
-            check(&[&files[..], &[file(SENTENCES, wording)]].concat())
+            check(&[
+                file(TABLE, PITFALLS),
+                file(INDEX, &index.to_string()),
+                file("a/src/lib.rs", CODE),
+                file(SENTENCES, wording),
+            ])
         };
         let guarantee = json!({ "sentence": "guarantee", "tests": ["first_holds"] });
         let users = |tests: Value| json!({ "sentence": "users", "tests": tests });
