@@ -290,7 +290,7 @@ fn text_is_normalized_by_the_rules_that_sentencepiece_names() {
 fn a_vocabulary_of_few_released_words_becomes_a_model_file() {
     let folder = tempfile::tempdir().unwrap();
     for words in ["by-class", "as-written"] {
-        let (out, model) = (folder.path().join(words), folder.path().join(format!("{words}.model")));
+        let (out, model) = (folder.path().join(words), folder.path().join(words).join("small.model"));
         let train = ["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--test-key", "1"];
         succeed(&[&train[..], &["--vocab-size", "4000", "--words", words, "--out", path(&out)]].concat(), "");
         let convert =
