@@ -123,8 +123,14 @@ impl io::Seek for ExclusiveFile {
 impl Drop for ExclusiveFile {
     fn drop(&mut self) {
         if self.is_named && is_at(&self.file, &self.path).unwrap_or(false) {
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let before = folder.and_then(|folder| fs::metadata(folder).ok()?.modified().ok());
             // Still locked, so that no other process has taken it. What stays is taken over by the next.
             let _ = fs::remove_file(&self.path);
+            // The time of a folder says when what is in it was written, and not when the lock went.
+            if let (Some(folder), Some(before)) = (folder, before) {
+                let _ = File::open(folder).and_then(|folder| folder.set_modified(before));
+            }
         }
     }
 }

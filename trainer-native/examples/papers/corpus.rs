@@ -154,7 +154,8 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
     };
     let texts = Texts {
         captions: split(&|number| json!({ "en": sentence(number), "de": sentence(number + 3) }).to_string()),
-        brown: split(&sentence),
+        // Public, so in no private text.
+        brown: split(&|number| sentence(number + 6000)),
         notes: (2000..2400).map(sentence).collect(),
         entities: split(&tagged),
         films: (3000..3400).map(|number| format!("{}, so.", sentence(number))).collect(),

@@ -101,7 +101,8 @@ pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job
     }
     if let Mode::BuildStd { bin, linker } = mode {
         paths.insert(0, linked(root, bin)?);
-        job = job.env("RUSTC_BOOTSTRAP", "1").env("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort");
+        // Lists in the environment are separated by blanks; Debian's cargo takes no commas.
+        job = job.env("RUSTC_BOOTSTRAP", "1").env("CARGO_UNSTABLE_BUILD_STD", "std panic_abort");
         if let Some(linker) = linker {
             job = job.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }

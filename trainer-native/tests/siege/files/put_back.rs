@@ -62,8 +62,10 @@ fn an_older_state_put_back_in_place_is_refused_while_the_run_lasts_and_after_it(
     };
     is_refused(&["--resume"]);
     is_refused(&["--resume", "--copied"]);
-    let output = bench.run("run", &["--resume"]);
-    assert!(stderr(&output).contains(&format!("had {charged} lines")), "{}", stderr(&output));
+    let message = stderr(&bench.run("run", &["--resume"]));
+    // The process may have been killed between a line and its note.
+    let had = |lines: usize| message.contains(&format!("had {lines} lines"));
+    assert!(had(charged) || had(charged - 1), "{message}");
     put_back(&latest, &run);
     // The note keeps no time and no text, and no other run's name.
     let notes: Vec<_> = std::fs::read_dir(bench.path("state/trainer-native")).unwrap().collect();
