@@ -53,7 +53,9 @@ pub fn find(root: &Path) -> Option<Mode> {
     current.into_iter().chain(others).find_map(|sysroot| {
         let bin = sysroot.join("bin");
         let complete = has_sources(&sysroot) && bin.join("rustc").is_file() && bin.join("cargo").is_file();
-        complete.then(|| Mode::BuildStd { linker: linker(&sysroot), bin })
+        let version = Job::new(bin.join("rustc"), root).args(["--version"]).probe();
+        (complete && version.as_deref().is_some_and(is_supported))
+            .then(|| Mode::BuildStd { linker: linker(&sysroot), bin })
     })
 }
 
@@ -65,7 +67,7 @@ pub fn find_or_install(root: &Path) -> Result<Mode> {
     if let Some(mode) = find(root) {
         return Ok(mode);
     }
-    if env::var_os("RUSTUP_AUTO_INSTALL").is_none_or(|value| value != "0") && on_path("rustup").is_some() {
+    if on_path("rustup").is_some() {
         note("the compiler lacks the WASM target: installing it with rustup");
         if Job::new("rustup", root).args(["target", "add", TARGET]).run().is_ok()
             && let Some(mode) = find(root)
@@ -150,6 +152,16 @@ fn sysroot(root: &Path, rustc: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(answer.trim()))
 }
 
+/// Whether the workspace compiles with a compiler that names its version like this: `rustc 1.95.0 (…)`.
+fn is_supported(version: &str) -> bool {
+    let numbers = |text: &str| -> Option<(u32, u32)> {
+        let mut parts = text.split('.').map(|part| part.parse().ok());
+        Some((parts.next()??, parts.next()??))
+    };
+    let found = version.split_whitespace().nth(1).and_then(numbers);
+    found.is_some_and(|found| numbers(env!("CARGO_PKG_RUST_VERSION")).is_some_and(|least| found >= least))
+}
+
 fn has_target(sysroot: &Path) -> bool {
     let library = sysroot.join("lib/rustlib").join(TARGET).join("lib");
     std::fs::read_dir(library).is_ok_and(|mut files| {
@@ -175,6 +187,19 @@ fn linker(sysroot: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_old_compiler_is_not_used() {
+        for (version, want) in [
+            ("rustc 1.85.0 (4d91de4e4 2025-02-17) (built from a source tarball)", false),
+            (concat!("rustc ", env!("CARGO_PKG_RUST_VERSION"), ".0 (59807616e 2026-04-14)"), true),
+            ("rustc 2.0.0", true),
+            ("rustc", false),
+            ("rustc 1.x", false),
+        ] {
+            assert_eq!(is_supported(version), want, "{version}");
+        }
+    }
 
     #[test]
     fn a_compiler_is_usable_only_with_its_target_or_its_sources() {
