@@ -26,7 +26,7 @@ fn change(bench: &Bench, pointer: &str, value: Value) {
 
 fn pretrained_from(mut plan: Value, model: &[(&str, Value)]) -> Bench {
     let bench = Bench::new(&on_public_text(&plan));
-    bench.model("public", &[]);
+    bench.model("public", &["--test-key", "7"]);
     plan["tokenizer"] = json!({ "public": { "path": "public/tokenizer.json", "made_from": "public_text" } });
     (plan["model"]["initial"], plan["model"]["checkpoint_made_from"]) =
         (json!({ "checkpoint": "public" }), json!("public_text"));
@@ -256,8 +256,8 @@ fn the_best_weights_of_adapters_are_the_ones_that_were_measured() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
     let bench = pretrained(&[("trainable", lora)]);
     change(&bench, "/training/steps", json!(12));
-    // Steps that grow this long make the model worse from one to the next.
-    change(&bench, "/training/learning_rate", json!({ "peak": 10.0, "warmup_steps": 12 }));
+    // Steps that grow this long make the model worse in the end.
+    change(&bench, "/training/learning_rate", json!({ "peak": 0.3, "warmup_steps": 12 }));
     change(&bench, "/evaluation/every", json!(1));
     let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
     plan["evaluation"]["keep_best"] = json!(true);
