@@ -24,6 +24,12 @@ await step('every control has a name, Tab reaches all in order, and the focus is
     return all.length
   })
   assert.ok(wanted > 60, `${wanted} places`)
+  // Some versions of Chromium go on from where the page was left before it was loaded again.
+  await fresh.evaluate(() => {
+    document.body.tabIndex = -1
+    document.body.focus()
+    document.body.removeAttribute('tabindex')
+  })
   for (let place = 0; place < wanted; place += 1) {
     await fresh.keyboard.press('Tab')
     const at = await fresh.evaluate(() => {

@@ -25,6 +25,7 @@ await step('Firefox shows the ε of Chromium, to the last bit, and follows the k
   await page.click('#solve-epsilon')
   await verified(page)
   const before = await exact(page)
+  await page.bringToFront()
   await page.focus('#noise-training-slider')
   for (let press = 0; press < 5; press += 1) await page.keyboard.press('ArrowUp')
   await page.waitForFunction((old) => Number(document.getElementById('epsilon').dataset.exact) < old, WAIT, before.upper)
