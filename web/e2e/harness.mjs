@@ -26,6 +26,7 @@ export async function step(name, action) {
   } catch (error) {
     faults.push(name)
     console.log(`FAIL  ${name}\n      ${String(error.stack ?? error).split('\n').slice(0, 6).join('\n      ')}`)
+    if (error.cause) console.log(`      because of ${error.cause}`)
   }
 }
 
