@@ -17,11 +17,11 @@ use std::time::Instant;
 
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, Words};
-use dp_tokenizer::format::sentencepiece::SentencePieceModel;
-use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{UnigramConfig, unigram};
-use dp_tokenizer::{Tokenizer, format::vocab_txt};
+use tokenizer::format::sentencepiece::SentencePieceModel;
+use tokenizer::normalize::BertNormalizer;
+use tokenizer::{Tokenizer, format::vocab_txt};
 
 const MOST_BYTES: usize = 8 << 20;
 const RUNS: usize = 5;

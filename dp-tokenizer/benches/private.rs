@@ -16,14 +16,14 @@ use accountant::NeighboringRelation::AddOrRemoveOne;
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Delta, budget};
 use clock::cpu_seconds;
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Files, Record, Source, open};
 use dp_tokenizer::count::{CountOptions, UnitItems, Words};
-use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel};
 use dp_tokenizer::release::{ReleaseConfig, public_item_counts, release_items};
 use dp_tokenizer::train::{BpeConfig, TrainError, UnigramConfig, bpe, extend, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
+use tokenizer::Tokenizer;
+use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel};
 
 const DELTA: f64 = 1e-6;
 const EPSILONS: [f64; 3] = [1.0, 3.0, 8.0];

@@ -14,11 +14,11 @@ use std::process::Command;
 mod clock;
 
 use clock::cpu_seconds;
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{BpeConfig, TrainError, UnigramConfig, WordPieceTraining, bpe, unigram, wordpiece};
+use tokenizer::Tokenizer;
 
 const SIZES: [usize; 2] = [8_000, 32_000];
 

@@ -15,13 +15,13 @@ use std::time::Instant;
 mod clock;
 
 use clock::cpu_seconds;
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, UnitItems, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::tokens::{TokenDataset, encode_corpus};
 use dp_tokenizer::train::{UnigramConfig, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
+use tokenizer::Tokenizer;
 
 /// Text that is encoded and trained on beside peers, at most: they are slow.
 const MOST_BYTES: usize = 8 << 20;

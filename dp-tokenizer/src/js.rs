@@ -7,16 +7,16 @@ use serde::Deserialize;
 use wasm_bindgen::JsCast as _;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
-use crate::FormatError;
 use crate::preview::{self, PreviewError, Settings};
 use crate::release::ReleaseError;
+use tokenizer::FormatError;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = include_str!("../js/types.d.ts");
 
 /// Text to token ids and back.
 #[wasm_bindgen]
-pub struct Tokenizer(crate::Tokenizer);
+pub struct Tokenizer(tokenizer::Tokenizer);
 
 #[wasm_bindgen]
 impl Tokenizer {
@@ -28,7 +28,7 @@ impl Tokenizer {
     pub fn from_json(
         #[wasm_bindgen(unchecked_param_type = "string")] text: JsValue,
     ) -> Result<Tokenizer, JsValue> {
-        crate::Tokenizer::from_json(&string("text", &text)?).map(Self).map_err(|refused| {
+        tokenizer::Tokenizer::from_json(&string("text", &text)?).map(Self).map_err(|refused| {
             let message = refused.to_string();
             match refused {
                 FormatError::Json { .. } => js_sys::SyntaxError::new(&message).into(),

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::read_counts;
 use dp_tokenizer::count::Words;
 use dp_tokenizer::train::{BpeConfig, UnigramConfig, bpe, unigram};
+use tokenizer::Tokenizer;
 
 mod common;
 use common::folder_with;

@@ -112,7 +112,7 @@ fn the_shape_of_a_vocabulary_is_as_asked() {
     for part in ["\"<mask>\"", "\"<extra_id_2>\"", "\"NFKC\"", "\"Lowercase\""] {
         assert!(unigram.contains(part), "{part}");
     }
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/small.model");
     assert!(train(&["--normalizer-of", model]).contains("\"Precompiled\""));
     assert!(train(&["--model", "wordpiece", "--cased"]).contains("\"lowercase\": false"));
     assert!(train(&["--model", "bpe", "--symbol", "<mask>"]).contains("\"<mask>\""));
@@ -203,7 +203,7 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("empty.txt"), "\n").unwrap();
     std::fs::write(dir.path().join("tokenizer.json"), "{").unwrap();
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/small.model");
     let private = "train --embedded --delta 1e-6 --epsilon";
     let cases = [
         ("train --embedded --out v".to_owned(), "--epsilon"),

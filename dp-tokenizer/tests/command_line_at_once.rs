@@ -74,7 +74,7 @@ fn of_several_releases_into_one_folder_at_once_one_spends_and_its_statement_stay
 fn a_killed_encoder_leaves_nothing_that_the_next_start_does_not_take_over() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("notes.tokens");
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/small.model");
     let encode = ["encode", "--format", "text", "--input", "-", "--tokenizer", model, "--out", path(&out)];
     let partial = dir.path().join(".notes.tokens.partial");
     let mut killed = spawn(&encode);

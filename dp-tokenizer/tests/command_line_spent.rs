@@ -39,7 +39,7 @@ fn a_release_that_is_stopped_before_its_tokenizer_is_written_leaves_a_record_of_
         text(&done.stdout) + &text(&done.stderr)
     };
     assert!(inspect().contains("a release whose tokenizer was not written; what it spent counts"));
-    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/small.model");
     std::fs::copy(other, out.join("small.model")).unwrap();
     assert!(inspect().contains("the privacy.json beside it is of another tokenizer"));
     // Not after the next release.

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures");
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dp-tokenizer")).args(arguments).output().unwrap()
@@ -26,7 +26,8 @@ fn lines(out: &Output) -> Vec<String> {
 
 /// The tokenizers of the fixture as files, with the rows of the texts that are a line.
 fn models(folder: &Path) -> (PathBuf, Vec<(PathBuf, Vec<Value>)>) {
-    let fixture: Value = serde_json::from_str(include_str!("fixtures/models.json")).unwrap();
+    let fixture: Value =
+        serde_json::from_str(include_str!("../../tokenizer/tests/fixtures/models.json")).unwrap();
     let texts: Vec<&str> = fixture["texts"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let is_line = |text: &&str| !text.contains(['\n', '\r']);
     let text = folder.join("text.txt");

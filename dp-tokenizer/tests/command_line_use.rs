@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 mod common;
 use common::{path, run};
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures");
 
 fn succeed(arguments: &[&str], input: &str) -> String {
     let done = run(arguments, input);

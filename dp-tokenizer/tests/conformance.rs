@@ -7,10 +7,10 @@
 
 use std::path::PathBuf;
 
-use dp_tokenizer::Tokenizer;
-use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
-use dp_tokenizer::normalize::BertNormalizer;
 use serde_json::Value;
+use tokenizer::Tokenizer;
+use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+use tokenizer::normalize::BertNormalizer;
 
 /// The bytes of a shared file, or `None` with a loud word.
 fn shared(path: &str) -> Option<Vec<u8>> {

@@ -4,9 +4,9 @@
 
 use std::process::Output;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::train::{BpeConfig, bpe};
 use serde_json::Value;
+use tokenizer::Tokenizer;
 
 mod common;
 use common::{folder_with, path, run};

@@ -10,9 +10,9 @@ use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, release_items};
 use dp_tokenizer::train::{BpeConfig, Trained, UnigramConfig, WordPieceTraining, bpe, unigram, wordpiece};
-use dp_tokenizer::{OffsetUnit, Tokenizer};
 use mechanisms::{PrivacyUnit, ReleaseMethod, TestRng, Words};
 use serde_json::{Value, json};
+use tokenizer::{OffsetUnit, Tokenizer};
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{BpeConfig, UnigramConfig, WordPieceTraining, bpe, unigram, wordpiece};
+use tokenizer::Tokenizer;
 
 const VOCAB_SIZE: usize = 4000;
 

@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::format::sentencepiece::{PieceKind, SentencePieceModel};
-use dp_tokenizer::{Tokenizer, train};
+use dp_tokenizer::train;
 use serde_json::Value;
+use tokenizer::Tokenizer;
+use tokenizer::format::sentencepiece::{PieceKind, SentencePieceModel};
 
 mod common;
 use common::{path, run, text};
@@ -135,14 +136,14 @@ fn names_that_cannot_be_special_tokens_are_refused() {
 
 #[test]
 fn roles_are_those_that_a_file_states() {
-    let tokenizer = || train::bytes(&["<|end|>".to_owned(), "<s>".to_owned()]).unwrap();
+    let tokenizer = || Tokenizer::bytes(&["<|end|>".to_owned(), "<s>".to_owned()]).unwrap();
     let stated = |config: &str| tokenizer().with_config(config).unwrap();
     assert_eq!(stated(r#"{"eos_token": {"content": "<|end|>"}}"#).eos_id(), Some(0));
     assert_eq!(stated(r#"{"sep_token": "<|end|>"}"#).eos_id(), Some(0));
     assert_eq!(stated(r#"{"bos_token": "<s>", "eos_token": "<|end|>"}"#).bos_id(), Some(1));
     assert_eq!(stated(r#"{"cls_token": "<s>", "eos_token": "<|end|>"}"#).bos_id(), Some(1));
     // A .model states ids, of which only those of control symbols are special tokens.
-    let file = include_bytes!("fixtures/small.model");
+    let file = include_bytes!("../../tokenizer/tests/fixtures/small.model");
     let mut model = SentencePieceModel::from_bytes(file).unwrap();
     let normal = model.pieces.iter().position(|piece| piece.kind == PieceKind::Normal).unwrap();
     model.special_ids.pad = normal as i32;

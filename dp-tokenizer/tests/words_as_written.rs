@@ -9,8 +9,8 @@ use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{CharacterConfig, UnigramConfig, characters, unigram};
-use dp_tokenizer::{OffsetUnit, Tokenizer};
 use proptest::prelude::*;
+use tokenizer::{OffsetUnit, Tokenizer};
 
 #[path = "../../tests/src/program.rs"]
 mod program;

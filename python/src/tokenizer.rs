@@ -17,13 +17,13 @@ use crate::runs::exists;
 /// Text to token ids and back.
 #[pyclass(frozen, module = "private_lm.dp_tokenizer")]
 pub(crate) struct Tokenizer {
-    tokenizer: dp_tokenizer::Tokenizer,
+    tokenizer: tokenizer::Tokenizer,
     /// Python's integers for the ids, made at the first batch. Lists share them.
     integers: OnceLock<Vec<Py<PyInt>>>,
 }
 
 impl Tokenizer {
-    fn new(tokenizer: dp_tokenizer::Tokenizer) -> Self {
+    fn new(tokenizer: tokenizer::Tokenizer) -> Self {
         Self { tokenizer, integers: OnceLock::new() }
     }
 
@@ -68,7 +68,7 @@ impl Tokenizer {
     /// Raises ValueError for a text that is damaged or has a stage that is not supported.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        let read = dp_tokenizer::Tokenizer::from_json(text);
+        let read = tokenizer::Tokenizer::from_json(text);
         read.map(Self::new).map_err(|refused| PyValueError::new_err(refused.to_string()))
     }
 

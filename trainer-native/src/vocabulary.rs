@@ -4,15 +4,15 @@ use std::path::Path;
 
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
-use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
     extend, unigram, wordpiece,
 };
-use dp_tokenizer::{StageMark, Tokenizer};
 use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
+use tokenizer::normalize::BertNormalizer;
+use tokenizer::{StageMark, Tokenizer};
 
 use crate::RunError;
 use crate::chat;

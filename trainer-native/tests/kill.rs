@@ -235,7 +235,7 @@ fn a_private_run_killed_between_charge_and_release_is_refused() {
     std::fs::write(run.join("ledger.jsonl"), header + &release).unwrap();
     for foreign in [false, true] {
         if foreign {
-            std::fs::write(run.join("tokenizer.json"), dp_tokenizer::train::bytes(&[]).unwrap().to_json())
+            std::fs::write(run.join("tokenizer.json"), tokenizer::Tokenizer::bytes(&[]).unwrap().to_json())
                 .unwrap();
         }
         let output = bench.run("run", &["--resume"]);

@@ -5,9 +5,9 @@
 mod common;
 
 use common::{Bench, ledger, on_public_text, stderr, tiny};
-use dp_tokenizer::Tokenizer;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
+use tokenizer::Tokenizer;
 use trainer_native::tensor_file::{Formatted, NumberFormat, read_tensors};
 use trainer_native::verify::verify_run;
 

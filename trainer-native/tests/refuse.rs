@@ -113,7 +113,7 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
         fs::write(bench.path("empty.txt"), "\n \n").unwrap();
         fs::write(
             bench.path("bytes.json"),
-            dp_tokenizer::train::bytes(&["</s>".to_owned()]).unwrap().to_json(),
+            tokenizer::Tokenizer::bytes(&["</s>".to_owned()]).unwrap().to_json(),
         )
         .unwrap();
         fs::write(bench.path("one.txt"), "a single secret record\n").unwrap();

@@ -5,11 +5,11 @@
 mod common;
 
 use std::fs;
+use tokenizer::Tokenizer;
 
 use common::{Bench, ledger, stderr, tiny};
 use dp_tokenizer::corpus::{Files, Source};
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::train::bytes;
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -36,7 +36,7 @@ fn bench(unit: PrivacyUnit, units: u64, file: &str) -> Bench {
         .map(|n| format!("{}\n", json!({ "user": format!("u{}", n * 7 % 60), "text": format!("note {n} of a secret line, é or so") })))
         .collect();
     fs::write(bench.path("notes.jsonl"), text).unwrap();
-    let tokenizer = bytes(&["</s>".to_owned()]).unwrap();
+    let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
     let json = tokenizer.to_json();
     fs::write(bench.path("tokenizer.json"), &json).unwrap();
     let mut files = Files::of([bench.path("notes.jsonl")]);
@@ -79,7 +79,7 @@ fn a_token_file_of_other_units_or_of_another_tokenizer_is_refused_before_anythin
     fs::write(records.path("plan.json"), user.to_string()).unwrap();
     refused(&records, &["holds units of record", "--unit user"]);
     let other = bench(PrivacyUnit::Record, 300, "notes.tokens");
-    fs::write(other.path("tokenizer.json"), bytes(&[]).unwrap().to_json()).unwrap();
+    fs::write(other.path("tokenizer.json"), Tokenizer::bytes(&[]).unwrap().to_json()).unwrap();
     refused(&other, &["SHA-256", "dp-tokenizer encode --tokenizer tokenizer.json --unit record"]);
     let damaged = bench(PrivacyUnit::Record, 300, "notes.tokens");
     fs::write(damaged.path("notes.tokens"), &fs::read(damaged.path("notes.tokens")).unwrap()[..999]).unwrap();

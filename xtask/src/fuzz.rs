@@ -11,9 +11,9 @@ use crate::toolchain::tools;
 pub const TARGETS: [(&str, &[&str]); 12] = [
     ("events", &["tests/fuzz/seeds/events"]),
     ("plan", &["plan/presets"]),
-    ("tokenizer_json", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/tokenizer_json"]),
-    ("sentencepiece", &["dp-tokenizer/tests/fixtures"]),
-    ("vocabulary", &["dp-tokenizer/tests/fixtures", "tests/fuzz/seeds/vocabulary"]),
+    ("tokenizer_json", &["tokenizer/tests/fixtures", "tests/fuzz/seeds/tokenizer_json"]),
+    ("sentencepiece", &["tokenizer/tests/fixtures"]),
+    ("vocabulary", &["tokenizer/tests/fixtures", "tests/fuzz/seeds/vocabulary"]),
     ("corpus", &["tests/fuzz/seeds/corpus"]),
     ("tables", &["tests/fuzz/seeds/tables"]),
     ("tokens", &["tests/fuzz/seeds/tokens"]),

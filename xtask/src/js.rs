@@ -37,7 +37,7 @@ pub fn run(root: &Path) -> Result<bool> {
 fn tokenizer(root: &Path) -> Result<bool> {
     let package = build(root, &TOKENIZER)?;
     let tarball = pack(root, &package)?;
-    let (scripts, fixtures) = (root.join("dp-tokenizer/js"), root.join("dp-tokenizer/tests/fixtures"));
+    let (scripts, fixtures) = (root.join("dp-tokenizer/js"), root.join("tokenizer/tests/fixtures"));
     let node = Job::new("node", &package).args([scripts.join("node.mjs")]);
     node.args([&package, &tarball, &fixtures]).run()?;
     let chromium = browser::find_or_install(root)?.chromium;

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, Words};
-use dp_tokenizer::format::sentencepiece::SentencePieceModel;
-use dp_tokenizer::format::{gpt2, vocab_txt};
-use dp_tokenizer::normalize::{BertNormalizer, Normalizer};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{
-    BpeConfig, CharacterConfig, UnigramConfig, WordPieceTraining, bpe, bytes, characters, unigram, wordpiece,
+    BpeConfig, CharacterConfig, UnigramConfig, WordPieceTraining, bpe, characters, unigram, wordpiece,
 };
+use tokenizer::Tokenizer;
+use tokenizer::format::sentencepiece::SentencePieceModel;
+use tokenizer::format::{gpt2, vocab_txt};
+use tokenizer::normalize::{BertNormalizer, Normalizer};
 
 use super::corpora::Corpora;
 use super::{Case, Outcome};
@@ -111,7 +111,7 @@ fn trained(
         ("BPE", bpe(words, &BpeConfig::default())?.tokenizer, true),
         ("WordPiece", wordpiece(words, &WordPieceTraining::default())?.tokenizer, false),
         ("characters", characters(words, &CharacterConfig::default())?.tokenizer, true),
-        ("bytes", bytes(&specials)?, true),
+        ("bytes", Tokenizer::bytes(&specials)?, true),
         ("unigram across blanks", unigram(runs, &across)?.tokenizer, true),
         ("BPE across blanks", bpe(runs, &merged_across)?.tokenizer, true),
     ];

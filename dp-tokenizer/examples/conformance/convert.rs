@@ -1,8 +1,8 @@
 //! Each vocabulary in each format: equal to the original on all texts, or refused.
 
-use dp_tokenizer::Tokenizer;
-use dp_tokenizer::format::{gpt2, vocab_txt};
-use dp_tokenizer::normalize::BertNormalizer;
+use tokenizer::Tokenizer;
+use tokenizer::format::{gpt2, vocab_txt};
+use tokenizer::normalize::BertNormalizer;
 
 use super::corpora::Corpora;
 use super::{Case, Outcome};

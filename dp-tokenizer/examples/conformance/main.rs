@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use corpora::{Corpora, SWEEP};
-use dp_tokenizer::{OffsetUnit, Tokenizer};
 use serde_json::json;
+use tokenizer::{OffsetUnit, Tokenizer};
 use unicode_properties::UnicodeGeneralCategory;
 
 const PEERS: &str = include_str!("peers.py");

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use dp_tokenizer::{StageMark, Tokenizer};
 use serde_json::json;
+use tokenizer::{StageMark, Tokenizer};
 
 use super::failure::refuse;
 use super::statement;

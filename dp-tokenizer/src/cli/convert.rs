@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use dp_tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
-use dp_tokenizer::normalize::BertNormalizer;
-use dp_tokenizer::{FormatError, Tokenizer};
+use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+use tokenizer::normalize::BertNormalizer;
+use tokenizer::{FormatError, Tokenizer};
 
 use super::arguments::{Convert, TokenizerFile};
 use super::carried_statement::CarriedStatement;
@@ -157,7 +157,7 @@ fn stated_case(vocabulary: &Path) -> anyhow::Result<Option<bool>> {
 /// A vocab.txt does not state its case. A vocabulary with capitals was not learnt from lower-cased text. Only those from A
 /// to Z tell: the property of Unicode holds of characters that lower-casing leaves as they are, and BERT's own lower-cased
 /// vocabulary has some.
-fn bert(vocabulary: dp_tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tokenizer, FormatError> {
+fn bert(vocabulary: tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tokenizer, FormatError> {
     let is_special = |token: &str| token.starts_with('[') && token.ends_with(']');
     let has_capital =
         |token: &String| !is_special(token) && token.bytes().any(|byte| byte.is_ascii_uppercase());

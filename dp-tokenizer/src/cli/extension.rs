@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::train::{Trained, extend};
 use serde_json::{Value, json};
+use tokenizer::Tokenizer;
 
 use super::arguments::{TokenizerFile, Train};
 use super::failure::refuse;

@@ -3,10 +3,10 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{Source, open};
 use mechanisms::Words;
 use serde_json::{Value, json};
+use tokenizer::Tokenizer;
 
 use super::arguments::{Inspect, Vocab};
 use super::convert::load;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use dp_tokenizer::{Encoding, Tokenizer};
 use serde_json::json;
+use tokenizer::{Encoding, Tokenizer};
 
 use super::arguments::Encode;
 use super::failure::refuse;

@@ -31,10 +31,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use serde_json::Value;
 
-use crate::Tokenizer;
 use arguments::{Command, TokenizerFile};
 pub use failure::Failure;
 use given::Parsed;
+use tokenizer::Tokenizer;
 
 /// The commands and their options.
 #[must_use]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use dp_tokenizer::{Encoding, OffsetUnit, Sampler, Tokenizer};
+use tokenizer::{Encoding, OffsetUnit, Sampler, Tokenizer};
 
 use super::failure::refuse;
 use super::line::{LineWriter, Ranked};
@@ -36,7 +36,7 @@ pub(super) struct SegmentationOptions {
 /// Encodes texts in the way that the options ask for.
 pub(super) enum Encode<'a> {
     /// The best segmentation.
-    Best(Box<dp_tokenizer::Encoder<'a>>),
+    Best(Box<tokenizer::Encoder<'a>>),
     /// The best ones.
     NBest { tokenizer: &'a Tokenizer, count: usize },
     /// A random one.

@@ -7,9 +7,9 @@ use anyhow::Context;
 use dp_tokenizer::corpus::{self, BadUtf8, CorpusError, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::{OffsetUnit, Tokenizer};
 use mechanisms::PrivacyUnit;
 use sha2::{Digest, Sha256};
+use tokenizer::{OffsetUnit, Tokenizer};
 
 use super::arguments::{Decode, Encode, Offsets};
 use super::convert::load;

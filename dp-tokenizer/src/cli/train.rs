@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use dp_tokenizer::corpus::{Source, expand, public_sketch, read_counts};
 use dp_tokenizer::count::Words;
 use dp_tokenizer::identity::SKETCH;
-use dp_tokenizer::normalize::BertNormalizer;
 use dp_tokenizer::train::words as whole_words;
 use dp_tokenizer::train::{
-    BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, bytes,
-    characters, unigram, wordpiece,
+    BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
+    unigram, wordpiece,
 };
-use dp_tokenizer::{RoleTokens, StageMark};
 use serde_json::{Value, json};
+use tokenizer::normalize::BertNormalizer;
+use tokenizer::{RoleTokens, StageMark, Tokenizer};
 
 use super::arguments::{Model, Text, Train};
 use super::count::Counted;
@@ -256,7 +256,9 @@ fn train_model(
         Model::Byte => {
             let special = special_tokens();
             let requested = special.len() + 256;
-            bytes(&special).map(|tokenizer| Trained { tokenizer, requested })
+            Tokenizer::bytes(&special)
+                .map(|tokenizer| Trained { tokenizer, requested })
+                .map_err(TrainError::from)
         }
     })
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dp_tokenizer::normalize::{NormalizationRules, RuleName};
-use dp_tokenizer::{Role, RoleTokens};
+use tokenizer::normalize::{NormalizationRules, RuleName};
+use tokenizer::{Role, RoleTokens};
 
 use super::arguments::Model;
 

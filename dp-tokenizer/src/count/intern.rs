@@ -1,10 +1,7 @@
 //! Numbers for distinct items: a hash table in which a short item is its own key.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use crate::short_key::{SHORT_BYTES, short_hash, short_key};
-use crate::word_hasher::WordHasher;
+use rustc_hash::FxHashMap;
+use tokenizer::short_key::{SHORT_BYTES, short_hash, short_key};
 
 /// Marks the key of a longer item, which has an index instead of bytes.
 const LONG: u128 = 0xFF << 120;
@@ -27,7 +24,7 @@ pub(super) struct Slot {
 pub(super) struct Interner {
     slots: Vec<Slot>,
     count: u32,
-    long: HashMap<Box<[u8]>, u32, BuildHasherDefault<WordHasher>>,
+    long: FxHashMap<Box<[u8]>, u32>,
     long_bytes: usize,
 }
 
@@ -36,7 +33,7 @@ const FIRST_SLOTS: usize = 1 << 8;
 impl Default for Interner {
     fn default() -> Self {
         let slots = vec![Slot::default(); FIRST_SLOTS];
-        Self { slots, count: 0, long: HashMap::default(), long_bytes: 0 }
+        Self { slots, count: 0, long: FxHashMap::default(), long_bytes: 0 }
     }
 }
 
@@ -172,7 +169,7 @@ mod tests {
             items in prop::collection::vec(prop::collection::vec(0_u8..3, 1..20), 1..400),
         ) {
             let mut interner = Interner::default();
-            let mut known: HashMap<Vec<u8>, u32> = HashMap::new();
+            let mut known: FxHashMap<Vec<u8>, u32> = FxHashMap::default();
             for item in &items {
                 // Among other bytes, which the key must not include.
                 let text = [&[9, 9], item.as_slice(), &[7; 3]].concat();

@@ -3,7 +3,7 @@
 use mechanisms::Words;
 
 use super::scan::scan;
-use crate::tokenizer::BLANK;
+use tokenizer::BLANK;
 
 /// Longer items are not counted: they are keys or sequences and never worth a token.
 pub const MAX_ITEM_CHARS: usize = 64;
@@ -71,9 +71,9 @@ pub(super) fn classify(c: char) -> Class {
             _ => Class::Other,
         };
     }
-    if crate::character_class::is_letter(c) || unicode_normalization::char::is_combining_mark(c) {
+    if tokenizer::character_class::is_letter(c) || unicode_normalization::char::is_combining_mark(c) {
         Class::Letter
-    } else if crate::character_class::is_number(c) {
+    } else if tokenizer::character_class::is_number(c) {
         Class::Number
     } else if c.is_whitespace() {
         Class::Space

@@ -5,8 +5,8 @@ use mechanisms::Words;
 use super::intern::{Interner, Slot, Sorted};
 use super::scan::scan;
 use super::spill::{SpillBuffer, SpillFile, push_number};
-use crate::short_key::SHORT_BYTES;
 use crate::unit::UnitError;
+use tokenizer::short_key::SHORT_BYTES;
 
 /// Number of lists for units with a name. All parts of a unit go to the same list.
 pub(super) const PARTS: usize = 64;
@@ -250,8 +250,16 @@ pub(super) fn list_of(owner: &[u8], lists: usize) -> usize {
 
 /// A hash that is the same on every machine: it addresses the random choices of a unit.
 pub(super) fn owner_hash(owner: &[u8]) -> u64 {
-    use std::hash::Hasher;
-    let mut hasher = crate::word_hasher::WordHasher::default();
-    hasher.write(owner);
-    hasher.finish()
+    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let whole = owner.chunks_exact(8);
+    let rest = whole.remainder();
+    let hash = whole.fold(0, |hash, bytes| mix(hash, word(bytes)));
+    let hash = mix(hash, word(rest) ^ ((rest.len() as u64) << 56));
+    (hash ^ (hash >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use mechanisms::Words;
 
 use super::items::{Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
-use crate::tokenizer::BLANK;
+use tokenizer::BLANK;
 
 const EACH: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x80 * EACH;

@@ -10,8 +10,8 @@ use super::merge::{Merged, merge, numbers_of, read_long};
 use super::run::{Builder, Names, Run, owner_hash};
 use super::spill::{SpillBuffer, SpillFile, SpillReader, damaged};
 use crate::corpus::Source;
-use crate::tokenizer::BLANK;
 use crate::unit::{Piece, PrivacyUnit, UnitError};
+use tokenizer::BLANK;
 
 /// How counting may use the machine. The result does not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,14 +1,13 @@
 //! Raw counts of a text, with which a release is compared. They are not private.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasherDefault;
+use std::collections::HashSet;
 
 use mechanisms::Words;
 
 use crate::count::{is_public_item, items};
 use crate::preview::Bin;
 use crate::unit::Piece;
-use crate::word_hasher::WordHasher;
+use rustc_hash::FxHashMap;
 
 /// Bytes of text on which bytes per token are measured.
 const SAMPLE: usize = 1 << 18;
@@ -27,7 +26,7 @@ struct Count {
 #[derive(Default)]
 pub(super) struct Counts {
     split: Words,
-    words: HashMap<Box<str>, Count, BuildHasherDefault<WordHasher>>,
+    words: FxHashMap<Box<str>, Count>,
     units: u64,
     total: u64,
     /// Pieces by the bit length of their number of distinct words.

@@ -21,9 +21,9 @@ use crate::release::{
 };
 use crate::train::{TrainError, UnigramConfig, unigram};
 use crate::unit::{UnitError, pieces};
-use crate::{FormatError, Tokenizer};
 use counts::Counts;
 use records::Lines;
+use tokenizer::{FormatError, Tokenizer};
 
 /// Words on which the vocabulary without noise is trained.
 const PLAIN_WORDS: usize = 30_000;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::{PartPlace, TokenFileError, TokenWriter};
-use crate::Tokenizer;
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
-use crate::encode::batch;
 use crate::unit::{PrivacyUnit, UnitAssigner, UnitError, cut_words};
+use tokenizer::Tokenizer;
+use tokenizer::batch;
 
 /// Blocks encoded before the tokens are written: about 16 MB of text.
 const BLOCKS_AT_ONCE: usize = 64;

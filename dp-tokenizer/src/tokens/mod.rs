@@ -21,9 +21,9 @@
 //! How a trainer uses one:
 //!
 //! ```
-//! # use dp_tokenizer::{corpus::Source, train::bytes, unit::PrivacyUnit};
+//! # use dp_tokenizer::{corpus::Source, unit::PrivacyUnit};
 //! use dp_tokenizer::tokens::{TokenDataset, encode_corpus};
-//! # let (folder, tokenizer) = (tempfile::tempdir()?, bytes(&[])?);
+//! # let (folder, tokenizer) = (tempfile::tempdir()?, tokenizer::Tokenizer::bytes(&[])?);
 //! # let (path, digest) = (folder.path().join("notes.tokens"), [7; 32]);
 //! # let corpus = Source::Embedded { records: 20, seed: 1 };
 //! encode_corpus(&corpus, PrivacyUnit::Record, &tokenizer, digest, &path, 2)?;

@@ -3,12 +3,10 @@
 use super::pairs::{count_pieces, learn};
 use super::unseen::complete;
 use super::{TrainError, Trained};
-use crate::byte_alphabet::byte_to_char;
-use crate::decode::Decoder;
-use crate::encode::{Alphabet, Bpe, Model};
-use crate::pretokenize::{PreTokenizer, byte_level_words};
-use crate::tokenizer::{BLANK, EOS, PAD, SpecialTokens, Tokenizer, UNK};
-use crate::vocabulary::Vocabulary;
+use tokenizer::Vocabulary;
+use tokenizer::byte_to_char;
+use tokenizer::pretokenize::byte_level_words;
+use tokenizer::{BLANK, EOS, PAD, Tokenizer, UNK};
 
 /// Settings of the BPE trainer.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,34 +84,16 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
         (learnt.symbols[*left as usize].clone(), learnt.symbols[*right as usize].clone())
     };
     let merges = learnt.merges.iter().map(pair).collect();
-    let mut tokenizer = byte_level(&config.special_tokens, learnt.symbols, merges)?;
-    if let Some(PreTokenizer::ByteLevel { use_regex, .. }) = &mut tokenizer.pre_tokenizer {
-        *use_regex = config.split_by_whitespace;
-    }
+    let tokens = config.special_tokens.iter().cloned().chain(learnt.symbols).collect();
+    let vocabulary = Vocabulary::new(tokens)?;
+    let tokenizer =
+        Tokenizer::byte_level(vocabulary, merges, &config.special_tokens, config.split_by_whitespace)?;
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
 /// Number of tokens to learn, beside the `needed` ones.
 pub(super) fn room(vocab_size: usize, needed: usize) -> Result<usize, TrainError> {
     vocab_size.checked_sub(needed).ok_or(TrainError::TooSmall { given: vocab_size, needed })
-}
-
-/// A byte-level tokenizer from special tokens, symbols and merges.
-pub(super) fn byte_level(
-    special: &[String],
-    symbols: Vec<String>,
-    merges: Vec<(String, String)>,
-) -> Result<Tokenizer, TrainError> {
-    let tokens = special.iter().cloned().chain(symbols).collect();
-    let vocabulary =
-        Vocabulary::new(tokens).map_err(|twice| TrainError::SpecialToken { token: twice.token })?;
-    let model = Bpe::new(vocabulary, merges, Alphabet::Bytes)
-        .map_err(|e| TrainError::SpecialToken { token: e.to_string() })?;
-    let mut tokenizer = Tokenizer::of_model(Model::Bpe(model));
-    tokenizer.pre_tokenizer = Some(PreTokenizer::GPT2);
-    tokenizer.decoder = Decoder::ByteLevel;
-    tokenizer.special = SpecialTokens::new((0..).zip(special.iter().cloned()).collect());
-    Ok(tokenizer)
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bpe::room;
 use super::pairs::count_pieces;
 use super::{TrainError, Trained, check_roles};
-use crate::encode::{Unigram, byte_token};
-use crate::tokenizer::{Role, RoleTokens, SpecialTokens, Tokenizer};
+use tokenizer::{RoleTokens, Tokenizer, UnigramPipeline, byte_token};
 
 /// Settings of the choice of characters.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,10 +73,14 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
         // All scores alike: each text has but one path through single characters.
         pieces.push((c.to_string(), -1.0));
     }
-    let unknown = config.roles.id(Role::Unk);
-    let model = Unigram::new(pieces, unknown, config.byte_fallback).ok_or(TrainError::NoWords)?;
-    let tokenizer = Tokenizer::new(model, SpecialTokens::new((0..).zip(special).collect()));
-    Ok(Trained { tokenizer: tokenizer.with_roles(&config.roles), requested: config.vocab_size })
+    let pipeline = UnigramPipeline {
+        normalizer: None,
+        split_by_whitespace: true,
+        byte_fallback: config.byte_fallback,
+        roles: config.roles.clone(),
+    };
+    let tokenizer = Tokenizer::unigram(pieces, (0..).zip(special).collect(), &pipeline)?;
+    Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pairs::learn;
 use super::{TrainError, Trained};
-use crate::tokenizer::{BLANK, Tokenizer};
+use tokenizer::{BLANK, Tokenizer};
 
 /// What a unigram model gains for each token that a new one saves. Large against the rounding of scores, and too small to move
 /// a cut where the old pieces differ.

@@ -10,7 +10,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use super::unseen::{Class, Completed, uniform};
 use crate::count::MAX_ITEM_CHARS;
-use crate::tokenizer::BLANK;
+use tokenizer::BLANK;
 
 /// Most words that are joined to one, whose length stays within that of the trainer's words.
 const MOST: usize = 3;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::seeds::MAX_WORD_CHARS;
 use super::{TrainError, UnigramConfig};
-use crate::pretokenize::Metaspace;
-use crate::tokenizer::BLANK;
+use tokenizer::BLANK;
+use tokenizer::pretokenize::Metaspace;
 
 /// Checks, normalizes and sorts the words, adds up equal ones, and splits them at symbols and rare characters.
 pub(super) fn merge(

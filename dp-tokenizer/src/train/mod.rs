@@ -1,7 +1,6 @@
 //! Trains vocabularies on released words and their noisy counts. This is post-processing and costs no privacy.
 
 mod bpe;
-mod bytes;
 mod characters;
 mod extend;
 mod joined;
@@ -16,14 +15,13 @@ mod wordpiece;
 mod words;
 
 pub use bpe::{BpeConfig, bpe};
-pub use bytes::bytes;
 pub use characters::{CharacterConfig, characters};
 pub use extend::extend;
 pub use unigram::{Trained, UnigramConfig, unigram};
 pub use wordpiece::{WordPieceTraining, wordpiece};
 pub use words::words;
 
-use crate::tokenizer::{Role, RoleTokens};
+use tokenizer::{DuplicateToken, FormatError, Role, RoleTokens};
 
 /// Refuses names that pieces could have, and a vocabulary without a token for the unknown.
 fn check_roles(roles: &RoleTokens) -> Result<(), TrainError> {
@@ -62,6 +60,9 @@ pub enum TrainError {
         /// Why.
         reason: String,
     },
+    /// The trained pieces make no tokenizer.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// A special token that the vocabulary has already.
     #[error(
         "special token {token:?} is listed twice, or learnt tokens may have this name; choose another, of two characters or more"
@@ -70,4 +71,10 @@ pub enum TrainError {
         /// The token.
         token: String,
     },
+}
+
+impl From<DuplicateToken> for TrainError {
+    fn from(twice: DuplicateToken) -> Self {
+        Self::SpecialToken { token: twice.token }
+    }
 }

@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::hash::BuildHasherDefault;
 
 use super::TrainError;
-use crate::word_hasher::WordHasher;
+use rustc_hash::FxHashMap;
 
-type Map<V> = HashMap<(u32, u32), V, BuildHasherDefault<WordHasher>>;
+type Map<V> = FxHashMap<(u32, u32), V>;
 
 /// Symbols, and the merges that formed the longer ones.
 pub(super) struct Merges {

@@ -14,10 +14,8 @@ use super::model::Model;
 use super::unseen::{Completed, complete};
 use super::{TrainError, check_roles};
 use crate::count::Words;
-use crate::encode::{Unigram, byte_token};
-use crate::normalize::Normalizer;
-use crate::pretokenize::PreTokenizer;
-use crate::tokenizer::{BLANK, Role, RoleTokens, SpecialTokens, Stage, Tokenizer};
+use tokenizer::normalize::Normalizer;
+use tokenizer::{BLANK, RoleTokens, Tokenizer, UnigramPipeline, byte_token};
 
 /// Settings of the unigram trainer.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,15 +136,14 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let leading = config.roles.names().map(str::to_owned).chain(config.symbols.iter().cloned());
     let last = (pieces.len() - sentinels.len()) as u32;
     let special = (0..).zip(leading).chain((last..).zip(sentinels)).collect();
-    let model = Unigram::new(pieces, config.roles.id(Role::Unk), config.byte_fallback);
-    let mut tokenizer = Tokenizer::new(model.ok_or(TrainError::NoWords)?, SpecialTokens::new(special));
-    if let Some(normalizer) = &config.normalizer {
-        tokenizer.normalizer = Stage::Normalizer(normalizer.clone());
-    }
-    if let Some(PreTokenizer::Metaspace(blanks)) = &mut tokenizer.pre_tokenizer {
-        blanks.split = config.split_by_whitespace;
-    }
-    Ok(Trained { tokenizer: tokenizer.with_roles(&config.roles), requested: config.vocab_size })
+    let pipeline = UnigramPipeline {
+        normalizer: config.normalizer.clone(),
+        split_by_whitespace: config.split_by_whitespace,
+        byte_fallback: config.byte_fallback,
+        roles: config.roles.clone(),
+    };
+    let tokenizer = Tokenizer::unigram(pieces, special, &pipeline)?;
+    Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
 /// Checks that user-defined symbols and sentinels are distinct and not the names of other tokens.

@@ -9,12 +9,11 @@
 //! Witten and Bell 1991, <https://doi.org/10.1109/18.87000>, method C, with a weight of [`SMOOTHING`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::BuildHasherDefault;
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
-use crate::tokenizer::BLANK;
-use crate::word_hasher::WordHasher;
+use rustc_hash::FxHashMap;
+use tokenizer::BLANK;
 
 /// Characters on which the next one depends. A key holds their numbers and their number in 64 bits.
 const CONTEXT: usize = 3;
@@ -163,7 +162,7 @@ struct Followers {
 /// A character model with contexts of up to [`CONTEXT`] characters.
 struct Speller {
     characters: Vec<char>,
-    contexts: HashMap<u64, Followers, BuildHasherDefault<WordHasher>>,
+    contexts: FxHashMap<u64, Followers>,
 }
 
 /// The last characters as a key.
@@ -193,7 +192,7 @@ impl Speller {
                 }
             }
         }
-        let mut contexts: HashMap<u64, Followers, _> = HashMap::default();
+        let mut contexts: FxHashMap<u64, Followers> = FxHashMap::default();
         for ((key, next), weight) in weights {
             let followers: &mut Followers = contexts.entry(key).or_default();
             followers.total += weight;

@@ -6,11 +6,11 @@ use super::bpe::room;
 use super::pairs::{count_pieces, learn};
 use super::unseen::complete;
 use super::{TrainError, Trained, check_roles};
-use crate::character_class::{is_bert_punctuation, is_cjk_ideograph};
-use crate::normalize::BertNormalizer;
-use crate::pretokenize::bert_words;
-use crate::tokenizer::{BLANK, RoleTokens, Tokenizer};
-use crate::vocabulary::Vocabulary;
+use tokenizer::Vocabulary;
+use tokenizer::character_class::{is_bert_punctuation, is_cjk_ideograph};
+use tokenizer::normalize::BertNormalizer;
+use tokenizer::pretokenize::bert_words;
+use tokenizer::{BLANK, RoleTokens, Tokenizer};
 
 const PREFIX: &str = "##";
 
@@ -98,10 +98,7 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
     };
     let learnt = learn(spelt, letters, limit, join)?;
     let tokens = config.roles.names().map(str::to_owned).chain(learnt.symbols).collect();
-    let duplicate = |token| TrainError::SpecialToken { token };
-    let vocabulary = Vocabulary::new(tokens).map_err(|twice| duplicate(twice.token))?;
-    let tokenizer = Tokenizer::bert_with_roles(vocabulary, config.normalizer, &config.roles)
-        .map_err(|e| duplicate(e.to_string()))?;
+    let tokenizer = Tokenizer::bert_with_roles(Vocabulary::new(tokens)?, config.normalizer, &config.roles)?;
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 

@@ -3,9 +3,9 @@
 use super::bpe::room;
 use super::pairs::count_pieces;
 use super::{TrainError, Trained, WordPieceTraining, check_roles};
-use crate::pretokenize::bert_words;
-use crate::tokenizer::{BLANK, Tokenizer};
-use crate::vocabulary::Vocabulary;
+use tokenizer::Vocabulary;
+use tokenizer::pretokenize::bert_words;
+use tokenizer::{BLANK, Tokenizer};
 
 /// Chooses the most frequent words. Other words are `[UNK]` as a whole.
 ///
@@ -35,10 +35,7 @@ pub fn words(words: &[(String, f64)], config: &WordPieceTraining) -> Result<Trai
     ranked.truncate(room(config.vocab_size, config.roles.names().count() + 1)? + 1);
     let special = config.roles.names().map(str::to_owned);
     let tokens = special.chain(ranked.into_iter().map(|(word, _)| word)).collect();
-    let refused = |token| TrainError::SpecialToken { token };
-    let vocabulary = Vocabulary::new(tokens).map_err(|twice| refused(twice.token))?;
-    let tokenizer = Tokenizer::bert_with_roles(vocabulary, config.normalizer, &config.roles)
-        .map_err(|error| refused(error.to_string()))?;
+    let tokenizer = Tokenizer::bert_with_roles(Vocabulary::new(tokens)?, config.normalizer, &config.roles)?;
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 

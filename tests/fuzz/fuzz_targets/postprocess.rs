@@ -1,7 +1,7 @@
 //! Post-processors of a `tokenizer.json`: what is read adds only tokens of the vocabulary, with offsets for each.
 #![no_main]
 
-use dp_tokenizer::{OffsetUnit, Tokenizer};
+use tokenizer::{OffsetUnit, Tokenizer};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 

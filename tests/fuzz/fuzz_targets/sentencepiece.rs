@@ -1,8 +1,8 @@
 //! SentencePiece's `.model`.
 #![no_main]
 
-use dp_tokenizer::Tokenizer;
-use dp_tokenizer::format::sentencepiece::SentencePieceModel;
+use tokenizer::Tokenizer;
+use tokenizer::format::sentencepiece::SentencePieceModel;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,7 +3,7 @@
 //! divides the text as one that is searched for by backtracking does.
 #![no_main]
 
-use dp_tokenizer::{OffsetUnit, Tokenizer};
+use tokenizer::{OffsetUnit, Tokenizer};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

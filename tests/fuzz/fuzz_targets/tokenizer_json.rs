@@ -1,7 +1,7 @@
 //! Hugging Face's `tokenizer.json`: what is read encodes, and is written as it was.
 #![no_main]
 
-use dp_tokenizer::Tokenizer;
+use tokenizer::Tokenizer;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

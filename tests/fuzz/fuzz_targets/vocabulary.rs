@@ -1,9 +1,9 @@
 //! BERT's `vocab.txt`; GPT-2's `vocab.json` and, after the first empty line, `merges.txt`.
 #![no_main]
 
-use dp_tokenizer::Tokenizer;
-use dp_tokenizer::format::{gpt2, vocab_txt};
-use dp_tokenizer::normalize::BertNormalizer;
+use tokenizer::Tokenizer;
+use tokenizer::format::{gpt2, vocab_txt};
+use tokenizer::normalize::BertNormalizer;
 use libfuzzer_sys::fuzz_target;
 
 fn used(tokenizer: &Tokenizer) {

@@ -258,7 +258,7 @@ fn random_changes_of_good_inputs_are_accepted_or_refused_in_one_line() {
     println!("random changes: {accepted} accepted, {} refused in one line", cases - accepted);
 }
 
-const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dp-tokenizer/tests/fixtures/small.model");
+const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/small.model");
 
 /// Pseudo-random choices.
 struct Draws(fastrand::Rng);

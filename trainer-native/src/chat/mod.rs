@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_tokenizer::Tokenizer;
 use minijinja::value::Value;
 use minijinja::{Environment, OutputSpan, context};
 use serde_json::Value as Json;
+use tokenizer::Tokenizer;
 
 use crate::data::{LabelledRecord, PublicText, Units};
 use crate::store::files;

@@ -1,7 +1,7 @@
 //! Tokens by unit, and the windows that each unit owns.
 
-use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose};
+use tokenizer::Tokenizer;
 
 use super::token_file::TokenFile;
 use super::{Texts, UnitText, Units};

@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{self, Source};
 use dp_tokenizer::identity::{Key, Passage, SKETCH, Sharing, Sketch, compare, strings_of_json};
 use dp_tokenizer::tokens::TokenDataset;
+use tokenizer::Tokenizer;
 
 use super::texts::refused;
 use super::{Answer, LabelledRecord, PublicText, Units};

@@ -1,12 +1,12 @@
 use std::collections::HashSet;
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{self, Files, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::tokens::{PartPlace, TokenWriter};
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
 use mechanisms::TestRng;
 use proptest::prelude::*;
+use tokenizer::Tokenizer;
 
 use super::*;
 use crate::disclosure::Private;

@@ -1,8 +1,8 @@
 //! Places of all text in its files, so that a rank reads the windows of its own micro-batches and keeps no text.
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::corpus::{LineFiles, Position};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
+use tokenizer::Tokenizer;
 
 use super::texts::{CHANGED, by_unit, refused};
 use super::token_file::Stretch;

@@ -1,6 +1,6 @@
 //! What a model writes for public records, scored against their targets.
 
-use dp_tokenizer::Tokenizer;
+use tokenizer::Tokenizer;
 
 use super::InferenceModel;
 use super::generate::{Options, Prompt, Sampling, Strategy, generate_tokens};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
 use plan::Device;
 use serde::{Deserialize, Serialize};
+use tokenizer::Tokenizer;
 
 use super::answers::Answers;
 use super::labels::{EntityEvaluation, HeldOutLabels, LabelEvaluation};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dp_tokenizer::Tokenizer;
 use plan::Objective;
 use serde::{Deserialize, Serialize};
+use tokenizer::Tokenizer;
 
 use super::entities::count_mentions;
 use super::scores::{Counts, count, macro_f1, matthews};

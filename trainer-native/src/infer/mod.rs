@@ -13,8 +13,8 @@ mod scores;
 
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
 use plan::{Device, Trainable};
+use tokenizer::Tokenizer;
 
 pub(crate) use bert_score::BertScore;
 pub use evaluate::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use dp_tokenizer::{Encoding, OffsetUnit, Tokenizer};
 use serde_json::{Value, json};
+use tokenizer::{Encoding, OffsetUnit, Tokenizer};
 
 use super::end_of_text;
 use crate::RunError;

@@ -19,8 +19,8 @@ mod task;
 
 use std::sync::Arc;
 
-use dp_tokenizer::Tokenizer;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use tokenizer::Tokenizer;
 
 pub(crate) use masks::predictions;
 pub(crate) use spans::{corruption_lengths, decoder_context};

@@ -1,6 +1,6 @@
 //! The special tokens that an objective needs.
 
-use dp_tokenizer::Tokenizer;
+use tokenizer::Tokenizer;
 
 use super::corruption_lengths;
 use crate::RunError;
@@ -115,7 +115,7 @@ pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
     tokenizer.eos_id().ok_or_else(|| {
         RunError::Refused(format!(
             "tokenizer: it has no end-of-text token; use one that has {}, or have a tokenizer trained",
-            dp_tokenizer::EOS
+            tokenizer::EOS
         ))
     })
 }

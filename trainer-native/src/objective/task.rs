@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use dp_tokenizer::Tokenizer;
+use tokenizer::Tokenizer;
 
 use super::conversations::Conversations;
 use super::special::{CLASSIFY, SEPARATE, Special};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use dp_tokenizer::Tokenizer;
+use tokenizer::Tokenizer;
 
 use super::Start;
 use crate::model::Network;

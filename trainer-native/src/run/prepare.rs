@@ -1,9 +1,9 @@
 //! Everything that training needs, from the plan's files and the run folder.
 
-use dp_tokenizer::Tokenizer;
 use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
 use serde::{Deserialize, Serialize};
+use tokenizer::Tokenizer;
 
 use super::folder::Folder;
 use super::request::Job;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use tokenizer::Tokenizer;
 
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::train::bytes;
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -172,12 +172,12 @@ fn the_text_of_a_token_file_is_known_beside_it() {
     plan["data"]["source"] = json!({ "path": "train.tokens" });
     plan["tokenizer"] = json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } });
     let bench = Bench::new(&plan);
-    let tokenizer = bytes(&["</s>".to_owned()]).unwrap().to_json();
+    let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap().to_json();
     fs::write(bench.path("tokenizer.json"), &tokenizer).unwrap();
     fs::write(bench.path("train.txt"), lines(0..300)).unwrap();
     let digest = Sha256::digest(tokenizer.as_bytes()).into();
     let source = Source::files([bench.path("train.txt")]);
-    let tokenizer = bytes(&["</s>".to_owned()]).unwrap();
+    let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
     encode_corpus(&source, PrivacyUnit::Record, &tokenizer, digest, &bench.path("train.tokens"), 1).unwrap();
     for text in [lines(0..300).replace(' ', "  "), lines(0..300).to_lowercase(), lines(900..950) + &note(7)] {
         fs::write(bench.path("public.txt"), text).unwrap();
@@ -253,7 +253,11 @@ fn conversations_in_another_spelling_are_the_same_conversations() {
         plan["evaluation"]["source"] = json!({ "path": name });
         let bench = Bench::new(&plan);
         fs::create_dir(bench.path("base")).unwrap();
-        fs::write(bench.path("base/tokenizer.json"), bytes(&["</s>".to_owned()]).unwrap().to_json()).unwrap();
+        fs::write(
+            bench.path("base/tokenizer.json"),
+            Tokenizer::bytes(&["</s>".to_owned()]).unwrap().to_json(),
+        )
+        .unwrap();
         fs::write(bench.path("base/chat_template.jinja"), TEMPLATE).unwrap();
         fs::write(bench.path("base/tokenizer_config.json"), "{\"eos_token\": \"</s>\"}").unwrap();
         fs::write(bench.path("train.jsonl"), text(0..300, &plain)).unwrap();

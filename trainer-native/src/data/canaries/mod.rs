@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    fn tokenizer() -> dp_tokenizer::Tokenizer {
+    fn tokenizer() -> tokenizer::Tokenizer {
         let words = [("\u{2581}a".to_owned(), 1.0)];
         let config = dp_tokenizer::train::UnigramConfig { vocab_size: 380, ..Default::default() };
         dp_tokenizer::train::unigram(&words, &config).unwrap().tokenizer

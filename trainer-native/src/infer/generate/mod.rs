@@ -12,11 +12,11 @@ use std::path::Path;
 pub(crate) use beam::{Beams, EarlyStopping};
 use constraints::Constraints;
 pub(crate) use decoding::{Decoding, Prompt};
-use dp_tokenizer::Tokenizer;
 use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
 use plan::Device;
 pub(crate) use prompts::{PromptFile, Written};
 pub(crate) use sampling::Sampling;
+use tokenizer::Tokenizer;
 
 use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
 use crate::RunError;

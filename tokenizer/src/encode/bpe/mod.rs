@@ -1,0 +1,334 @@
+//! Byte-pair encoding: applies the merge of lowest rank first, wherever it is in the word.
+
+mod merge;
+
+use super::Token;
+use crate::byte_alphabet::{byte_to_char, char_to_byte};
+use crate::pretokenize::METASPACE;
+use crate::vocabulary::Vocabulary;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+/// The symbols of a word before the first merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Alphabet {
+    /// Bytes, each written as GPT-2's printable character.
+    Bytes,
+    /// Characters.
+    Characters {
+        /// What stands for a character outside the vocabulary; without it such characters are left out.
+        unk_token: Option<String>,
+        /// Whether unknown characters that touch are one unknown.
+        fuse_unk: bool,
+        /// Whether an unknown character becomes its bytes, `<0x00>` to `<0xFF>`, if the vocabulary has them.
+        byte_fallback: bool,
+    },
+}
+
+/// Rules of BPE that few vocabularies have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WordRules {
+    /// A word that is a token is that token, whatever the merges.
+    pub(crate) ignore_merges: bool,
+    /// What symbols inside a word start with.
+    pub(crate) continuing_prefix: String,
+    /// What the last symbol of a word ends with.
+    pub(crate) word_suffix: String,
+}
+
+/// Why a vocabulary and merges are inconsistent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BpeError {
+    /// A merge whose parts or result are not tokens.
+    #[error("merge {index} ({left:?} + {right:?}) needs the token {missing:?}, which the vocabulary lacks")]
+    MissingToken {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// Its left part.
+        left: String,
+        /// Its right part.
+        right: String,
+        /// What is missing.
+        missing: String,
+    },
+    /// A special role is given to a token that is not there.
+    #[error("the unknown token {token:?} is not in the vocabulary; add it, or state none")]
+    MissingUnknown {
+        /// The token.
+        token: String,
+    },
+}
+
+/// A byte-pair encoding: tokens and merges by rank.
+///
+/// # References
+/// Sennrich, Haddow, Birch 2016, <https://arxiv.org/abs/1508.07909>.
+#[derive(Clone, Debug)]
+pub(crate) struct Bpe {
+    vocabulary: Vocabulary,
+    merges: Vec<(String, String)>,
+    alphabet: Alphabet,
+    /// Pair of ids → rank and id of the merged token.
+    ranks: FxHashMap<u64, (u32, u32)>,
+    /// Ids of single bytes: the alphabet's own, or the ones fallen back to.
+    bytes: Box<[Option<u32>; 256]>,
+    unk_id: Option<u32>,
+    rules: WordRules,
+    /// The tokens that are whole words, where such a word is not merged.
+    whole: FxHashMap<Box<[u8]>, u32>,
+    cuts_before_marks: bool,
+}
+
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
+}
+
+impl Bpe {
+    /// A model from tokens and merges, most urgent merge first.
+    ///
+    /// # Errors
+    /// If a merge speaks of tokens that are not there, or the unknown token is not.
+    pub(crate) fn new(
+        vocabulary: Vocabulary,
+        merges: Vec<(String, String)>,
+        alphabet: Alphabet,
+    ) -> Result<Self, BpeError> {
+        Self::with_rules(vocabulary, merges, alphabet, WordRules::default())
+    }
+
+    /// The same with further rules.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with_rules(
+        vocabulary: Vocabulary,
+        merges: Vec<(String, String)>,
+        alphabet: Alphabet,
+        rules: WordRules,
+    ) -> Result<Self, BpeError> {
+        let mut ranks = FxHashMap::with_capacity_and_hasher(merges.len(), FxBuildHasher);
+        for (index, (left, right)) in merges.iter().enumerate() {
+            let id = |token: &str| {
+                vocabulary.id(token).ok_or_else(|| BpeError::MissingToken {
+                    index,
+                    left: left.clone(),
+                    right: right.clone(),
+                    missing: token.to_owned(),
+                })
+            };
+            let inner = right.strip_prefix(&rules.continuing_prefix).unwrap_or(right);
+            let merged = id(&format!("{left}{inner}"))?;
+            // A pair listed twice keeps its last rank, as in Hugging Face's table.
+            ranks.insert(pair(id(left)?, id(right)?), (index as u32, merged));
+        }
+        let mut bytes = Box::new([None; 256]);
+        let mut unk_id = None;
+        for byte in 0..=255u8 {
+            bytes[usize::from(byte)] = match &alphabet {
+                Alphabet::Bytes => vocabulary.id(byte_to_char(byte).encode_utf8(&mut [0; 4])),
+                Alphabet::Characters { byte_fallback: true, .. } => vocabulary.id(&super::byte_token(byte)),
+                Alphabet::Characters { .. } => None,
+            };
+        }
+        if let Alphabet::Characters { unk_token: Some(token), .. } = &alphabet {
+            let id = vocabulary.id(token).ok_or_else(|| BpeError::MissingUnknown { token: token.clone() })?;
+            unk_id = Some(id);
+        }
+        let mut bpe = Self {
+            vocabulary,
+            merges,
+            alphabet,
+            ranks,
+            bytes,
+            unk_id,
+            rules,
+            whole: FxHashMap::default(),
+            cuts_before_marks: false,
+        };
+        bpe.cuts_before_marks = bpe.never_merges_before_marks();
+        if bpe.rules.ignore_merges {
+            let tokens = (0..).zip(bpe.vocabulary.tokens());
+            bpe.whole = tokens.filter_map(|(id, token)| Some((bpe.spelt(token)?.into(), id))).collect();
+        }
+        Ok(bpe)
+    }
+
+    /// The bytes of a word that `token` is as a whole.
+    fn spelt(&self, token: &str) -> Option<Vec<u8>> {
+        match self.alphabet {
+            Alphabet::Bytes => token.chars().map(char_to_byte).collect(),
+            Alphabet::Characters { .. } => Some(token.as_bytes().to_vec()),
+        }
+    }
+
+    /// Whether no merge joins a mark to what is before it, but for other marks: then each part of a text that opens with
+    /// marks is a word of its own.
+    fn never_merges_before_marks(&self) -> bool {
+        let is_joined = |token: &str| token.trim_start_matches(METASPACE).contains(METASPACE);
+        matches!(self.alphabet, Alphabet::Characters { .. })
+            && self.rules == WordRules::default()
+            && self.vocabulary.id(METASPACE.encode_utf8(&mut [0; 4])).is_some()
+            && !self
+                .merges
+                .iter()
+                .any(|(left, right)| is_joined(left) || is_joined(&format!("{left}{right}")))
+    }
+
+    /// Whether a text may be cut before each mark (U+2581) that follows another character, without a change of its tokens.
+    pub(crate) fn cuts_before_marks(&self) -> bool {
+        self.cuts_before_marks
+    }
+
+    /// Appends the ids of a word to `out`.
+    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        if let Some(id) = self.whole.get(word.as_bytes()) {
+            return out.push(*id);
+        }
+        let start = out.len();
+        self.each_symbol(word, |id, _| out.push(id));
+        self.merge(start, out);
+    }
+
+    /// The tokens of a word where each possible merge, at each step, is left out if `drops` says so.
+    ///
+    /// # References
+    /// Provilkov, Emelianenko, Voita 2020, <https://arxiv.org/abs/1910.13267>, algorithm 1.
+    pub(crate) fn tokens_with_dropout(
+        &self,
+        word: &str,
+        drops: &mut dyn FnMut() -> bool,
+        out: &mut Vec<Token>,
+    ) {
+        let mut ids = Vec::new();
+        self.each_symbol(word, |id, _| ids.push(id));
+        self.merge_by_queue(0, &mut ids, drops);
+        self.place(word, &ids, out);
+    }
+
+    /// What `word` is before the first merge: ids with the number of bytes they stand for.
+    #[inline]
+    fn each_symbol(&self, word: &str, mut take: impl FnMut(u32, usize)) {
+        let has_affixes = !self.rules.continuing_prefix.is_empty() || !self.rules.word_suffix.is_empty();
+        match self.alphabet {
+            Alphabet::Bytes if has_affixes => {
+                for (at, byte) in word.bytes().enumerate() {
+                    let symbol = self.affixed(byte_to_char(byte), at == 0, at + 1 == word.len());
+                    if let Some(id) = self.vocabulary.id(&symbol) {
+                        take(id, 1);
+                    }
+                }
+            }
+            Alphabet::Bytes => {
+                let ids = word.bytes().filter_map(|byte| self.bytes[usize::from(byte)]);
+                ids.for_each(|id| take(id, 1));
+            }
+            Alphabet::Characters { fuse_unk, .. } => self.each_character(word, fuse_unk, has_affixes, take),
+        }
+    }
+
+    /// The same for words of characters. What is unknown is held back until a known character or the end.
+    fn each_character(
+        &self,
+        word: &str,
+        fuse_unk: bool,
+        has_affixes: bool,
+        mut take: impl FnMut(u32, usize),
+    ) {
+        let mut unknown = None;
+        for (at, c) in word.char_indices() {
+            let (mut buffer, length) = ([0; 4], c.len_utf8());
+            let text: &str = c.encode_utf8(&mut buffer);
+            let known = match has_affixes {
+                true => self.vocabulary.id(&self.affixed(c, at == 0, at + length == word.len())),
+                false => self.vocabulary.id(text),
+            };
+            if let Some(id) = known {
+                unknown.take().into_iter().for_each(|(unk, length)| take(unk, length));
+                take(id, length);
+            } else if text.bytes().all(|b| self.bytes[usize::from(b)].is_some()) {
+                text.bytes().filter_map(|b| self.bytes[usize::from(b)]).for_each(|id| take(id, 1));
+            } else if let Some(unk) = self.unk_id {
+                unknown = match unknown {
+                    Some((unk, before)) if fuse_unk => Some((unk, before + length)),
+                    before => {
+                        before.into_iter().for_each(|(unk, length)| take(unk, length));
+                        Some((unk, length))
+                    }
+                };
+            }
+        }
+        unknown.into_iter().for_each(|(unk, length)| take(unk, length));
+    }
+
+    /// A character with what its place in the word adds.
+    fn affixed(&self, c: char, is_first: bool, is_last: bool) -> String {
+        let prefix = if is_first { "" } else { &self.rules.continuing_prefix };
+        let suffix = if is_last { &self.rules.word_suffix } else { "" };
+        format!("{prefix}{c}{suffix}")
+    }
+
+    /// The ids with the places of the tokens. Characters that are left out take no place, as in tokenizers.
+    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let mut ids = Vec::new();
+        self.encode(word, &mut ids);
+        if let (Some(_), &[id]) = (self.whole.get(word.as_bytes()), ids.as_slice()) {
+            return out.push(Token { id, start: 0, end: word.len() });
+        }
+        self.place(word, &ids, out);
+    }
+
+    /// Appends the tokens with these ids, which were merged from the symbols of `word`, with their places.
+    fn place(&self, word: &str, ids: &[u32], out: &mut Vec<Token>) {
+        let mut symbols: Vec<(u32, usize)> = Vec::new();
+        self.each_symbol(word, |id, length| symbols.push((id, length)));
+        let (mut at, mut start) = (0, 0);
+        for &id in ids {
+            let is_merged = symbols.get(at).is_some_and(|symbol| symbol.0 != id);
+            // Only characters that have tokens merge.
+            let count =
+                if is_merged { self.vocabulary.token(id).map_or(1, |t| self.symbols_of(t, at)) } else { 1 };
+            let end = start + symbols.iter().skip(at).take(count).map(|symbol| symbol.1).sum::<usize>();
+            out.push(Token { id, start, end });
+            (at, start) = (at + count, end);
+        }
+    }
+
+    /// How many symbols were merged into `token`, which stands at symbol `at`.
+    fn symbols_of(&self, token: &str, at: usize) -> usize {
+        let token =
+            if at > 0 { token.strip_prefix(&self.rules.continuing_prefix).unwrap_or(token) } else { token };
+        token.strip_suffix(&self.rules.word_suffix).unwrap_or(token).chars().count()
+    }
+
+    /// The id of the unknown token, if there is one.
+    pub(crate) fn unk_id(&self) -> Option<u32> {
+        self.unk_id
+    }
+
+    /// Whether `<0x00>` to `<0xFF>` stand for the bytes of unknown characters.
+    pub(crate) fn falls_back_to_bytes(&self) -> bool {
+        matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
+    }
+
+    /// The tokens.
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The merges, most urgent first.
+    pub(crate) fn merges(&self) -> &[(String, String)] {
+        &self.merges
+    }
+
+    /// Its further rules.
+    pub(crate) fn rules(&self) -> &WordRules {
+        &self.rules
+    }
+
+    /// What words are made of.
+    pub(crate) fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! A tokenizer: text to token ids and back. It knows nothing of privacy.
+//!
+//! Text flows through five stages, each a module: [`normalize`] → [`pretokenize`] → `encode` → `postprocess`, and back through
+//! `decode`. [`Tokenizer`] holds one of each. [`mod@format`] reads and writes the files of Hugging Face tokenizers, SentencePiece,
+//! BERT and GPT-2.
+//!
+//! ```
+//! use tokenizer::Tokenizer;
+//! let tokenizer = Tokenizer::bytes(&["</s>".to_owned()])?;
+//! assert_eq!(tokenizer.encode("Aé</s>"), [1 + 0x41, 1 + 0xC3, 1 + 0xA9, 0]);
+//! assert_eq!(tokenizer.decode(&[0x42]), "A");
+//! # Ok::<(), tokenizer::FormatError>(())
+//! ```
+
+mod aligned_text;
+mod byte_alphabet;
+pub mod character_class;
+mod decode;
+mod encode;
+pub mod format;
+mod from_parts;
+pub mod normalize;
+mod offsets;
+mod pattern;
+mod postprocess;
+pub mod pretokenize;
+mod regex;
+pub mod short_key;
+mod tokenizer;
+mod vocabulary;
+
+pub use byte_alphabet::byte_to_char;
+pub use encode::{batch, byte_token};
+pub use format::FormatError;
+pub use from_parts::UnigramPipeline;
+pub use offsets::{Encoding, OffsetUnit};
+pub use tokenizer::{
+    BLANK, DecodeStream, EOS, Encoder, PAD, Role, RoleTokens, Sampler, Segmentation, SegmentationError,
+    StageMark, Tokenizer, UNK,
+};
+pub use vocabulary::{DuplicateToken, Vocabulary};

@@ -1,0 +1,153 @@
+//! GPT-2's pre-tokenizer.
+
+use crate::character_class::{is_letter, is_number};
+
+/// The words of `text` by GPT-2's rule. They concatenate to `text`.
+///
+/// The rule is the regular expression
+/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, implemented by hand in one pass.
+///
+/// # References
+/// Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.2.
+pub fn byte_level_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (word, tail) = rest.split_at(first_word(rest));
+        rest = tail;
+        Some(word)
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Blank,
+    Letter,
+    Number,
+    Other,
+}
+
+/// The classes of the ASCII characters by their bytes; none for the bytes of others.
+static ASCII: [Option<Class>; 256] = {
+    let mut classes = [None; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte as usize] = Some(match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'0'..=b'9' => Class::Number,
+            b'\t'..=b'\r' | b' ' => Class::Blank,
+            _ => Class::Other,
+        });
+        byte += 1;
+    }
+    classes
+};
+
+fn class(c: char) -> Class {
+    if is_letter(c) {
+        Class::Letter
+    } else if c.is_whitespace() {
+        Class::Blank
+    } else if is_number(c) {
+        Class::Number
+    } else {
+        Class::Other
+    }
+}
+
+/// Byte length of the first word of a text that is not empty.
+fn first_word(text: &str) -> usize {
+    if let Some(length) = contraction(text.as_bytes()) {
+        return length;
+    }
+    let start = usize::from(text.starts_with(' '));
+    match class_at(text, start) {
+        // A blank after the space, or nothing: the space belongs to a run of blanks.
+        None | Some(Class::Blank) => blank_run(text),
+        Some(kind) => end_of_run(text, start, kind),
+    }
+}
+
+/// The class of the character at `at`; none at the end.
+fn class_at(text: &str, at: usize) -> Option<Class> {
+    let byte = *text.as_bytes().get(at)?;
+    ASCII[usize::from(byte)].or_else(|| text[at..].chars().next().map(class))
+}
+
+/// The end of the characters of one class from `from` on.
+fn end_of_run(text: &str, from: usize, kind: Class) -> usize {
+    let (bytes, mut end) = (text.as_bytes(), from);
+    loop {
+        end += bytes[end..].iter().take_while(|byte| ASCII[usize::from(**byte)] == Some(kind)).count();
+        match text[end..].chars().next() {
+            Some(c) if !c.is_ascii() && class(c) == kind => end += c.len_utf8(),
+            _ => return end,
+        }
+    }
+}
+
+fn contraction(text: &[u8]) -> Option<usize> {
+    match text {
+        [b'\'', b's' | b't' | b'm' | b'd', ..] => Some(2),
+        [b'\'', b'r', b'e', ..] | [b'\'', b'v', b'e', ..] | [b'\'', b'l', b'l', ..] => Some(3),
+        _ => None,
+    }
+}
+
+/// Blanks up to the end of the text, or all but the last, which belongs to the next word.
+fn blank_run(text: &str) -> usize {
+    let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
+    if end == text.len() {
+        return end;
+    }
+    match text[..end].char_indices().next_back() {
+        Some((last, _)) if last > 0 => last,
+        _ => end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(text: &str) -> Vec<&str> {
+        byte_level_words(text).collect()
+    }
+
+    #[test]
+    fn words_follow_the_regular_expression() {
+        assert_eq!(words("I'll pay  $5"), ["I", "'ll", " pay", " ", " $", "5"]);
+        // Oracle: the expression run by Hugging Face tokenizers 0.23.3, `ByteLevel(add_prefix_space=False)`.
+        assert_eq!(words("a  b"), ["a", " ", " b"]);
+        assert_eq!(words("a \n\n b "), ["a", " \n\n", " b", " "]);
+        assert_eq!(words("a\t b\t"), ["a", "\t", " b", "\t"]);
+        assert_eq!(words("a\tb"), ["a", "\t", "b"]);
+        assert_eq!(words("it's 'sane' 'S"), ["it", "'s", " '", "sane", "'", " '", "S"]);
+        assert_eq!(words("x²½Ⅷ٣ !?..."), ["x", "²½Ⅷ٣", " !?..."]);
+        assert_eq!(words("e\u{301}t"), ["e", "\u{301}", "t"]);
+        assert_eq!(words("'ll've'd"), ["'ll", "'ve", "'d"]);
+    }
+
+    #[test]
+    fn the_table_has_the_classes_of_ascii_and_of_nothing_else() {
+        for byte in 0..=255_u8 {
+            let want = byte.is_ascii().then(|| class(byte.into()));
+            assert_eq!(ASCII[usize::from(byte)], want, "{byte}");
+        }
+    }
+
+    #[test]
+    fn runs_go_on_over_characters_outside_ascii() {
+        assert_eq!(words("naïveté née 12٣4½ a—b…"), ["naïveté", " née", " 12٣4½", " a", "—", "b", "…"]);
+    }
+
+    proptest! {
+        #[test]
+        fn joined_words_are_the_text(text in "(\\PC|[ \t\n's])*") {
+            prop_assert_eq!(words(&text).concat(), text);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! SentencePiece's pre-tokenizer: a blank becomes a visible mark at the start of the next word.
+
+use std::borrow::Cow;
+
+use crate::aligned_text::AlignedText;
+
+/// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
+pub(crate) const METASPACE: char = '\u{2581}';
+
+/// When a mark is added before a text that starts without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrependScheme {
+    /// Before every text.
+    Always,
+    /// Before the first stretch of a text, not after a special token.
+    First,
+    /// Never.
+    Never,
+}
+
+/// Replaces spaces by marks, and splits the text before each mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metaspace {
+    /// The mark for a space.
+    pub replacement: char,
+    /// When a text gets a mark before it.
+    pub prepend_scheme: PrependScheme,
+    /// Whether the text is cut before each mark; otherwise it stays one word.
+    pub split: bool,
+}
+
+impl Default for Metaspace {
+    fn default() -> Self {
+        Self { replacement: METASPACE, prepend_scheme: PrependScheme::Always, split: true }
+    }
+}
+
+impl Metaspace {
+    /// The text with marks for its spaces, and one before it if due.
+    pub(crate) fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
+        let due = self.is_due(is_first);
+        let opens = text.starts_with([' ', self.replacement]);
+        if text.is_empty() || (!text.contains(' ') && (opens || !due)) {
+            return Cow::Borrowed(text);
+        }
+        let mut marked = String::with_capacity(text.len() + text.len() / 2);
+        if due && !opens {
+            marked.push(self.replacement);
+        }
+        let mut rest = text;
+        while let Some(space) = memchr::memchr(b' ', rest.as_bytes()) {
+            marked.push_str(&rest[..space]);
+            marked.push(self.replacement);
+            rest = &rest[space + 1..];
+        }
+        marked.push_str(rest);
+        Cow::Owned(marked)
+    }
+
+    /// [`Metaspace::mark`] with the places of what it comes from.
+    pub(crate) fn align(&self, text: &mut AlignedText) {
+        // As in tokenizers: what comes from the beginning of the input, which several words may do.
+        let is_first = text.spans.first().is_some_and(|span| span.0 == 0);
+        text.map(|c| if c == ' ' { self.replacement } else { c });
+        if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
+            text.prepend(self.replacement.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    pub(crate) fn is_due(&self, is_first: bool) -> bool {
+        match self.prepend_scheme {
+            PrependScheme::Always => true,
+            PrependScheme::First => is_first,
+            PrependScheme::Never => false,
+        }
+    }
+
+    /// The words of a marked text; joined they are the text again.
+    pub fn words<'a>(&self, marked: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (mark, split) = (self.replacement, self.split);
+        let mut rest = marked;
+        std::iter::from_fn(move || {
+            let first = rest.chars().next()?;
+            let cut = rest[first.len_utf8()..].find(mark).filter(|_| split);
+            let (word, tail) = rest.split_at(cut.map_or(rest.len(), |at| at + first.len_utf8()));
+            rest = tail;
+            Some(word)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn spaces_become_marks_at_which_words_begin() {
+        assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
+        assert_eq!(Metaspace::default().words("▁a▁▁b").collect::<Vec<_>>(), ["▁a", "▁", "▁b"]);
+    }
+
+    #[test]
+    fn mark_is_put_before_the_first_stretch_only_when_so_told() {
+        let first = Metaspace { prepend_scheme: PrependScheme::First, ..Metaspace::default() };
+        assert_eq!(first.mark("ab", true), "▁ab");
+        assert_eq!(first.mark("ab", false), "ab");
+        let never = Metaspace { prepend_scheme: PrependScheme::Never, ..Metaspace::default() };
+        assert_eq!(never.mark("a b", true), "a▁b");
+    }
+
+    proptest! {
+        #[test]
+        fn words_join_to_the_marked_text_and_hold_a_mark_only_in_front(text in "[a-zé \t]*") {
+            let space = Metaspace::default();
+            let marked = space.mark(&text, true);
+            let words: Vec<&str> = space.words(&marked).collect();
+            prop_assert_eq!(words.concat(), marked.as_ref());
+            for word in words {
+                prop_assert!(!word.chars().skip(1).any(|c| c == METASPACE));
+            }
+        }
+    }
+}

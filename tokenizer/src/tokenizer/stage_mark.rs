@@ -1,0 +1,58 @@
+//! The mark of the private stage that made a tokenizer.
+
+use serde_json::{Value, json};
+
+use super::Tokenizer;
+
+/// Names the private stage that made a tokenizer, so that a copy of the file without the statement beside it does not pass for a
+/// public one. It is the field `privacy` of the model in a `tokenizer.json`, the only place for it that Hugging Face tokenizers
+/// reads over; what that library saves again has lost it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageMark(Value);
+
+impl StageMark {
+    /// The mark of the stage with this id.
+    #[must_use]
+    pub fn new(made_by: &str, id: &str) -> Self {
+        Self(json!({ "made_by": made_by, "id": id }))
+    }
+
+    /// The mark in a model's JSON. Whatever stands there is one: a mark that is not understood still says that there was a stage.
+    pub(crate) fn read(model: &Value) -> Option<Self> {
+        Some(model["privacy"].clone()).filter(|mark| !mark.is_null()).map(Self)
+    }
+
+    pub(crate) fn write(&self, model: &mut Value) {
+        model["privacy"] = self.0.clone();
+    }
+
+    /// The name that no other stage has; `None` in a mark that is not understood.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.0["id"].as_str()
+    }
+}
+
+impl Tokenizer {
+    /// This tokenizer with the mark of the private stage that made it.
+    ///
+    /// ```
+    /// use tokenizer::{StageMark, Tokenizer};
+    /// let tokenizer = Tokenizer::bytes(&[])?;
+    /// assert_eq!(tokenizer.mark(), None);
+    /// let json = tokenizer.with_mark(StageMark::new("dp-tokenizer train", "6f")).to_json();
+    /// assert_eq!(Tokenizer::from_json(&json)?.mark().and_then(StageMark::id), Some("6f"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_mark(mut self, mark: StageMark) -> Self {
+        self.mark = Some(Box::new(mark));
+        self
+    }
+
+    /// The mark of the private stage that made it; `None` where there is none, which does not say that there was no stage.
+    #[must_use]
+    pub fn mark(&self) -> Option<&StageMark> {
+        self.mark.as_deref()
+    }
+}

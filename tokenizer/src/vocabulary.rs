@@ -1,0 +1,69 @@
+//! Tokens and their ids.
+
+use std::collections::HashMap;
+
+/// Distinct tokens. The id of a token is its position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vocabulary {
+    tokens: Vec<String>,
+    ids: HashMap<String, u32>,
+}
+
+/// A token is listed under two ids.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("token {token:?} of id {second} is also id {first}; each token may occur once")]
+pub struct DuplicateToken {
+    /// The token.
+    pub token: String,
+    /// Its first id.
+    pub first: u32,
+    /// Its second id.
+    pub second: u32,
+}
+
+impl Vocabulary {
+    /// A vocabulary from the tokens in order of id.
+    ///
+    /// ```
+    /// let vocabulary = tokenizer::Vocabulary::new(vec!["a".into(), "b".into()])?;
+    /// assert_eq!(vocabulary.id("b"), Some(1));
+    /// # Ok::<(), tokenizer::DuplicateToken>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a token occurs twice.
+    pub fn new(tokens: Vec<String>) -> Result<Self, DuplicateToken> {
+        let mut ids = HashMap::with_capacity(tokens.len());
+        for (second, token) in (0u32..).zip(&tokens) {
+            if let Some(first) = ids.insert(token.clone(), second) {
+                return Err(DuplicateToken { token: token.clone(), first, second });
+            }
+        }
+        Ok(Self { tokens, ids })
+    }
+
+    /// The id of `token`.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.ids.get(token).copied()
+    }
+
+    /// The token of `id`.
+    pub fn token(&self, id: u32) -> Option<&str> {
+        self.tokens.get(id as usize).map(String::as_str)
+    }
+
+    /// All tokens in order of id.
+    pub fn tokens(&self) -> &[String] {
+        &self.tokens
+    }
+
+    /// Number of tokens.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+}
