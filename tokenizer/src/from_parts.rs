@@ -104,8 +104,10 @@ impl Tokenizer {
     /// If a special token is listed twice or is the name of a byte.
     pub fn bytes(special: &[String]) -> Result<Self, FormatError> {
         let bytes = (0..=255).map(|byte| byte_to_char(byte).to_string());
-        let vocabulary = Vocabulary::new(special.iter().cloned().chain(bytes).collect())
-            .map_err(|twice| FormatError::Inconsistent { reason: twice.to_string() })?;
+        let vocabulary =
+            Vocabulary::new(special.iter().cloned().chain(bytes).collect()).map_err(|twice| {
+                FormatError::malformed("special tokens", twice.second.into(), twice.to_string())
+            })?;
         Self::byte_level(vocabulary, Vec::new(), special, true)
     }
 

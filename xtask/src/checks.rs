@@ -11,7 +11,7 @@ use crate::toolchain::{mpi, native, vulkan};
 use crate::{js, python, setup, tidy, web};
 
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
-const BROWSER_CRATES: [&str; 3] = ["accountant", "plan", "dp-tokenizer"];
+const BROWSER_CRATES: [&str; 4] = ["accountant", "plan", "tokenizer", "dp-tokenizer"];
 
 /// Everything CI runs.
 pub fn test(root: &Path) -> Result<bool> {
@@ -97,7 +97,7 @@ fn semver(root: &Path) -> Result<bool> {
     let mut same = true;
     for (libraries, manifest) in [
         (&["accountant"][..], "accountant/Cargo.toml"),
-        (&["mechanisms", "dp-tokenizer", "plan"], "Cargo.toml"),
+        (&["mechanisms", "tokenizer", "dp-tokenizer", "plan"], "Cargo.toml"),
     ] {
         let stated = Job::new("git", root)
             .args(["log", "-1", "--format=%H", "-G^version = ", "--", manifest])
@@ -114,7 +114,8 @@ fn semver(root: &Path) -> Result<bool> {
 
 /// Packs every public crate. Building what was packed would repeat the build of the workspace.
 fn package(root: &Path) -> Result<bool> {
-    let crates = ["cli", "accountant", "mechanisms", "dp-tokenizer", "plan", "chart", "trainer-native"];
+    let crates =
+        ["cli", "accountant", "mechanisms", "tokenizer", "dp-tokenizer", "plan", "chart", "trainer-native"];
     let selection = crates.iter().flat_map(|name| ["--package", name]);
     passed(Job::cargo(root).args(["package", "--no-verify", "--allow-dirty"]).args(selection))
 }

@@ -2,7 +2,7 @@
 //! `cargo xtask conformance --venv PATH`, where PATH is a Python environment that has them.
 //!
 //! Public vocabularies and vocabularies trained here, on the texts of `../shared/data`. Prints a line for each vocabulary
-//! and corpus, and fails where more texts differ than `docs/conformance.md` explains by name. Arguments name the corpora to
+//! and corpus, and fails where more texts differ than `tokenizer/docs/conformance.md` explains by name. Arguments name the corpora to
 //! run on, and how the names of the vocabularies to run begin; without them, all. `at-most=N` takes N texts of each corpus,
 //! evenly spaced. `convert` writes each vocabulary in each format instead, and compares what is read of it on the same texts.
 
@@ -25,7 +25,7 @@ use unicode_properties::UnicodeGeneralCategory;
 
 const PEERS: &str = include_str!("peers.py");
 
-/// Texts that may differ, and the number of the reason in `docs/conformance.md`: (vocabulary, corpus, ids, offsets,
+/// Texts that may differ, and the number of the reason in `tokenizer/docs/conformance.md`: (vocabulary, corpus, ids, offsets,
 /// decoded, reason).
 const EXPLAINED: [(&str, &str, Differing, &str); 8] = [
     ("T5 tokenizer.json", "japanese", [2, 0, 0], "2"),
@@ -91,7 +91,7 @@ fn main() -> Outcome<()> {
     if unexplained > 0 {
         return Err(format!("{unexplained} comparisons differ otherwise than explained").into());
     }
-    println!("every difference is explained in dp-tokenizer/docs/conformance.md");
+    println!("every difference is explained in tokenizer/docs/conformance.md");
     Ok(())
 }
 

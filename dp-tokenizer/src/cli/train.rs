@@ -253,14 +253,12 @@ fn train_model(
                 &CharacterConfig { vocab_size, required, coverage, byte_fallback, roles: roles.clone() },
             )
         }
-        Model::Byte => {
-            let special = special_tokens();
-            let requested = special.len() + 256;
-            Tokenizer::bytes(&special)
-                .map(|tokenizer| Trained { tokenizer, requested })
-                .map_err(TrainError::from)
-        }
+        Model::Byte => bytes(&special_tokens()),
     })
+}
+
+fn bytes(special: &[String]) -> Result<Trained, TrainError> {
+    Ok(Trained { tokenizer: Tokenizer::bytes(special)?, requested: special.len() + 256 })
 }
 
 fn word_config(arguments: &Train, roles: &RoleTokens) -> WordPieceTraining {

@@ -12,7 +12,7 @@ use super::source::Source;
 /// Modules of a crate that may depend on one another.
 const ACCEPTED: [(&str, &[&str]); 2] = [
     // The tokenizer is the sum of its stages, and each stage is an `impl` of it.
-    ("dp-tokenizer", &["decode", "encode", "format", "normalize", "offsets", "postprocess", "tokenizer"]),
+    ("tokenizer", &["decode", "encode", "format", "normalize", "offsets", "postprocess", "tokenizer"]),
     // A corpus yields records, units are made of records, and a stored count is read as a corpus.
     ("dp-tokenizer", &["corpus", "count", "unit"]),
 ];

@@ -8,15 +8,16 @@ use serde_json::Value;
 use crate::process::Job;
 
 /// Each member of the workspace, and the members that it may depend on.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("accountant", &["cli"]),
     ("chart", &[]),
     ("cli", &[]),
     ("mechanisms", &["accountant"]),
-    ("dp-tokenizer", &["accountant", "mechanisms", "cli"]),
+    ("tokenizer", &[]),
+    ("dp-tokenizer", &["accountant", "mechanisms", "tokenizer", "cli"]),
     ("plan", &["accountant", "mechanisms"]),
-    ("trainer-native", &["accountant", "mechanisms", "dp-tokenizer", "plan", "chart", "cli"]),
-    ("python", &["accountant", "dp-tokenizer", "plan", "trainer-native"]),
+    ("trainer-native", &["accountant", "mechanisms", "tokenizer", "dp-tokenizer", "plan", "chart", "cli"]),
+    ("python", &["accountant", "tokenizer", "dp-tokenizer", "plan", "trainer-native"]),
     ("web", &["accountant", "plan", "dp-tokenizer", "chart"]),
     ("tests", &["accountant", "mechanisms", "dp-tokenizer", "plan", "trainer-native"]),
     ("xtask", &[]),
