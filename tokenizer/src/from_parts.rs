@@ -7,7 +7,7 @@ use crate::format::FormatError;
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
-use crate::tokenizer::{Role, RoleTokens, SpecialTokens, Stage, Tokenizer};
+use crate::tokenizer::{Role, RoleTokens, SpecialTokens, Stage, Tokenizer, Words};
 use crate::vocabulary::Vocabulary;
 
 /// How the pieces of a unigram vocabulary encode text: blanks become `▁` and open words.
@@ -64,6 +64,7 @@ impl Tokenizer {
             split: pipeline.split_by_whitespace,
             ..Metaspace::default()
         }));
+        tokenizer.words = Words::of(tokenizer.pre_tokenizer.as_ref());
         tokenizer.special = SpecialTokens::new(special);
         Ok(tokenizer.with_roles(&pipeline.roles))
     }
@@ -87,6 +88,7 @@ impl Tokenizer {
             use_regex: split_by_whitespace,
             spells: false,
         });
+        tokenizer.words = Words::of(tokenizer.pre_tokenizer.as_ref());
         tokenizer.decoder = Decoder::ByteLevel;
         tokenizer.special = special;
         Ok(tokenizer)
@@ -150,6 +152,7 @@ impl Tokenizer {
         let mut tokenizer = Self::of_model(Model::WordPiece(model));
         tokenizer.normalizer = Stage::Normalizer(Normalizer::Bert(normalizer));
         tokenizer.pre_tokenizer = Some(PreTokenizer::Bert);
+        tokenizer.words = Words::of(tokenizer.pre_tokenizer.as_ref());
         tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: Cleanup::Text };
         tokenizer.special = special;
         if let Some((first, last)) = ends {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokenizer::{Encoding, OffsetUnit, Tokenizer};
 
 fn fixture() -> Value {
@@ -56,22 +56,21 @@ fn ids_offsets_and_texts_equal_hugging_face_s_for_the_structure_of_each_model() 
 fn words_are_marked_by_their_place_in_the_input() {
     let tokens = ["<unk>", "abc", "▁abc", "▁d", "7", "▁7", "▁⁄", "▁8", "▁", "T"];
     let vocab: serde_json::Map<String, Value> =
-        (0..).zip(tokens).map(|(id, token)| (token.to_owned(), serde_json::json!(id))).collect();
-    let first = serde_json::json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true});
-    let digits = serde_json::json!({"type": "Digits", "individual_digits": true});
-    let both = serde_json::json!({"type": "Sequence", "pretokenizers": [digits, first]});
-    let strip = serde_json::json!({"type": "Strip", "strip_left": true, "strip_right": true});
+        (0..).zip(tokens).map(|(id, token)| (token.to_owned(), json!(id))).collect();
+    let first = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true});
+    let digits = json!({"type": "Digits", "individual_digits": true});
+    let both = json!({"type": "Sequence", "pretokenizers": [digits, first]});
+    let strip = json!({"type": "Strip", "strip_left": true, "strip_right": true});
     // Oracle: tokenizers 0.23.3.
     for (normalizer, pre_tokenizer, is_normalized, text, want) in [
         (&strip, &first, true, "abc d", vec!["▁abc", "▁d"]),
         (&strip, &first, true, "  abc d", vec!["abc", "▁d"]),
         (&strip, &first, true, "  abcT d", vec!["abc", "T", "▁d"]),
         (&Value::Null, &first, false, "Tabc d", vec!["T", "abc", "▁d"]),
-        (&serde_json::json!({"type": "NFKC"}), &both, false, "⅞ 7", vec!["▁7", "▁⁄", "▁8", "▁", "7"]),
+        (&json!({"type": "NFKC"}), &both, false, "⅞ 7", vec!["▁7", "▁⁄", "▁8", "▁", "7"]),
     ] {
-        let added =
-            serde_json::json!([{"id": 9, "content": "T", "normalized": is_normalized, "special": true}]);
-        let file = serde_json::json!({
+        let added = json!([{"id": 9, "content": "T", "normalized": is_normalized, "special": true}]);
+        let file = json!({
             "added_tokens": added, "normalizer": normalizer, "pre_tokenizer": pre_tokenizer,
             "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
         });
@@ -83,20 +82,53 @@ fn words_are_marked_by_their_place_in_the_input() {
 }
 
 #[test]
+fn marks_are_merged_where_the_text_is_not_cut_between_them() {
+    // Oracle: tokenizers 0.23.3 on these files and texts.
+    let tokens = ["<unk>", "▁", "▁▁", "a", "b", "▁a", "▁▁a", "ab"];
+    let vocab: serde_json::Map<String, Value> =
+        (0..).zip(tokens).map(|(id, token): (u32, &str)| (token.to_owned(), id.into())).collect();
+    let texts = ["  a", "a  ab", "▁▁a  ", " a"];
+    for (split, scheme, wanted) in [
+        (true, "always", [&[1, 5][..], &[5, 1, 5, 4], &[1, 5, 1, 1], &[5]]),
+        (true, "never", [&[1, 5], &[3, 1, 5, 4], &[1, 5, 1, 1], &[5]]),
+        (true, "first", [&[1, 5], &[5, 1, 5, 4], &[1, 5, 1, 1], &[5]]),
+        (false, "always", [&[6], &[5, 6, 4], &[6, 2], &[5]]),
+        (false, "never", [&[6], &[3, 6, 4], &[6, 2], &[5]]),
+        (false, "first", [&[6], &[5, 6, 4], &[6, 2], &[5]]),
+    ] {
+        let file = json!({
+            "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split},
+            "model": {
+                "type": "BPE",
+                "unk_token": "<unk>",
+                "vocab": vocab,
+                "merges": [["▁", "▁"], ["▁", "a"], ["▁▁", "a"], ["a", "b"]],
+            },
+        });
+        let tokenizer = Tokenizer::from_json(&file.to_string()).unwrap();
+        for (text, ids) in texts.iter().zip(wanted) {
+            assert_eq!(tokenizer.encode(text), ids, "{split} {scheme}: {text:?}");
+            let places = tokenizer.encode_with_offsets(text, OffsetUnit::Bytes);
+            assert_eq!(places.ids, ids, "{split} {scheme}: {text:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_supported_is_refused_by_name() {
     let fixture = fixture();
     let file =
         &fixture["cases"].as_array().unwrap().iter().find(|case| case["name"] == "gpt2").unwrap()["file"];
     for (part, value, name) in [
-        ("decoder", serde_json::json!({"type": "CTC", "pad_token": "<pad>"}), "CTC"),
-        ("normalizer", serde_json::json!({"type": "Upside"}), "Upside"),
-        ("pre_tokenizer", serde_json::json!({"type": "FixedLength", "length": 5}), "FixedLength"),
+        ("decoder", json!({"type": "CTC", "pad_token": "<pad>"}), "CTC"),
+        ("normalizer", json!({"type": "Upside"}), "Upside"),
+        ("pre_tokenizer", json!({"type": "FixedLength", "length": 5}), "FixedLength"),
         (
             "pre_tokenizer",
-            serde_json::json!({"type": "Split", "pattern": {"Regex": "(a)\\1"}, "behavior": "Isolated"}),
+            json!({"type": "Split", "pattern": {"Regex": "(a)\\1"}, "behavior": "Isolated"}),
             "\\1",
         ),
-        ("post_processor", serde_json::json!({"type": "Other"}), "Other"),
+        ("post_processor", json!({"type": "Other"}), "Other"),
     ] {
         let mut file = file.clone();
         file[part] = value;
@@ -104,6 +136,6 @@ fn what_is_not_supported_is_refused_by_name() {
         assert!(refused.as_ref().is_some_and(|error| error.contains(name)), "{name}: {refused:?}");
     }
     let mut file = file.clone();
-    file["model"]["dropout"] = serde_json::json!(0.1);
+    file["model"]["dropout"] = json!(0.1);
     assert!(Tokenizer::from_json(&file.to_string()).err().unwrap().to_string().contains("dropout"));
 }

@@ -13,7 +13,7 @@ const FIRST_SETS: usize = 1 << 5;
 const SLOT_IDS: usize = 4;
 /// Most longer words. When the cache is full, all are dropped.
 const WORDS: usize = 1 << 15;
-/// Even longer words are rare and would fill the memory.
+/// Longer words do not recur and would fill the memory.
 const WORD_BYTES: usize = 64;
 
 #[derive(Clone, Copy, Default)]
@@ -43,12 +43,8 @@ pub(crate) struct WordCache {
 }
 
 impl WordCache {
-    /// Appends the ids of `word` to `out`, by memory or else by `encode`.
-    pub(crate) fn extend(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
-        self.extend_within(word, 0..word.len(), out, encode);
-    }
-
-    /// The same for a word in `text`. The bytes around it make reading a short word faster.
+    /// Appends the ids of a word of `text` to `out`, by memory or else by `encode`. The bytes around a short word make reading it
+    /// faster.
     #[inline]
     pub(crate) fn extend_within(
         &mut self,
@@ -66,6 +62,9 @@ impl WordCache {
 
     /// By the map, which any word may use.
     fn extend_long(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
+        if word.len() > WORD_BYTES {
+            return encode(out);
+        }
         if let Some(&(from, to)) = self.words.get(word) {
             out.extend_from_slice(&self.ids[from as usize..to as usize]);
             return;
@@ -73,7 +72,7 @@ impl WordCache {
         let start = out.len();
         encode(out);
         // A short word with few tokens has a slot.
-        if word.len() <= WORD_BYTES && (word.len() > SHORT_BYTES || out.len() - start > SLOT_IDS) {
+        if word.len() > SHORT_BYTES || out.len() - start > SLOT_IDS {
             if self.words.len() == WORDS {
                 self.words.clear();
                 self.ids.clear();
@@ -153,7 +152,7 @@ mod tests {
 
     fn cached(cache: &mut WordCache, word: &[u8], ids: &[u32]) -> (Vec<u32>, bool) {
         let (mut out, mut searched) = (vec![7], false);
-        cache.extend(word, &mut out, |out| {
+        cache.extend_within(word, 0..word.len(), &mut out, |out| {
             searched = true;
             out.extend(ids);
         });

@@ -16,7 +16,7 @@ pub(crate) use bpe::{Alphabet, Bpe, WordRules};
 pub(crate) use cache::WordCache;
 pub(crate) use double_array::DoubleArray;
 pub(crate) use lattice::{Edge, Lattice, Path};
-pub(crate) use model::{Model, Token};
+pub(crate) use model::{Encode, Model, Token};
 pub(crate) use sentencepiece::SentencePiece;
 pub(crate) use unigram::Unigram;
 pub use unigram::byte_token;

@@ -1,6 +1,6 @@
 //! The unigram language model: the segmentation with the highest total score, by the Viterbi algorithm over bytes.
 
-use super::{DoubleArray, Edge, Token};
+use super::{DoubleArray, Edge, Encode, Token};
 
 /// The score of an unknown character, relative to the lowest score of a piece, as in SentencePiece and HF tokenizers.
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -67,73 +67,6 @@ impl Unigram {
         &self.pieces
     }
 
-    pub(crate) fn unknown_id(&self) -> Option<u32> {
-        self.unknown_id
-    }
-
-    pub(crate) fn falls_back_to_bytes(&self) -> bool {
-        self.bytes.is_some()
-    }
-
-    pub(crate) fn id(&self, piece: &str) -> Option<u32> {
-        self.trie.get(piece.as_bytes())
-    }
-
-    /// Appends the ids of `word` to `out`.
-    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
-        let text = word.as_bytes();
-        let first = out.len();
-        self.walk_back(text, |start, end, id| match (id, &self.bytes) {
-            (Some(id), _) => out.push(id),
-            (None, Some(ids)) => out.extend(text[start..end].iter().rev().map(|&b| ids[b as usize])),
-            (None, None) => out.extend(self.unknown_id),
-        });
-        out[first..].reverse();
-    }
-
-    /// The same with the places of the tokens; the bytes of unknown text share the place of all of it.
-    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
-        let text = word.as_bytes();
-        let first = out.len();
-        self.walk_back(text, |start, end, id| {
-            let mut push = |id| out.push(Token { id, start, end });
-            match (id, &self.bytes) {
-                (Some(id), _) => push(id),
-                (None, Some(ids)) => text[start..end].iter().rev().for_each(|&b| push(ids[b as usize])),
-                (None, None) => self.unknown_id.into_iter().for_each(push),
-            }
-        });
-        out[first..].reverse();
-    }
-
-    /// Every piece that can stand in `word`; unknown characters without an id.
-    pub(crate) fn each_edge(&self, word: &str, mut take: impl FnMut(Edge)) {
-        let text = word.as_bytes();
-        for (start, c) in word.char_indices() {
-            let mut character_known = false;
-            self.trie.prefixes(&text[start..], |length, id| {
-                take(Edge { start, end: start + length, id: Some(id), score: self.scores[id as usize] });
-                character_known |= length == c.len_utf8();
-            });
-            if !character_known {
-                take(Edge { start, end: start + c.len_utf8(), id: None, score: self.unknown_score });
-            }
-        }
-    }
-
-    /// The tokens of a path of edges, as [`Self::tokens`] gives those of the best one.
-    pub(crate) fn tokens_of_path(&self, word: &str, path: &[Edge], out: &mut Vec<Token>) {
-        for edges in path.chunk_by(|a, b| a.id.is_none() && b.id.is_none()) {
-            let (start, end) = (edges[0].start, edges[edges.len() - 1].end);
-            let mut push = |id| out.push(Token { id, start, end });
-            match (edges[0].id, &self.bytes) {
-                (Some(id), _) => push(id),
-                (None, Some(ids)) => word[start..end].bytes().for_each(|b| push(ids[usize::from(b)])),
-                (None, None) => self.unknown_id.into_iter().for_each(push),
-            }
-        }
-    }
-
     /// The pieces of the best path from the last to the first: start, end, and id or none for unknown text, whose
     /// characters that touch are one.
     fn walk_back(&self, text: &[u8], mut take: impl FnMut(usize, usize, Option<u32>)) {
@@ -188,6 +121,91 @@ impl Unigram {
                 }
             }
             at += width;
+        }
+    }
+}
+
+impl Encode for Unigram {
+    fn kind(&self) -> &'static str {
+        "unigram"
+    }
+
+    fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        let text = word.as_bytes();
+        let first = out.len();
+        self.walk_back(text, |start, end, id| match (id, &self.bytes) {
+            (Some(id), _) => out.push(id),
+            (None, Some(ids)) => out.extend(text[start..end].iter().rev().map(|&b| ids[b as usize])),
+            (None, None) => out.extend(self.unknown_id),
+        });
+        out[first..].reverse();
+    }
+
+    /// The bytes of unknown text share the place of all of it.
+    fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let text = word.as_bytes();
+        let first = out.len();
+        self.walk_back(text, |start, end, id| {
+            let mut push = |id| out.push(Token { id, start, end });
+            match (id, &self.bytes) {
+                (Some(id), _) => push(id),
+                (None, Some(ids)) => text[start..end].iter().rev().for_each(|&b| push(ids[b as usize])),
+                (None, None) => self.unknown_id.into_iter().for_each(push),
+            }
+        });
+        out[first..].reverse();
+    }
+
+    fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn token(&self, id: u32) -> Option<&str> {
+        self.pieces.get(id as usize).map(|piece| piece.0.as_str())
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.trie.get(token.as_bytes())
+    }
+
+    fn unk_id(&self) -> Option<u32> {
+        self.unknown_id
+    }
+
+    fn falls_back_to_bytes(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    /// Unknown characters have no id.
+    fn edges(&self, word: &str) -> Option<Vec<Edge>> {
+        let (text, mut edges) = (word.as_bytes(), Vec::new());
+        for (start, c) in word.char_indices() {
+            let mut character_known = false;
+            self.trie.prefixes(&text[start..], |length, id| {
+                edges.push(Edge {
+                    start,
+                    end: start + length,
+                    id: Some(id),
+                    score: self.scores[id as usize],
+                });
+                character_known |= length == c.len_utf8();
+            });
+            if !character_known {
+                edges.push(Edge { start, end: start + c.len_utf8(), id: None, score: self.unknown_score });
+            }
+        }
+        Some(edges)
+    }
+
+    fn tokens_of_path(&self, word: &str, path: &[Edge], out: &mut Vec<Token>) {
+        for edges in path.chunk_by(|a, b| a.id.is_none() && b.id.is_none()) {
+            let (start, end) = (edges[0].start, edges[edges.len() - 1].end);
+            let mut push = |id| out.push(Token { id, start, end });
+            match (edges[0].id, &self.bytes) {
+                (Some(id), _) => push(id),
+                (None, Some(ids)) => word[start..end].bytes().for_each(|b| push(ids[usize::from(b)])),
+                (None, None) => self.unknown_id.into_iter().for_each(push),
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Words that are tokens as a whole.
 
-use super::Token;
+use super::{Encode, Token};
 use crate::vocabulary::Vocabulary;
 
 /// A model whose tokens are words.
@@ -16,29 +16,45 @@ impl WordLevel {
         Some(Self { vocabulary, unk_id })
     }
 
-    fn id(&self, word: &str) -> u32 {
-        self.vocabulary.id(word).unwrap_or(self.unk_id)
-    }
-
-    /// Appends the id of `word` to `out`.
-    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
-        if !word.is_empty() {
-            out.push(self.id(word));
-        }
-    }
-
-    /// The same with the place of the token.
-    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
-        if !word.is_empty() {
-            out.push(Token { id: self.id(word), start: 0, end: word.len() });
-        }
-    }
-
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    pub(crate) fn unk_id(&self) -> u32 {
+    pub(crate) fn unknown_id(&self) -> u32 {
         self.unk_id
+    }
+}
+
+impl Encode for WordLevel {
+    fn kind(&self) -> &'static str {
+        "WordLevel"
+    }
+
+    fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        if !word.is_empty() {
+            out.push(self.vocabulary.id(word).unwrap_or(self.unk_id));
+        }
+    }
+
+    fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let mut ids = Vec::new();
+        self.encode(word, &mut ids);
+        out.extend(ids.into_iter().map(|id| Token { id, start: 0, end: word.len() }));
+    }
+
+    fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    fn token(&self, id: u32) -> Option<&str> {
+        self.vocabulary.token(id)
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.vocabulary.id(token)
+    }
+
+    fn unk_id(&self) -> Option<u32> {
+        Some(self.unk_id)
     }
 }

@@ -1,6 +1,6 @@
 //! WordPiece: the longest match first, from left to right, in time linear in the word.
 
-use super::Token;
+use super::{Encode, Token};
 use crate::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 
@@ -138,35 +138,6 @@ impl WordPiece {
         }
     }
 
-    /// Appends the ids of a word to `out`: its tokens, or the unknown token alone.
-    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
-        let start = out.len();
-        let too_long =
-            word.len() > self.config.max_word_chars && word.chars().count() > self.config.max_word_chars;
-        if too_long || !self.match_all(word.as_bytes(), out) {
-            out.truncate(start);
-            out.push(self.unk_id);
-        }
-    }
-
-    /// The same with the places of the tokens.
-    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
-        let mut ids = Vec::new();
-        self.encode(word, &mut ids);
-        if ids == [self.unk_id] {
-            return out.push(Token { id: self.unk_id, start: 0, end: word.len() });
-        }
-        let mut start = 0;
-        for id in ids {
-            let token = self.vocabulary.token(id).unwrap_or_default();
-            // Only inside a word is the prefix a prefix.
-            let inner = token.strip_prefix(&self.config.continuing_prefix).filter(|_| start > 0);
-            let end = start + inner.unwrap_or(token).len();
-            out.push(Token { id, start, end });
-            start = end;
-        }
-    }
-
     /// Whether the whole word could be cut.
     fn match_all(&self, word: &[u8], out: &mut Vec<u32>) -> bool {
         let mut state = START;
@@ -205,10 +176,55 @@ impl WordPiece {
     pub(crate) fn config(&self) -> &WordPieceConfig {
         &self.config
     }
+}
 
-    /// The id of the unknown token.
-    pub(crate) fn unk_id(&self) -> u32 {
-        self.unk_id
+impl Encode for WordPiece {
+    fn kind(&self) -> &'static str {
+        "WordPiece"
+    }
+
+    /// Its tokens, or the unknown token alone.
+    fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        let start = out.len();
+        let too_long =
+            word.len() > self.config.max_word_chars && word.chars().count() > self.config.max_word_chars;
+        if too_long || !self.match_all(word.as_bytes(), out) {
+            out.truncate(start);
+            out.push(self.unk_id);
+        }
+    }
+
+    fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let mut ids = Vec::new();
+        self.encode(word, &mut ids);
+        if ids == [self.unk_id] {
+            return out.push(Token { id: self.unk_id, start: 0, end: word.len() });
+        }
+        let mut start = 0;
+        for id in ids {
+            let token = self.vocabulary.token(id).unwrap_or_default();
+            // Only inside a word is the prefix a prefix.
+            let inner = token.strip_prefix(&self.config.continuing_prefix).filter(|_| start > 0);
+            let end = start + inner.unwrap_or(token).len();
+            out.push(Token { id, start, end });
+            start = end;
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    fn token(&self, id: u32) -> Option<&str> {
+        self.vocabulary.token(id)
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.vocabulary.id(token)
+    }
+
+    fn unk_id(&self) -> Option<u32> {
+        Some(self.unk_id)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, SentencePieceModel, SpecialIds};
 use super::{FormatError, gpt2, vocab_txt};
-use crate::encode::{Alphabet, Model, Unigram, byte_token};
+use crate::encode::{Alphabet, Encode, Model, Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::{OF_T5, PreTokenizer, PrependScheme};
 use crate::tokenizer::{EOS, PAD, Role, Stage, Tokenizer};
@@ -52,7 +52,7 @@ impl Tokenizer {
     pub fn to_sentencepiece(&self) -> Result<SentencePieceModel, FormatError> {
         let model = match &self.model {
             Model::SentencePiece(model) => return Ok(model.model().clone()),
-            Model::Unigram(model) if model.unknown_id().is_some() => model,
+            Model::Unigram(model) if model.unk_id().is_some() => model,
             _ => return Err(refused("a .model", "a unigram tokenizer with an unknown token")),
         };
         let normalizer = self.sentencepiece_normalizer().ok_or_else(|| {
@@ -62,7 +62,7 @@ impl Tokenizer {
         file.byte_fallback = model.falls_back_to_bytes();
         let of = |id: Option<u32>| id.and_then(|id| i32::try_from(id).ok()).unwrap_or(-1);
         file.special_ids = SpecialIds {
-            unk: of(model.unknown_id()),
+            unk: of(model.unk_id()),
             bos: of(self.roles.of(Role::Bos)),
             eos: of(self.roles.of(Role::Eos).or_else(|| model.id(EOS))),
             pad: of(self.roles.of(Role::Pad).or_else(|| model.id(PAD))),
@@ -77,7 +77,7 @@ impl Tokenizer {
         let control_roles = [Role::Pad, Role::Eos, Role::Bos].map(|role| self.roles.of(role));
         let controls = |id: u32, text: &str| [PAD, EOS].contains(&text) || control_roles.contains(&Some(id));
         let kind = |id: u32, text: &String| match () {
-            () if model.unknown_id() == Some(id) => PieceKind::Unknown,
+            () if model.unk_id() == Some(id) => PieceKind::Unknown,
             // A special token in text is that token to us, which is what a symbol of the user is there.
             () if self.special.name(id).is_some() && !controls(id, text) => PieceKind::UserDefined,
             () if self.special.name(id).is_some() => PieceKind::Control,

@@ -8,7 +8,9 @@ use super::FormatError;
 use super::gpt2::{from_entries, split_merge};
 use super::tokenizer_json::{read_unigram, unsupported};
 use crate::byte_alphabet::byte_to_char;
-use crate::encode::{Alphabet, Bpe, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules};
+use crate::encode::{
+    Alphabet, Bpe, Encode, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules,
+};
 use crate::format::sentencepiece::{ModelType, PieceKind};
 use crate::pretokenize::PreTokenizer;
 use crate::vocabulary::Vocabulary;
@@ -136,7 +138,7 @@ pub(super) fn write_model(model: &Model) -> Value {
     match model {
         Model::Unigram(model) => json!({
             "type": "Unigram",
-            "unk_id": model.unknown_id(),
+            "unk_id": model.unk_id(),
             "vocab": model.pieces(),
             "byte_fallback": model.falls_back_to_bytes(),
         }),
@@ -150,7 +152,7 @@ pub(super) fn write_model(model: &Model) -> Value {
         Model::WordLevel(model) => json!({
             "type": "WordLevel",
             "vocab": write_vocab(model.vocabulary()),
-            "unk_token": model.vocabulary().token(model.unk_id()),
+            "unk_token": model.vocabulary().token(model.unknown_id()),
         }),
         Model::Bpe(model) => write_bpe(model),
         Model::SentencePiece(model) => write_sentencepiece(model),
@@ -183,7 +185,7 @@ fn write_bpe(model: &Bpe) -> Value {
 /// its pieces imply, highest score first; characters as BPE without merges; words as WordLevel.
 fn write_sentencepiece(model: &SentencePiece) -> Value {
     let file = model.model();
-    let unk_token = file.pieces.get(model.unk_id() as usize).map(|piece| piece.text.as_str());
+    let unk_token = model.unk_id().and_then(|id| model.token(id));
     let vocab = || -> Map<String, Value> {
         file.pieces.iter().zip(0u32..).map(|(piece, id)| (piece.text.clone(), id.into())).collect()
     };

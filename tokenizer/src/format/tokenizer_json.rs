@@ -13,7 +13,7 @@ use crate::normalize::Normalizer;
 use crate::offsets::ids_by_place;
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, PreTokenizer};
-use crate::tokenizer::{Marks, Role, Stage, StageMark, Tokenizer, UNK};
+use crate::tokenizer::{Marks, Role, Stage, StageMark, Tokenizer, UNK, Words};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
@@ -100,9 +100,16 @@ impl Tokenizer {
         let by_place = pre_tokenizer.as_ref().is_some_and(|stages| stages.marks_by_place(is_normalized));
         tokenizer.by_place = by_place.then_some(ids_by_place);
         tokenizer.pre_tokenizer = pre_tokenizer;
-        tokenizer.marks = marks(&file, &tokenizer);
         tokenizer.decoder = read_decoder(&file["decoder"])?;
         tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;
+        tokenizer.words = match (marks(&file, &tokenizer), &tokenizer.model) {
+            (Some(marks), Model::Bpe(model))
+                if model.cuts_before_marks() && tokenizer.special.normalized().is_none() =>
+            {
+                Words::AtRuns(marks)
+            }
+            _ => Words::of(tokenizer.pre_tokenizer.as_ref()),
+        };
         let size = tokenizer.vocab_size();
         if let Some(id) = post_processor.ids().find(|id| *id as usize >= size) {
             let reason = format!("post_processor adds the token {id}; allowed: ids below {size}");
@@ -142,7 +149,8 @@ fn marks(file: &Value, tokenizer: &Tokenizer) -> Option<Marks> {
         one => std::slice::from_ref(one),
     };
     if let (Some(PreTokenizer::Metaspace(space)), []) = (&tokenizer.pre_tokenizer, normalizers) {
-        return (space.replacement == METASPACE).then_some(Marks::Metaspace(*space));
+        // Where the text is cut before each mark, marks are not merged.
+        return (space.replacement == METASPACE && !space.split).then_some(Marks::Metaspace(*space));
     }
     // Where no blank is left, a split at blanks leaves the text whole.
     let pre_tokenizer = &file["pre_tokenizer"];

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::aligned_text::AlignedText;
+use crate::short_key::MARK;
 
 /// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
 pub(crate) const METASPACE: char = '\u{2581}';
@@ -87,6 +88,28 @@ impl Metaspace {
             Some(word)
         })
     }
+}
+
+/// The position of the next `▁` from `at` on.
+pub(crate) fn next_mark(text: &str, at: usize) -> usize {
+    next(text, at, |bytes| memchr::memchr(MARK, bytes))
+}
+
+/// The position of the next blank or literal `▁` from `at` on.
+pub(crate) fn next_blank(text: &str, at: usize) -> usize {
+    next(text, at, |bytes| memchr::memchr2(b' ', MARK, bytes))
+}
+
+#[inline(always)]
+fn next(text: &str, mut at: usize, find: impl Fn(&[u8]) -> Option<usize>) -> usize {
+    while let Some(found) = find(&text.as_bytes()[at..]) {
+        at += found;
+        if text[at..].starts_with([METASPACE, ' ']) {
+            return at;
+        }
+        at += 1;
+    }
+    text.len()
 }
 
 #[cfg(test)]

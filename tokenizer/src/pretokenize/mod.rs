@@ -18,7 +18,7 @@ use crate::byte_alphabet::spell_bytes;
 
 pub use bert::bert_words;
 pub use byte_level::byte_level_words;
-pub(crate) use metaspace::METASPACE;
+pub(crate) use metaspace::{METASPACE, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
 pub(crate) use split::{Behavior, CutAt, Split};
 pub(crate) use words::{UnicodeScripts, Whitespace};

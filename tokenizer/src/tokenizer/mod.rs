@@ -3,6 +3,7 @@
 mod compare;
 mod decode_stream;
 mod encoder;
+mod pipeline;
 mod roles;
 mod segmentations;
 mod special_tokens;
@@ -14,11 +15,12 @@ use crate::format::FormatError;
 use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
-use crate::pretokenize::{Metaspace, PreTokenizer};
+use crate::pretokenize::PreTokenizer;
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
 use encoder::IdleCaches;
+pub(crate) use pipeline::{Marks, Words};
 pub(crate) use roles::RoleIds;
 pub use roles::{Role, RoleTokens};
 pub use segmentations::{Sampler, Segmentation};
@@ -64,8 +66,8 @@ pub struct Tokenizer {
     /// Encodes by the places of words, where a `tokenizer.json` marks them so. Behind a pointer, so that a program that reads no
     /// such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
-    /// Where the stages before the model make marks of blanks, and nothing else.
-    pub(crate) marks: Option<Marks>,
+    /// How the words of a normalized text are found.
+    pub(crate) words: Words,
     /// The private stage that made it.
     pub(crate) mark: Option<Box<StageMark>>,
     byte_of: Vec<Option<u8>>,
@@ -100,24 +102,6 @@ pub enum SegmentationError {
         /// The kind of model.
         kind: &'static str,
     },
-}
-
-/// When a mark is put before a text whose blanks become marks.
-#[derive(Clone, Copy)]
-pub(crate) enum Marks {
-    Never,
-    Always,
-    Metaspace(Metaspace),
-}
-
-impl Marks {
-    fn are_due(self, text: &str, is_first: bool) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Always => true,
-            Self::Metaspace(space) => space.is_due(is_first) && !text.starts_with([' ', BLANK]),
-        }
-    }
 }
 
 /// Appends the ids of a part of a text that starts at a place.
@@ -165,7 +149,7 @@ impl Tokenizer {
             denormalizer: None,
             roles: RoleIds::default(),
             by_place: None,
-            marks: None,
+            words: Words::Whole,
             mark: None,
             byte_of,
             caches: IdleCaches::default(),

@@ -196,7 +196,7 @@ impl Tokenizer {
     fn first_of(&self, names: &[&str]) -> Option<u32> {
         names.iter().find_map(|name| match &self.model {
             // A `.model` never finds its control symbols in text, so they are not among the special tokens.
-            Model::SentencePiece(model) => model.id(name),
+            Model::SentencePiece(_) => self.model.id(name),
             _ => self.special.id(name),
         })
     }

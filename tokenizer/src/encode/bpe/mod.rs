@@ -2,9 +2,12 @@
 
 mod merge;
 
-use super::Token;
+use std::ops::Range;
+
+use super::{Encode, Token, WordCache};
 use crate::byte_alphabet::{byte_to_char, char_to_byte};
-use crate::pretokenize::METASPACE;
+use crate::pretokenize::{METASPACE, next_mark};
+use crate::short_key::SHORT_BYTES;
 use crate::vocabulary::Vocabulary;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -160,6 +163,11 @@ impl Bpe {
         }
     }
 
+    /// Whether a text may be cut before each mark (U+2581) that follows another character, without a change of its tokens.
+    pub(crate) fn cuts_before_marks(&self) -> bool {
+        self.cuts_before_marks
+    }
+
     /// Whether no merge joins a mark to what is before it, but for other marks: then each part of a text that opens with
     /// marks is a word of its own.
     fn never_merges_before_marks(&self) -> bool {
@@ -171,37 +179,6 @@ impl Bpe {
                 .merges
                 .iter()
                 .any(|(left, right)| is_joined(left) || is_joined(&format!("{left}{right}")))
-    }
-
-    /// Whether a text may be cut before each mark (U+2581) that follows another character, without a change of its tokens.
-    pub(crate) fn cuts_before_marks(&self) -> bool {
-        self.cuts_before_marks
-    }
-
-    /// Appends the ids of a word to `out`.
-    pub(crate) fn encode(&self, word: &str, out: &mut Vec<u32>) {
-        if let Some(id) = self.whole.get(word.as_bytes()) {
-            return out.push(*id);
-        }
-        let start = out.len();
-        self.each_symbol(word, |id, _| out.push(id));
-        self.merge(start, out);
-    }
-
-    /// The tokens of a word where each possible merge, at each step, is left out if `drops` says so.
-    ///
-    /// # References
-    /// Provilkov, Emelianenko, Voita 2020, <https://arxiv.org/abs/1910.13267>, algorithm 1.
-    pub(crate) fn tokens_with_dropout(
-        &self,
-        word: &str,
-        drops: &mut dyn FnMut() -> bool,
-        out: &mut Vec<Token>,
-    ) {
-        let mut ids = Vec::new();
-        self.each_symbol(word, |id, _| ids.push(id));
-        self.merge_by_queue(0, &mut ids, drops);
-        self.place(word, &ids, out);
     }
 
     /// What `word` is before the first merge: ids with the number of bytes they stand for.
@@ -266,16 +243,6 @@ impl Bpe {
         format!("{prefix}{c}{suffix}")
     }
 
-    /// The ids with the places of the tokens. Characters that are left out take no place, as in tokenizers.
-    pub(crate) fn tokens(&self, word: &str, out: &mut Vec<Token>) {
-        let mut ids = Vec::new();
-        self.encode(word, &mut ids);
-        if let (Some(_), &[id]) = (self.whole.get(word.as_bytes()), ids.as_slice()) {
-            return out.push(Token { id, start: 0, end: word.len() });
-        }
-        self.place(word, &ids, out);
-    }
-
     /// Appends the tokens with these ids, which were merged from the symbols of `word`, with their places.
     fn place(&self, word: &str, ids: &[u32], out: &mut Vec<Token>) {
         let mut symbols: Vec<(u32, usize)> = Vec::new();
@@ -299,16 +266,6 @@ impl Bpe {
         token.strip_suffix(&self.rules.word_suffix).unwrap_or(token).chars().count()
     }
 
-    /// The id of the unknown token, if there is one.
-    pub(crate) fn unk_id(&self) -> Option<u32> {
-        self.unk_id
-    }
-
-    /// Whether `<0x00>` to `<0xFF>` stand for the bytes of unknown characters.
-    pub(crate) fn falls_back_to_bytes(&self) -> bool {
-        matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
-    }
-
     /// The tokens.
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
@@ -327,6 +284,89 @@ impl Bpe {
     /// What words are made of.
     pub(crate) fn alphabet(&self) -> &Alphabet {
         &self.alphabet
+    }
+}
+
+impl Encode for Bpe {
+    fn kind(&self) -> &'static str {
+        "BPE"
+    }
+
+    fn encode(&self, word: &str, out: &mut Vec<u32>) {
+        if let Some(id) = self.whole.get(word.as_bytes()) {
+            return out.push(*id);
+        }
+        let start = out.len();
+        self.each_symbol(word, |id, _| out.push(id));
+        self.merge(start, out);
+    }
+
+    /// Characters that are left out take no place, as in tokenizers.
+    fn tokens(&self, word: &str, out: &mut Vec<Token>) {
+        let mut ids = Vec::new();
+        self.encode(word, &mut ids);
+        if let (Some(_), &[id]) = (self.whole.get(word.as_bytes()), ids.as_slice()) {
+            return out.push(Token { id, start: 0, end: word.len() });
+        }
+        self.place(word, &ids, out);
+    }
+
+    fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    fn token(&self, id: u32) -> Option<&str> {
+        self.vocabulary.token(id)
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.vocabulary.id(token)
+    }
+
+    fn unk_id(&self) -> Option<u32> {
+        self.unk_id
+    }
+
+    /// Part by part, where no merge joins a mark to what is before it.
+    fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
+        let (mut from, end) = (place.start, place.end);
+        let mut take = |place: Range<usize>| {
+            let part = &text[place.clone()];
+            cache.extend_within(text.as_bytes(), place, out, |out| self.encode(part, out));
+        };
+        if self.cuts_before_marks {
+            while end - from > SHORT_BYTES {
+                // A mark after a mark may be merged with it.
+                let word = &text[from..end];
+                let opening = word.len() - word.trim_start_matches(METASPACE).len();
+                let next = from + next_mark(word, opening);
+                take(from..next);
+                from = next;
+            }
+        }
+        if from < end {
+            take(from..end);
+        }
+    }
+
+    fn spells_bytes(&self) -> bool {
+        self.alphabet == Alphabet::Bytes
+    }
+
+    fn falls_back_to_bytes(&self) -> bool {
+        matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
+    }
+
+    /// The tokens of a word where each possible merge, at each step, is left out if `drops` says so.
+    ///
+    /// # References
+    /// Provilkov, Emelianenko, Voita 2020, <https://arxiv.org/abs/1910.13267>, algorithm 1.
+    fn tokens_with_dropout(&self, word: &str, drops: &mut dyn FnMut() -> bool, out: &mut Vec<Token>) -> bool {
+        let mut ids = Vec::new();
+        self.each_symbol(word, |id, _| ids.push(id));
+        self.merge_by_queue(0, &mut ids, drops);
+        self.place(word, &ids, out);
+        true
     }
 }
 

@@ -4,11 +4,13 @@
 mod merge;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::{DoubleArray, Edge, Token, byte_token};
+use super::{DoubleArray, Edge, Encode, Token, WordCache, byte_token};
 use crate::format::FormatError;
 use crate::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
-use crate::short_key::SHORT_BYTES;
+use crate::pretokenize::next_mark;
+use crate::short_key::{SHORT_BYTES, short_key};
 use crate::tokenizer::BLANK;
 use merge::{Candidate, characters, merge};
 
@@ -114,20 +116,6 @@ impl SentencePiece {
         &self.model
     }
 
-    pub(crate) fn id(&self, piece: &str) -> Option<u32> {
-        self.ids.get(piece.as_bytes())
-    }
-
-    pub(crate) fn unk_id(&self) -> u32 {
-        self.unk_id
-    }
-
-    /// Appends the ids of a normalized text to `out`.
-    pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
-        let first = out.len();
-        self.each_piece(text, |start, end, id| self.push(&text[start..end], id, first, out));
-    }
-
     /// Appends a piece in a text whose first id is `first` of `out`.
     fn push(&self, piece: &str, id: u32, first: usize, out: &mut Vec<u32>) {
         match &self.bytes {
@@ -140,17 +128,12 @@ impl SentencePiece {
 
     /// Whether the sum before a word is so small that no sum within it, of up to [`SHORT_BYTES`], starts anew. Never where
     /// pieces reach over blanks.
-    pub(crate) fn is_far_from_reset(&self, sum: f32) -> bool {
+    fn is_far_from_reset(&self, sum: f32) -> bool {
         self.reach.is_some_and(|reach| sum.abs() + reach <= RESET)
     }
 
-    /// Whether words can be encoded one by one.
-    pub(crate) fn cuts_at_blanks(&self) -> bool {
-        self.reach.is_some()
-    }
-
     /// The sum after these pieces.
-    pub(crate) fn add(&self, sum: f32, ids: &[u32]) -> f32 {
+    fn add(&self, sum: f32, ids: &[u32]) -> f32 {
         ids.iter().fold(sum, |sum, id| self.scores[*id as usize] + sum)
     }
 
@@ -159,7 +142,7 @@ impl SentencePiece {
     ///
     /// Sums of f32 below 2¹⁷ are rounded by at most 2⁻⁸. Up to a place n characters on, whatever the path, they have gone
     /// wrong by n·2⁻⁸; so a path whose every step leads the next best to the same place by more than n·2⁻⁷ is the one found.
-    pub(crate) fn sure_pieces(&self, word: &str, out: &mut Vec<u32>) -> bool {
+    fn sure_pieces(&self, word: &str, out: &mut Vec<u32>) -> bool {
         /// Exact sum, lead over the second best, start and id of the last piece.
         type Step = (f64, f64, usize, u32);
         const NOWHERE: Step = (f64::NEG_INFINITY, 0.0, 0, 0);
@@ -192,16 +175,10 @@ impl SentencePiece {
     }
 
     /// Appends the ids of a word that stands after this sum, in a text whose first id is `first` of `out`; the sum after it.
-    pub(crate) fn encode_after(&self, sum: f32, word: &str, first: usize, out: &mut Vec<u32>) -> f32 {
+    fn encode_after(&self, sum: f32, word: &str, first: usize, out: &mut Vec<u32>) -> f32 {
         let best = self.search(sum, word);
         self.each_on_path(&best, word.len(), |start, end, id| self.push(&word[start..end], id, first, out));
         best[word.len()].score
-    }
-
-    /// The same with the places of the tokens.
-    pub(crate) fn tokens(&self, text: &str, out: &mut Vec<Token>) {
-        let first = out.len();
-        self.each_piece(text, |start, end, id| self.push_token(text, Token { id, start, end }, first, out));
     }
 
     /// Appends a token of a text whose first token is `first` of `out`. Of the bytes of unknown text, the last has its place,
@@ -219,37 +196,6 @@ impl SentencePiece {
             (_, Some(last)) if id == self.unk_id && last.id == id => last.end = end,
             _ => out.push(token),
         }
-    }
-
-    /// Every piece that can stand in a normalized text, for a unigram model.
-    pub(crate) fn each_edge(&self, text: &str, mut take: impl FnMut(Edge)) {
-        for (start, c) in text.char_indices() {
-            self.tokens_from(text, start, c, |end, score, id| {
-                take(Edge { start, end, id: Some(id), score: score.into() });
-            });
-        }
-    }
-
-    /// The tokens of a path of edges, as [`Self::tokens`] gives those of the best one.
-    pub(crate) fn tokens_of_path(&self, text: &str, path: &[Edge], out: &mut Vec<Token>) {
-        let first = out.len();
-        for &Edge { start, end, id, .. } in path {
-            self.push_token(text, Token { id: id.unwrap_or(self.unk_id), start, end }, first, out);
-        }
-    }
-
-    /// The tokens of a normalized text by a BPE model that leaves out each merge for which `drops` says so.
-    pub(crate) fn tokens_with_dropout(
-        &self,
-        text: &str,
-        drops: &mut dyn FnMut() -> bool,
-        out: &mut Vec<Token>,
-    ) {
-        let first = out.len();
-        merge(text, &self.merged, &self.of_user, drops, &mut |start, end| {
-            let id = self.id(&text[start..end]).unwrap_or(self.unk_id);
-            self.push_token(text, Token { id, start, end }, first, out);
-        });
     }
 
     /// The pieces of a normalized text in order: start, end, id.
@@ -315,6 +261,116 @@ impl SentencePiece {
         if !is_known {
             propose(start + c.len_utf8(), self.unk_score, self.unk_id);
         }
+    }
+}
+
+impl Encode for SentencePiece {
+    fn kind(&self) -> &'static str {
+        match self.model.model_type {
+            ModelType::Unigram => "unigram",
+            ModelType::Bpe => "BPE",
+            ModelType::Word => "word",
+            ModelType::Char => "char",
+        }
+    }
+
+    fn encode(&self, text: &str, out: &mut Vec<u32>) {
+        let first = out.len();
+        self.each_piece(text, |start, end, id| self.push(&text[start..end], id, first, out));
+    }
+
+    fn tokens(&self, text: &str, out: &mut Vec<Token>) {
+        let first = out.len();
+        self.each_piece(text, |start, end, id| self.push_token(text, Token { id, start, end }, first, out));
+    }
+
+    fn len(&self) -> usize {
+        self.model.pieces.len()
+    }
+
+    fn token(&self, id: u32) -> Option<&str> {
+        self.model.pieces.get(id as usize).map(|piece| piece.text.as_str())
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.ids.get(token.as_bytes())
+    }
+
+    fn unk_id(&self) -> Option<u32> {
+        Some(self.unk_id)
+    }
+
+    /// Word by word, each with the score sum of the words before it. Most words do not depend on it and are cached.
+    fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
+        // Pieces that reach over blanks are found in the whole text alone.
+        if self.reach.is_none() {
+            let word = &text[place.clone()];
+            return cache.extend_within(text.as_bytes(), place, out, |out| self.encode(word, out));
+        }
+        let (text, bytes) = (&text[place.clone()], &text.as_bytes()[place]);
+        let (first, mut from, mut sum) = (out.len(), 0, 0.0);
+        while from < bytes.len() {
+            let (end, start) = (next_mark(text, from + 1), out.len());
+            let mut is_known = false;
+            if end - from <= SHORT_BYTES && self.is_far_from_reset(sum) {
+                let key = short_key(bytes, from, end - from);
+                is_known = cache.recall(key, out);
+                if !is_known && self.sure_pieces(&text[from..end], out) {
+                    cache.remember(key, &out[start..]);
+                    is_known = true;
+                }
+            }
+            sum = match is_known {
+                true => self.add(sum, &out[start..]),
+                false => self.encode_after(sum, &text[from..end], first, out),
+            };
+            from = end;
+        }
+    }
+
+    fn surface(&self, id: u32) -> Option<&str> {
+        let piece = self.model.pieces.get(id as usize)?;
+        match piece.kind {
+            PieceKind::Unknown => Some(&self.model.unk_surface),
+            PieceKind::Control => None,
+            _ => Some(&piece.text),
+        }
+    }
+
+    fn falls_back_to_bytes(&self) -> bool {
+        self.model.byte_fallback
+    }
+
+    fn edges(&self, text: &str) -> Option<Vec<Edge>> {
+        if self.model.model_type != ModelType::Unigram {
+            return None;
+        }
+        let mut edges = Vec::new();
+        for (start, c) in text.char_indices() {
+            self.tokens_from(text, start, c, |end, score, id| {
+                edges.push(Edge { start, end, id: Some(id), score: score.into() });
+            });
+        }
+        Some(edges)
+    }
+
+    fn tokens_of_path(&self, text: &str, path: &[Edge], out: &mut Vec<Token>) {
+        let first = out.len();
+        for &Edge { start, end, id, .. } in path {
+            self.push_token(text, Token { id: id.unwrap_or(self.unk_id), start, end }, first, out);
+        }
+    }
+
+    fn tokens_with_dropout(&self, text: &str, drops: &mut dyn FnMut() -> bool, out: &mut Vec<Token>) -> bool {
+        if self.model.model_type != ModelType::Bpe {
+            return false;
+        }
+        let first = out.len();
+        merge(text, &self.merged, &self.of_user, drops, &mut |start, end| {
+            let id = self.id(&text[start..end]).unwrap_or(self.unk_id);
+            self.push_token(text, Token { id, start, end }, first, out);
+        });
+        true
     }
 }
 

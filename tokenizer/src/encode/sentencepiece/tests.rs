@@ -42,7 +42,7 @@ fn words_one_by_one_give_the_path_of_the_whole_text() {
         }
         pieces.push(piece("bab", 0.0, PieceKind::UserDefined));
         let model = SentencePiece::new(SentencePieceModel::new(pieces, ModelType::Unigram)).unwrap();
-        assert!(model.cuts_at_blanks());
+        assert!(model.reach.is_some());
         let length = if round == 0 { 60_000 } else { 2000 };
         let text: String = (0..length)
             .map(|_| {

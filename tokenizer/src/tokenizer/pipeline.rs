@@ -1,0 +1,190 @@
+//! The way from a text to words, chosen when a tokenizer is loaded.
+
+use std::ops::Range;
+
+use super::BLANK;
+use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, byte_level_words, next_blank};
+use crate::short_key::short_word;
+
+/// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.
+#[derive(Clone, Copy)]
+pub(crate) enum Words {
+    /// The text is one word.
+    Whole,
+    /// By the pre-tokenizer's stages.
+    Stages,
+    /// By GPT-2's rule.
+    ByteLevel,
+    /// Between blanks, each with a mark before it.
+    Opened,
+    /// Before each blank or mark. Blanks become marks.
+    AtBlanks(Metaspace),
+    /// Before each run of blanks and marks, which the model may merge. Blanks become marks, and nothing else changes, so the text
+    /// is not normalized before.
+    AtRuns(Marks),
+}
+
+/// When a mark is put before a text whose blanks become marks.
+#[derive(Clone, Copy)]
+pub(crate) enum Marks {
+    Never,
+    Always,
+    Metaspace(Metaspace),
+}
+
+impl Marks {
+    fn are_due(self, text: &str, is_first: bool) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::Metaspace(space) => space.is_due(is_first) && !text.starts_with([' ', BLANK]),
+        }
+    }
+}
+
+/// A word where it stands in a text.
+pub(super) struct Word<'t> {
+    pub(super) text: &'t str,
+    pub(super) place: Range<usize>,
+    /// Its [`crate::short_key::short_key`]; 0 if it was not computed.
+    pub(super) key: u128,
+    pub(super) spelling: Spelling,
+}
+
+/// How the model gets a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// As it stands.
+    AsWritten,
+    /// With a mark before it, as every word of the text.
+    Opened,
+    /// With marks for its blanks.
+    Marked,
+}
+
+impl<'t> Word<'t> {
+    fn whole(text: &'t str) -> Self {
+        Self { text, place: 0..text.len(), key: 0, spelling: Spelling::AsWritten }
+    }
+
+    /// Appends the word, as the model gets it, to `out`.
+    pub(super) fn spell(&self, out: &mut String) {
+        let word = &self.text[self.place.clone()];
+        match self.spelling {
+            Spelling::AsWritten => out.push_str(word),
+            Spelling::Opened => {
+                out.push(BLANK);
+                out.push_str(word);
+            }
+            Spelling::Marked => push_marked(out, word),
+        }
+    }
+}
+
+impl Words {
+    /// The fastest way for this pre-tokenizer.
+    pub(crate) fn of(pre_tokenizer: Option<&PreTokenizer>) -> Self {
+        match pre_tokenizer {
+            None => Self::Whole,
+            Some(PreTokenizer::Metaspace(space @ Metaspace { replacement: BLANK, split: true, .. })) => {
+                Self::AtBlanks(*space)
+            }
+            Some(PreTokenizer::ByteLevel { add_prefix_space: false, use_regex: true, spells: false }) => {
+                Self::ByteLevel
+            }
+            Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => Self::Opened,
+            Some(_) => Self::Stages,
+        }
+    }
+
+    /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
+    #[inline]
+    pub(super) fn each<'t>(
+        self,
+        stages: Option<&PreTokenizer>,
+        text: &'t str,
+        is_first: bool,
+        mut take: impl FnMut(Word<'_>),
+    ) {
+        match self {
+            Self::Whole => take(Word::whole(text)),
+            Self::Opened if !text.contains(BLANK) => {
+                for word in text.split_whitespace() {
+                    let from = word.as_ptr() as usize - text.as_ptr() as usize;
+                    take(Word { text, place: from..from + word.len(), key: 0, spelling: Spelling::Opened });
+                }
+            }
+            Self::Stages | Self::Opened => {
+                if let Some(stages) = stages {
+                    stages.each_word(text, is_first, &mut |word| take(Word::whole(word)));
+                }
+            }
+            Self::ByteLevel => {
+                let mut from = 0;
+                for word in byte_level_words(text) {
+                    let place = from..from + word.len();
+                    from = place.end;
+                    take(Word { text, place, key: 0, spelling: Spelling::AsWritten });
+                }
+            }
+            Self::AtBlanks(space) => {
+                let due = space.is_due(is_first) && !text.starts_with([' ', BLANK]);
+                marked(text, due, 0, |from| after_one(text, from), take);
+            }
+            Self::AtRuns(marks) => {
+                marked(text, marks.are_due(text, is_first), 1, |from| after_run(text, from), take);
+            }
+        }
+    }
+}
+
+/// Hands on the words that open with blanks or marks, and before them the one that opens the text; a mark goes before it if `due`.
+/// `end` gives the end of the word that starts at a place. A short word of at most `unsure` bytes may end elsewhere than at its
+/// first blank.
+#[inline(always)]
+fn marked(
+    text: &str,
+    due: bool,
+    unsure: usize,
+    end: impl Fn(usize) -> usize,
+    mut take: impl FnMut(Word<'_>),
+) {
+    let mut from = 0;
+    if due && !text.is_empty() {
+        from = end(0);
+        let mut opened = String::with_capacity(from + BLANK.len_utf8());
+        opened.push(BLANK);
+        push_marked(&mut opened, &text[..from]);
+        take(Word::whole(&opened));
+    }
+    while let Some(rest) = text.as_bytes().get(from..).filter(|rest| !rest.is_empty()) {
+        // Most words are short.
+        let short = rest.first_chunk().and_then(short_word).filter(|(length, _)| *length > unsure);
+        let (to, key) = short.map_or_else(|| (end(from), 0), |(length, key)| (from + length, key));
+        take(Word { text, place: from..to, key, spelling: Spelling::Marked });
+        from = to;
+    }
+}
+
+/// The end of the word at `from`, which may open with one blank or mark.
+fn after_one(text: &str, from: usize) -> usize {
+    let opening = text[from..].chars().next().map_or(0, char::len_utf8);
+    next_blank(text, from + opening)
+}
+
+/// The end of the word at `from`: of blanks and marks, and of what follows them up to the next.
+fn after_run(text: &str, from: usize) -> usize {
+    let rest = &text[from..];
+    let opening = rest.len() - rest.trim_start_matches([' ', BLANK]).len();
+    next_blank(text, from + opening)
+}
+
+/// Appends a text with marks for its blanks.
+fn push_marked(out: &mut String, text: &str) {
+    for (at, part) in text.split(' ').enumerate() {
+        if at > 0 {
+            out.push(BLANK);
+        }
+        out.push_str(part);
+    }
+}
