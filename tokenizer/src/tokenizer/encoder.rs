@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::pipeline::{Spelling, Words};
 use super::{Stage, Tokenizer};
 use crate::encode::WordCache;
+use crate::short_key::SHORT_BYTES;
 
 /// A tokenizer with a cache of words; see [`Tokenizer::encoder`].
 pub struct Encoder<'a> {
@@ -86,11 +87,13 @@ impl Encoder<'_> {
     fn words(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let Self { cache, word: spelt, tokenizer } = self;
         let Tokenizer { words, pre_tokenizer, model, .. } = *tokenizer;
+        // What a model finds in a whole text may not be what it finds in a word.
+        let longest = if matches!(words, Words::Whole) { 0 } else { SHORT_BYTES };
         words.each(pre_tokenizer.as_ref(), text, is_first, |word| {
             if word.key != 0 && cache.recall(word.key, ids) {
                 return;
             }
-            if word.spelling == Spelling::AsWritten {
+            if word.spelling == Spelling::AsWritten && word.place.len() > longest {
                 return model.encode_cached(word.text, word.place, cache, ids);
             }
             cache.extend_within(word.text.as_bytes(), word.place.clone(), ids, |ids| {
