@@ -49,11 +49,6 @@ impl<T> Bounded<T> {
     pub fn sensitivity(&self) -> L2Sensitivity {
         self.sensitivity
     }
-
-    /// Applies a map that keeps all distances: reshaping, moving between devices, joining parts.
-    pub fn map_isometry<U>(self, form: impl FnOnce(T) -> U) -> Bounded<U> {
-        Bounded { value: form(self.value), sensitivity: self.sensitivity }
-    }
 }
 
 /// Gaussian noise of standard deviation `noise_multiplier` × sensitivity on a query over the whole data set. The value lies on

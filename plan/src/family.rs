@@ -68,71 +68,59 @@ pub enum Family {
 }
 
 impl Family {
-    /// All families, as a reader expects to choose among them.
-    pub const ALL: [Self; 23] = [
-        Self::Gpt2,
-        Self::Decoder,
-        Self::Gemma2,
-        Self::Gemma3,
-        Self::Llama,
-        Self::Mistral,
-        Self::Qwen2,
-        Self::Qwen3,
-        Self::Phi3,
-        Self::GptNeoX,
-        Self::Phi,
-        Self::Opt,
-        Self::GptNeo,
-        Self::T5,
-        Self::T5V1_1,
-        Self::Bert,
-        Self::Roberta,
-        Self::DistilBert,
-        Self::ModernBert,
-        Self::Bart,
-        Self::MBart,
-        Self::Marian,
-        Self::FeedForward,
+    /// All families, as a reader expects to choose among them, with what each is called in a plan and to a person.
+    pub const TABLE: [(Self, &'static str, &'static str); 23] = [
+        (Self::Gpt2, "gpt2", "GPT-2 (decoder)"),
+        (Self::Decoder, "decoder", "Gemma-style (decoder)"),
+        (Self::Gemma2, "gemma2", "Gemma 2 (decoder)"),
+        (Self::Gemma3, "gemma3", "Gemma 3 (decoder)"),
+        (Self::Llama, "llama", "Llama (decoder)"),
+        (Self::Mistral, "mistral", "Mistral (decoder)"),
+        (Self::Qwen2, "qwen2", "Qwen 2 (decoder)"),
+        (Self::Qwen3, "qwen3", "Qwen 3 (decoder)"),
+        (Self::Phi3, "phi3", "Phi-3 (decoder)"),
+        (Self::GptNeoX, "gpt_neox", "GPT-NeoX, Pythia (decoder)"),
+        (Self::Phi, "phi", "Phi-2 (decoder)"),
+        (Self::Opt, "opt", "OPT (decoder)"),
+        (Self::GptNeo, "gpt_neo", "GPT-Neo (decoder)"),
+        (Self::T5, "t5", "T5 1.0 (encoder–decoder)"),
+        (Self::T5V1_1, "t5_v1_1", "T5 1.1 (encoder–decoder)"),
+        (Self::Bert, "bert", "BERT (encoder)"),
+        (Self::Roberta, "roberta", "RoBERTa (encoder)"),
+        (Self::DistilBert, "distilbert", "DistilBERT (encoder)"),
+        (Self::ModernBert, "modernbert", "ModernBERT (encoder)"),
+        (Self::Bart, "bart", "BART (encoder–decoder)"),
+        (Self::MBart, "mbart", "mBART (encoder–decoder)"),
+        (Self::Marian, "marian", "Marian (encoder–decoder)"),
+        (Self::FeedForward, "feed_forward", "Feed-forward"),
     ];
 
-    /// What each of [`Self::ALL`] is called in a plan, and to a person.
-    pub const NAMES: [(&'static str, &'static str); 23] = [
-        ("gpt2", "GPT-2 (decoder)"),
-        ("decoder", "Gemma-style (decoder)"),
-        ("gemma2", "Gemma 2 (decoder)"),
-        ("gemma3", "Gemma 3 (decoder)"),
-        ("llama", "Llama (decoder)"),
-        ("mistral", "Mistral (decoder)"),
-        ("qwen2", "Qwen 2 (decoder)"),
-        ("qwen3", "Qwen 3 (decoder)"),
-        ("phi3", "Phi-3 (decoder)"),
-        ("gpt_neox", "GPT-NeoX, Pythia (decoder)"),
-        ("phi", "Phi-2 (decoder)"),
-        ("opt", "OPT (decoder)"),
-        ("gpt_neo", "GPT-Neo (decoder)"),
-        ("t5", "T5 1.0 (encoder–decoder)"),
-        ("t5_v1_1", "T5 1.1 (encoder–decoder)"),
-        ("bert", "BERT (encoder)"),
-        ("roberta", "RoBERTa (encoder)"),
-        ("distilbert", "DistilBERT (encoder)"),
-        ("modernbert", "ModernBERT (encoder)"),
-        ("bart", "BART (encoder–decoder)"),
-        ("mbart", "mBART (encoder–decoder)"),
-        ("marian", "Marian (encoder–decoder)"),
-        ("feed_forward", "Feed-forward"),
-    ];
+    /// What each is called in a plan, and to a person, in the order of [`Self::TABLE`].
+    pub const NAMES: [(&'static str, &'static str); Self::TABLE.len()] = {
+        let mut names = [("", ""); Self::TABLE.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = (Self::TABLE[at].1, Self::TABLE[at].2);
+            at += 1;
+        }
+        names
+    };
+
+    /// All families, in the order of [`Self::TABLE`].
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|row| row.0)
+    }
 
     /// What it is called in a plan.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let named = Self::ALL.iter().zip(Self::NAMES).find(|(family, _)| **family == self);
-        named.map_or("", |(_, (name, _))| name)
+        Self::TABLE.into_iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
     /// The family of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.name() == name)
+        Self::TABLE.into_iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
     /// What a model of this family can learn.
@@ -371,7 +359,7 @@ mod tests {
 
     #[test]
     fn names_are_those_that_a_plan_is_written_with() {
-        for family in Family::ALL {
+        for family in Family::all() {
             assert_eq!(serde_json::to_value(family).unwrap(), family.name());
             assert_eq!(Family::named(family.name()), Some(family));
         }

@@ -108,66 +108,48 @@ impl core::fmt::Debug for Entry {
     }
 }
 
-const fn entry(
-    name: &'static str,
-    engine: &'static dyn Engine,
-    applies: fn(&Composition<'_>) -> bool,
-    tightness: f64,
-) -> Entry {
-    Entry { name, engine, applies, tightness }
+/// Defines the engines, and the table of all of them.
+macro_rules! engines {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal: $engine:expr, $applies:expr, $tightness:expr;)*) => {
+        $($(#[$doc])*
+        const $constant: Entry =
+            Entry { name: $name, engine: &$engine, applies: $applies, tightness: $tightness };)*
+
+        /// All engines.
+        #[cfg(test)]
+        pub(crate) const TABLE: &[Entry] = &[$($constant),*];
+    };
 }
 
-/// Balle & Wang 2018, Theorem 8, for a Gaussian; quadrature or a finite sum for one use of another pair. Quadrature is accurate
-/// to 1e-11 of δ; ε of a tiny δ keeps fewer digits.
-const CLOSED_FORM: Entry = entry("closed form", &closed_form::ClosedForm, one_use_only, 1e-9);
-
-/// δ(0) is the total variation distance, which is subadditive under products. Answers only where ε is 0.
-const TOTAL_VARIATION: Entry = entry("total variation", &closed_form::TotalVariation, mixtures_only, 0.0);
-
-/// No loss exceeds the sum of the highest (basic composition: Dwork & Roth 2014, Theorem 3.16). From above only.
-const HIGHEST_LOSS: Entry = entry("highest loss", &closed_form::HighestLoss, mixtures_only, ONE_SIDED);
-
-/// Markov's inequality on e^{tL} with the conversion of Canonne, Kamath & Steinke 2020, Proposition 12. From above only,
-/// typically by 5 to 60 %.
-const CHERNOFF: Entry = entry("chernoff", &chernoff::Chernoff, |_| true, ONE_SIDED);
-
-/// The inversion integral of Alghamdi et al. 2023, Theorem 3.1, on a straight line; Poisson's summation formula bounds its sum.
-/// Aliases are kept below e^−21 of δ and the truncated tail below e^−12.
-const INVERSION: Entry = entry("inversion", &inversion::Certified, mixtures_only, 1e-5);
-
-/// Connect-the-dots PLDs (Doroshenko et al. 2022) composed by FFT (Koskela, Jälkö & Honkela 2020), on a grid that is short enough
-/// to be quicker than [`PLD_ADAPTIVE`].
-const PLD_FFT_SHORT: Entry =
-    entry("pld_fft, short", &pld_fft::PldFft { longest: pld_fft::SHORT }, known_outcomes_only, REFINED);
-
-/// The same on a grid of up to 2¹⁸ points.
-const PLD_FFT: Entry =
-    entry("pld_fft", &pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED);
-
-/// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and no finer than a first look needs: it only
-/// has to show that a direction is not the worst.
-const PLD_ADAPTIVE_COARSE: Entry = entry(
-    "pld_adaptive, coarse",
-    &pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE },
-    without_selection,
-    REFINED,
-);
-
-/// The same, refined.
-const PLD_ADAPTIVE: Entry = entry(
-    "pld_adaptive",
-    &pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE },
-    without_selection,
-    REFINED,
-);
-
-/// The composition for each number of truncated batches, weighted by its probability: the coin is public. From above only.
-const TRUNCATION_COUNTS: Entry =
-    entry("truncation counts", &truncation_counts::TruncationCounts, with_coin_only, ONE_SIDED);
-
-/// The composition without truncated batches, where one is far less likely than δ: the coin is public. Declines elsewhere.
-const RARE_TRUNCATION: Entry =
-    entry("rare truncation", &rare_truncation::RareTruncation, with_coin_only, 1e-3);
+engines! {
+    /// Balle & Wang 2018, Theorem 8, for a Gaussian; quadrature or a finite sum for one use of another pair. Quadrature is accurate
+    /// to 1e-11 of δ; ε of a tiny δ keeps fewer digits.
+    CLOSED_FORM = "closed form": closed_form::ClosedForm, one_use_only, 1e-9;
+    /// δ(0) is the total variation distance, which is subadditive under products. Answers only where ε is 0.
+    TOTAL_VARIATION = "total variation": closed_form::TotalVariation, mixtures_only, 0.0;
+    /// No loss exceeds the sum of the highest (basic composition: Dwork & Roth 2014, Theorem 3.16). From above only.
+    HIGHEST_LOSS = "highest loss": closed_form::HighestLoss, mixtures_only, ONE_SIDED;
+    /// Markov's inequality on e^{tL} with the conversion of Canonne, Kamath & Steinke 2020, Proposition 12. From above only,
+    /// typically by 5 to 60 %.
+    CHERNOFF = "chernoff": chernoff::Chernoff, |_| true, ONE_SIDED;
+    /// The inversion integral of Alghamdi et al. 2023, Theorem 3.1, on a straight line; Poisson's summation formula bounds its sum.
+    /// Aliases are kept below e^−21 of δ and the truncated tail below e^−12.
+    INVERSION = "inversion": inversion::Certified, mixtures_only, 1e-5;
+    /// Connect-the-dots PLDs (Doroshenko et al. 2022) composed by FFT (Koskela, Jälkö & Honkela 2020), on a grid that is short enough
+    /// to be quicker than [`PLD_ADAPTIVE`].
+    PLD_FFT_SHORT = "pld_fft, short": pld_fft::PldFft { longest: pld_fft::SHORT }, known_outcomes_only, REFINED;
+    /// The same on a grid of up to 2¹⁸ points.
+    PLD_FFT = "pld_fft": pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED;
+    /// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and no finer than a first look needs: it only
+    /// has to show that a direction is not the worst.
+    PLD_ADAPTIVE_COARSE = "pld_adaptive, coarse": pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE }, without_selection, REFINED;
+    /// The same, refined.
+    PLD_ADAPTIVE = "pld_adaptive": pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE }, without_selection, REFINED;
+    /// The composition for each number of truncated batches, weighted by its probability: the coin is public. From above only.
+    TRUNCATION_COUNTS = "truncation counts": truncation_counts::TruncationCounts, with_truncation_only, ONE_SIDED;
+    /// The composition without truncated batches, where one is far less likely than δ: the coin is public. Declines elsewhere.
+    RARE_TRUNCATION = "rare truncation": rare_truncation::RareTruncation, with_truncation_only, 1e-3;
+}
 
 /// Width of bounds whose lower end is 0.
 const ONE_SIDED: f64 = 1.0;
@@ -194,7 +176,7 @@ fn without_selection(composition: &Composition<'_>) -> bool {
     !matches!(composition, Composition::WithSelection)
 }
 
-fn with_coin_only(composition: &Composition<'_>) -> bool {
+fn with_truncation_only(composition: &Composition<'_>) -> bool {
     matches!(composition, Composition::WithTruncation)
 }
 

@@ -1,43 +1,47 @@
-//! Truncated Poisson sampling where a cut is far less likely than δ: the composition without cuts.
+//! Truncated Poisson sampling where truncation is far less likely than δ: the composition without truncated batches.
 //!
 //! # Proof note
-//! Whether a batch was cut is a public coin (see `dominating_pair::truncated`), so that δ is the mean, over how the coins fall, of the δ of
-//! what follows. No batch is cut with probability at least 1 − c, c = Σ Tᵢ·pᵢ. Hence (1 − c)·δ′ ≤ δ ≤ δ′ + c, where δ′ is that of the
-//! composition of whole batches.
+//! Whether a batch was truncated is a public coin (see `dominating_pair::truncated`), so δ is the mean of the δ of what follows over the
+//! outcomes of the coins. No batch is truncated with probability at least 1 − f, f = Σ Tᵢ·pᵢ. Hence (1 − f)·δ′ ≤ δ ≤ δ′ + f, where δ′ is
+//! that of the composition without truncated batches.
 
 use super::{Engine, Problem, Target, bounds};
 use crate::dominating_pair::Law;
 use crate::{AccountantError, Bounds, Result};
 
-/// The part of δ that cuts may amount to. ε changes by less than a thousandth then.
+/// The part of δ that truncation may amount to. ε changes by less than a thousandth then.
 const PART: f64 = 1e-3;
 
-/// Relative error of the coins' probabilities, from above.
-const COIN_ERROR: f64 = 1e-6;
+/// Relative error of the probabilities of truncation, from above.
+const PROBABILITY_ERROR: f64 = 1e-6;
 
 pub(super) struct RareTruncation;
 
 impl Engine for RareTruncation {
     fn bounds(&self, problem: &Problem<'_>, _tightness: f64) -> Result<Bounds> {
         const LIKELY: AccountantError = AccountantError::NotConverged { what: "batches may be truncated" };
-        let (mut whole, truncated) = problem.pair.split_truncated();
-        let mut cut = 0.0;
+        let (mut untruncated, truncated) = problem.pair.split_truncated();
+        let mut failure = 0.0;
         for (step, count) in truncated {
-            cut += count as f64 * step.probability * (1.0 + COIN_ERROR);
-            whole.push(Law::Mixture(step.whole.clone()), count);
+            failure += count as f64 * step.probability * (1.0 + PROBABILITY_ERROR);
+            untruncated.push(Law::Mixture(step.whole.clone()), count);
         }
         match problem.target {
-            Target::Epsilon { delta } if cut <= PART * delta => {
-                let at = |delta| bounds(&whole, Target::Epsilon { delta }, problem.floor);
-                let upper = at((delta - cut) * (1.0 - f64::EPSILON))?.upper;
-                let lower = at((delta / (1.0 - cut) * (1.0 + 4.0 * f64::EPSILON)).min(1.0))?.lower;
+            Target::Epsilon { delta } if failure <= PART * delta => {
+                let at = |delta| bounds(&untruncated, Target::Epsilon { delta }, problem.floor);
+                let upper = at((delta - failure) * (1.0 - f64::EPSILON))?.upper;
+                let lower = at((delta / (1.0 - failure) * (1.0 + 4.0 * f64::EPSILON)).min(1.0))?.lower;
                 Bounds::new(lower.min(upper), upper)
             }
             Target::Delta { epsilon } => {
-                let found = bounds(&whole, Target::Delta { epsilon }, 0.0)?;
-                let rare = cut <= PART * found.lower;
-                let upper = ((found.upper + cut) * (1.0 + f64::EPSILON)).min(1.0);
-                if rare { Bounds::new(found.lower * (1.0 - cut - f64::EPSILON), upper) } else { Err(LIKELY) }
+                let found = bounds(&untruncated, Target::Delta { epsilon }, 0.0)?;
+                let rare = failure <= PART * found.lower;
+                let upper = ((found.upper + failure) * (1.0 + f64::EPSILON)).min(1.0);
+                if rare {
+                    Bounds::new(found.lower * (1.0 - failure - f64::EPSILON), upper)
+                } else {
+                    Err(LIKELY)
+                }
             }
             Target::Epsilon { .. } => Err(LIKELY),
         }

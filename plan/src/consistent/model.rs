@@ -32,8 +32,7 @@ fn check_strangers(model: &Model) -> Checked {
     else {
         return Ok(());
     };
-    let readers: Vec<String> = Family::ALL
-        .into_iter()
+    let readers: Vec<String> = Family::all()
         .filter(|family| reads(*family))
         .map(|family| format!("\"{}\"", family.name()))
         .collect();

@@ -36,7 +36,7 @@ pub fn describe(folder: &Path) -> Result<plan::Model, RunError> {
 }
 
 fn of_config(config: &Value) -> Result<plan::Model, String> {
-    let known = || Family::ALL.into_iter().filter(|family| family.is_in_transformers());
+    let known = || Family::all().filter(|family| family.is_in_transformers());
     let hugging_face = |family: &Family| Backbone::hugging_face(*family);
     let is_of = |family: &Family| {
         let theirs = hugging_face(family);
