@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use plan::{Device, Setting, SweepTrials};
 
 pub use self::certificate::SweepSummary;
-pub(crate) use self::verify::promise;
+pub(crate) use self::verify::{promise, stage};
 pub use self::verify::verify_sweep;
 
 use self::charge::OpenSweep;

@@ -12,7 +12,6 @@
 //! | `find` | the stages that a plan builds on, before it is certified |
 //! | `check` | a finished run's ledger against the proofs that its folder carries |
 //! | `stopped` | what a run spent that did not finish |
-//! | `history` | the sum of all runs on one text |
 //! | `coverage` | which files of a folder a digest covers |
 //! | `explain` | what was checked, in words |
 
@@ -20,7 +19,6 @@ mod check;
 mod coverage;
 mod explain;
 mod find;
-mod history;
 mod proof;
 mod stopped;
 #[cfg(test)]
@@ -34,7 +32,7 @@ use serde::Serialize;
 
 pub(crate) use coverage::{Coverage, listing};
 pub(crate) use explain::explain;
-pub(crate) use history::history;
+pub(crate) use proof::Proof;
 
 use crate::RunError;
 use crate::durable::{self, sha256_hex};

@@ -18,7 +18,7 @@ use crate::store::{covered, files};
 use crate::tensor_file::privacy_mark;
 
 /// What one stage proves about itself.
-pub(super) struct Proof {
+pub(crate) struct Proof {
     /// The stage itself. Its relation to another text is that text's to declare.
     pub stage: Parent,
     /// Whether its own text is public.
@@ -152,7 +152,7 @@ impl Proof {
     ///
     /// # Errors
     /// [`RunError::Refused`] for a statement that this version does not understand.
-    pub(super) fn of_statement(path: &Path) -> Result<Self, RunError> {
+    pub fn of_statement(path: &Path) -> Result<Self, RunError> {
         let refused = |what: &str| RunError::Refused(format!("{}: {what}", path.display()));
         let bytes = durable::read(path)?;
         let statement: Statement = serde_json::from_slice(&bytes)

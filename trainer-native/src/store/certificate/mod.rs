@@ -9,7 +9,7 @@ mod tests;
 mod wording;
 
 pub(crate) use statements::{
-    DECLARED_PUBLIC, distribution, guarantee, mark, not_private_by_itself, void_by_known_noise,
+    DECLARED_PUBLIC, KNOWN_NOISE, distribution, guarantee, mark, not_private_by_itself, void_by_known_noise,
 };
 pub(crate) use wording::{CURRENT, Wording};
 

@@ -10,6 +10,10 @@ use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomne
 /// How the mark of a run on public text begins.
 pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
 
+/// Why a run or a sweep with a known key is not private.
+pub(crate) const KNOWN_NOISE: &str =
+    "the noise was made from a known key (--test-key): anyone can subtract it";
+
 /// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let mut reasons = not_private_by_itself(plan, ledger);
@@ -30,7 +34,7 @@ pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) 
     let header = ledger.header();
     let mut reasons = Vec::new();
     if let Randomness::TestKey { .. } = header.randomness {
-        reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
+        reasons.push(KNOWN_NOISE.to_owned());
     }
     if plan.plan().is_public() {
         reasons.push(format!("{DECLARED_PUBLIC}: it was used without noise or charge"));

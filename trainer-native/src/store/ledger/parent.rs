@@ -38,6 +38,15 @@ impl Parent {
         self.id.as_deref().unwrap_or(&self.sha256)
     }
 
+    /// Whether it is of a search that publishes the best trial alone.
+    pub fn publishes_one(&self) -> bool {
+        let is_selection = |event: &DpEvent| matches!(event, DpEvent::PrivateSelection { .. });
+        self.charges.iter().any(|charge| match &charge.event {
+            DpEvent::Composed { events } => events.iter().any(is_selection),
+            event => is_selection(event),
+        })
+    }
+
     /// Name of the folder of its proof, within `parents/`.
     pub fn folder(&self) -> String {
         self.sha256.chars().take(16).collect()

@@ -238,3 +238,39 @@ fn a_published_sweep_tells_no_time_and_no_trial_of_it_begins_twice() {
         assert!(stderr(&refused).contains("older state of the sweep"), "{name}: {}", stderr(&refused));
     }
 }
+
+/// Two runs that go on from one copied folder spend apart. Oracle: the accountant on the steps of both ledgers.
+#[test]
+fn both_runs_that_went_on_from_a_copy_count_in_the_history() {
+    let mut plan = long();
+    plan["training"]["steps"] = json!(60);
+    let bench = Bench::new(&plan);
+    let (run, copy) = (bench.path("run"), bench.path("copy"));
+    killed_after(&bench, 20, &[]);
+    std::fs::create_dir(&copy).unwrap();
+    put_back(&run, &copy);
+    bench.model("run", &["--resume"]);
+    let refused = bench.run("copy", &["--resume"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    // The copy goes on where the notes of this computer are not read, as on another computer.
+    let elsewhere = |arguments: &[&str]| {
+        bench.command("copy", arguments).env("XDG_STATE_HOME", bench.path("elsewhere")).output().unwrap()
+    };
+    let resumed = elsewhere(&["--resume", "--copied"]);
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    let history = |folders: &[&Path]| -> (f64, usize) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        let output = command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (found["epsilon"]["upper"].as_f64().unwrap(), found["stages"].as_array().unwrap().len())
+    };
+    let certificate: Value =
+        serde_json::from_slice(&std::fs::read(run.join("certificate.json")).unwrap()).unwrap();
+    println!("{certificate}");
+    let (one, other) = (history(&[&run]), history(&[&copy]));
+    let both = history(&[&run, &copy]);
+    println!("{one:?} {other:?} {both:?} {} {}", common::reservations(&run), common::reservations(&copy));
+    assert_eq!(both, history(&[&copy, &run]));
+    assert_eq!(both.1, 2, "neither continues the other");
+}
