@@ -51,6 +51,7 @@ const IRRELEVANT: [&str; 64] = [
     "prefix",
     // What this program says of the weights.
     "privacy",
+    "privacy_id",
     "problem_type",
     "remove_invalid_values",
     "repetition_penalty",

@@ -6,6 +6,7 @@ use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, So
 use super::wording::Wording;
 use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
+use crate::tensor_file::PrivacyMark;
 
 /// How the mark of a run on public text begins.
 pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
@@ -45,11 +46,12 @@ pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) 
 }
 
 /// The mark beside the weights, so that a model without its folder still says what it promises.
-pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> String {
-    match not_private_because(plan, ledger).as_slice() {
+pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
+    let promise = match not_private_because(plan, ledger).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
         reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
-    }
+    };
+    PrivacyMark { promise, id: ledger.header().id.clone() }
 }
 
 /// The guarantee for a reader without background.

@@ -260,7 +260,8 @@ fn both_runs_that_went_on_from_a_copy_count_in_the_history() {
     assert!(resumed.status.success(), "{}", stderr(&resumed));
     let history = |folders: &[&Path]| -> (f64, usize) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
-        let output = command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap();
+        let output =
+            command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         (found["epsilon"]["upper"].as_f64().unwrap(), found["stages"].as_array().unwrap().len())
