@@ -110,7 +110,7 @@ impl Proof {
         Self {
             stage: Parent {
                 name: plan.plan().name().to_owned(),
-                id: header.id.clone(),
+                id: Some(header.id.clone()),
                 sha256: ledger.position().sha256,
                 made_from: MadeFrom::PublicText,
                 unit: plan.plan().privacy().unit,

@@ -51,7 +51,7 @@ pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
         reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
     };
-    PrivacyMark { promise, id: ledger.header().id.clone() }
+    PrivacyMark { promise, id: Some(ledger.header().id.clone()) }
 }
 
 /// The guarantee for a reader without background.
@@ -227,11 +227,10 @@ pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
 }
 
 /// What the arithmetic of a run leaves open; empty where nothing is.
-fn limits_of_arithmetic(wording: &Wording, computation: Option<Computation>) -> Vec<String> {
-    match computation {
-        None => wording.floating_point.map(str::to_owned).to_vec(),
-        Some(Computation { arithmetic: Some(Arithmetic::Fast), .. }) => vec![wording.fast_sums.to_owned()],
-        Some(_) => Vec::new(),
+fn limits_of_arithmetic(wording: &Wording, computation: Computation) -> Vec<String> {
+    match computation.arithmetic {
+        Some(Arithmetic::Fast) => vec![wording.fast_sums.to_owned()],
+        Some(Arithmetic::Exact) | None => Vec::new(),
     }
 }
 

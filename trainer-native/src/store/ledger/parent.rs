@@ -11,8 +11,8 @@ use super::Charges;
 pub(crate) struct Parent {
     /// Name of its plan; `vocabulary` for a vocabulary.
     pub name: String,
-    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent in ledgers of earlier
-    /// versions.
+    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent where that is of
+    /// public text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
