@@ -2,6 +2,8 @@
 //!
 //! It depends on no clock and no machine, so [`crate::verify`] can rebuild it byte for byte.
 
+#[cfg(test)]
+mod condition_tests;
 pub(crate) mod markdown;
 mod statements;
 #[cfg(test)]

@@ -252,7 +252,7 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Heade
 
 /// What the training text must be like in order not to be refused: everything in it on which the refusal of a run depends, apart
 /// from the number of units and the evaluation text, which have sentences of their own.
-fn refusals(plan: &Plan) -> Vec<String> {
+pub(super) fn refusals(plan: &Plan) -> Vec<String> {
     let data = plan.data();
     if matches!(data.source, Source::Embedded { .. }) {
         return Vec::new();
