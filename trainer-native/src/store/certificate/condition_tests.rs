@@ -102,6 +102,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
     let extended = json!({ "extend": { "path": "words.json", "added_tokens": 10, "release": "sips" } });
     let histogram = json!({ "labels": ["a", "b"], "noise_multiplier": 4 });
     let chat = with(of_file(), "/tokenizer", public_file.clone());
+    let encoded = with(chat.clone(), "/data/source", json!({ "path": "notes.tokens" }));
     let from_checkpoint = || {
         let plan = with(of_file(), "/tokenizer", public_file.clone());
         let plan = with(plan, "/model/initial", json!({ "checkpoint": "base" }));
@@ -116,7 +117,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("at least one record", file(), embedded()),
         ("has the fields that the plan names", file(), embedded()),
         ("no file of it is named twice", file(), embedded()),
-        ("its token file is whole", set("/data/source", json!({ "path": "notes.tokens" })), file()),
+        ("its token file is whole", plain(encoded), file()),
         ("each record has a user, who is not blank", users(), file()),
         ("nobody has two ids", users(), file()),
         ("one of those that training.labels lists", task("multi_label_classification"), file()),

@@ -1,9 +1,7 @@
 //! What certificates say of a run's arithmetic.
 
-use super::*;
 use crate::run::{Request, run};
-use crate::store::files;
-use crate::verify::{VerifiedRun, verify_run};
+use crate::verify::VerifiedRun;
 
 const PLAN: &str = r#"{
     "version": 1, "name": "sums", "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60 },

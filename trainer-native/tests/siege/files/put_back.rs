@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use accountant::{Delta, DpEvent, NeighboringRelation};
 use serde_json::{Value, json};
 
 use super::{stdout, verified};
@@ -266,12 +267,20 @@ fn both_runs_that_went_on_from_a_copy_count_in_the_history() {
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         (found["epsilon"]["upper"].as_f64().unwrap(), found["stages"].as_array().unwrap().len())
     };
-    let certificate: Value =
-        serde_json::from_slice(&std::fs::read(run.join("certificate.json")).unwrap()).unwrap();
-    println!("{certificate}");
-    let (one, other) = (history(&[&run]), history(&[&copy]));
-    let both = history(&[&run, &copy]);
-    println!("{one:?} {other:?} {both:?} {} {}", common::reservations(&run), common::reservations(&copy));
-    assert_eq!(both, history(&[&copy, &run]));
-    assert_eq!(both.1, 2, "neither continues the other");
+    let steps = common::ledger(&run).into_iter().chain(common::ledger(&copy));
+    let mut events: Vec<DpEvent> = steps
+        .filter(|entry| entry["kind"] == "step")
+        .map(|entry| serde_json::from_value(entry["event"].clone()).unwrap())
+        .collect();
+    let count = events.len() as u64;
+    assert!(count >= 2 * 60 && events.iter().all(|event| *event == events[0]), "{count}");
+    let step = DpEvent::SelfComposed { event: Box::new(events.remove(0)), count };
+    let delta = Delta::new(1e-4).unwrap();
+    let spent = accountant::epsilon(&step, delta, NeighboringRelation::AddOrRemoveOne).unwrap().upper;
+    for folders in [[&run, &copy], [&copy, &run]] {
+        let (epsilon, stages) = history(&folders.map(PathBuf::as_path));
+        assert_eq!(stages, 2, "neither continues the other");
+        assert!((epsilon / spent - 1.0).abs() < 1e-6, "{epsilon} {spent}");
+    }
+    assert!(history(&[&run]).0 < 0.9 * spent);
 }
