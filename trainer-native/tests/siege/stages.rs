@@ -243,12 +243,12 @@ fn the_weights_of_a_private_run_name_it_without_its_folder() {
     let [from, to] = [&run, &exported].map(|path| path.to_str().unwrap());
     assert!(program(&["export", from, "--out", to, "--dtype", "bf16"]).status.success());
     let mut plan = tiny();
-    plan["tokenizer"] = json!("bytes");
+    plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
     plan["model"]["initial"] = json!({ "checkpoint": "base" });
     plan["model"]["checkpoint_made_from"] = json!("public_text");
     for (folder, without_config) in [(&run, false), (&run, true), (&exported, false), (&exported, true)] {
         fs::create_dir_all(&base).unwrap();
-        for file in ["model.safetensors", "config.json"] {
+        for file in ["model.safetensors", "config.json", "tokenizer.json"] {
             fs::copy(folder.join(file), base.join(file)).unwrap();
         }
         if without_config {
@@ -268,6 +268,8 @@ fn the_weights_of_a_private_run_name_it_without_its_folder() {
     let mut adapted = short("adapted");
     adapted["model"]["initial"] = json!({ "checkpoint": "public" });
     adapted["model"]["checkpoint_made_from"] = json!("public_text");
+    adapted["tokenizer"] =
+        json!({ "public": { "path": "public/tokenizer.json", "made_from": "public_text" } });
     adapted["model"]["trainable"] = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_fc"] } });
     fs::write(bench.path("plan.json"), adapted.to_string()).unwrap();
     bench.model("adapted", &[]);

@@ -75,7 +75,8 @@ fn with(mut plan: Value, place: &str, value: Value) -> Value {
 
 fn of_task(objective: &str, labels: Value) -> Value {
     let plan = with(of_file(), "/training/objective", json!(objective));
-    with(with(plan, "/training/labels", labels), "/model/family", json!("bert"))
+    let plan = with(with(plan, "/training/labels", labels), "/model/family", json!("bert"));
+    with(plan, "/evaluation", Value::Null)
 }
 
 fn plain(plan: Value) -> Run {
@@ -101,8 +102,13 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
     let public_file = json!({ "public": { "path": "words.json", "made_from": "public_text" } });
     let extended = json!({ "extend": { "path": "words.json", "added_tokens": 10, "release": "sips" } });
     let histogram = json!({ "labels": ["a", "b"], "noise_multiplier": 4 });
-    let chat = with(of_file(), "/tokenizer", public_file.clone());
-    let encoded = with(chat.clone(), "/data/source", json!({ "path": "notes.tokens" }));
+    let read = with(of_file(), "/tokenizer", public_file.clone());
+    let chat = with(with(read.clone(), "/data/text_field", json!("messages")), "/evaluation", Value::Null);
+    let written =
+        with(with(of_file(), "/data/text_field", json!("label")), "/data/target_field", json!("text"));
+    let written =
+        with(with(written, "/training/objective", json!("text_to_text")), "/evaluation", Value::Null);
+    let encoded = with(read, "/data/source", json!({ "path": "notes.tokens" }));
     let from_checkpoint = || {
         let plan = with(of_file(), "/tokenizer", public_file.clone());
         let plan = with(plan, "/model/initial", json!({ "checkpoint": "base" }));
@@ -121,7 +127,11 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("each record has a user, who is not blank", users(), file()),
         ("nobody has two ids", users(), file()),
         ("one of those that training.labels lists", task("multi_label_classification"), file()),
-        ("one of those that data.label_histogram lists", set("/data/label_histogram", histogram), file()),
+        (
+            "one of those that data.label_histogram lists",
+            plain(with(written, "/data/label_histogram", histogram)),
+            file(),
+        ),
         ("each word has one tag", task("token_classification"), task("sequence_classification")),
         ("each record has one label", task("sequence_classification"), task("multi_label_classification")),
         ("that the chat template accepts", plain(with(chat, "/training/objective", json!("chat"))), file()),
