@@ -21,7 +21,7 @@ fn outputs(further: &str) -> Outputs {
     let private = "--epsilon 8 --delta 1e-6 --vocab-size 400 --test-key 5";
     let mut all = Outputs::new();
     for arguments in [
-        &format!("train --input notes.txt {private} --out one"),
+        format!("train --input notes.txt {private} --out one").as_str(),
         &format!("train --input notes.txt {private} --out two --method pooled --unit words:8"),
         "count --input notes.txt --shard 1/1 --out part.run",
         &format!("train --runs part.run {private} --out three"),
@@ -65,14 +65,10 @@ fn whatever_the_commands_print_or_write_is_equal_where_the_release_is() {
     let one = outputs("");
     let other = outputs(&format!("{SECRET} {}\n", "qxzv".repeat(40)));
     assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    assert!(one.len() > 25, "{:?}", one.keys());
     for (name, text) in &one {
-        if *text != other[name] {
-            println!(
-                "DIFF {name}: {}\n{}",
-                &text.chars().take(600).collect::<String>(),
-                other[name].chars().take(600).collect::<String>()
-            );
-        }
+        // Both are their owner's alone, and the comparison notices that they differ.
+        let is_for_owner = ["part.run", "notes.tokens"].contains(&name.as_str());
+        assert_eq!(*text != other[name], is_for_owner, "{name}: {text}\n{}", other[name]);
     }
-    println!("{:?}", one.keys());
 }
