@@ -74,8 +74,8 @@ fn of_several_releases_into_one_folder_at_once_one_spends_and_its_statement_stay
 #[test]
 fn a_conversion_into_a_folder_that_another_process_writes_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("tokenizer.json");
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
+    let out = dir.path().join("vocab.txt");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/vocab.txt");
     let convert = ["convert", "--allow-rare-differences", "--tokenizer", model, "--out", path(&out)];
     let other = dp_tokenizer::ExclusiveFile::take(&dir.path().join(".lock")).unwrap();
     let refused = spawn(&convert).wait_with_output().unwrap();
@@ -84,7 +84,7 @@ fn a_conversion_into_a_folder_that_another_process_writes_is_refused() {
     drop(other);
     assert!(names(dir.path()).is_empty());
     assert!(spawn(&convert).wait_with_output().unwrap().status.success());
-    assert_eq!(names(dir.path()), ["tokenizer.json"]);
+    assert_eq!(names(dir.path()), ["vocab.txt"]);
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
         ("vocabulary/tokenizer.json", "other/vocabulary.model"),
         ("vocabulary/tokenizer.json", "other/again.model"),
         ("other/vocabulary.model", "public/tokenizer.json"),
-        ("public/tokenizer.json", "back/of.model"),
+        ("other/vocabulary.model", "back/of.model"),
     ] {
         converted(from, to);
         for field in ["id", "epsilon", "tokenizer_sha256"] {
@@ -123,10 +123,10 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
     assert_eq!(read(&at("same/tokenizer.json")), read(&at("vocabulary/tokenizer.json")));
     assert_eq!(read(&at("same/privacy.json")), statement);
     // What is not of the release does not become so: neither a file beside its statement, nor what is made of it.
-    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.model");
-    std::fs::copy(foreign, at("back/foreign.model")).unwrap();
-    converted("back/foreign.model", "foreign/made.model");
-    for file in ["back/foreign.model", "foreign/made.model"] {
+    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/vocab.txt");
+    std::fs::copy(foreign, at("back/vocab.txt")).unwrap();
+    converted("back/vocab.txt", "foreign/vocab.txt");
+    for file in ["back/vocab.txt", "foreign/vocab.txt"] {
         assert_eq!(inspected(file), "the privacy.json beside it is of another tokenizer", "{file}");
     }
     // The statement of another tokenizer is not replaced.
