@@ -70,6 +70,23 @@ fn of_several_releases_into_one_folder_at_once_one_spends_and_its_statement_stay
     assert_eq!(names(&out), ["privacy.json", "tokenizer.json", "tokenizer_config.json"]);
 }
 
+/// Two conversions wrote the statement of one and the tokenizer of the other.
+#[test]
+fn a_conversion_into_a_folder_that_another_process_writes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("vocab.txt");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/vocab.txt");
+    let convert = ["convert", "--allow-rare-differences", "--tokenizer", model, "--out", path(&out)];
+    let other = dp_tokenizer::ExclusiveFile::take(&dir.path().join(".lock")).unwrap();
+    let refused = spawn(&convert).wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("another process uses it"), "{}", text(&refused.stderr));
+    drop(other);
+    assert!(names(dir.path()).is_empty());
+    assert!(spawn(&convert).wait_with_output().unwrap().status.success());
+    assert_eq!(names(dir.path()), ["vocab.txt"]);
+}
+
 #[test]
 fn a_killed_encoder_leaves_nothing_that_the_next_start_does_not_take_over() {
     let dir = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
     let at = |name: &str| folder.path().join(name);
     train(&at("vocabulary"), &[]);
     let statement = read(&at("vocabulary/privacy.json"));
-    for name in ["copy", "other", "third", "public"] {
+    for name in ["copy", "other", "third", "public", "back", "same", "foreign"] {
         std::fs::create_dir(at(name)).unwrap();
     }
     let convert = |from: &str, to: &str| {
@@ -101,10 +101,34 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
         assert!(!out.exists());
     }
     // A .model has no place for a mark.
-    converted("vocabulary/tokenizer.json", "other/vocabulary.model");
-    assert_eq!(read(&at("other/privacy.json")), statement);
-    converted("other/vocabulary.model", "public/tokenizer.json");
-    assert_eq!(read(&at("public/privacy.json")), statement);
+    let inspected = |file: &str| {
+        let done = run(&["inspect", "--json", "--tokenizer", path(&at(file))], "");
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()["privacy"].clone()
+    };
+    let release: Value = serde_json::from_slice(&statement).unwrap();
+    for (from, to) in [
+        ("vocabulary/tokenizer.json", "other/vocabulary.model"),
+        ("vocabulary/tokenizer.json", "other/again.model"),
+        ("other/vocabulary.model", "public/tokenizer.json"),
+        ("other/vocabulary.model", "back/of.model"),
+    ] {
+        converted(from, to);
+        for field in ["id", "epsilon", "tokenizer_sha256"] {
+            assert!(!release[field].is_null());
+            assert_eq!(inspected(to)[field], release[field], "{to}: {field}");
+        }
+    }
+    // A copy that the file of the release vouches for has its statement byte for byte.
+    converted("vocabulary/tokenizer.json", "same/tokenizer.json");
+    assert_eq!(read(&at("same/tokenizer.json")), read(&at("vocabulary/tokenizer.json")));
+    assert_eq!(read(&at("same/privacy.json")), statement);
+    // What is not of the release does not become so: neither a file beside its statement, nor what is made of it.
+    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/vocab.txt");
+    std::fs::copy(foreign, at("back/vocab.txt")).unwrap();
+    converted("back/vocab.txt", "foreign/vocab.txt");
+    for file in ["back/vocab.txt", "foreign/vocab.txt"] {
+        assert_eq!(inspected(file), "the privacy.json beside it is of another tokenizer", "{file}");
+    }
     // The statement of another tokenizer is not replaced.
     train(&at("second"), &[]);
     let message =

@@ -15,6 +15,7 @@ mod error;
 mod export;
 mod exposure;
 mod head;
+mod history;
 pub mod infer;
 mod init;
 mod label_histogram;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::RunError;
 use crate::nn::{Kernels, Stored};
-use crate::tensor_file::{Formatted, NumberFormat, write_model};
+use crate::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 use crate::train::Trainer;
 
 /// `adapter_config.json`; `None` if the run trains no adapters, or if its model is more than a checkpoint with adapters: one
@@ -53,10 +53,14 @@ pub(crate) fn config<B: Kernels>(plan: &plan::Plan, trainer: &Trainer<B>) -> Opt
 }
 
 /// Writes `adapter_model.safetensors`: the matrices A and B of each adapter, and a head that is trained with them.
-pub(crate) fn write<B: Kernels>(trainer: &Trainer<B>, path: &Path, privacy: &str) -> Result<(), RunError> {
+pub(crate) fn write<B: Kernels>(
+    trainer: &Trainer<B>,
+    path: &Path,
+    mark: &PrivacyMark,
+) -> Result<(), RunError> {
     let tensors = trainer.trained();
     let names: Vec<String> =
         tensors.iter().map(|tensor| format!("base_model.model.{}", tensor.name)).collect();
     let views = tensors.iter().map(|tensor| Formatted { tensor, format: NumberFormat::F32 });
-    write_model(path, names.iter().map(String::as_str).zip(views).collect(), privacy)
+    write_model(path, names.iter().map(String::as_str).zip(views).collect(), mark)
 }

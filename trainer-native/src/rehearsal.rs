@@ -12,6 +12,7 @@ use chart::{Chart, Scale, Scene, Series};
 use plan::{CertifiedPlan, Device, Initial, NoiseMultipliers, PlanFile, Source, Tokenizer};
 use serde::Serialize;
 
+use crate::durable::FolderLock;
 use crate::init::count;
 use crate::progress::note;
 use crate::run::{self, shell_word};
@@ -71,15 +72,14 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     check(&certified, request)?;
     let is_compared = compare(&certified, request)?;
     let write = request.write.clone().unwrap_or_else(|| beside(&request.plan));
-    if write.symlink_metadata().is_ok() {
-        return Err(RunError::Refused(format!(
-            "{}: the file exists; name a new one with --write",
-            write.display()
-        )));
-    }
+    check_new(&write)?;
     let folder =
         request.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("{}-rehearsal", file.name)));
     let on_public = on_public_text(&certified, request)?;
+    durable::create_folder(&folder)?;
+    let _locks = [FolderLock::of_file(&write)?, FolderLock::take(&folder)?];
+    // Another process may have written it before it let it go.
+    check_new(&write)?;
     let (units, noise) = (on_public.data.units, certified.phases()[0].noise_multiplier());
     let mut trials = Vec::new();
     let (rate, norm) = (file.training.learning_rate.peak, file.training.l2_clip_norm);
@@ -119,6 +119,16 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
         plan: write,
         chart: drawn,
     })
+}
+
+fn check_new(write: &Path) -> Result<(), RunError> {
+    match write.symlink_metadata() {
+        Err(_) => Ok(()),
+        Ok(_) => Err(RunError::Refused(format!(
+            "{}: the file exists; name a new one with --write",
+            write.display()
+        ))),
+    }
 }
 
 fn check(certified: &CertifiedPlan, request: &Request) -> Result<(), RunError> {
@@ -272,7 +282,6 @@ fn trial(file: PlanFile, folder: &Path, request: &Request) -> Result<Trial, RunE
     note(&format!("learning rate {learning_rate}, clip norm {l2_clip_norm}"));
     let name = format!("learning-rate-{learning_rate}-clip-norm-{l2_clip_norm}");
     let (run_folder, plan) = (folder.join(&name), folder.join(format!("{name}.json")));
-    durable::create_folder(folder)?;
     durable::write_atomic(&plan, file.text().as_bytes())?;
     let ran = run::run(&run::Request {
         out: Some(run_folder.clone()),

@@ -185,11 +185,9 @@ fn make(
 
 /// A tokenizer with the mark of the run, where it holds words of private text.
 fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> Tokenizer {
-    match &store.ledger().header().id {
-        Some(id) if plan.tokenizer_release().is_some() => {
-            tokenizer.with_mark(StageMark::new("trainer-native", id))
-        }
-        _ => tokenizer,
+    match plan.tokenizer_release() {
+        Some(_) => tokenizer.with_mark(StageMark::new("trainer-native", &store.ledger().header().id)),
+        None => tokenizer,
     }
 }
 

@@ -14,7 +14,7 @@ use trainer_native::infer::InferenceModel;
 use trainer_native::model::Network;
 use trainer_native::pretrained::{Assigned, Checkpoint, describe};
 use trainer_native::tensor::{Flex, FlexDevice};
-use trainer_native::tensor_file::{Formatted, NumberFormat, write_model};
+use trainer_native::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 
 fn cases() -> Vec<(PathBuf, Value)> {
     ["gpt2_tiny", "gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"]
@@ -121,7 +121,8 @@ fn transformers_reads_what_is_saved_of_its_checkpoints() {
         std::fs::write(saved.path().join("config.json"), config.to_string()).unwrap();
         let written = |tensor| Formatted { tensor, format: NumberFormat::F32 };
         let tensors = weights.iter().map(|tensor| (&*tensor.name, written(tensor))).collect();
-        write_model(&saved.path().join("model.safetensors"), tensors, "public").unwrap();
+        let public = PrivacyMark { promise: "public".to_owned(), id: None };
+        write_model(&saved.path().join("model.safetensors"), tensors, &public).unwrap();
         let expected = read_json(&folder.join("expected.json"));
         let sent = json!([{ "input": expected["texts"][0], "decoder_input": [], "positions": [] }]);
         let read = vectors::read_by_transformers(&python, saved.path(), &sent);

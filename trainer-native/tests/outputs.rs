@@ -115,6 +115,13 @@ fn assert_findings_are_shown(bench: &Bench, upper: &str) {
     }
 }
 
+/// Perplexity of a model on a text.
+fn evaluated(folder: &Path, text: &str) -> f64 {
+    let output = trainer(&["eval", "--json", "--text", text], folder);
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["perplexity"].as_f64().unwrap()
+}
+
 #[test]
 fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let bench = Bench::new(&tiny());
@@ -136,6 +143,10 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let own = run.join("ledger.jsonl");
     refused(&trainer(&["report", "--overwrite", "--out", own.to_str().unwrap()], &run), 2, "left as it is");
 
+    let public = bench.path("public.txt").display().to_string();
+    let public = public.as_str();
+    std::fs::write(public, "The patient slept.\n").unwrap();
+    let exact = evaluated(&run, public);
     for (dtype, share) in [("f32", 1.0), ("bf16", 0.5), ("f16", 0.5)] {
         let out = bench.path(dtype);
         let output = trainer(&["export", "--dtype", dtype, "--out", out.to_str().unwrap()], &run);
@@ -150,12 +161,18 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
         let text = String::from_utf8(verified.stdout.clone()).unwrap();
         assert!(verified.status.success() && text.contains("Not checked"), "{}", stderr(&verified));
         assert_eq!(text.contains("an export rounded"), dtype != "f32", "{text}");
+        assert!(trainer(&["generate"], &out).status.success());
+        // Bits of the format: 8 or 11 of a weight's.
+        let near = (evaluated(&out, public) / exact - 1.0).abs();
+        assert!(if dtype == "f32" { near == 0.0 } else { near < 0.02 }, "{dtype}: {near}");
         let model = out.join("model.safetensors");
         let mut bytes = std::fs::read(&model).unwrap();
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         std::fs::write(&model, bytes).unwrap();
-        refused(&trainer(&["verify"], &out), 1, "model.safetensors");
+        for command in [&["verify"][..], &["generate"], &["eval", "--text", public]] {
+            refused(&trainer(command, &out), 1, "model.safetensors");
+        }
     }
 
     std::fs::write(run.join("config.json"), "{}").unwrap();
@@ -282,6 +299,8 @@ fn an_export_for_llama_cpp_has_its_names_its_order_and_the_tokenizer() {
         assert!(output.status.success(), "{}", stderr(&output));
         let gguf = Gguf::read(&std::fs::read(out.join("model.gguf")).unwrap());
         assert_eq!(gguf.texts["general.architecture"], [family]);
+        let id = &common::ledger(&bench.path("run"))[0]["id"];
+        assert_eq!(gguf.texts["privacy.id"], [id.as_str().unwrap()]);
         assert_eq!(gguf.texts["tokenizer.ggml.pre"], ["gpt-2"]);
         assert_eq!(gguf.texts["tokenizer.ggml.merges"], ["h e"]);
         let tokens = &gguf.texts["tokenizer.ggml.tokens"];

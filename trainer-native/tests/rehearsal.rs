@@ -101,3 +101,26 @@ fn what_cannot_be_rehearsed_is_refused_before_anything_is_written() {
     std::fs::write(folder.join("plans/plan.json"), plan.to_string()).unwrap();
     refused(command, "evaluation is missing");
 }
+
+/// Two rehearsals wrote one plan, each with its own choice.
+#[test]
+fn a_rehearsal_whose_plan_or_folder_another_process_writes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    bench(folder);
+    let command = "rehearse --plan plans/plan.json --public public.txt --learning-rate 0.03 --clip-norm 0.1 --out trials --write plans/new.json";
+    std::fs::create_dir(folder.join("trials")).unwrap();
+    for lock in ["plans/.new.json.lock", "trials/.lock"] {
+        let other = dp_tokenizer::ExclusiveFile::take(&folder.join(lock)).unwrap();
+        let output = run(folder, command);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("another process uses"), "{message}");
+        assert!(!folder.join("plans/new.json").exists());
+        drop(other);
+    }
+    assert!(run(folder, command).status.success());
+    let left: Vec<_> =
+        std::fs::read_dir(folder.join("plans")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("lock")), "{left:?}");
+}

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokenizer::{StageMark, Tokenizer};
 
 use super::failure::refuse;
+use super::output::{sha256_hex, write_whole};
 use super::statement;
 
 const PRIVACY: &str = "privacy.json";
@@ -17,43 +17,68 @@ pub(super) struct CarriedStatement {
 }
 
 impl CarriedStatement {
-    /// That of the tokenizer in `from`, if it was made from private text and `out` lies in another folder. Byte for byte, so that
-    /// it is known as the same release. A tokenizer that a private run made has its ledger in place of it; then the statement
+    /// That of the tokenizer in `from`, if it was made from private text and `files` lie in another folder. It names the files that
+    /// its tokenizer.json does not vouch for. A tokenizer that a private run made has its ledger in place of it; then the statement
     /// names the run, and says nothing that could be added up.
-    pub(super) fn of(from: &Path, tokenizer: &Tokenizer, out: &Path) -> anyhow::Result<Option<Self>> {
+    pub(super) fn of(
+        from: &Path,
+        tokenizer: &Tokenizer,
+        files: &[(PathBuf, Vec<u8>)],
+    ) -> anyhow::Result<Option<Self>> {
+        let Some((out, _)) = files.first() else { return Ok(None) };
         let is_json = from.extension().is_some_and(|extension| extension == "json");
-        let (from, out) = (folder_of(from), folder_of(out));
-        let same = matches!((from.canonicalize(), out.canonicalize()), (Ok(from), Ok(out)) if from == out);
-        let found = std::fs::read(from.join(PRIVACY)).ok();
-        let bytes = match found.filter(|bytes| !statement::is_of_public_text(&statement::parse(bytes))) {
+        let (from_folder, out) = (folder_of(from), folder_of(out));
+        let same =
+            matches!((from_folder.canonicalize(), out.canonicalize()), (Ok(from), Ok(out)) if from == out);
+        let found = std::fs::read(from_folder.join(PRIVACY)).ok();
+        let (bytes, is_of_it) = match found
+            .map(|bytes| (statement::parse(&bytes), bytes))
+            .filter(|(stated, _)| !statement::is_of_public_text(stated))
+        {
             _ if same => return Ok(None),
-            Some(bytes) => bytes,
+            Some((stated, bytes)) => {
+                let is_of_it = stated["tokenizer_sha256"].is_string() && statement::is_of(&stated, from);
+                (bytes, is_of_it)
+            }
             // A run's own tokenizer.json bears its mark; another format of it beside the ledger cannot.
-            None if tokenizer.mark().is_some() || (!is_json && from.join("ledger.jsonl").exists()) => {
+            None if tokenizer.mark().is_some() || (!is_json && from_folder.join("ledger.jsonl").exists()) => {
                 let id = tokenizer.mark().and_then(StageMark::id);
                 let reason =
                     "a training run made this tokenizer, or lies beside it; its ledger says what it cost";
-                format!("{:#}\n", json!({ "private": true, "reason": reason, "id": id })).into_bytes()
+                (text_of(&json!({ "private": true, "reason": reason, "id": id })), false)
             }
             None => return Ok(None),
         };
         let there = out.join(PRIVACY);
-        match std::fs::read(&there) {
-            Ok(other) if other != bytes => Err(refuse(format!(
+        let earlier = std::fs::read(&there).ok();
+        let stated = |bytes: &[u8]| statement::without_converted(&statement::parse(bytes));
+        if earlier.as_ref().is_some_and(|earlier| *earlier != bytes && stated(earlier) != stated(&bytes)) {
+            return Err(refuse(format!(
                 "--out: {} is of another tokenizer; name another folder",
                 there.display()
-            ))),
-            _ => Ok(Some(Self { bytes })),
+            )));
         }
+        if !is_of_it {
+            return Ok(Some(Self { bytes }));
+        }
+        let known = statement::parse(&earlier.unwrap_or_else(|| text_of(&stated(&bytes))));
+        let named = statement::with_converted(&known, files.iter().map(|(_, bytes)| sha256_hex(bytes)));
+        // Byte for byte, if no other file has to be named.
+        let bytes = if named == statement::parse(&bytes) { bytes } else { text_of(&named) };
+        Ok(Some(Self { bytes }))
     }
 
     /// Writes it beside a file that is not written yet.
     pub(super) fn write(&self, out: &Path) -> anyhow::Result<()> {
         let path = folder_of(out).join(PRIVACY);
-        std::fs::write(&path, &self.bytes).with_context(|| format!("{}: cannot be written", path.display()))
+        write_whole(&path, &self.bytes)
     }
 }
 
-fn folder_of(file: &Path) -> PathBuf {
+fn text_of(statement: &Value) -> Vec<u8> {
+    format!("{statement:#}\n").into_bytes()
+}
+
+pub(super) fn folder_of(file: &Path) -> PathBuf {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }

@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use dp_tokenizer::ExclusiveFile;
 use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::{FormatError, Tokenizer};
 
 use super::arguments::{Convert, TokenizerFile};
-use super::carried_statement::CarriedStatement;
+use super::carried_statement::{CarriedStatement, folder_of};
 use super::failure::refuse;
+use super::output::write_whole;
 use super::statement;
 
 /// The format that a file name implies.
@@ -200,7 +201,9 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
             vec![(out.clone(), vocab.into_bytes()), (out.with_file_name("merges.txt"), merges.into_bytes())]
         }
     };
-    let statement = CarriedStatement::of(&arguments.tokenizer.path, &tokenizer, out)?;
+    let _lock = ExclusiveFile::take(&folder_of(out).join(".lock"))
+        .map_err(|error| refuse(format!("--out: {error}")))?;
+    let statement = CarriedStatement::of(&arguments.tokenizer.path, &tokenizer, &files)?;
     for (path, _) in &files {
         arguments.output.check(path, &arguments.inputs())?;
         check_statement(path)?;
@@ -226,7 +229,7 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
         statement.write(out)?;
     }
     for (path, bytes) in files {
-        std::fs::write(&path, bytes).with_context(|| format!("{}: cannot be written", path.display()))?;
+        write_whole(&path, &bytes)?;
     }
     if !rare.is_empty() {
         super::train::progress(&format!("warning: a few texts are read otherwise: {rare}"));

@@ -12,7 +12,6 @@ use super::arguments::{Inspect, Vocab};
 use super::convert::load;
 use super::failure::refuse;
 use super::line::in_one_word;
-use super::output::sha256_hex;
 use super::statement;
 
 pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
@@ -47,16 +46,7 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
 fn statement_beside(tokenizer: &Path) -> Value {
     let Ok(bytes) = std::fs::read(tokenizer.with_file_name("privacy.json")) else { return Value::Null };
     let statement = statement::parse(&bytes);
-    let Some(stated) = statement["tokenizer_sha256"].as_str() else {
-        return if statement::is_spent(&statement) { Value::from(statement::OF_ANOTHER) } else { statement };
-    };
-    // Other formats are made from the tokenizer.json beside them.
-    let named = [tokenizer.to_owned(), tokenizer.with_file_name("tokenizer.json")];
-    let is_of = |path: &Path| std::fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == stated);
-    match named.iter().any(|path| is_of(path)) {
-        true => statement,
-        false => Value::from(statement::OF_ANOTHER),
-    }
+    if statement::is_of(&statement, tokenizer) { statement } else { Value::from(statement::OF_ANOTHER) }
 }
 
 /// Lists the vocabulary.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
 use sha2::{Digest, Sha256};
 
@@ -49,6 +50,16 @@ impl Output {
         }
         names.iter().try_for_each(|name| self.check(&folder.join(name), inputs))
     }
+}
+
+/// Writes a file that is whole as soon as it has its name. Whoever calls this keeps other processes out of the folder.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let partial = path.with_file_name(format!(".{name}.partial"));
+    std::fs::write(&partial, bytes)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .inspect_err(|_| drop(std::fs::remove_file(&partial)))
+        .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// The digest that binds a statement to a file.

@@ -5,6 +5,8 @@ use std::path::Path;
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::Value;
 
+use super::output::sha256_hex;
+
 /// The statement of a file, or a text if the file is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from("not valid JSON"))
@@ -31,6 +33,45 @@ pub(super) fn is_spent(privacy: &Value) -> bool {
 /// Whether it states that nothing private was used. A damaged one does not.
 pub(super) fn is_of_public_text(privacy: &Value) -> bool {
     privacy["private"] == false && privacy["event"].is_null()
+}
+
+/// Digests of files in other formats that `convert` made of the tokenizer and wrote to another folder.
+const CONVERTED: &str = "converted_sha256";
+
+/// Whether a statement is of the tokenizer in a file beside it. Other formats are made from the `tokenizer.json` beside them, or
+/// named where `convert` wrote them.
+pub(super) fn is_of(privacy: &Value, tokenizer: &Path) -> bool {
+    let Some(stated) = privacy["tokenizer_sha256"].as_str() else { return !is_spent(privacy) };
+    let converted = privacy[CONVERTED].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let digest = |path: &Path| std::fs::read(path).map(|bytes| sha256_hex(&bytes)).ok();
+    let own = digest(tokenizer);
+    converted.chain([stated]).any(|stated| own.as_deref() == Some(stated))
+        || digest(&tokenizer.with_file_name("tokenizer.json")).as_deref() == Some(stated)
+}
+
+/// The statement with further files that `convert` made of its tokenizer.
+pub(super) fn with_converted(privacy: &Value, files: impl Iterator<Item = String>) -> Value {
+    let mut all: Vec<Value> = privacy[CONVERTED].as_array().cloned().unwrap_or_default();
+    for digest in files.filter(|digest| privacy["tokenizer_sha256"] != **digest) {
+        let digest = Value::from(digest);
+        if !all.contains(&digest) {
+            all.push(digest);
+        }
+    }
+    let mut privacy = privacy.clone();
+    if !all.is_empty() {
+        privacy[CONVERTED] = all.into();
+    }
+    privacy
+}
+
+/// The statement without the files that `convert` made of its tokenizer.
+pub(super) fn without_converted(privacy: &Value) -> Value {
+    let mut privacy = privacy.clone();
+    if let Value::Object(fields) = &mut privacy {
+        fields.remove(CONVERTED);
+    }
+    privacy
 }
 
 /// Whether the statement in a folder is of a release without a tokenizer.

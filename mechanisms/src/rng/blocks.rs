@@ -1,7 +1,7 @@
 //! ChaCha20's keystream, one block in each lane of the processor's vectors.
 //!
 //! # References
-//! Bernstein 2008, "ChaCha, a variant of Salsa20"; a counter and a nonce of 64 bits each, as `rand_chacha`, whose words
+//! Bernstein 2008, "ChaCha, a variant of Salsa20"; a counter and a nonce of 64 bits each, as `chacha20`, whose words
 //! these are (held by a test).
 
 use pulp::{Simd, WithSimd, bytemuck};
@@ -17,7 +17,7 @@ const MOST_LANES: usize = 16;
 
 /// Whole blocks of a keystream, from number `first` on.
 pub struct Blocks<'a> {
-    pub key: [u32; 8],
+    pub key: &'a [u32; 8],
     pub nonce: u64,
     pub first: u64,
     pub out: &'a mut [u64],
@@ -32,7 +32,7 @@ impl WithSimd for Blocks<'_> {
         for out in self.out.chunks_mut(BLOCK * S::U32_LANES) {
             let [low, high] = counters::<S>(first);
             let mut start = [low; 16];
-            for (slot, word) in start.iter_mut().zip(CONSTANTS.into_iter().chain(self.key)) {
+            for (slot, word) in start.iter_mut().zip(CONSTANTS.into_iter().chain(*self.key)) {
                 *slot = simd.splat_u32s(word);
             }
             start[13] = high;

@@ -2,15 +2,14 @@
 
 #[cfg(target_arch = "x86_64")]
 mod blocks;
+mod key;
 mod stream;
-
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 
 pub use stream::Stream;
 pub(crate) use stream::open_unit;
 
 use crate::MechanismError;
+use key::Key;
 
 /// The use of a stream of random numbers. Two purposes never share a number.
 ///
@@ -95,9 +94,10 @@ pub fn random_id(rng: &impl PrivacyRng) -> String {
 
 /// Randomness for private runs: ChaCha20 under a new 256-bit key from the operating system.
 ///
-/// The key is never stored or shown. A process that resumes a run draws a new key, so noise is never repeated.
+/// The key is never stored or shown, and its memory is cleared when this source is dropped. A process that resumes a run draws a
+/// new key, so noise is never repeated.
 pub struct OsRng {
-    root: ChaCha20Rng,
+    root: Key,
 }
 
 impl OsRng {
@@ -106,9 +106,8 @@ impl OsRng {
     /// # Errors
     /// [`MechanismError::NoEntropy`] if the system gives none.
     pub fn new() -> Result<Self, MechanismError> {
-        let mut key = [0_u8; 32];
-        match getrandom::fill(&mut key) {
-            Ok(()) => Ok(Self { root: ChaCha20Rng::from_seed(key) }),
+        match Key::written_by(|key| getrandom::fill(key)) {
+            Ok(root) => Ok(Self { root }),
             Err(error) => Err(MechanismError::NoEntropy { reason: error.to_string() }),
         }
     }
@@ -116,14 +115,12 @@ impl OsRng {
     /// The source of a computation that several processes share: all get the key that one of them drew.
     ///
     /// `broadcast` gets a new key of this process and leaves the key of the same process everywhere. Whoever reads the messages
-    /// between the processes learns it.
+    /// between the processes learns it. What `broadcast` copies, it has to clear.
     ///
     /// # Errors
     /// As [`OsRng::new`].
     pub fn shared(broadcast: impl FnOnce(&mut [u8; 32])) -> Result<Self, MechanismError> {
-        let mut key = Self::new()?.root.get_seed();
-        broadcast(&mut key);
-        Ok(Self { root: ChaCha20Rng::from_seed(key) })
+        Ok(Self { root: Self::new()?.root.changed_by(broadcast) })
     }
 }
 
@@ -147,16 +144,14 @@ impl PrivacyRng for OsRng {
 /// assert_ne!(first, rng.stream(Purpose::Data, 4, 0).next_u64());
 /// ```
 pub struct TestRng {
-    root: ChaCha20Rng,
+    root: Key,
 }
 
 impl TestRng {
     /// The source with this seed.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        let mut key = [0_u8; 32];
-        key[..8].copy_from_slice(&seed.to_le_bytes());
-        Self { root: ChaCha20Rng::from_seed(key) }
+        Self { root: Key::of_seed(seed) }
     }
 }
 
@@ -173,15 +168,9 @@ impl PrivacyRng for TestRng {
 ///
 /// ChaCha20 under the root key is a pseudo-random function of (nonce, block), so the 256-bit keys of distinct
 /// addresses are independent, and no stream can run into another, whatever its length.
-fn derive_stream(root: &ChaCha20Rng, purpose: Purpose, step: u64, index: u32) -> Stream {
-    const WORDS_PER_BLOCK: u128 = 16;
+fn derive_stream(root: &Key, purpose: Purpose, step: u64, index: u32) -> Stream {
     let block = (u64::from(purpose as u32) << 32) | u64::from(index);
-    let mut root = root.clone();
-    root.set_stream(step);
-    root.set_word_pos(u128::from(block) * WORDS_PER_BLOCK);
-    let mut key = [0_u8; 32];
-    root.fill_bytes(&mut key);
-    Stream::from_key(key)
+    Stream::from_key(&root.derive(step, block))
 }
 
 #[cfg(test)]

@@ -1,16 +1,21 @@
 //! One addressed stream of random numbers.
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::Rng;
+use zeroize::Zeroizing;
+
+use super::key::generator;
 
 /// The stream of random numbers at one address. Its n-th number depends on the key and the address alone.
+///
+/// Its memory is cleared when it is dropped; moving it copies no key.
 pub struct Stream {
-    words: ChaCha20Rng,
+    words: Box<ChaCha20Rng>,
 }
 
 impl Stream {
-    pub(super) fn from_key(key: [u8; 32]) -> Self {
-        Self { words: ChaCha20Rng::from_seed(key) }
+    pub(super) fn from_key(key: &[u8; 32]) -> Self {
+        Self { words: Box::new(generator(key, 0, 0)) }
     }
 
     /// The next 32 uniform bits.
@@ -38,22 +43,8 @@ impl Stream {
 
     /// Further bits of an element, for noise that its word does not decide: the same key under the nonce `element` + 1.
     pub(crate) fn beyond(&self, element: u64) -> Self {
-        let mut words = self.words.clone();
-        words.set_stream(element.wrapping_add(1));
-        words.set_word_pos(0);
-        Self { words }
-    }
-
-    /// The key of this stream, for a device that computes its words: ChaCha20 under nonce 0, block numbers from 0.
-    ///
-    /// The key is as secret as the stream. It must not be stored or shown.
-    #[must_use]
-    pub fn key(&self) -> [u32; 8] {
-        let mut key = [0_u32; 8];
-        for (word, bytes) in key.iter_mut().zip(self.words.get_seed().chunks_exact(4)) {
-            *word = bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u32::from(byte));
-        }
-        key
+        let key = Zeroizing::new(self.words.get_seed());
+        Self { words: Box::new(generator(&key, element.wrapping_add(1), 0)) }
     }
 
     /// Uniform on the open interval (0, 1): one of the 2⁵² midpoints `(k + ½)·2⁻⁵²`, so never 0 and never 1.
@@ -99,10 +90,20 @@ impl Stream {
         if words < 16 * BLOCK || !place.is_multiple_of(16) {
             return 0;
         }
-        let key = self.key();
+        let key = self.key_words();
         let (nonce, first) = (self.words.get_stream(), (place / 16) as u64);
-        pulp::Arch::new().dispatch(Blocks { key, nonce, first, out: &mut out[..words] });
+        pulp::Arch::new().dispatch(Blocks { key: &key, nonce, first, out: &mut out[..words] });
         self.words.set_word_pos(place + 2 * words as u128);
+        words
+    }
+
+    /// The key as words of ChaCha20's state.
+    #[cfg(target_arch = "x86_64")]
+    fn key_words(&self) -> Zeroizing<[u32; 8]> {
+        let (seed, mut words) = (Zeroizing::new(self.words.get_seed()), Zeroizing::new([0; 8]));
+        for (word, bytes) in words.iter_mut().zip(seed.chunks_exact(4)) {
+            *word = bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u32::from(byte));
+        }
         words
     }
 
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn below_is_uniform_for_an_awkward_bound() {
-        let mut stream = Stream::from_key([9; 32]);
+        let mut stream = Stream::from_key(&[9; 32]);
         let mut hits = [0_u64; 7];
         for _ in 0..70_000 {
             hits[stream.below(7) as usize] += 1;
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn below_is_uniform_where_a_remainder_would_favor_small_figures() {
-        let mut stream = Stream::from_key([3; 32]);
+        let mut stream = Stream::from_key(&[3; 32]);
         let n = (1 << 63) + (1 << 62);
         // A third lies above 2⁶³; by the remainder alone it would be a quarter.
         let high = (0..3000).filter(|_| stream.below(n) >= 1 << 63).count() as f64;
@@ -154,22 +155,22 @@ mod tests {
 
     #[test]
     fn seeking_gives_the_same_words_as_reading_on() {
-        let mut whole = Stream::from_key([1; 32]);
+        let mut whole = Stream::from_key(&[1; 32]);
         let words: Vec<u32> = (0..100).map(|_| whole.next_u32()).collect();
         for at in [0, 1, 17, 64, 99] {
-            let mut part = Stream::from_key([1; 32]);
+            let mut part = Stream::from_key(&[1; 32]);
             part.seek(at);
             assert_eq!(part.next_u32(), words[at as usize]);
         }
     }
 
-    /// Oracle: `rand_chacha`, word by word; also from the middle of a block, over the ends of vectors and of the counter's
+    /// Oracle: `chacha20`, word by word; also from the middle of a block, over the ends of vectors and of the counter's
     /// lower half, under another nonce.
     #[test]
     fn bulk_words_equal_single_words() {
         let carry = (1_u64 << 36) - 16 * 5;
         for (start, length) in [(0, 130), (0, 128), (16, 8 * 37 + 3), (2, 700), (32, 2048), (carry, 1000)] {
-            let (mut bulk, mut single) = (Stream::from_key([5; 32]), Stream::from_key([5; 32]));
+            let (mut bulk, mut single) = (Stream::from_key(&[5; 32]), Stream::from_key(&[5; 32]));
             for stream in [&mut bulk, &mut single] {
                 stream.words.set_stream(0x0123_4567_89AB_CDEF);
                 stream.seek(start);

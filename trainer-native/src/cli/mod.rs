@@ -36,7 +36,7 @@ use crate::infer::{evaluate, predict};
 use crate::ranks::Ranks;
 use crate::sweep::{self, SweepRequest};
 use crate::tensor_file::NumberFormat;
-use crate::{RunError, export, pretrained, report, runs, stop, verify};
+use crate::{RunError, export, history, pretrained, report, runs, stop, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -351,8 +351,8 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print(&out.display().to_string())
         }
         Some(Command::History { folders, delta, json }) => {
-            let history = verify::history(&folders, delta)?;
-            print_result(&history, &history.to_string(), json)
+            let found = history::history(&folders, delta)?;
+            print_result(&found, &found.to_string(), json)
         }
         Some(Command::Describe { folder }) => {
             let model = pretrained::describe(&folder)?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::model::{rope_base, rope_scaling};
 use crate::progress::note;
 use crate::store::files;
-use crate::tensor_file::{NamedTensor, NumberFormat, read_tensors};
+use crate::tensor_file::{NamedTensor, NumberFormat, PrivacyMark, read_tensors};
 use crate::{RunError, durable};
 
 /// Tensors begin at multiples of so many bytes, the format's default.
@@ -324,7 +324,12 @@ fn is_byte_level(stage: &Value, splits: bool) -> bool {
 ///
 /// # Errors
 /// [`RunError::Refused`] with what GGUF cannot say; [`RunError::Storage`] if the file cannot be written.
-pub(super) fn write(run: &Path, path: &Path, format: NumberFormat, mark: &str) -> Result<(), RunError> {
+pub(super) fn write(
+    run: &Path,
+    path: &Path,
+    format: NumberFormat,
+    mark: &PrivacyMark,
+) -> Result<(), RunError> {
     let refused = |what: String| RunError::Refused(format!("--gguf: {what}"));
     let json = |name: &str| -> Result<Value, RunError> {
         let file = run.join(name);
@@ -335,7 +340,10 @@ pub(super) fn write(run: &Path, path: &Path, format: NumberFormat, mark: &str) -
     let architecture = Architecture::of(&config).map_err(refused)?;
     let mut pairs = Pairs::default();
     pairs.text("general.architecture", architecture.name);
-    pairs.text("general.description", mark);
+    pairs.text("general.description", &mark.promise);
+    if let Some(id) = &mark.id {
+        pairs.text("privacy.id", id);
+    }
     // The program's number for the format of most tensors.
     let [kind, file_type] = match format {
         NumberFormat::F32 => [0, 0],

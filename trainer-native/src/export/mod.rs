@@ -10,7 +10,7 @@ use crate::store::ledger::FileDigest;
 use crate::store::lineage::copy_proofs;
 use crate::store::{certificate, covered, files};
 use crate::summary::read_evaluation;
-use crate::tensor_file::{Formatted, NamedTensor, NumberFormat, read_tensors, write_model};
+use crate::tensor_file::{Formatted, NamedTensor, NumberFormat, PrivacyMark, read_tensors, write_model};
 use crate::verify::VerifiedRun;
 use crate::{RunError, durable, model_card};
 
@@ -75,7 +75,12 @@ fn empty_folder(out: &Path) -> Result<FolderLock, RunError> {
     }
 }
 
-fn weights(tensors: &[NamedTensor], format: NumberFormat, mark: &str, out: &Path) -> Result<(), RunError> {
+fn weights(
+    tensors: &[NamedTensor],
+    format: NumberFormat,
+    mark: &PrivacyMark,
+    out: &Path,
+) -> Result<(), RunError> {
     if format == NumberFormat::F16 {
         let beyond = |tensor: &&NamedTensor| tensor.data.iter().any(|v| !half::f16::from_f32(*v).is_finite());
         if let Some(tensor) = tensors.iter().find(beyond) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::{HuggingFace, Setting};
 
 /// Fields of any family that say nothing about what the model computes without dropout.
-const IRRELEVANT: [&str; 64] = [
+const IRRELEVANT: [&str; 65] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
@@ -51,6 +51,7 @@ const IRRELEVANT: [&str; 64] = [
     "prefix",
     // What this program says of the weights.
     "privacy",
+    "privacy_id",
     "problem_type",
     "remove_invalid_values",
     "repetition_penalty",

@@ -263,8 +263,13 @@ impl Ranks {
         self.messages.broadcast(&mut length);
         let mut bytes = own;
         bytes.resize(u64::from_le_bytes(length) as usize, 0);
-        bytes.chunks_mut(LARGEST_MESSAGE).for_each(|piece| self.messages.broadcast(piece));
+        self.broadcast_in_place(&mut bytes);
         bytes
+    }
+
+    /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the same length everywhere.
+    pub fn broadcast_in_place(&self, bytes: &mut [u8]) {
+        bytes.chunks_mut(LARGEST_MESSAGE).for_each(|piece| self.messages.broadcast(piece));
     }
 
     /// The first rank's value.

@@ -47,6 +47,9 @@ fn bytes_of_any_length_reach_every_rank() {
     let bytes = |rank: usize| -> Vec<u8> { (0..lengths[rank]).map(|at| (at * 7 + rank) as u8).collect() };
     for (all, first) in on_ranks(3, |ranks| {
         let first = ranks.broadcast(if ranks.is_first() { bytes(2) } else { Vec::new() });
+        let mut key = [ranks.rank() as u8 + 9; 32];
+        ranks.broadcast_in_place(&mut key);
+        assert_eq!(key, [9; 32]);
         (ranks.exchange(&bytes(ranks.rank())), first)
     }) {
         assert!(all == [bytes(0), bytes(1), bytes(2)] && first == bytes(2));

@@ -16,7 +16,7 @@ use crate::ranks::Ranks;
 use crate::store::ledger::{LedgerState, RoundedModel};
 use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
 use crate::summary::Summary;
-use crate::tensor_file::NumberFormat;
+use crate::tensor_file::{NumberFormat, PrivacyMark};
 use crate::train::TrainError;
 use crate::verify::verify_run;
 use crate::{RunError, durable, peft};
@@ -63,8 +63,8 @@ pub(super) fn model<'a, B: Kernels>(
     run: &'a Prepared<B>,
     ledger: &LedgerState,
 ) -> Result<Vec<ModelFile<'a>>, RunError> {
-    let privacy = certificate::mark(&job.plan, ledger);
-    let Configuration { model, generation } = Configuration::of(run, &privacy)?;
+    let mark = certificate::mark(&job.plan, ledger);
+    let Configuration { model, generation } = Configuration::of(run, &mark)?;
     let mut files = vec![ModelFile::text(files::CONFIG, pretty_json(&model)?)];
     files.extend(tokenizer_files(run)?);
     if let Some(generation) = generation {
@@ -77,12 +77,12 @@ pub(super) fn model<'a, B: Kernels>(
         files.push(ModelFile::text(files::LABELS, pretty_json(&counts)?));
     }
     if let Some(config) = peft::config(job.plan.plan(), &run.trainer) {
-        let privacy = privacy.clone();
+        let mark = mark.clone();
         files.push(ModelFile::text(files::ADAPTER_CONFIG, pretty_json(&config)?));
-        let write = move |path: &Path| peft::write(&run.trainer, path, &privacy);
+        let write = move |path: &Path| peft::write(&run.trainer, path, &mark);
         files.push(ModelFile { name: files::ADAPTER, write: Box::new(write) });
     }
-    let write = move |path: &Path| run.trainer.write_model(path, &privacy);
+    let write = move |path: &Path| run.trainer.write_model(path, &mark);
     files.push(ModelFile { name: files::MODEL, write: Box::new(write) });
     Ok(files)
 }
@@ -93,11 +93,11 @@ fn rounded<B: Kernels>(
     run: &Prepared<B>,
     ledger: &LedgerState,
 ) -> Result<Vec<RoundedModel>, RunError> {
-    let privacy = certificate::mark(&job.plan, ledger);
-    let Configuration { mut model, .. } = Configuration::of(run, &privacy)?;
+    let mark = certificate::mark(&job.plan, ledger);
+    let Configuration { mut model, .. } = Configuration::of(run, &mark)?;
     let mut rounded = Vec::new();
     for format in [NumberFormat::Bf16, NumberFormat::F16] {
-        let Some(model_sha256) = run.trainer.model_sha256(format, &privacy)? else { continue };
+        let Some(model_sha256) = run.trainer.model_sha256(format, &mark)? else { continue };
         format.name_in(&mut model);
         let config_sha256 = durable::sha256_hex(pretty_json(&model)?.as_bytes());
         let dtype = format.of_transformers().to_owned();
@@ -114,7 +114,7 @@ struct Configuration {
 }
 
 impl Configuration {
-    fn of<B: Kernels>(run: &Prepared<B>, privacy: &str) -> Result<Self, RunError> {
+    fn of<B: Kernels>(run: &Prepared<B>, mark: &PrivacyMark) -> Result<Self, RunError> {
         let mut model = run.trainer.hf_config();
         let eos = end_of_text(&run.tokenizer)?;
         let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
@@ -134,7 +134,7 @@ impl Configuration {
         for (name, id) in generation.as_object().into_iter().flatten() {
             model[name] = id.clone();
         }
-        model["privacy"] = json!(privacy);
+        mark.write_to(&mut model);
         Ok(Self { model, generation: (!matches!(generates, Generation::None)).then_some(generation) })
     }
 }

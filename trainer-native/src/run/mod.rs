@@ -75,11 +75,7 @@ pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
 
 /// A new key of the operating system, the same on all ranks.
 fn os_rng(ranks: &Ranks) -> Result<OsRng, RunError> {
-    let share = |key: &mut [u8; 32]| {
-        let own = key.to_vec();
-        key.copy_from_slice(&ranks.broadcast(own));
-    };
-    OsRng::shared(share).map_err(|error| RunError::Failed(error.to_string()))
+    OsRng::shared(|key| ranks.broadcast_in_place(key)).map_err(|error| RunError::Failed(error.to_string()))
 }
 
 fn carry_out(job: &Job) -> Result<Option<Summary>, RunError> {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::ledger::{FileDigest, LedgerState};
+use super::ledger::{FileDigest, LedgerState, RoundedModel};
 use super::{digest, files};
 use crate::{RunError, durable};
 
@@ -33,7 +33,7 @@ pub(crate) fn read(folder: &Path, written: &[FileDigest], name: &str) -> Result<
     if durable::sha256_hex(&bytes) == file.sha256 { Ok(Some(bytes)) } else { Err(altered(folder, name)) }
 }
 
-/// Refuses a finished run whose model, tokenizer or plan is not what the run wrote.
+/// Refuses a finished run whose model, tokenizer or plan is not what the run wrote. Its weights may be those of an export in 16 bits.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the run is not finished, [`RunError::Verification`] if a file was changed or added.
@@ -43,12 +43,35 @@ pub(crate) fn check_model(folder: &Path) -> Result<(), RunError> {
     let Some((_, written)) = ledger.completed() else { return Err(files::unfinished(folder)) };
     let plan = FileDigest { name: files::PLAN.to_owned(), sha256: ledger.header().plan_file_sha256.clone() };
     let of_model = |file: &&FileDigest| OF_MODEL.contains(&&*file.name);
+    let mut changed = Vec::new();
     for file in written.iter().filter(of_model).chain([&plan]) {
         if digest(folder, &file.name)? != *file {
-            return Err(altered(folder, &file.name));
+            changed.push(file.name.as_str());
         }
     }
+    if let Some(name) = changed.iter().find(|name| !ROUNDED.contains(name)) {
+        return Err(altered(folder, name));
+    }
+    if let Some(last) = changed.last()
+        && rounded(folder, &ledger)?.is_none()
+    {
+        return Err(altered(folder, last));
+    }
     check_nothing_added(folder, written)
+}
+
+/// The files that an export in 16 bits changes.
+pub(crate) const ROUNDED: [&str; 2] = [files::CONFIG, files::MODEL];
+
+/// The number format of the weights that a folder holds, if they are the run's in 16 bits, with their configuration.
+///
+/// # Errors
+/// [`RunError::Storage`] if they cannot be read.
+pub(crate) fn rounded(folder: &Path, ledger: &LedgerState) -> Result<Option<String>, RunError> {
+    let [config, model] = ROUNDED.map(|name| durable::sha256_of(&folder.join(name)));
+    let (config, model) = (config?, model?);
+    let is_here = |rounded: &&RoundedModel| rounded.config_sha256 == config && rounded.model_sha256 == model;
+    Ok(ledger.rounded().iter().find(is_here).map(|rounded| rounded.dtype.clone()))
 }
 
 /// Refuses a folder with a file from which a model would be loaded, but which the run did not write.

@@ -128,7 +128,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
         run.folder,
         Header {
             format: 1,
-            id: Some(id_of_run(run.mode.randomness)?),
+            id: id_of_run(run.mode.randomness)?,
             plan_sha256: run.plan.hash().to_owned(),
             plan_file_sha256: sha256_hex(run.plan_file),
             accountant_version: accountant::VERSION.to_owned(),
@@ -138,13 +138,13 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             protected: run.is_protected(),
             public_data: run.plan.plan().is_public(),
             canaries: run.canaries.cloned(),
-            computation: Some(Computation {
+            computation: Computation {
                 device: run.mode.device,
                 precision: run.plan.plan().performance().precision,
                 arithmetic: run.is_protected().then(|| run.plan.plan().privacy().arithmetic),
                 noise: run.is_protected().then_some(NoiseDraw::ExactOnGrid),
                 placement: run.mode.placement,
-            }),
+            },
             search: run.search.cloned(),
             public_stages: run.public_stages(),
         },
@@ -181,7 +181,6 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
         )));
     }
     if ledger.state().completed().is_none() {
-        run.check_same_noise(ledger.state().header())?;
         let mut recorded = Recorded::read(run.folder)?;
         let copied = run.is_copy(&ledger, &recorded, from)?;
         recorded.check(run.units)?;
@@ -295,20 +294,6 @@ impl OpenRun<'_, '_> {
             ledger.state().continues(noted) || (torn_bytes > 0 && noted.lines == position.lines + 1)
         };
         Mirror::open(self.state, &recorded.key, &position, continues)
-    }
-}
-
-impl OpenRun<'_, '_> {
-    /// Refuses to continue a run whose certificate would have to describe two kinds of noise.
-    fn check_same_noise(&self, header: &Header) -> Result<(), RunError> {
-        if header.computation.is_some() || !header.protected {
-            return Ok(());
-        }
-        Err(RunError::Refused(format!(
-            "the run in {} began under an earlier version, whose noise was a Gaussian in floating point; finish it with that \
-             version, or begin a new run in another folder with --out (the ε of the two runs add up)",
-            self.folder.display()
-        )))
     }
 }
 

@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use plan::{Device, Setting, SweepTrials};
 
 pub use self::certificate::SweepSummary;
-pub(crate) use self::verify::promise;
 pub use self::verify::verify_sweep;
+pub(crate) use self::verify::{promise, stage};
 
 use self::charge::OpenSweep;
 use self::input::SweepInput;

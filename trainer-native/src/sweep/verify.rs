@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plan::{CertifiedSweep, Setting, SweepTrials};
+use plan::{CertifiedSweep, MadeFrom, Setting, SweepTrials};
 
 use super::VOCABULARY;
 use super::all::run_folder;
@@ -13,8 +13,8 @@ use super::input::SweepInput;
 use super::markdown;
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
-use crate::store::ledger::{LedgerState, Randomness, Search};
-use crate::store::{accounting, files};
+use crate::store::ledger::{Charges, LedgerState, Parent, Randomness, Search};
+use crate::store::{accounting, certificate, files};
 use crate::summary::read_evaluation;
 use crate::verify::{Coverage, VerifiedRun, check_accountant};
 
@@ -60,6 +60,31 @@ pub fn verify_sweep(folder: &Path) -> Result<SweepSummary, RunError> {
 pub(crate) fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     let Promise { charge, certified, .. } = Promise::read(folder)?;
     Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
+}
+
+/// What the sweep in a folder spent, and whether it is finished; `None` if its text is public.
+///
+/// # Errors
+/// [`RunError::Verification`] if a file is not as the sweep wrote it.
+pub(crate) fn stage(folder: &Path) -> Result<Option<(Parent, bool)>, RunError> {
+    let Promise { charge, input, .. } = Promise::read(folder)?;
+    if input.base.is_public() {
+        return Ok(None);
+    }
+    let search = charge.search()?;
+    let is_private = charge.randomness == Randomness::OperatingSystem;
+    let stage = Parent {
+        name: input.base.name().to_owned(),
+        id: Some(charge.id.clone()),
+        sha256: search.sweep_sha256.clone(),
+        made_from: MadeFrom::SameUnits,
+        unit: input.base.privacy().unit,
+        relation: charge.relation,
+        not_private_because: (!is_private).then(|| certificate::KNOWN_NOISE.to_owned()).into_iter().collect(),
+        charges: Charges::of(&charge.event),
+        search: Some(search.sweep_sha256),
+    };
+    Ok(Some((stage, folder.join(files::CERTIFICATE_JSON).exists())))
 }
 
 /// A sweep and its charge: a function of the files that it was begun with.

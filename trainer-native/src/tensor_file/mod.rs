@@ -238,26 +238,59 @@ impl NumberFormat {
     }
 }
 
-/// What a model file of this program says of its privacy, if it is one.
-pub(crate) fn privacy_mark(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
-    let mut length = [0; 8];
-    file.read_exact(&mut length).ok()?;
-    // The longest header that the format allows.
-    let length = u64::from_le_bytes(length).min(100_000_000);
-    let mut header = Vec::new();
-    file.take(length).read_to_end(&mut header).ok()?;
-    let header: serde_json::Value = serde_json::from_slice(&header).ok()?;
-    header["__metadata__"]["privacy"].as_str().map(str::to_owned)
+/// Name of the promise in the metadata of a file.
+const PRIVACY: &str = "privacy";
+/// Name of the stage in the metadata of a file.
+const PRIVACY_ID: &str = "privacy_id";
+
+/// What a file of a model says of its privacy, so that it is known without its folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrivacyMark {
+    /// What it promises.
+    pub promise: String,
+    /// The name of the run that wrote it, which no other run has.
+    pub id: Option<String>,
 }
 
-/// Reads the tensors of a safetensors file.
+impl PrivacyMark {
+    /// The mark of a safetensors file, if it has one.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        let mut file = File::open(path).ok()?;
+        let mut length = [0; 8];
+        file.read_exact(&mut length).ok()?;
+        // The longest header that the format allows.
+        let length = u64::from_le_bytes(length).min(100_000_000);
+        let mut header = Vec::new();
+        file.take(length).read_to_end(&mut header).ok()?;
+        let header: serde_json::Value = serde_json::from_slice(&header).ok()?;
+        Self::of_json(&header["__metadata__"])
+    }
+
+    /// The mark of a `config.json`, if it has one.
+    pub(crate) fn of_json(value: &serde_json::Value) -> Option<Self> {
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        Some(Self { promise: text(PRIVACY)?, id: text(PRIVACY_ID) })
+    }
+
+    /// Writes the mark to a `config.json`.
+    pub(crate) fn write_to(&self, config: &mut serde_json::Value) {
+        config[PRIVACY] = self.promise.as_str().into();
+        if let Some(id) = &self.id {
+            config[PRIVACY_ID] = id.as_str().into();
+        }
+    }
+}
+
+/// Reads the tensors of a safetensors file of floats, also of 16 bits.
 ///
 /// # Errors
-/// [`RunError::Refused`] if it is not one, or holds another number format than f32.
+/// [`RunError::Refused`] if it is not one.
 pub fn read_tensors(path: &Path) -> Result<Vec<NamedTensor>, RunError> {
     from_safetensors(&durable::read(path)?).map_err(|what| {
-        RunError::Refused(format!("{}: {what}; give a safetensors file of f32 tensors", path.display()))
+        RunError::Refused(format!(
+            "{}: {what}; give a safetensors file of floats of 16, 32 or 64 bits",
+            path.display()
+        ))
     })
 }
 
@@ -283,14 +316,8 @@ pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, String>
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::with_capacity(file.len());
     for (name, view) in file.tensors() {
-        if view.dtype() != Dtype::F32 {
-            return Err(format!("tensor {name} is not of 32-bit floats"));
-        }
-        let data = view
-            .data()
-            .chunks_exact(4)
-            .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-            .collect();
+        let values = StoredValues::new(view.dtype(), view.data().to_vec());
+        let data = values.ok_or_else(|| format!("tensor {name} holds no floats"))?.to_f32();
         tensors.push(NamedTensor { name, shape: view.shape().to_vec(), data });
     }
     tensors.sort_by(|a, b| a.name.cmp(&b.name));

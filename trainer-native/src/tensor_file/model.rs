@@ -7,16 +7,19 @@ use std::path::Path;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use sha2::{Digest, Sha256};
 
-use super::{NamedTensor, NumberFormat};
+use super::{NamedTensor, NumberFormat, PRIVACY, PRIVACY_ID, PrivacyMark};
 use crate::{RunError, durable};
 
-/// Writes `model.safetensors` as `transformers` reads it; `privacy` says what the weights promise. One tensor after the other is
-/// laid out in memory.
+/// Writes `model.safetensors` as `transformers` reads it, with a mark. One tensor after the other is laid out in memory.
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be written.
-pub fn write_model<T: View>(path: &Path, mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<(), RunError> {
-    let header = model_header(&mut tensors, privacy)?;
+pub fn write_model<T: View>(
+    path: &Path,
+    mut tensors: Vec<(&str, T)>,
+    mark: &PrivacyMark,
+) -> Result<(), RunError> {
+    let header = model_header(&mut tensors, mark)?;
     durable::write_by(path, |file| write_tensors(|bytes| file.write_all(bytes), &header, &tensors))
 }
 
@@ -24,8 +27,11 @@ pub fn write_model<T: View>(path: &Path, mut tensors: Vec<(&str, T)>, privacy: &
 ///
 /// # Errors
 /// As [`write_model`].
-pub(crate) fn model_sha256<T: View>(mut tensors: Vec<(&str, T)>, privacy: &str) -> Result<String, RunError> {
-    let header = model_header(&mut tensors, privacy)?;
+pub(crate) fn model_sha256<T: View>(
+    mut tensors: Vec<(&str, T)>,
+    mark: &PrivacyMark,
+) -> Result<String, RunError> {
+    let header = model_header(&mut tensors, mark)?;
     let mut digest = Sha256::new();
     let written = write_tensors(
         |bytes| {
@@ -50,7 +56,7 @@ fn write_tensors<T: View>(
 }
 
 /// Orders the tensors, and gives what precedes their data in a file.
-fn model_header<T: View>(tensors: &mut [(&str, T)], privacy: &str) -> Result<Vec<u8>, RunError> {
+fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> Result<Vec<u8>, RunError> {
     // As the library orders them.
     tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
     let mut end = 0;
@@ -65,9 +71,13 @@ fn model_header<T: View>(tensors: &mut [(&str, T)], privacy: &str) -> Result<Vec
     let places = places.map_err(|error| failed(error.to_string()))?;
     let places = serde_json::to_string(&places).map_err(|error| failed(error.to_string()))?;
     // The library writes metadata in the order of a hash table; equal weights are to give equal files.
-    let privacy = serde_json::Value::from(privacy);
+    let privacy = serde_json::Value::from(mark.promise.as_str());
+    let id = mark.id.as_deref().map(|id| format!(",\"{PRIVACY_ID}\":{}", serde_json::Value::from(id)));
     let between = if tensors.is_empty() { "" } else { "," };
-    let own = format!("{{\"__metadata__\":{{\"format\":\"pt\",\"privacy\":{privacy}}}{between}");
+    let own = format!(
+        "{{\"__metadata__\":{{\"format\":\"pt\",\"{PRIVACY}\":{privacy}{}}}{between}",
+        id.unwrap_or_default()
+    );
     let mut header = places.replacen('{', &own, 1).into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
     Ok(header)
@@ -110,11 +120,12 @@ mod tests {
             shape: vec![2, 2],
             data: vec![1.0, -2.5, f32::MIN_POSITIVE, 3e30],
         };
+        let mark = PrivacyMark { promise: "NOT PRIVATE".to_owned(), id: Some("6f".to_owned()) };
         let folder = tempfile::tempdir().unwrap();
         let written = || {
             let path = folder.path().join("a");
             let view = Formatted { tensor: &tensor, format: NumberFormat::F32 };
-            write_model(&path, vec![("a", view)], "NOT PRIVATE").unwrap();
+            write_model(&path, vec![("a", view)], &mark).unwrap();
             std::fs::read(path).unwrap()
         };
         let file = written();
@@ -123,5 +134,6 @@ mod tests {
         }
         let text = String::from_utf8_lossy(&file);
         assert!(text.contains("\"format\":\"pt\"") && text.contains("\"privacy\":\"NOT PRIVATE\""));
+        assert_eq!(PrivacyMark::read(&folder.path().join("a")), Some(mark));
     }
 }

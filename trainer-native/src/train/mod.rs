@@ -27,7 +27,9 @@ use crate::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
 use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
 use crate::tensor::{FloatDType, Tensor, from_host, to_host};
-use crate::tensor_file::{NamedTensor, NumberFormat, StoredValues, TensorError, model_sha256, write_model};
+use crate::tensor_file::{
+    NamedTensor, NumberFormat, PrivacyMark, StoredValues, TensorError, model_sha256, write_model,
+};
 
 /// The figures of one step of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -234,16 +236,16 @@ impl<B: Kernels> Trainer<B> {
         self.specs().iter().enumerate().map(value).collect()
     }
 
-    /// Writes the model's weights as `transformers` reads them, adapters merged; `privacy` says what they promise.
+    /// Writes the model's weights as `transformers` reads them, adapters merged, with a mark.
     ///
     /// # Errors
     /// [`RunError::Storage`] if the file cannot be written.
-    pub(crate) fn write_model(&self, path: &Path, privacy: &str) -> Result<(), RunError> {
+    pub(crate) fn write_model(&self, path: &Path, mark: &PrivacyMark) -> Result<(), RunError> {
         let weights = &self.weights;
         let names = self.specs().iter().map(|spec| spec.name.as_str());
         let format = NumberFormat::F32;
         let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at), format });
-        write_model(path, names.zip(tensors).collect(), privacy)
+        write_model(path, names.zip(tensors).collect(), mark)
     }
 
     /// SHA-256 of the model's file in a number format, as an export writes it; `None` if the format cannot hold a weight.
@@ -253,7 +255,7 @@ impl<B: Kernels> Trainer<B> {
     pub(crate) fn model_sha256(
         &self,
         format: NumberFormat,
-        privacy: &str,
+        mark: &PrivacyMark,
     ) -> Result<Option<String>, RunError> {
         let params = || (0..self.specs().len()).map(ParamId);
         let holds = |param| to_host(self.weights.model_value(param)).into_iter().all(|v| format.holds(v));
@@ -262,7 +264,7 @@ impl<B: Kernels> Trainer<B> {
         }
         let names = self.specs().iter().map(|spec| spec.name.as_str());
         let tensors = params().map(|param| DeviceTensor { weights: &self.weights, param, format });
-        model_sha256(names.zip(tensors).collect(), privacy).map(Some)
+        model_sha256(names.zip(tensors).collect(), mark).map(Some)
     }
 
     /// The modules that have adapters, by name, and how their matrices are stored.

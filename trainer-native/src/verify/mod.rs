@@ -12,7 +12,6 @@
 //! | `find` | the stages that a plan builds on, before it is certified |
 //! | `check` | a finished run's ledger against the proofs that its folder carries |
 //! | `stopped` | what a run spent that did not finish |
-//! | `history` | the sum of all runs on one text |
 //! | `coverage` | which files of a folder a digest covers |
 //! | `explain` | what was checked, in words |
 
@@ -20,7 +19,6 @@ mod check;
 mod coverage;
 mod explain;
 mod find;
-mod history;
 mod proof;
 mod stopped;
 #[cfg(test)]
@@ -34,7 +32,7 @@ use serde::Serialize;
 
 pub(crate) use coverage::{Coverage, listing};
 pub(crate) use explain::explain;
-pub(crate) use history::history;
+pub(crate) use proof::Proof;
 
 use crate::RunError;
 use crate::durable::{self, sha256_hex};
@@ -42,9 +40,9 @@ use crate::model_card;
 use crate::plan_file::PlanText;
 use crate::progress::DIGITS;
 use crate::store::certificate::{self, Certificate};
-use crate::store::files;
 use crate::store::ledger::{FileDigest, LedgerState, events_on_same_units};
 use crate::store::lineage::Lineage;
+use crate::store::{covered, files};
 use crate::summary::{Summary, read_evaluation};
 
 /// A certified plan, what it builds on, and the file that it was read from.
@@ -156,27 +154,13 @@ impl VerifiedRun {
             }
             self.coverage.add(name);
         }
-        // An export in 16 bits changes the weights and their configuration, and nothing else.
-        let exported = [files::CONFIG, files::MODEL];
-        if let Some(other) = changed.iter().find(|name| !exported.contains(name)) {
+        if let Some(other) = changed.iter().find(|name| !covered::ROUNDED.contains(name)) {
             return altered(other);
         }
         if let Some(last) = changed.last() {
-            let rounded = self.rounded_model(folder)?;
-            self.rounded = Some(rounded.map_or_else(|| altered(last), Ok)?);
+            self.rounded = Some(covered::rounded(folder, &self.ledger)?.map_or_else(|| altered(last), Ok)?);
         }
         Ok(())
-    }
-
-    /// The number format of the weights that a folder holds, if they are the run's in 16 bits, with their configuration.
-    fn rounded_model(&self, folder: &Path) -> Result<Option<String>, RunError> {
-        let [config, model] =
-            [files::CONFIG, files::MODEL].map(|name| durable::sha256_of(&folder.join(name)));
-        let (config, model) = (config?, model?);
-        let of_run = self.ledger.rounded().iter();
-        let mut found =
-            of_run.filter(|rounded| rounded.config_sha256 == config && rounded.model_sha256 == model);
-        Ok(found.next().map(|rounded| rounded.dtype.clone()))
     }
 
     /// Names of the files of the folder that no digest covers.

@@ -15,10 +15,10 @@ use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
 use crate::store::lineage::ProofFile;
 use crate::store::{covered, files};
-use crate::tensor_file::privacy_mark;
+use crate::tensor_file::PrivacyMark;
 
 /// What one stage proves about itself.
-pub(super) struct Proof {
+pub(crate) struct Proof {
     /// The stage itself. Its relation to another text is that text's to declare.
     pub stage: Parent,
     /// Whether its own text is public.
@@ -110,7 +110,7 @@ impl Proof {
         Self {
             stage: Parent {
                 name: plan.plan().name().to_owned(),
-                id: header.id.clone(),
+                id: Some(header.id.clone()),
                 sha256: ledger.position().sha256,
                 made_from: MadeFrom::PublicText,
                 unit: plan.plan().privacy().unit,
@@ -152,7 +152,7 @@ impl Proof {
     ///
     /// # Errors
     /// [`RunError::Refused`] for a statement that this version does not understand.
-    pub(super) fn of_statement(path: &Path) -> Result<Self, RunError> {
+    pub fn of_statement(path: &Path) -> Result<Self, RunError> {
         let refused = |what: &str| RunError::Refused(format!("{}: {what}", path.display()));
         let bytes = durable::read(path)?;
         let statement: Statement = serde_json::from_slice(&bytes)
@@ -272,13 +272,18 @@ struct Accountant {
 /// What says that a private run wrote a folder that has no ledger.
 fn mark(folder: &Path) -> Option<String> {
     let read = |name: &str| serde_json::from_slice::<Value>(&std::fs::read(folder.join(name)).ok()?).ok();
-    let of_config = read(files::CONFIG).and_then(|config| config["privacy"].as_str().map(str::to_owned));
-    let marks = [of_config, privacy_mark(&folder.join(files::MODEL))];
-    let private = marks.into_iter().flatten().find(|mark| !mark.contains(certificate::DECLARED_PUBLIC));
+    let of_config = read(files::CONFIG).as_ref().and_then(PrivacyMark::of_json);
+    let marks = [of_config, PrivacyMark::read(&folder.join(files::MODEL))];
+    let is_private = |mark: &PrivacyMark| !mark.promise.contains(certificate::DECLARED_PUBLIC);
+    let private = marks.into_iter().flatten().find(is_private);
     let certified = || {
         let is_public = read(files::CERTIFICATE_JSON).is_some_and(|found| found["public_data"] == true);
         let certified = folder.join(files::CERTIFICATE_JSON).exists() && !is_public;
         certified.then(|| "it holds a privacy certificate".to_owned())
     };
-    private.map(|mark| format!("its model says \"{mark}\"")).or_else(certified)
+    let said = |PrivacyMark { promise, id }| match id {
+        Some(id) => format!("its model says \"{promise}\" and names the run {id}"),
+        None => format!("its model says \"{promise}\""),
+    };
+    private.map(said).or_else(certified)
 }

@@ -128,6 +128,8 @@ fn outputs(tokenizer: &Value, further: &str) -> Outputs {
         "history run --delta 1e-4 --json",
         "report run --out report.html",
         "export run --out exported",
+        "audit --plan plan.json --out audited --test-key 5 --canaries 10 --json",
+        "audit --plan plan.json --out tokens --test-key 5 --canaries 10 --new-tokens",
         "init notes.txt --out proposed.json --units 100 --unit record --epsilon 4",
     ] {
         let output = program(folder, arguments);

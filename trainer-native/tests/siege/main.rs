@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod conditions;
 mod figures;
 mod files;
 mod stages;

@@ -233,6 +233,51 @@ fn a_tokenizer_of_a_private_run_is_known_without_its_folder() {
     assert!(refusal(&bench, &plan).contains("is of private text and names another file"));
 }
 
+/// The weights and adapters of a private run name it, in every format that this program writes.
+#[test]
+fn the_weights_of_a_private_run_name_it_without_its_folder() {
+    let (bench, run) = super::common::finished_run();
+    let id = super::common::ledger(&run)[0]["id"].as_str().unwrap().to_owned();
+    let base = bench.path("base");
+    let exported = bench.path("exported");
+    let [from, to] = [&run, &exported].map(|path| path.to_str().unwrap());
+    assert!(program(&["export", from, "--out", to, "--dtype", "bf16"]).status.success());
+    let mut plan = tiny();
+    plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
+    plan["model"]["initial"] = json!({ "checkpoint": "base" });
+    plan["model"]["checkpoint_made_from"] = json!("public_text");
+    for (folder, without_config) in [(&run, false), (&run, true), (&exported, false), (&exported, true)] {
+        fs::create_dir_all(&base).unwrap();
+        for file in ["model.safetensors", "config.json", "tokenizer.json"] {
+            fs::copy(folder.join(file), base.join(file)).unwrap();
+        }
+        if without_config {
+            let mut config: Value =
+                serde_json::from_slice(&fs::read(base.join("config.json")).unwrap()).unwrap();
+            assert_eq!(config["privacy_id"], json!(id));
+            config.as_object_mut().unwrap().retain(|name, _| !name.starts_with("privacy"));
+            fs::write(base.join("config.json"), config.to_string()).unwrap();
+        }
+        let message = refusal(&bench, &plan);
+        assert!(message.contains(&format!("names the run {id}")), "{message}");
+    }
+    let mut public = super::common::on_public_text(&short("public"));
+    public["training"]["steps"] = json!(6);
+    fs::write(bench.path("plan.json"), public.to_string()).unwrap();
+    bench.model("public", &[]);
+    let mut adapted = short("adapted");
+    adapted["model"]["initial"] = json!({ "checkpoint": "public" });
+    adapted["model"]["checkpoint_made_from"] = json!("public_text");
+    adapted["tokenizer"] =
+        json!({ "public": { "path": "public/tokenizer.json", "made_from": "public_text" } });
+    adapted["model"]["trainable"] = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_fc"] } });
+    fs::write(bench.path("plan.json"), adapted.to_string()).unwrap();
+    bench.model("adapted", &[]);
+    let file = fs::read(bench.path("adapted/adapter/adapter_model.safetensors")).unwrap();
+    let id = &super::common::ledger(&bench.path("adapted"))[0]["id"];
+    assert!(String::from_utf8_lossy(&file).contains(&format!("\"privacy_id\":{id}")));
+}
+
 /// TRUST B2: records that the model of a private run wrote are a stage, whatever a plan calls them.
 #[test]
 fn records_that_a_private_run_wrote_are_declared_charged_and_verified() {

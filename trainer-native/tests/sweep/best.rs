@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -193,4 +193,50 @@ fn no_trial_is_a_result_too() {
     let out = bench.path("out");
     assert!(!out.join("best").exists() && !out.join("private").exists());
     assert!(verify_sweep(&out).unwrap().scores().is_empty());
+}
+
+/// A search spends all of its ε before its first trial begins, whatever becomes of it. Oracle: the sweep that was not killed.
+#[test]
+fn a_killed_search_counts_in_the_history_by_its_charge() {
+    let (bench, other) = (bench(&best(4.0)), bench(&best(4.0)));
+    let (out, copy) = (bench.path("out"), bench.path("copy"));
+    let mut process = command(&bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !out.join("charge.json").exists() && process.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let history = |folders: &[&PathBuf]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap()
+    };
+    let together = |folders: &[&PathBuf]| {
+        let output = history(folders);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (found["epsilon"]["upper"].as_f64().unwrap(), found["stages"][0]["finished"].as_bool().unwrap())
+    };
+    let charge = read(out.join("charge.json"));
+    let event: DpEvent = serde_json::from_value(charge["event"].clone()).unwrap();
+    let spent = epsilon(&event);
+    assert!((19.99..=20.0).contains(&spent), "{spent}");
+    assert_eq!(together(&[&out]), (spent, false));
+    fs::create_dir(&copy).unwrap();
+    for name in ["charge.json", "sweep.json", "plan.json"] {
+        fs::copy(out.join(name), copy.join(name)).unwrap();
+    }
+    assert_eq!(together(&[&copy, &out]), (spent, false), "one search");
+    finish(&bench, &["--resume"]);
+    assert_eq!(together(&[&out]), (spent, true));
+    assert_eq!(together(&[&out, &out.join("best"), &copy]).0, spent, "the best trial is part of the search");
+    finish(&other, &[]);
+    let both = epsilon(&DpEvent::Composed { events: vec![event.clone(), event] });
+    assert_eq!(together(&[&out, &other.path("out")]).0, both, "two searches that look alike are two");
+
+    fs::write(copy.join("charge.json"), charge.to_string()).unwrap();
+    assert_eq!(history(&[&copy]).status.code(), Some(1), "not as the sweep wrote it");
+    let known = super::bench(&best(4.0));
+    finish(&known, &["--test-key", "1"]);
+    let message = stderr(&history(&[&known.path("out")]));
+    assert!(message.contains("NOT PRIVATE: the noise was made from a known key"), "{message}");
 }

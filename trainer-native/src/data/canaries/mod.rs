@@ -90,8 +90,7 @@ pub(crate) struct CanaryTokens {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Canaries {
-    /// What is planted. Earlier versions knew random windows alone, and wrote their number.
-    #[serde(alias = "count")]
+    /// What is planted.
     pub planting: Planting,
     /// Seed of tokens and coins.
     pub seed: u64,
@@ -225,13 +224,5 @@ mod tests {
         let words = [("\u{2581}a".to_owned(), 1.0)];
         let config = dp_tokenizer::train::UnigramConfig { vocab_size: 380, ..Default::default() };
         dp_tokenizer::train::unigram(&words, &config).unwrap().tokenizer
-    }
-
-    #[test]
-    fn the_file_of_an_earlier_version_is_read() {
-        let read: Canaries = serde_json::from_str(r#"{"count":80,"seed":7}"#).unwrap();
-        assert_eq!(read, Canaries { planting: Planting::Windows(80), seed: 7 });
-        let again = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
-        assert_eq!(read, again);
     }
 }

@@ -69,9 +69,7 @@ fn guarantee(out: &mut String, c: &Certificate) -> fmt::Result {
     }
     writeln!(out, "| δ | {} |", g.delta)?;
     writeln!(out, "| unit | {} |", c.unit_in_words())?;
-    if let Some(id) = &c.id {
-        writeln!(out, "| id of the run | `{id}` |")?;
-    }
+    writeln!(out, "| id of the run | `{}` |", c.id)?;
     writeln!(out, "| neighbouring texts | {} |\n", c.relation_in_words())
 }
 
@@ -95,20 +93,18 @@ fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
         Randomness::TestKey { key } => format!("test key {key}: NOT PRIVATE"),
     };
     writeln!(out, "| randomness | {randomness} |")?;
-    if let Some(computation) = &m.computation {
-        let name = |value| serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned));
-        let devices: Vec<String> = m.devices.iter().filter_map(name).collect();
-        writeln!(out, "| device | {} |", devices.join(", then "))?;
-        if !m.placements.is_empty() {
-            let places: Vec<String> = m.placements.iter().map(|at| super::statements::ranks(*at)).collect();
-            writeln!(out, "| ranks | {} |", places.join(", then "))?;
-        }
-        if let Some(noise) = computation.noise {
-            writeln!(out, "| gradient noise | {} |", super::statements::noise(noise))?;
-        }
-        if let Some(arithmetic) = computation.arithmetic {
-            writeln!(out, "| sums of clipped gradients | {} |", super::statements::sums(arithmetic))?;
-        }
+    let name = |value| serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned));
+    let devices: Vec<String> = m.devices.iter().filter_map(name).collect();
+    writeln!(out, "| device | {} |", devices.join(", then "))?;
+    if !m.placements.is_empty() {
+        let places: Vec<String> = m.placements.iter().map(|at| super::statements::ranks(*at)).collect();
+        writeln!(out, "| ranks | {} |", places.join(", then "))?;
+    }
+    if let Some(noise) = m.computation.noise {
+        writeln!(out, "| gradient noise | {} |", super::statements::noise(noise))?;
+    }
+    if let Some(arithmetic) = m.computation.arithmetic {
+        writeln!(out, "| sums of clipped gradients | {} |", super::statements::sums(arithmetic))?;
     }
     writeln!(out)?;
     writeln!(out, "| steps, T | probability, q | noise multiplier, σ | divisor |\n|---|---|---|---|")?;

@@ -2,6 +2,8 @@
 //!
 //! It depends on no clock and no machine, so [`crate::verify`] can rebuild it byte for byte.
 
+#[cfg(test)]
+mod condition_tests;
 pub(crate) mod markdown;
 mod statements;
 #[cfg(test)]
@@ -9,7 +11,7 @@ mod tests;
 mod wording;
 
 pub(crate) use statements::{
-    DECLARED_PUBLIC, distribution, guarantee, mark, not_private_by_itself, void_by_known_noise,
+    DECLARED_PUBLIC, KNOWN_NOISE, distribution, guarantee, mark, not_private_by_itself, void_by_known_noise,
 };
 pub(crate) use wording::{CURRENT, Wording};
 
@@ -29,9 +31,8 @@ pub(crate) struct Certificate {
     pub certificate_version: u32,
     /// Name of the plan.
     pub name: String,
-    /// The name that no other run has; absent in runs of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
+    /// The name that no other run has.
+    pub id: String,
     /// Whether the run is private.
     pub private: bool,
     /// Whether the plan declares the training text public.
@@ -105,9 +106,8 @@ pub(crate) struct Mechanisms {
     pub label_histogram: Option<DpEvent>,
     /// The source of randomness.
     pub randomness: Randomness,
-    /// How steps were computed; absent in runs of versions whose noise was a Gaussian in floating point.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub computation: Option<Computation>,
+    /// How steps were computed.
+    pub computation: Computation,
     /// The devices that computed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<plan::Device>,
@@ -134,7 +134,7 @@ pub(crate) struct PhaseSummary {
 pub(crate) struct EarlierStage {
     /// Name of its plan.
     pub name: String,
-    /// The name that no other stage has; absent where an earlier version wrote it.
+    /// The name that no other stage has; absent where it used public text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// SHA-256 of its ledger or statement.

@@ -6,9 +6,14 @@ use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, So
 use super::wording::Wording;
 use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
+use crate::tensor_file::PrivacyMark;
 
 /// How the mark of a run on public text begins.
 pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
+
+/// Why a run or a sweep with a known key is not private.
+pub(crate) const KNOWN_NOISE: &str =
+    "the noise was made from a known key (--test-key): anyone can subtract it";
 
 /// Every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
@@ -30,7 +35,7 @@ pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) 
     let header = ledger.header();
     let mut reasons = Vec::new();
     if let Randomness::TestKey { .. } = header.randomness {
-        reasons.push("the noise was made from a known key (--test-key): anyone can subtract it".to_owned());
+        reasons.push(KNOWN_NOISE.to_owned());
     }
     if plan.plan().is_public() {
         reasons.push(format!("{DECLARED_PUBLIC}: it was used without noise or charge"));
@@ -41,11 +46,12 @@ pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) 
 }
 
 /// The mark beside the weights, so that a model without its folder still says what it promises.
-pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> String {
-    match not_private_because(plan, ledger).as_slice() {
+pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
+    let promise = match not_private_because(plan, ledger).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
         reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
-    }
+    };
+    PrivacyMark { promise, id: Some(ledger.header().id.clone()) }
 }
 
 /// The guarantee for a reader without background.
@@ -221,11 +227,10 @@ pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
 }
 
 /// What the arithmetic of a run leaves open; empty where nothing is.
-fn limits_of_arithmetic(wording: &Wording, computation: Option<Computation>) -> Vec<String> {
-    match computation {
-        None => wording.floating_point.map(str::to_owned).to_vec(),
-        Some(Computation { arithmetic: Some(Arithmetic::Fast), .. }) => vec![wording.fast_sums.to_owned()],
-        Some(_) => Vec::new(),
+fn limits_of_arithmetic(wording: &Wording, computation: Computation) -> Vec<String> {
+    match computation.arithmetic {
+        Some(Arithmetic::Fast) => vec![wording.fast_sums.to_owned()],
+        Some(Arithmetic::Exact) | None => Vec::new(),
     }
 }
 
@@ -247,7 +252,7 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Heade
 
 /// What the training text must be like in order not to be refused: everything in it on which the refusal of a run depends, apart
 /// from the number of units and the evaluation text, which have sentences of their own.
-fn refusals(plan: &Plan) -> Vec<String> {
+pub(super) fn refusals(plan: &Plan) -> Vec<String> {
     let data = plan.data();
     if matches!(data.source, Source::Embedded { .. }) {
         return Vec::new();

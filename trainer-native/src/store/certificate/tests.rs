@@ -1,10 +1,7 @@
 //! What certificates say of a run's arithmetic.
 
-use super::*;
 use crate::run::{Request, run};
-use crate::store::files;
-use crate::store::ledger::tests::rewrite_as_earlier_version;
-use crate::verify::{VerifiedRun, verify_run};
+use crate::verify::VerifiedRun;
 
 const PLAN: &str = r#"{
     "version": 1, "name": "sums", "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60 },
@@ -42,32 +39,6 @@ fn the_certificate_of_exact_arithmetic_has_no_unmet_condition() {
         text.contains("drawn exactly") && text.contains("32-bit floating point within a micro-batch"),
         "{text}"
     );
-}
-
-#[test]
-fn a_run_of_an_earlier_version_verifies_with_the_conditions_it_did_not_meet() {
-    let (_folder, request) = finished("fast");
-    let out = request.out.unwrap();
-    rewrite_as_earlier_version(&out, usize::MAX);
-    let refusal = verify_run(&out).unwrap_err().to_string();
-    assert!(refusal.contains(files::CERTIFICATE_JSON), "the certificate is not the old ledger's: {refusal}");
-    let plan = out.join(files::PLAN);
-    let plan = crate::plan_file::PlanText::read(&plan).unwrap().certify(&plan, Vec::new()).unwrap();
-    let ledger = LedgerState::read(&out).unwrap();
-    let certificate = Certificate::derive(&plan, &ledger, &CURRENT).unwrap();
-    assert!(certificate.assumptions[0].starts_with("NOT MET: Gradient noise is a floating-point Gaussian"));
-    assert!(!certificate.to_markdown().contains("| device |"));
-    std::fs::write(out.join(files::CERTIFICATE_JSON), certificate.to_json().unwrap()).unwrap();
-    std::fs::write(out.join(files::CERTIFICATE_MARKDOWN), certificate.to_markdown()).unwrap();
-    verify_run(&out).unwrap();
-}
-
-#[test]
-fn noise_of_an_earlier_version_is_not_continued() {
-    let (_folder, request) = finished("fast");
-    rewrite_as_earlier_version(request.out.as_ref().unwrap(), 3);
-    let refusal = run(&Request { resume: true, ..request }).unwrap_err();
-    assert!(matches!(&refusal, RunError::Refused(reason) if reason.contains("earlier version")), "{refusal}");
 }
 
 #[test]

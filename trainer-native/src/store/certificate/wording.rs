@@ -36,8 +36,6 @@ pub(crate) struct Wording {
     /// What must stay secret about a sweep that published the best trial.
     pub secret_trials: &'static str,
     pub randomness: &'static str,
-    /// Of runs whose noise was a Gaussian in floating point.
-    pub floating_point: [&'static str; 2],
     /// Of sums in floating point within a micro-batch.
     pub fast_sums: &'static str,
     /// Limits of the privacy unit.
@@ -103,12 +101,6 @@ pub(crate) const CURRENT: Wording = Wording {
     secret_trials: "The number of trials, the trials that were not chosen, and the time that the sweep took: whoever learns them \
                     learns more than ε allows for.",
     randomness: "To an attacker, the operating system's random generator and ChaCha20 are as good as true randomness.",
-    floating_point: [
-        "NOT MET: Gradient noise is a floating-point Gaussian (Box-Muller in f64 on 52 random bits, added and rounded to \
-         f32), not an exact one: the gap to the ideal mechanism is not part of ε (Mironov 2012, doi:10.1145/2382196.2382264).",
-        "NOT MET: Norms and clipped sums are computed in f32: a clipped gradient can exceed the clip norm by a relative \
-         rounding error of the order of 1e-6, which is not part of ε.",
-    ],
     fast_sums: "Sums within a micro-batch are 32-bit floating point. Adding or removing a unit regroups the others, so that \
                 rounding can move the sum by more than the clip norm C. In measurements with 1,024 units in micro-batches of 32 \
                 it moved by less than 2e-5 C more; the excess grew with the square root of the number of units. No proof bounds \

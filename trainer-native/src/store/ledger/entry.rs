@@ -23,7 +23,7 @@ pub(crate) enum Randomness {
     },
 }
 
-/// How a run's steps are computed. A header without it is of a version whose noise was a Gaussian in floating point.
+/// How a run's steps are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Computation {
     /// Device of the process that began the run.
@@ -111,9 +111,8 @@ impl Search {
 pub(crate) struct Header {
     /// Version of the ledger's format.
     pub format: u32,
-    /// The run's name, which no other run has: random, unless a test key makes it. Absent in ledgers of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
+    /// The run's name, which no other run has: random, unless a test key makes it.
+    pub id: String,
     /// SHA-256 of the certified plan's canonical JSON.
     pub plan_sha256: String,
     /// SHA-256 of the plan file, byte for byte.
@@ -135,8 +134,7 @@ pub(crate) struct Header {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<Planting>,
     /// How steps are computed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub computation: Option<Computation>,
+    pub computation: Computation,
     /// The search that the run is a trial of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,

@@ -188,4 +188,4 @@ fn open_to_append(path: &Path) -> Result<(File, FileIdentity, u64), RunError> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

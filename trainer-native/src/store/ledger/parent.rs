@@ -11,8 +11,8 @@ use super::Charges;
 pub(crate) struct Parent {
     /// Name of its plan; `vocabulary` for a vocabulary.
     pub name: String,
-    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent in ledgers of earlier
-    /// versions.
+    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent where that is of
+    /// public text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
@@ -36,6 +36,15 @@ impl Parent {
     /// What it is known by, however its files look: its id, or the digest of its ledger if that has none.
     pub fn identity(&self) -> &str {
         self.id.as_deref().unwrap_or(&self.sha256)
+    }
+
+    /// Whether it is of a search that publishes the best trial alone.
+    pub fn publishes_one(&self) -> bool {
+        let is_selection = |event: &DpEvent| matches!(event, DpEvent::PrivateSelection { .. });
+        self.charges.iter().any(|charge| match &charge.event {
+            DpEvent::Composed { events } => events.iter().any(is_selection),
+            event => is_selection(event),
+        })
     }
 
     /// Name of the folder of its proof, within `parents/`.

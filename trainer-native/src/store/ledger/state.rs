@@ -275,13 +275,13 @@ impl LedgerState {
         self.attempts.values().sum()
     }
 
-    /// The devices that computed steps, in the order of their first use; empty if the ledger does not name them.
+    /// The devices that computed steps, in the order of their first use.
     #[must_use]
     pub fn devices(&self) -> Vec<plan::Device> {
         let mut devices = Vec::new();
         for entry in &self.entries {
             let device = match entry {
-                Entry::Header(header) => header.computation.map(|computation| computation.device),
+                Entry::Header(header) => Some(header.computation.device),
                 Entry::Resume { device, .. } => *device,
                 _ => None,
             };
@@ -297,7 +297,7 @@ impl LedgerState {
         let mut placements = Vec::new();
         for entry in &self.entries {
             let placement = match entry {
-                Entry::Header(header) => header.computation.and_then(|computation| computation.placement),
+                Entry::Header(header) => header.computation.placement,
                 Entry::Resume { placement, .. } => *placement,
                 _ => continue,
             };

@@ -8,7 +8,7 @@ use super::*;
 fn header() -> Header {
     Header {
         format: 1,
-        id: Some("12".repeat(16)),
+        id: "12".repeat(16),
         plan_sha256: "ab".repeat(32),
         plan_file_sha256: "cd".repeat(32),
         accountant_version: "1".into(),
@@ -18,7 +18,13 @@ fn header() -> Header {
         protected: true,
         public_data: false,
         canaries: None,
-        computation: None,
+        computation: Computation {
+            device: plan::Device::Cpu,
+            precision: plan::Precision::F32,
+            arithmetic: None,
+            noise: None,
+            placement: None,
+        },
         search: None,
         public_stages: Vec::new(),
     }
@@ -40,16 +46,6 @@ fn charged(count: u64) -> Charges {
 
 fn tokenizer() -> Entry {
     Entry::Tokenizer { sha256: "ef".repeat(32) }
-}
-
-/// Rewrites a run's ledger without what headers say since November 2026, and with its first `lines` lines only.
-pub(crate) fn rewrite_as_earlier_version(folder: &Path, lines: usize) {
-    let entries = LedgerState::read(folder).unwrap().entries().to_vec();
-    fs::remove_file(folder.join(files::LEDGER)).unwrap();
-    let mut entries = entries.into_iter().take(lines);
-    let Some(Entry::Header(header)) = entries.next() else { panic!("no header") };
-    let mut ledger = Ledger::create(folder, Header { computation: None, ..header }, &[], |_| Ok(())).unwrap();
-    entries.for_each(|entry| ledger.append(entry).unwrap());
 }
 
 fn six_lines() -> (tempfile::TempDir, Vec<u8>) {

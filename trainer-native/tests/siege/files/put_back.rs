@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use accountant::{Delta, DpEvent, NeighboringRelation};
 use serde_json::{Value, json};
 
 use super::{stdout, verified};
@@ -237,4 +238,49 @@ fn a_published_sweep_tells_no_time_and_no_trial_of_it_begins_twice() {
         assert_eq!(refused.status.code(), Some(2), "{name}: {}", stderr(&refused));
         assert!(stderr(&refused).contains("older state of the sweep"), "{name}: {}", stderr(&refused));
     }
+}
+
+/// Two runs that go on from one copied folder spend apart. Oracle: the accountant on the steps of both ledgers.
+#[test]
+fn both_runs_that_went_on_from_a_copy_count_in_the_history() {
+    let mut plan = long();
+    plan["training"]["steps"] = json!(60);
+    let bench = Bench::new(&plan);
+    let (run, copy) = (bench.path("run"), bench.path("copy"));
+    killed_after(&bench, 20, &[]);
+    std::fs::create_dir(&copy).unwrap();
+    put_back(&run, &copy);
+    bench.model("run", &["--resume"]);
+    let refused = bench.run("copy", &["--resume"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    // The copy goes on where the notes of this computer are not read, as on another computer.
+    let elsewhere = |arguments: &[&str]| {
+        bench.command("copy", arguments).env("XDG_STATE_HOME", bench.path("elsewhere")).output().unwrap()
+    };
+    let resumed = elsewhere(&["--resume", "--copied"]);
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    let history = |folders: &[&Path]| -> (f64, usize) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        let output =
+            command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (found["epsilon"]["upper"].as_f64().unwrap(), found["stages"].as_array().unwrap().len())
+    };
+    let steps = common::ledger(&run).into_iter().chain(common::ledger(&copy));
+    let mut events: Vec<DpEvent> = steps
+        .filter(|entry| entry["kind"] == "step")
+        .map(|entry| serde_json::from_value(entry["event"].clone()).unwrap())
+        .collect();
+    let count = events.len() as u64;
+    assert!(count >= 2 * 60 && events.iter().all(|event| *event == events[0]), "{count}");
+    let step = DpEvent::SelfComposed { event: Box::new(events.remove(0)), count };
+    let delta = Delta::new(1e-4).unwrap();
+    let spent = accountant::epsilon(&step, delta, NeighboringRelation::AddOrRemoveOne).unwrap().upper;
+    for folders in [[&run, &copy], [&copy, &run]] {
+        let (epsilon, stages) = history(&folders.map(PathBuf::as_path));
+        assert_eq!(stages, 2, "neither continues the other");
+        assert!((epsilon / spent - 1.0).abs() < 1e-6, "{epsilon} {spent}");
+    }
+    assert!(history(&[&run]).0 < 0.9 * spent);
 }

@@ -6,11 +6,11 @@ use accountant::{Bounds, Delta, DpEvent};
 use plan::MadeFrom;
 use serde::Serialize;
 
-use super::proof::Proof;
-use crate::RunError;
 use crate::progress::DIGITS;
 use crate::store::files;
 use crate::store::ledger::{LedgerState, Parent, spent_by};
+use crate::verify::Proof;
+use crate::{RunError, sweep};
 
 /// What several runs on the same units cost together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,14 +31,14 @@ struct StageCost {
     /// The name that no other stage has.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// SHA-256 of its ledger as far as it was written, or of its statement.
+    /// SHA-256 of its ledger as far as it was written, of its statement, or of the charge of a sweep.
     sha256: String,
     /// Whether it has its result; what it spent counts in any case.
     finished: bool,
     epsilon: Bounds,
 }
 
-/// Adds up runs on the same units, finished or not, with all stages that they build on; each stage counts once.
+/// Adds up runs and sweeps on the same units, finished or not, with all stages that they build on; each stage counts once.
 ///
 /// # Errors
 /// [`RunError::Refused`] for folders that are no run or vocabulary, stages of different units or relations, and
@@ -79,7 +79,7 @@ pub(crate) fn history(folders: &[PathBuf], delta: f64) -> Result<History, RunErr
         });
     }
     Ok(History {
-        epsilon: epsilon(spent_by(stages.iter().map(|known| &known.stage)))?,
+        epsilon: epsilon(spent(&stages))?,
         sum_of_parts: costs.iter().map(|stage| stage.epsilon.upper).sum(),
         stages: costs,
         delta: delta.get(),
@@ -106,13 +106,22 @@ impl Known {
         }
         match (&self.ledger, &earlier.ledger) {
             (Some(own), Some(earlier)) => own.continues(&earlier.position()),
-            // A release is spent at once: the statements before and after its tokenizer was written say the same of it.
+            // A release is spent at once: the statements before and after its tokenizer was written say the same of it. So is a
+            // sweep.
             (None, None) => {
                 let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
                 spent(&self.stage) == spent(&earlier.stage)
             }
             _ => false,
         }
+    }
+
+    /// Whether the two cannot be of one search that was carried out once.
+    fn excludes(&self, other: &Self) -> bool {
+        let is_trial = |known: &Self| known.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
+        let of_one = self.stage.search.is_some() && self.stage.search == other.stage.search;
+        let is_same = self.stage.identity() == other.stage.identity();
+        is_same || (of_one && self.stage.publishes_one() && is_trial(self) && is_trial(other))
     }
 }
 
@@ -132,6 +141,13 @@ fn insert(stages: &mut Vec<Known>, found: Known) {
 }
 
 fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
+    if sweep::is_sweep(folder) {
+        // All of it was charged before its first trial began.
+        if let Some((stage, finished)) = sweep::stage(folder)? {
+            insert(stages, Known { stage, ledger: None, finished });
+        }
+        return Ok(());
+    }
     let (proof, earlier_statements) = found_in(folder)?;
     if let Some((proof, finished)) = proof {
         let parents = folder.join(files::PARENTS);
@@ -167,12 +183,25 @@ fn found_in(folder: &Path) -> Result<Found, RunError> {
     };
     if proof.is_none() && earlier.is_empty() {
         return Err(RunError::Refused(format!(
-            "{}: no ledger.jsonl or privacy.json; give folders of runs, finished or not (of a sweep: any of its runs), or of \
-             private vocabularies",
+            "{}: no ledger.jsonl, charge.json or privacy.json; give folders of runs or sweeps, finished or not, or of private \
+             vocabularies",
             folder.display()
         )));
     }
     Ok((proof, earlier))
+}
+
+/// What stages spent together. Trials of one search were charged together. A copy of a trial that went on by itself, and a second
+/// trial of a search that publishes one, are of a copy of the search, at the same price.
+fn spent(stages: &[Known]) -> Vec<DpEvent> {
+    let mut copies: Vec<Vec<&Known>> = Vec::new();
+    for stage in stages {
+        match copies.iter_mut().find(|copy| !copy.iter().any(|other| stage.excludes(other))) {
+            Some(copy) => copy.push(stage),
+            None => copies.push(vec![stage]),
+        }
+    }
+    copies.into_iter().flat_map(|copy| spent_by(copy.into_iter().map(|known| &known.stage))).collect()
 }
 
 impl Proof {
