@@ -1,7 +1,5 @@
 //! Keyed hashes of records and of runs of words.
 
-use std::collections::VecDeque;
-
 use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
 
 use super::Passage;
@@ -72,8 +70,19 @@ impl Key {
     /// # Errors
     /// [`MechanismError`] if the system gives no random bytes.
     pub fn random() -> Result<Self, MechanismError> {
+        Self::shared(|_| ())
+    }
+
+    /// A random key that `broadcast` replaces by that of one process, so that several compare texts together. Other processes than
+    /// these must not see it.
+    ///
+    /// # Errors
+    /// As [`Self::random`].
+    pub fn shared(broadcast: impl FnOnce(&mut [u64; 2])) -> Result<Self, MechanismError> {
         let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
-        Ok(Self::new([stream.next_u64(), stream.next_u64()]))
+        let mut words = [stream.next_u64(), stream.next_u64()];
+        broadcast(&mut words);
+        Ok(Self::new(words))
     }
 
     /// A key that everyone knows, for fingerprints that several processes compare and that stay as private as the text.
@@ -129,6 +138,15 @@ pub enum Fingerprint {
     },
 }
 
+impl Fingerprint {
+    /// The record that it is of, or in which it begins.
+    pub(super) fn record(self) -> u64 {
+        match self {
+            Self::Run { record, .. } | Self::Record { record, .. } => record,
+        }
+    }
+}
+
 /// A place in a text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -140,6 +158,35 @@ struct Place {
     record: u64,
 }
 
+/// Most words that have begun and whose runs are not complete. Each but the last weighs at least [`RUN_WORDS`], and all together less
+/// than [`RUN_WEIGHT`].
+const MOST_BEGUN: usize = 32;
+const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MOST_BEGUN as u64);
+
+/// Places in the order in which they were added.
+#[derive(Debug, Default)]
+struct Begun {
+    places: [Place; MOST_BEGUN],
+    first: usize,
+    count: usize,
+}
+
+impl Begun {
+    fn push(&mut self, place: Place) {
+        self.places[(self.first + self.count) % MOST_BEGUN] = place;
+        self.count += 1;
+    }
+
+    fn first(&self) -> Option<Place> {
+        (self.count > 0).then(|| self.places[self.first % MOST_BEGUN])
+    }
+
+    fn remove_first(&mut self) {
+        self.first = (self.first + 1) % MOST_BEGUN;
+        self.count -= 1;
+    }
+}
+
 /// Reads a text and hands out its fingerprints.
 #[derive(Debug)]
 pub struct Fingerprints<'key> {
@@ -148,7 +195,7 @@ pub struct Fingerprints<'key> {
     /// Letters of the word that has begun.
     in_word: u32,
     /// Beginnings of words whose runs are not complete.
-    begun: VecDeque<Place>,
+    begun: Begun,
     record_begin: Place,
 }
 
@@ -156,8 +203,18 @@ impl<'key> Fingerprints<'key> {
     /// At the beginning of a text.
     #[must_use]
     pub fn new(key: &'key Key) -> Self {
-        let (here, begun) = (Place::default(), VecDeque::new());
+        Self::from_record(key, 0)
+    }
+
+    /// At the beginning of a record of a text.
+    pub(super) fn from_record(key: &'key Key, record: u64) -> Self {
+        let (here, begun) = (Place { record, ..Place::default() }, Begun::default());
         Self { key, here, in_word: 0, begun, record_begin: here }
+    }
+
+    /// The record of the first word whose run is not complete.
+    pub(super) fn first_begun(&self) -> Option<u64> {
+        self.begun.first().map(|begin| begin.record)
     }
 
     /// Reads the next passage.
@@ -166,13 +223,7 @@ impl<'key> Fingerprints<'key> {
         while !rest.is_empty() {
             let ascii = rest.bytes().take_while(u8::is_ascii).count();
             let (now, later) = rest.split_at(ascii);
-            for byte in now.bytes() {
-                match self.key.ascii[usize::from(byte)] {
-                    DROPPED => {}
-                    BLANK => self.end_word(take),
-                    value => self.letter(value, take),
-                }
-            }
+            self.ascii(now.as_bytes(), take);
             let others = later.bytes().take_while(|byte| !byte.is_ascii()).count();
             let (now, later) = later.split_at(others);
             now.chars().for_each(|c| each_sign(c, |sign| self.sign(sign, take)));
@@ -180,6 +231,40 @@ impl<'key> Fingerprints<'key> {
         }
         if passage.ends_record {
             self.end_record(take);
+        }
+    }
+
+    fn ascii(&mut self, mut bytes: &[u8], take: &mut impl FnMut(Fingerprint)) {
+        while !bytes.is_empty() {
+            // A word by itself, so that its multiplications need not wait for those of the word before.
+            let (mut hash, mut letters, mut ends) = (0_u64, 0, false);
+            let most = WORD_LETTERS - self.in_word;
+            let mut rest = bytes.iter();
+            while let Some(byte) = rest.next() {
+                let value = self.key.ascii[usize::from(byte & 127)];
+                if value > BLANK {
+                    if letters == most {
+                        ends = true;
+                        break;
+                    }
+                    hash = hash.wrapping_mul(self.key.base).wrapping_add(value);
+                    letters += 1;
+                } else if value == BLANK {
+                    ends = true;
+                    break;
+                }
+                bytes = rest.as_slice();
+            }
+            if letters > 0 {
+                self.letters(hash, letters);
+            }
+            if ends {
+                // A letter for which the word has no room begins the next one.
+                let is_blank =
+                    bytes.first().is_some_and(|byte| self.key.ascii[usize::from(byte & 127)] == BLANK);
+                bytes = &bytes[usize::from(is_blank)..];
+                self.end_word(take);
+            }
         }
     }
 
@@ -200,12 +285,17 @@ impl<'key> Fingerprints<'key> {
         if self.in_word == WORD_LETTERS {
             self.end_word(take);
         }
+        self.letters(value, 1);
+    }
+
+    /// Adds letters to a word, at least one.
+    fn letters(&mut self, hash: u64, letters: u32) {
         if self.in_word == 0 {
-            self.begun.push_back(self.here);
+            self.begun.push(self.here);
         }
-        self.in_word += 1;
-        self.here.hash = self.here.hash.wrapping_mul(self.key.base).wrapping_add(value);
-        self.here.letters += 1;
+        self.in_word += letters;
+        self.here.hash = self.here.hash.wrapping_mul(self.key.power(u64::from(letters))).wrapping_add(hash);
+        self.here.letters += u64::from(letters);
     }
 
     fn end_word(&mut self, take: &mut impl FnMut(Fingerprint)) {
@@ -217,8 +307,8 @@ impl<'key> Fingerprints<'key> {
     /// Hands out the runs that a word of this weight completes.
     fn complete(&mut self, weight: u64, take: &mut impl FnMut(Fingerprint)) {
         self.here.weight += weight;
-        while let Some(begin) = self.begun.front().copied().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
-            self.begun.pop_front();
+        while let Some(begin) = self.begun.first().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
+            self.begun.remove_first();
             let is_within = begin.record == self.here.record;
             take(Fingerprint::Run { record: begin.record, hash: self.hash_from(&begin), is_within });
         }

@@ -34,6 +34,7 @@ use serde::Serialize;
 
 pub(crate) use coverage::{Coverage, listing};
 pub(crate) use explain::explain;
+pub(crate) use find::check_unwritten;
 pub(crate) use history::history;
 
 use crate::RunError;
