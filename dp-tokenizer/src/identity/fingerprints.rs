@@ -178,7 +178,11 @@ impl Begun {
     }
 
     fn first(&self) -> Option<Place> {
-        (self.count > 0).then(|| self.places[self.first % MOST_BEGUN])
+        (self.count > 0).then(|| self.at(0))
+    }
+
+    fn at(&self, place: usize) -> Place {
+        self.places[(self.first + place) % MOST_BEGUN]
     }
 
     fn remove_first(&mut self) {
@@ -212,9 +216,9 @@ impl<'key> Fingerprints<'key> {
         Self { key, here, in_word: 0, begun, record_begin: here }
     }
 
-    /// The record of the first word whose run is not complete.
-    pub(super) fn first_begun(&self) -> Option<u64> {
-        self.begun.first().map(|begin| begin.record)
+    /// The records of words whose runs are not complete.
+    pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
+        (0..self.begun.count).map(|place| self.begun.at(place).record)
     }
 
     /// Reads the next passage.

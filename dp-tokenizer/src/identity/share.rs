@@ -114,7 +114,7 @@ impl Reading<'_> {
 
     /// Whether runs that began in a record of the part are not complete.
     fn is_within_runs(&self) -> bool {
-        self.is_complete && self.fingerprints.first_begun().is_some_and(|record| self.part.has(record))
+        self.is_complete && self.fingerprints.begun().any(|record| self.part.has(record))
     }
 
     /// Leaves out a record that this thread does not read.
