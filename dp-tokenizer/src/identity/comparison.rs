@@ -208,22 +208,69 @@ impl Overlap {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::sync::{Barrier, Mutex};
 
     use super::super::{Passage, Reading};
     use super::*;
 
     fn overlap(public: &[&str], private: &[&str], most: usize) -> Overlap {
+        on_processes(1, public, private, most)[0]
+    }
+
+    /// What each process finds.
+    fn on_processes(count: usize, public: &[&str], private: &[&str], most: usize) -> Vec<Overlap> {
         let read = |texts: &[&str], reading: &mut Reading<'_>| {
             texts.iter().for_each(|text| reading.take(Passage::record(text)));
             Ok::<(), Infallible>(())
         };
-        let (public, private) = (
-            |reading: &mut Reading<'_>| read(public, reading),
-            |reading: &mut Reading<'_>| read(private, reading),
-        );
-        let share = Share { process: 0, processes: 1, threads: 2 };
-        let comparison = Comparison { key: &Key::public(), share, public: &public, private: &private, most };
-        comparison.on_all(&mut |own| own.map(|own| vec![own])).unwrap()
+        let public = |reading: &mut Reading<'_>| read(public, reading);
+        let private = |reading: &mut Reading<'_>| read(private, reading);
+        let (barrier, sent) = (Barrier::new(count), Mutex::new(vec![Vec::new(); count]));
+        let work = |process: usize| {
+            let share = Share { process: process as u64, processes: count as u64, threads: 2 };
+            let comparison =
+                Comparison { key: &Key::public(), share, public: &public, private: &private, most };
+            let exchange = &mut |own: Result<Vec<u64>, Infallible>| {
+                sent.lock().unwrap()[process] = own.unwrap();
+                barrier.wait();
+                let all = sent.lock().unwrap().clone();
+                barrier.wait();
+                Ok(all)
+            };
+            comparison.on_all(exchange).unwrap()
+        };
+        let work = &work;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count).map(|process| scope.spawn(move || work(process))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    /// Copies of records of every block, on one side the first and on the other the last, at one pass and at several.
+    #[test]
+    fn processes_that_share_the_records_find_what_one_finds() {
+        let own = |from: usize| -> Vec<String> { (from..from + 600).map(|n| words(n * 100, 17)).collect() };
+        let (mut public, mut private) = (own(1_000), own(5_000));
+        for copied in [595, 300, 130, 131] {
+            public[copied] = words(copied * 40_000 + 7_000_000, 30);
+            private[600 - copied] = words(copied * 40_000 + 7_000_010, 20);
+        }
+        private[599] = public[77].clone();
+        let [public, private] =
+            [&public, &private].map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        for most in [usize::MAX, 500] {
+            let one = overlap(&public, &private, most);
+            assert_eq!((one.public.records, one.private.records), (600, 600));
+            assert_eq!((one.public.equal, one.public.first_mostly_shared), (1, Some(78)), "{one:?}");
+            assert_eq!((one.private.mostly_shared, one.private.first_mostly_shared), (5, Some(6)), "{one:?}");
+            for count in [2, 3, 4] {
+                assert_eq!(
+                    on_processes(count, &public, &private, most),
+                    vec![one; count],
+                    "{count} processes"
+                );
+            }
+        }
     }
 
     fn words(from: usize, count: usize) -> String {

@@ -1,9 +1,8 @@
 //! Keyed hashes of records and of runs of words.
 
-use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
-
-use super::Passage;
+use super::key::{BLANK, mix};
 use super::letters::{Sign, each_sign};
+use super::{Key, Passage};
 
 /// Words of a run. A word ends at white space; a word of more than [`WORD_LETTERS`] letters counts as several.
 pub const RUN_WORDS: u64 = 13;
@@ -11,109 +10,13 @@ pub const RUN_WORDS: u64 = 13;
 pub const RUN_CHARACTERS: u64 = 20;
 
 /// Letters of the longest word that counts once.
-const WORD_LETTERS: u32 = 20;
+pub(super) const WORD_LETTERS: u32 = 20;
 
 /// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
 pub const TELLING_WORDS: u64 = 8;
 
 /// A run is complete at this weight: a word weighs [`RUN_CHARACTERS`], a character of a script without blanks [`RUN_WORDS`].
 const RUN_WEIGHT: u64 = RUN_WORDS * RUN_CHARACTERS;
-
-/// Most letters of a run.
-const MOST_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;
-
-/// A key of fingerprints. Equal letters have equal fingerprints under one key; others differ but for a chance of about 2⁻⁶⁰.
-#[derive(Clone)]
-pub struct Key {
-    /// The base of the polynomial, odd.
-    base: u64,
-    secret: u64,
-    powers: Vec<u64>,
-    /// Of each ASCII character: its value if it is a letter or a digit, [`DROPPED`], or [`BLANK`].
-    ascii: [u64; 128],
-}
-
-const DROPPED: u64 = 0;
-const BLANK: u64 = 1;
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
-
-impl Key {
-    /// The key of two random words.
-    #[must_use]
-    pub fn new(words: [u64; 2]) -> Self {
-        let [base, secret] = words.map(|word| mix(word ^ 0x9E37_79B9_7F4A_7C15));
-        let base = base | 1;
-        let mut key =
-            Self { base, secret, powers: Vec::with_capacity(MOST_LETTERS + 1), ascii: [DROPPED; 128] };
-        key.powers.extend(
-            std::iter::successors(Some(1), |power: &u64| Some(power.wrapping_mul(base)))
-                .take(MOST_LETTERS + 1),
-        );
-        for byte in 0..128_u8 {
-            let c = char::from(byte);
-            if c.is_ascii_alphanumeric() {
-                key.ascii[usize::from(byte)] = key.value(c.to_ascii_lowercase());
-            } else if c.is_whitespace() {
-                key.ascii[usize::from(byte)] = BLANK;
-            }
-        }
-        key
-    }
-
-    /// A random key.
-    ///
-    /// # Errors
-    /// [`MechanismError`] if the system gives no random bytes.
-    pub fn random() -> Result<Self, MechanismError> {
-        Self::shared(|_| ())
-    }
-
-    /// A random key that `broadcast` replaces by that of one process, so that several compare texts together. Other processes than
-    /// these must not see it.
-    ///
-    /// # Errors
-    /// As [`Self::random`].
-    pub fn shared(broadcast: impl FnOnce(&mut [u64; 2])) -> Result<Self, MechanismError> {
-        let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
-        let mut words = [stream.next_u64(), stream.next_u64()];
-        broadcast(&mut words);
-        Ok(Self::new(words))
-    }
-
-    /// A key that everyone knows, for fingerprints that several processes compare and that stay as private as the text.
-    #[must_use]
-    pub fn public() -> Self {
-        Self::new([1, 2])
-    }
-
-    /// The value of a letter, neither [`DROPPED`] nor [`BLANK`].
-    fn value(&self, c: char) -> u64 {
-        mix(u64::from(u32::from(c)) ^ self.secret) | 2
-    }
-
-    fn power(&self, exponent: u64) -> u64 {
-        match self.powers.get(exponent as usize) {
-            Some(power) => *power,
-            None => {
-                let half = self.power(exponent / 2);
-                let square = half.wrapping_mul(half);
-                if exponent.is_multiple_of(2) { square } else { square.wrapping_mul(self.base) }
-            }
-        }
-    }
-}
-
-/// Mixes all bits (the finalizer of MurmurHash3, a bijection).
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-    word = (word ^ (word >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
-    word ^ (word >> 33)
-}
 
 /// What is read of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,12 +80,12 @@ impl Begun {
         self.count += 1;
     }
 
-    fn first(&self) -> Option<Place> {
+    fn first(&self) -> Option<&Place> {
         (self.count > 0).then(|| self.at(0))
     }
 
-    fn at(&self, place: usize) -> Place {
-        self.places[(self.first + place) % MOST_BEGUN]
+    fn at(&self, place: usize) -> &Place {
+        &self.places[(self.first + place) % MOST_BEGUN]
     }
 
     fn remove_first(&mut self) {
@@ -245,13 +148,13 @@ impl<'key> Fingerprints<'key> {
             let most = WORD_LETTERS - self.in_word;
             let mut rest = bytes.iter();
             while let Some(byte) = rest.next() {
-                let value = self.key.ascii[usize::from(byte & 127)];
+                let value = self.key.ascii(*byte);
                 if value > BLANK {
                     if letters == most {
                         ends = true;
                         break;
                     }
-                    hash = hash.wrapping_mul(self.key.base).wrapping_add(value);
+                    hash = hash.wrapping_mul(self.key.base()).wrapping_add(value);
                     letters += 1;
                 } else if value == BLANK {
                     ends = true;
@@ -264,8 +167,7 @@ impl<'key> Fingerprints<'key> {
             }
             if ends {
                 // A letter for which the word has no room begins the next one.
-                let is_blank =
-                    bytes.first().is_some_and(|byte| self.key.ascii[usize::from(byte & 127)] == BLANK);
+                let is_blank = bytes.first().is_some_and(|byte| self.key.ascii(*byte) == BLANK);
                 bytes = &bytes[usize::from(is_blank)..];
                 self.end_word(take);
             }
@@ -312,9 +214,9 @@ impl<'key> Fingerprints<'key> {
     fn complete(&mut self, weight: u64, take: &mut impl FnMut(Fingerprint)) {
         self.here.weight += weight;
         while let Some(begin) = self.begun.first().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
-            self.begun.remove_first();
             let is_within = begin.record == self.here.record;
-            take(Fingerprint::Run { record: begin.record, hash: self.hash_from(&begin), is_within });
+            take(Fingerprint::Run { record: begin.record, hash: self.hash_from(begin), is_within });
+            self.begun.remove_first();
         }
     }
 
@@ -325,7 +227,7 @@ impl<'key> Fingerprints<'key> {
     fn hash_from(&self, begin: &Place) -> u64 {
         let length = self.here.letters - begin.letters;
         let before = begin.hash.wrapping_mul(self.key.power(length));
-        mix(self.here.hash.wrapping_sub(before) ^ length.wrapping_mul(self.key.secret | 1))
+        mix(self.here.hash.wrapping_sub(before) ^ length.wrapping_mul(self.key.secret() | 1))
     }
 
     fn end_record(&mut self, take: &mut impl FnMut(Fingerprint)) {

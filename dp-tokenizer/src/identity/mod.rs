@@ -30,14 +30,16 @@ mod comparison;
 mod fingerprints;
 mod found;
 mod json;
+mod key;
 mod letters;
 mod share;
 mod sketch;
 mod tally;
 
 pub use comparison::{Exchange, Overlap, Sharing, Side, compare, compare_shares};
-pub use fingerprints::{Fingerprint, Fingerprints, Key, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
+pub use fingerprints::{Fingerprint, Fingerprints, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
 pub use json::strings_of_json;
+pub use key::Key;
 pub use share::{Reading, Share};
 pub use sketch::Sketch;
 
