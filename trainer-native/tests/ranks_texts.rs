@@ -34,8 +34,8 @@ fn texts_are_refused_and_accepted_on_several_ranks_as_on_one() {
     for (row, public, want) in rows {
         let mut plan = tiny();
         plan["data"] = json!({ "source": { "path": "train.txt" }, "units": 700 });
-        plan["evaluation"] = json!({ "source": { "path": "public.txt" }, "every": 4 });
-        plan["training"]["steps"] = json!(4);
+        plan["evaluation"] = json!({ "source": { "path": "public.txt" }, "every": 6 });
+        plan["training"]["steps"] = json!(6);
         let bench = Bench::new(&plan);
         fs::write(bench.path("train.txt"), notes(0..700)).unwrap();
         fs::write(bench.path("public.txt"), public).unwrap();

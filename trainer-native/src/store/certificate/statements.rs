@@ -176,8 +176,8 @@ fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Optio
 
 /// What several ranks rest on.
 const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
-                             random generator, sums of clipped gradients without noise, and keyed hashes of what the training text \
-                             shares with other texts, with their key, over MPI, unencrypted.";
+                             random generator, sums of clipped gradients without noise, and hashes of parts of the training text \
+                             with their key, over MPI, unencrypted.";
 
 /// The ranks of a process.
 pub(super) fn ranks(placement: Option<Placement>) -> String {
