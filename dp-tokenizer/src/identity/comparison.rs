@@ -277,6 +277,26 @@ mod tests {
         (from..from + count).map(|n| format!("w{n} ")).collect()
     }
 
+    /// The figures of the certificate, each at its edge, on either side.
+    #[test]
+    fn one_record_more_than_the_thresholds_is_refused_on_either_side() {
+        let clean = Side { records: 1_000, runs: 1_000, ..Side::default() };
+        let cases: [(fn(&mut Side, u64), u64, Sharing); 3] = [
+            (|side, count| side.mostly_shared = count, 1, Sharing::Records(None)),
+            (|side, count| side.shared_runs = count, 250, Sharing::Runs),
+            (|side, count| side.equal = count, 500, Sharing::ShortRecords),
+        ];
+        for (set, most, sharing) in cases {
+            let of = |count| {
+                let mut side = clean;
+                set(&mut side, count);
+                [Overlap { public: side, private: clean }, Overlap { public: clean, private: side }]
+            };
+            assert!(of(most).iter().all(|overlap| overlap.check().is_ok()), "{sharing:?}");
+            assert!(of(most + 1).iter().all(|overlap| overlap.check() == Err(sharing)), "{sharing:?}");
+        }
+    }
+
     #[test]
     fn a_record_is_found_whole_in_parts_and_within_another_in_both_texts() {
         let secret = words(0, 40);

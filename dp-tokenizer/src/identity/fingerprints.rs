@@ -288,6 +288,12 @@ mod tests {
         assert_eq!(of(&["It's 5 o'clock."]), of(&["its 5 oclock"]));
         let Fingerprint::Record { hash, is_telling, .. } = of(&["—"])[0] else { panic!() };
         assert_eq!((hash, is_telling), (None, false));
+        for (text, want) in
+            [("a b c d e f g", false), ("a b c d e f g h", true), ("一二三四五六七八九十一二三", true)]
+        {
+            let Fingerprint::Record { is_telling, .. } = of(&[text])[0] else { panic!() };
+            assert_eq!(is_telling, want, "{text}");
+        }
         let (mut reader, mut found) = (Fingerprints::new(&key), Vec::new());
         for (text, ends_record) in [("a1 b", false), ("2 c3", false), ("", true), (&WORDS[8..], true)] {
             reader.read(Passage { text, ends_record }, &mut |one| found.push(one));

@@ -65,6 +65,9 @@ pub(super) struct Part {
 }
 
 impl Part {
+    #[cfg(test)]
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
+
     fn has(self, record: u64) -> bool {
         record / BLOCK % self.of == self.number
     }

@@ -82,3 +82,39 @@ impl Tallies {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mostly_shared(tally: Tally) -> u64 {
+        let mut side = Side::default();
+        Tallies { part: Some(Part::WHOLE), records: vec![tally] }.add_to(&mut side);
+        side.mostly_shared
+    }
+
+    #[test]
+    fn half_of_the_runs_or_all_of_a_record_of_eight_words_counts() {
+        let own = Tally { runs: 8, has_letters: true, ..Tally::default() };
+        assert_eq!(mostly_shared(Tally { shared: 3, ..own }), 0);
+        assert_eq!(mostly_shared(Tally { shared: 4, ..own }), 1);
+        let equal = Tally { is_equal: true, runs: 0, ..own };
+        assert_eq!(mostly_shared(equal), 0);
+        assert_eq!(mostly_shared(Tally { is_telling: true, ..equal }), 1);
+        assert_eq!(mostly_shared(Tally { is_telling: true, ..own }), 0);
+    }
+
+    /// What follows a long record does not count as its own.
+    #[test]
+    fn runs_within_a_record_are_all_that_count_if_there_are_any() {
+        let run = |is_within| Fingerprint::Run { record: 0, hash: 1, is_within };
+        let counted = |runs: &[(bool, bool)]| {
+            let mut tally = Tally::default();
+            runs.iter().for_each(|(is_within, is_shared)| tally.add(run(*is_within), *is_shared, true));
+            (tally.runs, tally.shared)
+        };
+        assert_eq!(counted(&[(false, true), (false, false)]), (2, 1));
+        assert_eq!(counted(&[(true, false), (true, true), (false, true)]), (2, 1));
+        assert_eq!(counted(&[(false, true), (true, false)]), (1, 0));
+    }
+}
