@@ -74,20 +74,19 @@ fn cost(folder: &Path) -> Result<(), Box<dyn Error>> {
         bytes as f64 / 1e6
     );
     let key = Key::new([3, 4]);
+    let alone = Share { threads: 1, ..Share::whole() };
+    let with = |share: Share| {
+        timed(|| {
+            compare_shares(&key, share, &read_public, &read_private, &mut |own| own.map(|own| vec![own]))
+        })
+    };
     for round in 1..=3 {
         let reading = timed(|| {
             let texts = private.some_records()?.map(|record| record.map(|record| record.text.len()));
             texts.sum::<Result<usize, _>>()
         })?;
         let comparing = timed(|| compare(&key, &read_public, &read_private))?;
-        let alone = Share { threads: 1, ..Share::whole() };
-        let on_one = timed(|| {
-            compare_shares(&key, alone, &read_public, &read_private, &mut |own| own.map(|own| vec![own]))
-        })?;
-        let of_two = Share { processes: 2, ..alone };
-        let half = timed(|| {
-            compare_shares(&key, of_two, &read_public, &read_private, &mut |own| own.map(|own| vec![own]))
-        })?;
+        let (on_one, half) = (with(alone)?, with(Share { processes: 2, ..alone })?);
         let sketching = timed(|| Sketch::new(1 << 16).read(&key, alone, &read_private))?;
         println!(
             "round {round}: reading {reading:.2} s, reading and comparing {comparing:.2} s, on one thread {on_one:.2} s, one rank of \

@@ -349,10 +349,19 @@ fn evaluation_text_that_a_private_run_wrote_is_declared_charged_and_verified() {
     // Text that a command line calls public has no such declaration.
     fs::write(bench.path("plan.json"), evaluated_on("records.jsonl", Some("disjoint_units")).to_string())
         .unwrap();
+    assert_is_no_public_text(&bench, &records);
+    // A declaration without a proof says nothing that could be charged.
+    fs::remove_dir_all(bench.path("records.proof")).unwrap();
+    let message = refusal(&bench, &evaluated_on("records.jsonl", Some("same_units")));
+    assert!(message.contains("evaluation.made_from") && message.contains(".proof"), "{message}");
+}
+
+/// Records of a private run are neither text for a rehearsal nor a reference.
+fn assert_is_no_public_text(bench: &Bench, records: &str) {
     let at = |name: &str| bench.path(name).display().to_string();
     let rehearsed =
-        program(&["rehearse", "--plan", &at("plan.json"), "--public", &records, "--out", &at("trials")]);
-    let compared = program(&["quality", &records, "--reference", &at("link.jsonl")]);
+        program(&["rehearse", "--plan", &at("plan.json"), "--public", records, "--out", &at("trials")]);
+    let compared = program(&["quality", records, "--reference", &at("link.jsonl")]);
     for (option, output) in [("--public", rehearsed), ("--reference", compared)] {
         let message = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{option}: {message}");
@@ -362,8 +371,4 @@ fn evaluation_text_that_a_private_run_wrote_is_declared_charged_and_verified() {
         );
     }
     assert!(!bench.path("trials").exists());
-    // A declaration without a proof says nothing that could be charged.
-    fs::remove_dir_all(bench.path("records.proof")).unwrap();
-    let message = refusal(&bench, &evaluated_on("records.jsonl", Some("same_units")));
-    assert!(message.contains("evaluation.made_from") && message.contains(".proof"), "{message}");
 }
