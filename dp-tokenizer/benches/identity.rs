@@ -12,8 +12,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use dp_tokenizer::corpus::{Files, Format, Source, open};
-use dp_tokenizer::identity::{Key, Overlap, Passage, Sketch, compare};
+use dp_tokenizer::corpus::{Files, Format, LineFiles, Source, open};
+use dp_tokenizer::identity::{Key, Overlap, Passage, Reading, Share, Sketch, compare, compare_shares};
 
 /// Records of the measurement of time and memory.
 const RECORDS: u64 = 1_000_000;
@@ -43,42 +43,94 @@ fn cost(folder: &Path) -> Result<(), Box<dyn Error>> {
     }
     out.into_inner()?;
     let bytes = std::fs::metadata(&path)?.len();
-    let private = Source::files([path]);
-    let read_private = |take: &mut dyn FnMut(Passage<'_>)| -> Result<(), dp_tokenizer::corpus::CorpusError> {
-        for record in open(&private)? {
-            take(Passage::record(&record?.text));
+    let private = LineFiles::of(&Source::files([path])).ok_or("lines can be read alone")?;
+    let read_private = |reading: &mut Reading<'_>| -> Result<(), dp_tokenizer::corpus::CorpusError> {
+        let mut records = private.some_records()?;
+        loop {
+            if reading.wants() {
+                let Some(record) = records.next() else { return Ok(()) };
+                reading.take(Passage::record(&record?.text));
+            } else if records.pass_over()? {
+                reading.pass_over();
+            } else {
+                return Ok(());
+            }
         }
-        Ok(())
     };
+    let whole = || -> Result<Texts, Box<dyn Error>> {
+        Ok(private
+            .some_records()?
+            .map(|record| record.map(|record| record.text))
+            .collect::<Result<_, _>>()?)
+    };
+    let threads = Share::whole().threads;
     let public: Texts = (0..10_000).map(|n| (0..60).map(|word| format!("p{n}w{word} ")).collect()).collect();
-    let read_public = |take: &mut dyn FnMut(Passage<'_>)| {
-        public.iter().for_each(|text| take(Passage::record(text)));
+    let read_public = |reading: &mut Reading<'_>| {
+        public.iter().for_each(|text| reading.take(Passage::record(text)));
         Ok(())
     };
-    println!("{RECORDS} private records of {:.0} MB, 10,000 public records", bytes as f64 / 1e6);
+    println!(
+        "{RECORDS} private records of {:.0} MB, 10,000 public records, {threads} threads",
+        bytes as f64 / 1e6
+    );
     let key = Key::new([3, 4]);
+    let alone = Share { threads: 1, ..Share::whole() };
+    let with = |share: Share| {
+        timed(|| {
+            compare_shares(&key, share, &read_public, &read_private, &mut |own| own.map(|own| vec![own]))
+        })
+    };
     for round in 1..=3 {
-        let start = Instant::now();
-        let mut letters = 0;
-        read_private(&mut |passage| letters += passage.text.len())?;
-        let reading = start.elapsed();
-        let start = Instant::now();
-        compare(&key, &read_public, &read_private)?;
-        let comparing = start.elapsed();
-        let start = Instant::now();
-        Sketch::new(1 << 16).read(&key, &read_private)?;
-        let sketching = start.elapsed();
+        let reading = timed(|| {
+            let texts = private.some_records()?.map(|record| record.map(|record| record.text.len()));
+            texts.sum::<Result<usize, _>>()
+        })?;
+        let comparing = timed(|| compare(&key, &read_public, &read_private))?;
+        let (on_one, half) = (with(alone)?, with(Share { processes: 2, ..alone })?);
+        let sketching = timed(|| Sketch::new(1 << 16).read(&key, alone, &read_private))?;
         println!(
-            "round {round}: reading {:.2} s, reading and comparing {:.2} s, reading and sketching {:.2} s ({letters} bytes of text)",
-            reading.as_secs_f64(),
-            comparing.as_secs_f64(),
-            sketching.as_secs_f64()
+            "round {round}: reading {reading:.2} s, reading and comparing {comparing:.2} s, on one thread {on_one:.2} s, one rank of \
+             two {half:.2} s, reading and sketching {sketching:.2} s"
         );
     }
-    if let Some(peak) = peak_memory() {
+    let peak = peak_memory();
+    in_memory(&whole()?, &key);
+    if let Some(peak) = peak {
         println!("peak memory {:.0} MB", peak as f64 / 1e6);
     }
     Ok(())
+}
+
+/// Comparing text that is in memory, as it is where one process trains.
+fn in_memory(private: &Texts, key: &Key) {
+    let public: Texts = private.iter().take(1).cloned().collect();
+    for threads in [1, Share::whole().threads] {
+        let share = Share { threads, ..Share::whole() };
+        let start = Instant::now();
+        let read = |texts: &Texts, reading: &mut Reading<'_>| {
+            texts.iter().for_each(|text| reading.take(Passage::record(text)));
+            Ok::<(), Infallible>(())
+        };
+        let compared = compare_shares(
+            key,
+            share,
+            &|reading| read(&public, reading),
+            &|reading| read(private, reading),
+            &mut |own| own.map(|own| vec![own]),
+        );
+        let records = compared.map_or(0, |overlap| overlap.private.records);
+        println!(
+            "in memory: {threads} threads compare {records} records in {:.2} s",
+            start.elapsed().as_secs_f64()
+        );
+    }
+}
+
+/// Seconds of some work.
+fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<f64, E> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64())
 }
 
 fn peak_memory() -> Option<u64> {
@@ -131,11 +183,12 @@ fn corpora(data: &Path) -> Result<BTreeMap<String, Texts>, Box<dyn Error>> {
 }
 
 fn overlap(public: &[String], private: &[String]) -> Overlap {
-    let read = |texts: &[String], take: &mut dyn FnMut(Passage<'_>)| {
-        texts.iter().for_each(|text| take(Passage::record(text)));
+    let read = |texts: &[String], reading: &mut Reading<'_>| {
+        texts.iter().for_each(|text| reading.take(Passage::record(text)));
         Ok::<(), Infallible>(())
     };
-    let compared = compare(&Key::new([5, 6]), &|take| read(public, take), &|take| read(private, take));
+    let compared =
+        compare(&Key::new([5, 6]), &|reading| read(public, reading), &|reading| read(private, reading));
     match compared {
         Ok(overlap) => overlap,
         Err(error) => match error {},

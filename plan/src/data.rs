@@ -183,6 +183,10 @@ pub enum Visibility {
 pub struct Evaluation {
     /// Where the text comes from. The text is declared public.
     pub source: Source,
+    /// What the text was made from, where an earlier run wrote it. Required for records of `trainer-native synthesize`, which leaves
+    /// the run's proof beside them: figures on these are figures on the text of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<MadeFrom>,
     /// How a file is divided into records. Defaults to the format of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
@@ -201,4 +205,12 @@ pub struct Evaluation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub patience: Option<u64>,
+}
+
+impl Evaluation {
+    /// What the text was made from: people wrote it unless the plan says otherwise.
+    #[must_use]
+    pub fn made_from(&self) -> MadeFrom {
+        self.made_from.unwrap_or(MadeFrom::PublicText)
+    }
 }

@@ -4,7 +4,7 @@ use accountant::DpEvent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Plan, PlanError};
+use crate::{Evaluation, Plan, PlanError};
 
 /// What a checkpoint or a tokenizer was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +39,9 @@ impl Plan {
     /// Whether the plan builds on a file that was made from its own private units.
     #[must_use]
     pub fn continues_same_units(&self) -> bool {
-        let declared = [self.tokenizer().made_from(), self.model().made_from(), self.data().made_from()];
+        let evaluation = self.evaluation().map_or(MadeFrom::PublicText, Evaluation::made_from);
+        let declared =
+            [self.tokenizer().made_from(), self.model().made_from(), self.data().made_from(), evaluation];
         declared.contains(&MadeFrom::SameUnits)
     }
 

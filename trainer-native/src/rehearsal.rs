@@ -17,7 +17,7 @@ use crate::init::count;
 use crate::progress::note;
 use crate::run::{self, shell_word};
 use crate::store::files;
-use crate::verify::CertifiedText;
+use crate::verify::{CertifiedText, check_unwritten};
 use crate::{RunError, data, durable, stop};
 
 /// The key of all trials.
@@ -163,6 +163,7 @@ const NOT_COMPARED: &str = "The plan's training text is not on this machine, so 
 /// Refuses public text that shares text with the plan's private one: the certificate says that its figures were chosen without a look
 /// at this. Returns whether the private text is there to be compared.
 fn compare(certified: &CertifiedPlan, request: &Request) -> Result<bool, RunError> {
+    check_unwritten(&request.public, "--public")?;
     let base = request.plan.parent().unwrap_or(Path::new(""));
     let source = &certified.plan().data().source;
     let paths: &[String] = match source {
@@ -222,6 +223,7 @@ fn on_public_text(certified: &CertifiedPlan, request: &Request) -> Result<PlanFi
         Err(texts) => Source::Paths(texts),
     };
     file.data.format = plan::Format::Auto;
+    file.data.made_from = None;
     file.data.units = counts.units(file.privacy.unit).max(1);
     file.name = format!("{}-rehearsal", file.name);
     let privacy = &mut file.privacy;

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::ranks::{messages, on_ranks};
 use common::{Bench, ROBERTA, ledger, reservations, stderr, tiny, tiny_with_vocabulary, word_tokenizer};
 use serde_json::{Value, json};
 use trainer_native::verify::verify_run;
@@ -46,21 +47,6 @@ fn is_campaign() -> bool {
     std::env::var_os("CAMPAIGN_MINUTES").is_some()
 }
 
-/// The program on several ranks of this machine, each with one thread.
-fn on_ranks(count: usize, command: &Command) -> Command {
-    let mut mpirun = Command::new("mpirun");
-    mpirun
-        .args(["--oversubscribe", "-np", &count.to_string()])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
-        // Containers may forbid one process to read another's memory.
-        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-        // Otherwise a rank that is killed while it holds a lock of PMIx can make mpirun wait for ever (openpmix#1233).
-        .env("PMIX_MCA_gds", "hash");
-    mpirun
-}
-
 fn run(bench: &Bench, count: usize, out: &str, arguments: &[&str]) -> Output {
     let command = bench.command(out, arguments);
     if count == 1 { bench.run(out, arguments) } else { on_ranks(count, &command).output().unwrap() }
@@ -70,11 +56,6 @@ fn model(bench: &Bench, count: usize, out: &str, arguments: &[&str]) -> Vec<u8> 
     let output = run(bench, count, out, arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     std::fs::read(bench.path(out).join("model.safetensors")).unwrap()
-}
-
-/// The lines that the program itself wrote, without those of mpirun.
-fn messages(output: &Output) -> Vec<String> {
-    stderr(output).lines().filter(|line| line.contains("trainer-native: ")).map(str::to_owned).collect()
 }
 
 fn plan(family: &str, objective: &str) -> Value {

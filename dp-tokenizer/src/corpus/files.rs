@@ -75,6 +75,27 @@ impl FileRecords {
     }
 
     fn try_next(&mut self) -> Result<Option<Record>, CorpusError> {
+        self.next_line_as(Self::record)
+    }
+
+    /// Leaves out the next record without parsing it. Whether there was one.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn pass_over(&mut self) -> Result<bool, CorpusError> {
+        let record = |records: &mut Self| {
+            let keeps_blank = records.files.blank_lines
+                && records.current.as_ref().is_some_and(|file| file.format == Format::Text);
+            let text = String::from_utf8_lossy(&records.buffer);
+            let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
+            Ok((keeps_blank || !text.trim_start().is_empty()).then_some(()))
+        };
+        self.next_line_as(record).map(|passed| passed.is_some())
+    }
+
+    /// What `record` makes of the next line that is not blank.
+    fn next_line_as<T>(
+        &mut self,
+        record: impl Fn(&mut Self) -> Result<Option<T>, CorpusError>,
+    ) -> Result<Option<T>, CorpusError> {
         loop {
             let Some(file) = &mut self.current else {
                 let Some(path) = self.files.paths.get(self.next_file) else { return Ok(None) };
@@ -101,7 +122,7 @@ impl FileRecords {
                     let (offset, length) = (file.offset, self.buffer.len() as u32);
                     file.offset += bytes as u64;
                     self.position = Position { file: self.next_file as u32 - 1, length, offset };
-                    if let Some(record) = self.record()? {
+                    if let Some(record) = record(self)? {
                         self.blank_lines = 0;
                         return Ok(Some(record));
                     }

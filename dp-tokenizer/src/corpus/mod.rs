@@ -33,9 +33,9 @@ pub use error::CorpusError;
 pub use expand::expand;
 pub use fields::{field_names, has_header_line};
 pub use lines::MAX_LINE_BYTES;
-#[cfg(not(target_arch = "wasm32"))]
-pub use positions::LineFiles;
 pub use positions::Position;
+#[cfg(not(target_arch = "wasm32"))]
+pub use positions::{LineFiles, SomeRecords};
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
 pub use same_text::{check_distinct, common_file, public_sketch};

@@ -12,7 +12,7 @@ pub struct Position {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use files::LineFiles;
+pub use files::{LineFiles, SomeRecords};
 
 #[cfg(not(target_arch = "wasm32"))]
 mod files {
@@ -98,6 +98,15 @@ mod files {
             }))
         }
 
+        /// The records from the first, of which some may be left out.
+        ///
+        /// # Errors
+        /// As [`Self::records`].
+        pub fn some_records(&self) -> Result<SomeRecords, CorpusError> {
+            let files = Files { progress: self.files.progress.fresh(), ..self.files.clone() };
+            FileRecords::open(files).map(SomeRecords)
+        }
+
         /// Where the last record lies.
         fn position(
             &self,
@@ -149,6 +158,27 @@ mod files {
             let is_first = position.length > 0 && position.offset == 0;
             let parsed = parse_line(&bytes, is_first, format, &self.files);
             parsed.ok().and_then(|(record, _)| record).ok_or_else(changed)
+        }
+    }
+
+    /// Records of files from the first, of which some may be left out at less cost than reading them.
+    pub struct SomeRecords(FileRecords);
+
+    impl SomeRecords {
+        /// Leaves out the next record. Whether there was one.
+        ///
+        /// # Errors
+        /// [`CorpusError`] if a file can no longer be read.
+        pub fn pass_over(&mut self) -> Result<bool, CorpusError> {
+            self.0.pass_over()
+        }
+    }
+
+    impl Iterator for SomeRecords {
+        type Item = Result<Record, CorpusError>;
+
+        fn next(&mut self) -> Option<Self::Item> {
+            self.0.next()
         }
     }
 

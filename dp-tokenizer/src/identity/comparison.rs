@@ -1,10 +1,10 @@
 //! Which records of two texts share runs.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{Fingerprint, Fingerprints, Key, RUN_CHARACTERS, RUN_WORDS, Read, TELLING_WORDS};
+use super::found::{Found, Pass};
+use super::tally::Tallies;
+use super::{Key, RUN_CHARACTERS, RUN_WORDS, Read, Share, TELLING_WORDS};
 
 /// Hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several passes.
 const MOST_HASHES: usize = 3_600_000;
@@ -93,96 +93,8 @@ impl fmt::Display for Sharing {
     }
 }
 
-/// Hashes are uniform already.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// The share of the public text's hashes that one pass compares.
-#[derive(Clone, Copy)]
-struct Pass {
-    number: u64,
-    of: u64,
-}
-
-impl Pass {
-    fn has(self, hash: u64) -> bool {
-        hash % self.of == self.number
-    }
-}
-
-/// Hashes of the public text, and whether the private one has them.
-struct Found {
-    hashes: HashMap<u64, bool, BuildHasherDefault<Identity>>,
-    /// A bit that is set for each hash. Most hashes of other texts meet one that is not.
-    filter: Vec<u64>,
-}
-
-impl Found {
-    /// The hashes of a pass; [`None`] if they are too many.
-    fn collect<E>(key: &Key, read: Read<'_, E>, pass: Pass, most: usize) -> Result<Option<Self>, E> {
-        let mut hashes = HashMap::default();
-        each(key, read, &mut |fingerprint| {
-            let hash = hash_of(fingerprint).filter(|hash| pass.has(*hash));
-            if let Some(hash) = hash.filter(|_| hashes.len() <= most) {
-                hashes.insert(hash, false);
-            }
-        })?;
-        if hashes.len() > most {
-            return Ok(None);
-        }
-        let mut filter = vec![0; (hashes.len() / 8).next_power_of_two().max(1024)];
-        for hash in hashes.keys() {
-            let (word, bit) = Self::place(&filter, *hash);
-            filter[word] |= bit;
-        }
-        Ok(Some(Self { hashes, filter }))
-    }
-
-    fn place(filter: &[u64], hash: u64) -> (usize, u64) {
-        ((hash >> 32) as usize & (filter.len() - 1), 1 << (hash >> 26 & 63))
-    }
-
-    /// Notes that the private text has a hash. Whether the public one has it, too.
-    fn note(&mut self, hash: u64) -> bool {
-        let (word, bit) = Self::place(&self.filter, hash);
-        if self.filter[word] & bit == 0 {
-            return false;
-        }
-        self.hashes.get_mut(&hash).map(|found| *found = true).is_some()
-    }
-
-    /// Whether the private text has a hash of the public one.
-    fn is_shared(&self, hash: u64) -> bool {
-        self.hashes.get(&hash).copied().unwrap_or(false)
-    }
-}
-
-/// The hash of a fingerprint. Records and runs differ.
-fn hash_of(fingerprint: Fingerprint) -> Option<u64> {
-    match fingerprint {
-        Fingerprint::Run { hash, .. } => Some(hash),
-        Fingerprint::Record { hash, .. } => hash.map(|hash| !hash),
-    }
-}
-
-fn each<E>(key: &Key, read: Read<'_, E>, take: &mut impl FnMut(Fingerprint)) -> Result<(), E> {
-    let mut fingerprints = Fingerprints::new(key);
-    read(&mut |passage| fingerprints.read(passage, take))
-}
+/// Gives the numbers of every process for those of this one, or on all of them the error of any. All processes call it as often.
+pub type Exchange<'a, E> = &'a mut dyn FnMut(Result<Vec<u64>, E>) -> Result<Vec<Vec<u64>>, E>;
 
 /// Compares a public text with a private one. Either is read at least once; a public text of many millions of words, several times.
 ///
@@ -190,113 +102,199 @@ fn each<E>(key: &Key, read: Read<'_, E>, take: &mut impl FnMut(Fingerprint)) -> 
 ///
 /// # Errors
 /// Those of reading.
-pub fn compare<E>(key: &Key, public: Read<'_, E>, private: Read<'_, E>) -> Result<Overlap, E> {
-    compare_within(key, public, private, MOST_HASHES)
+pub fn compare<E: Send>(key: &Key, public: Read<'_, E>, private: Read<'_, E>) -> Result<Overlap, E> {
+    compare_shares(key, Share::whole(), public, private, &mut |own| own.map(|own| vec![own]))
 }
 
-fn compare_within<E>(
+/// Compares two texts as [`compare`] does, on several processes together. All have the same key and the same texts, and each reads
+/// its share of the records. All get the same result.
+///
+/// # Errors
+/// Those of reading, and of the exchange.
+pub fn compare_shares<E: Send>(
     key: &Key,
+    share: Share,
     public: Read<'_, E>,
     private: Read<'_, E>,
-    most: usize,
+    exchange: Exchange<'_, E>,
 ) -> Result<Overlap, E> {
-    let (mut of_public, mut of_private) = (Tallies::default(), Tallies::default());
-    let mut pass = Pass { number: 0, of: 1 };
-    while pass.number < pass.of {
-        let Some(mut found) = Found::collect(key, public, pass, most)? else {
-            let of = 2 * pass.of;
-            (pass, of_public, of_private) = (Pass { number: 0, of }, Tallies::default(), Tallies::default());
-            continue;
-        };
-        each(key, private, &mut |one| of_private.add(one, pass, |hash| found.note(hash)))?;
-        each(key, public, &mut |one| of_public.add(one, pass, |hash| found.is_shared(hash)))?;
-        pass.number += 1;
-    }
-    Ok(Overlap { public: of_public.side(), private: of_private.side() })
+    Comparison { key, share, public, private, most: MOST_HASHES }.on_all(exchange)
 }
 
-/// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    runs: u32,
-    shared: u32,
-    is_long: bool,
-    has_letters: bool,
-    is_equal: bool,
-    is_telling: bool,
+struct Comparison<'a, E> {
+    key: &'a Key,
+    share: Share,
+    public: Read<'a, E>,
+    private: Read<'a, E>,
+    /// Hashes that are held at once.
+    most: usize,
 }
 
-/// The runs of all records of a text.
-#[derive(Default)]
-struct Tallies(Vec<Tally>);
-
-impl Tallies {
-    /// Counts a fingerprint. `is_shared` says of a hash of the pass whether both texts have it.
-    fn add(&mut self, fingerprint: Fingerprint, pass: Pass, is_shared: impl FnOnce(u64) -> bool) {
-        let shared = hash_of(fingerprint).is_some_and(|hash| pass.has(hash) && is_shared(hash));
-        let is_first = pass.number == 0;
-        match fingerprint {
-            Fingerprint::Run { record, is_within, .. } => {
-                let tally = self.of(record);
-                if is_within && !tally.is_long {
-                    *tally = Tally { is_long: true, ..Tally::default() };
-                }
-                if is_within == tally.is_long {
-                    tally.runs += u32::from(is_first);
-                    tally.shared += u32::from(shared);
-                }
+impl<E: Send> Comparison<'_, E> {
+    fn on_all(&self, exchange: Exchange<'_, E>) -> Result<Overlap, E> {
+        let texts = || [self.share.states::<Tallies>(), self.share.states::<Tallies>()];
+        let [mut of_public, mut of_private] = texts();
+        let (mut pass, mut sides) = (Pass { number: 0, of: 1 }, Vec::new());
+        while pass.number < pass.of {
+            let found = Found::collect(self.key, self.share.of_all(), self.public, pass, self.most);
+            let (found, failed) = match found {
+                Ok(found) => (found, None),
+                Err(error) => (None, Some(error)),
+            };
+            let fits = exchange(failed.map_or(Ok(vec![u64::from(found.is_some())]), Err))?;
+            let Some(found) = found.filter(|_| fits.iter().all(|fits| *fits == [1])) else {
+                pass = Pass { number: 0, of: 2 * pass.of };
+                [of_public, of_private] = texts();
+                continue;
+            };
+            let noted = self.tally(self.private, pass, &mut of_private, |hash| found.note(hash));
+            for hash in exchange(noted.map(|()| found.shared()))?.into_iter().flatten() {
+                found.note(hash);
             }
-            Fingerprint::Record { record, hash, is_telling } => {
-                let tally = self.of(record);
-                (tally.has_letters, tally.is_telling) = (hash.is_some(), is_telling);
-                tally.is_equal |= shared;
-            }
+            let known = self.tally(self.public, pass, &mut of_public, |hash| found.is_shared(hash));
+            sides = exchange(known.map(|()| [side(&of_public), side(&of_private)].concat()))?;
+            pass.number += 1;
         }
+        Ok(Overlap::of_all(&sides))
     }
 
-    fn of(&mut self, record: u64) -> &mut Tally {
-        let place = record as usize;
-        if place >= self.0.len() {
-            self.0.resize(place + 1, Tally::default());
-        }
-        &mut self.0[place]
+    /// Counts the fingerprints of this process's share of a text.
+    fn tally(
+        &self,
+        read: Read<'_, E>,
+        pass: Pass,
+        tallies: &mut [Tallies],
+        is_shared: impl Fn(u64) -> bool + Sync,
+    ) -> Result<(), E> {
+        self.share.each(tallies, |part, tallies| {
+            tallies.part = Some(part);
+            part.read(self.key, read, &mut |found| {
+                tallies.add(part, found, pass, &is_shared);
+            })
+        })
     }
+}
 
-    fn side(&self) -> Side {
-        let mut side = Side::default();
-        for (number, tally) in (1..).zip(&self.0) {
-            side.records += u64::from(tally.has_letters);
-            side.runs += u64::from(tally.runs);
-            side.shared_runs += u64::from(tally.shared);
-            side.equal += u64::from(tally.is_equal);
-            let by_runs = tally.shared > 0 && 2 * tally.shared >= tally.runs;
-            if by_runs || (tally.is_telling && tally.is_equal) {
-                side.mostly_shared += 1;
-                side.first_mostly_shared.get_or_insert(number);
-            }
+/// The side of a text that several threads have counted, in the order in which [`Side::of_numbers`] reads it.
+fn side(threads: &[Tallies]) -> [u64; 6] {
+    let mut side = Side::default();
+    threads.iter().for_each(|thread| thread.add_to(&mut side));
+    let Side { records, runs, shared_runs, equal, mostly_shared, first_mostly_shared } = side;
+    [records, runs, shared_runs, equal, mostly_shared, first_mostly_shared.unwrap_or(u64::MAX)]
+}
+
+impl Side {
+    /// Of the numbers of all processes.
+    fn of_numbers<'a>(all: impl Iterator<Item = &'a [u64]>) -> Self {
+        let mut sums = [0, 0, 0, 0, 0, u64::MAX];
+        for own in all {
+            sums.iter_mut().zip(own).take(5).for_each(|(sum, own)| *sum += own);
+            sums[5] = own.get(5).map_or(sums[5], |first| sums[5].min(*first));
         }
-        side
+        let [records, runs, shared_runs, equal, mostly_shared, first] = sums;
+        let first_mostly_shared = Some(first).filter(|first| *first < u64::MAX);
+        Self { records, runs, shared_runs, equal, mostly_shared, first_mostly_shared }
+    }
+}
+
+impl Overlap {
+    fn of_all(sides: &[Vec<u64>]) -> Self {
+        let half =
+            |place: usize| Side::of_numbers(sides.iter().filter_map(move |own| own.chunks(6).nth(place)));
+        Self { public: half(0), private: half(1) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::sync::{Barrier, Mutex};
 
-    use super::super::Passage;
+    use super::super::{Passage, Reading};
     use super::*;
 
     fn overlap(public: &[&str], private: &[&str], most: usize) -> Overlap {
-        let read = |texts: &[&str], take: &mut dyn FnMut(Passage<'_>)| {
-            texts.iter().for_each(|text| take(Passage::record(text)));
+        on_processes(1, public, private, most)[0]
+    }
+
+    /// What each process finds.
+    fn on_processes(count: usize, public: &[&str], private: &[&str], most: usize) -> Vec<Overlap> {
+        let read = |texts: &[&str], reading: &mut Reading<'_>| {
+            texts.iter().for_each(|text| reading.take(Passage::record(text)));
             Ok::<(), Infallible>(())
         };
-        let key = Key::public();
-        compare_within(&key, &|take| read(public, take), &|take| read(private, take), most).unwrap()
+        let public = |reading: &mut Reading<'_>| read(public, reading);
+        let private = |reading: &mut Reading<'_>| read(private, reading);
+        let (barrier, sent) = (Barrier::new(count), Mutex::new(vec![Vec::new(); count]));
+        let work = |process: usize| {
+            let share = Share { process: process as u64, processes: count as u64, threads: 2 };
+            let comparison =
+                Comparison { key: &Key::public(), share, public: &public, private: &private, most };
+            let exchange = &mut |own: Result<Vec<u64>, Infallible>| {
+                sent.lock().unwrap()[process] = own.unwrap();
+                barrier.wait();
+                let all = sent.lock().unwrap().clone();
+                barrier.wait();
+                Ok(all)
+            };
+            comparison.on_all(exchange).unwrap()
+        };
+        let work = &work;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count).map(|process| scope.spawn(move || work(process))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    /// Copies of records of every block, on one side the first and on the other the last, at one pass and at several.
+    #[test]
+    fn processes_that_share_the_records_find_what_one_finds() {
+        let own = |from: usize| -> Vec<String> { (from..from + 600).map(|n| words(n * 100, 17)).collect() };
+        let (mut public, mut private) = (own(1_000), own(5_000));
+        for copied in [595, 300, 130, 131] {
+            public[copied] = words(copied * 40_000 + 7_000_000, 30);
+            private[600 - copied] = words(copied * 40_000 + 7_000_010, 20);
+        }
+        private[599] = public[77].clone();
+        let [public, private] =
+            [&public, &private].map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        for most in [usize::MAX, 500] {
+            let one = overlap(&public, &private, most);
+            assert_eq!((one.public.records, one.private.records), (600, 600));
+            assert_eq!((one.public.equal, one.public.first_mostly_shared), (1, Some(78)), "{one:?}");
+            assert_eq!((one.private.mostly_shared, one.private.first_mostly_shared), (5, Some(6)), "{one:?}");
+            for count in [2, 3, 4] {
+                assert_eq!(
+                    on_processes(count, &public, &private, most),
+                    vec![one; count],
+                    "{count} processes"
+                );
+            }
+        }
     }
 
     fn words(from: usize, count: usize) -> String {
         (from..from + count).map(|n| format!("w{n} ")).collect()
+    }
+
+    /// The figures of the certificate, each at its edge, on either side.
+    #[test]
+    fn one_record_more_than_the_thresholds_is_refused_on_either_side() {
+        let clean = Side { records: 1_000, runs: 1_000, ..Side::default() };
+        let cases: [(fn(&mut Side, u64), u64, Sharing); 3] = [
+            (|side, count| side.mostly_shared = count, 1, Sharing::Records(None)),
+            (|side, count| side.shared_runs = count, 250, Sharing::Runs),
+            (|side, count| side.equal = count, 500, Sharing::ShortRecords),
+        ];
+        for (set, most, sharing) in cases {
+            let of = |count| {
+                let mut side = clean;
+                set(&mut side, count);
+                [Overlap { public: side, private: clean }, Overlap { public: clean, private: side }]
+            };
+            assert!(of(most).iter().all(|overlap| overlap.check().is_ok()), "{sharing:?}");
+            assert!(of(most + 1).iter().all(|overlap| overlap.check() == Err(sharing)), "{sharing:?}");
+        }
     }
 
     #[test]

@@ -1,11 +1,8 @@
 //! Keyed hashes of records and of runs of words.
 
-use std::collections::VecDeque;
-
-use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
-
-use super::Passage;
+use super::key::{BLANK, mix};
 use super::letters::{Sign, each_sign};
+use super::{Key, Passage};
 
 /// Words of a run. A word ends at white space; a word of more than [`WORD_LETTERS`] letters counts as several.
 pub const RUN_WORDS: u64 = 13;
@@ -13,98 +10,13 @@ pub const RUN_WORDS: u64 = 13;
 pub const RUN_CHARACTERS: u64 = 20;
 
 /// Letters of the longest word that counts once.
-const WORD_LETTERS: u32 = 20;
+pub(super) const WORD_LETTERS: u32 = 20;
 
 /// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
 pub const TELLING_WORDS: u64 = 8;
 
 /// A run is complete at this weight: a word weighs [`RUN_CHARACTERS`], a character of a script without blanks [`RUN_WORDS`].
 const RUN_WEIGHT: u64 = RUN_WORDS * RUN_CHARACTERS;
-
-/// Most letters of a run.
-const MOST_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;
-
-/// A key of fingerprints. Equal letters have equal fingerprints under one key; others differ but for a chance of about 2⁻⁶⁰.
-#[derive(Clone)]
-pub struct Key {
-    /// The base of the polynomial, odd.
-    base: u64,
-    secret: u64,
-    powers: Vec<u64>,
-    /// Of each ASCII character: its value if it is a letter or a digit, [`DROPPED`], or [`BLANK`].
-    ascii: [u64; 128],
-}
-
-const DROPPED: u64 = 0;
-const BLANK: u64 = 1;
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
-
-impl Key {
-    /// The key of two random words.
-    #[must_use]
-    pub fn new(words: [u64; 2]) -> Self {
-        let [base, secret] = words.map(|word| mix(word ^ 0x9E37_79B9_7F4A_7C15));
-        let base = base | 1;
-        let mut key =
-            Self { base, secret, powers: Vec::with_capacity(MOST_LETTERS + 1), ascii: [DROPPED; 128] };
-        key.powers.extend(
-            std::iter::successors(Some(1), |power: &u64| Some(power.wrapping_mul(base)))
-                .take(MOST_LETTERS + 1),
-        );
-        for byte in 0..128_u8 {
-            let c = char::from(byte);
-            if c.is_ascii_alphanumeric() {
-                key.ascii[usize::from(byte)] = key.value(c.to_ascii_lowercase());
-            } else if c.is_whitespace() {
-                key.ascii[usize::from(byte)] = BLANK;
-            }
-        }
-        key
-    }
-
-    /// A random key.
-    ///
-    /// # Errors
-    /// [`MechanismError`] if the system gives no random bytes.
-    pub fn random() -> Result<Self, MechanismError> {
-        let mut stream = OsRng::new()?.stream(Purpose::Data, 0, 0);
-        Ok(Self::new([stream.next_u64(), stream.next_u64()]))
-    }
-
-    /// A key that everyone knows, for fingerprints that several processes compare and that stay as private as the text.
-    #[must_use]
-    pub fn public() -> Self {
-        Self::new([1, 2])
-    }
-
-    /// The value of a letter, neither [`DROPPED`] nor [`BLANK`].
-    fn value(&self, c: char) -> u64 {
-        mix(u64::from(u32::from(c)) ^ self.secret) | 2
-    }
-
-    fn power(&self, exponent: u64) -> u64 {
-        match self.powers.get(exponent as usize) {
-            Some(power) => *power,
-            None => {
-                let half = self.power(exponent / 2);
-                let square = half.wrapping_mul(half);
-                if exponent.is_multiple_of(2) { square } else { square.wrapping_mul(self.base) }
-            }
-        }
-    }
-}
-
-/// Mixes all bits (the finalizer of MurmurHash3, a bijection).
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-    word = (word ^ (word >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
-    word ^ (word >> 33)
-}
 
 /// What is read of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +41,15 @@ pub enum Fingerprint {
     },
 }
 
+impl Fingerprint {
+    /// The record that it is of, or in which it begins.
+    pub(super) fn record(self) -> u64 {
+        match self {
+            Self::Run { record, .. } | Self::Record { record, .. } => record,
+        }
+    }
+}
+
 /// A place in a text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -140,6 +61,39 @@ struct Place {
     record: u64,
 }
 
+/// Most words that have begun and whose runs are not complete. Each but the last weighs at least [`RUN_WORDS`], and all together less
+/// than [`RUN_WEIGHT`].
+const MOST_BEGUN: usize = 32;
+const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MOST_BEGUN as u64);
+
+/// Places in the order in which they were added.
+#[derive(Debug, Default)]
+struct Begun {
+    places: [Place; MOST_BEGUN],
+    first: usize,
+    count: usize,
+}
+
+impl Begun {
+    fn push(&mut self, place: Place) {
+        self.places[(self.first + self.count) % MOST_BEGUN] = place;
+        self.count += 1;
+    }
+
+    fn first(&self) -> Option<&Place> {
+        (self.count > 0).then(|| self.at(0))
+    }
+
+    fn at(&self, place: usize) -> &Place {
+        &self.places[(self.first + place) % MOST_BEGUN]
+    }
+
+    fn remove_first(&mut self) {
+        self.first = (self.first + 1) % MOST_BEGUN;
+        self.count -= 1;
+    }
+}
+
 /// Reads a text and hands out its fingerprints.
 #[derive(Debug)]
 pub struct Fingerprints<'key> {
@@ -148,7 +102,7 @@ pub struct Fingerprints<'key> {
     /// Letters of the word that has begun.
     in_word: u32,
     /// Beginnings of words whose runs are not complete.
-    begun: VecDeque<Place>,
+    begun: Begun,
     record_begin: Place,
 }
 
@@ -156,8 +110,18 @@ impl<'key> Fingerprints<'key> {
     /// At the beginning of a text.
     #[must_use]
     pub fn new(key: &'key Key) -> Self {
-        let (here, begun) = (Place::default(), VecDeque::new());
+        Self::from_record(key, 0)
+    }
+
+    /// At the beginning of a record of a text.
+    pub(super) fn from_record(key: &'key Key, record: u64) -> Self {
+        let (here, begun) = (Place { record, ..Place::default() }, Begun::default());
         Self { key, here, in_word: 0, begun, record_begin: here }
+    }
+
+    /// The records of words whose runs are not complete.
+    pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
+        (0..self.begun.count).map(|place| self.begun.at(place).record)
     }
 
     /// Reads the next passage.
@@ -166,13 +130,7 @@ impl<'key> Fingerprints<'key> {
         while !rest.is_empty() {
             let ascii = rest.bytes().take_while(u8::is_ascii).count();
             let (now, later) = rest.split_at(ascii);
-            for byte in now.bytes() {
-                match self.key.ascii[usize::from(byte)] {
-                    DROPPED => {}
-                    BLANK => self.end_word(take),
-                    value => self.letter(value, take),
-                }
-            }
+            self.ascii(now.as_bytes(), take);
             let others = later.bytes().take_while(|byte| !byte.is_ascii()).count();
             let (now, later) = later.split_at(others);
             now.chars().for_each(|c| each_sign(c, |sign| self.sign(sign, take)));
@@ -180,6 +138,39 @@ impl<'key> Fingerprints<'key> {
         }
         if passage.ends_record {
             self.end_record(take);
+        }
+    }
+
+    fn ascii(&mut self, mut bytes: &[u8], take: &mut impl FnMut(Fingerprint)) {
+        while !bytes.is_empty() {
+            // A word by itself, so that its multiplications need not wait for those of the word before.
+            let (mut hash, mut letters, mut ends) = (0_u64, 0, false);
+            let most = WORD_LETTERS - self.in_word;
+            let mut rest = bytes.iter();
+            while let Some(byte) = rest.next() {
+                let value = self.key.ascii(*byte);
+                if value > BLANK {
+                    if letters == most {
+                        ends = true;
+                        break;
+                    }
+                    hash = hash.wrapping_mul(self.key.base()).wrapping_add(value);
+                    letters += 1;
+                } else if value == BLANK {
+                    ends = true;
+                    break;
+                }
+                bytes = rest.as_slice();
+            }
+            if letters > 0 {
+                self.letters(hash, letters);
+            }
+            if ends {
+                // A letter for which the word has no room begins the next one.
+                let is_blank = bytes.first().is_some_and(|byte| self.key.ascii(*byte) == BLANK);
+                bytes = &bytes[usize::from(is_blank)..];
+                self.end_word(take);
+            }
         }
     }
 
@@ -200,12 +191,17 @@ impl<'key> Fingerprints<'key> {
         if self.in_word == WORD_LETTERS {
             self.end_word(take);
         }
+        self.letters(value, 1);
+    }
+
+    /// Adds letters to a word, at least one.
+    fn letters(&mut self, hash: u64, letters: u32) {
         if self.in_word == 0 {
-            self.begun.push_back(self.here);
+            self.begun.push(self.here);
         }
-        self.in_word += 1;
-        self.here.hash = self.here.hash.wrapping_mul(self.key.base).wrapping_add(value);
-        self.here.letters += 1;
+        self.in_word += letters;
+        self.here.hash = self.here.hash.wrapping_mul(self.key.power(u64::from(letters))).wrapping_add(hash);
+        self.here.letters += u64::from(letters);
     }
 
     fn end_word(&mut self, take: &mut impl FnMut(Fingerprint)) {
@@ -217,10 +213,10 @@ impl<'key> Fingerprints<'key> {
     /// Hands out the runs that a word of this weight completes.
     fn complete(&mut self, weight: u64, take: &mut impl FnMut(Fingerprint)) {
         self.here.weight += weight;
-        while let Some(begin) = self.begun.front().copied().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
-            self.begun.pop_front();
+        while let Some(begin) = self.begun.first().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
             let is_within = begin.record == self.here.record;
-            take(Fingerprint::Run { record: begin.record, hash: self.hash_from(&begin), is_within });
+            take(Fingerprint::Run { record: begin.record, hash: self.hash_from(begin), is_within });
+            self.begun.remove_first();
         }
     }
 
@@ -231,7 +227,7 @@ impl<'key> Fingerprints<'key> {
     fn hash_from(&self, begin: &Place) -> u64 {
         let length = self.here.letters - begin.letters;
         let before = begin.hash.wrapping_mul(self.key.power(length));
-        mix(self.here.hash.wrapping_sub(before) ^ length.wrapping_mul(self.key.secret | 1))
+        mix(self.here.hash.wrapping_sub(before) ^ length.wrapping_mul(self.key.secret() | 1))
     }
 
     fn end_record(&mut self, take: &mut impl FnMut(Fingerprint)) {
@@ -292,6 +288,12 @@ mod tests {
         assert_eq!(of(&["It's 5 o'clock."]), of(&["its 5 oclock"]));
         let Fingerprint::Record { hash, is_telling, .. } = of(&["—"])[0] else { panic!() };
         assert_eq!((hash, is_telling), (None, false));
+        for (text, want) in
+            [("a b c d e f g", false), ("a b c d e f g h", true), ("一二三四五六七八九十一二三", true)]
+        {
+            let Fingerprint::Record { is_telling, .. } = of(&[text])[0] else { panic!() };
+            assert_eq!(is_telling, want, "{text}");
+        }
         let (mut reader, mut found) = (Fingerprints::new(&key), Vec::new());
         for (text, ends_record) in [("a1 b", false), ("2 c3", false), ("", true), (&WORDS[8..], true)] {
             reader.read(Passage { text, ends_record }, &mut |one| found.push(one));

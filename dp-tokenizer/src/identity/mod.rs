@@ -12,15 +12,15 @@
 //! is in another.
 //!
 //! ```
-//! use dp_tokenizer::identity::{Fingerprints, Key, Passage, compare};
+//! use dp_tokenizer::identity::{Key, Passage, Reading, compare};
 //! let key = Key::public();
 //! let public = ["The patient was seen on Monday, and given two tablets of aspirin at night."];
 //! let private = ["the patient WAS seen on monday and", "given two tablets of Aspirin at night;", "another record"];
-//! let read = |texts: &[&str], take: &mut dyn FnMut(Passage<'_>)| {
-//!     texts.iter().for_each(|text| take(Passage::record(text)));
+//! let read = |texts: &[&str], reading: &mut Reading<'_>| {
+//!     texts.iter().for_each(|text| reading.take(Passage::record(text)));
 //!     Ok::<(), std::convert::Infallible>(())
 //! };
-//! let overlap = compare(&key, &|take| read(&public, take), &|take| read(&private, take))?;
+//! let overlap = compare(&key, &|reading| read(&public, reading), &|reading| read(&private, reading))?;
 //! assert_eq!(overlap.public.mostly_shared, 1);
 //! assert!(overlap.check().is_err());
 //! # Ok::<(), std::convert::Infallible>(())
@@ -28,13 +28,19 @@
 
 mod comparison;
 mod fingerprints;
+mod found;
 mod json;
+mod key;
 mod letters;
+mod share;
 mod sketch;
+mod tally;
 
-pub use comparison::{Overlap, Sharing, Side, compare};
-pub use fingerprints::{Fingerprint, Fingerprints, Key, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
+pub use comparison::{Exchange, Overlap, Sharing, Side, compare, compare_shares};
+pub use fingerprints::{Fingerprint, Fingerprints, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
 pub use json::strings_of_json;
+pub use key::Key;
+pub use share::{Reading, Share};
 pub use sketch::Sketch;
 
 /// Hashes of each kind in the sketch that stands beside what was made from a public text.
@@ -49,8 +55,8 @@ pub struct Passage<'a> {
     pub ends_record: bool,
 }
 
-/// Hands out the passages of a text from its beginning, each time it is called.
-pub type Read<'a, E> = &'a dyn Fn(&mut dyn FnMut(Passage<'_>)) -> Result<(), E>;
+/// Hands out the passages of a text from its beginning, each time it is called, also on several threads at once.
+pub type Read<'a, E> = &'a (dyn Fn(&mut Reading<'_>) -> Result<(), E> + Sync);
 
 impl<'a> Passage<'a> {
     /// A whole record.

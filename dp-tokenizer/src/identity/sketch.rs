@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fingerprint, Fingerprints, Key, Read};
+use super::{Fingerprint, Key, Read, Share};
 
 /// A text holds another if it has this share of what the other one's sketch kept.
 const MOST_OF_A_TEXT: f64 = 0.5;
@@ -23,6 +23,18 @@ impl Sample {
         if hash.trailing_zeros() < self.level || !self.hashes.insert(hash) {
             return;
         }
+        self.shrink(most);
+    }
+
+    fn merge(&mut self, other: &Self, most: usize) {
+        self.level = self.level.max(other.level);
+        let level = self.level;
+        self.hashes.extend(&other.hashes);
+        self.hashes.retain(|hash| hash.trailing_zeros() >= level);
+        self.shrink(most);
+    }
+
+    fn shrink(&mut self, most: usize) {
         while self.hashes.len() > most {
             self.level += 1;
             let level = self.level;
@@ -47,14 +59,23 @@ impl Sketch {
         Self { most: most.max(1), records: Sample::default(), runs: Sample::default() }
     }
 
-    /// Reads a whole text.
+    /// Reads a share of a text. [`Self::merge`] joins those of several processes.
     ///
     /// # Errors
     /// Those of the text.
-    pub fn read<E>(mut self, key: &Key, read: Read<'_, E>) -> Result<Self, E> {
-        let mut fingerprints = Fingerprints::new(key);
-        read(&mut |passage| fingerprints.read(passage, &mut |one| self.add(one)))?;
+    pub fn read<E: Send>(mut self, key: &Key, share: Share, read: Read<'_, E>) -> Result<Self, E> {
+        let mut own: Vec<Self> = share.states::<()>().iter().map(|()| Self::new(self.most)).collect();
+        share.each(&mut own, |part, sketch| {
+            part.read(key, read, &mut |found| found.iter().for_each(|one| sketch.add(*one)))
+        })?;
+        own.iter().for_each(|own| self.merge(own));
         Ok(self)
+    }
+
+    /// Adds what another sketch of the same size has read: the sketch of both texts together.
+    pub fn merge(&mut self, other: &Self) {
+        self.records.merge(&other.records, self.most);
+        self.runs.merge(&other.runs, self.most);
     }
 
     /// Adds a fingerprint.
@@ -127,15 +148,33 @@ fn first_pair(samples: &[&Sample], least: usize) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Passage;
+    use super::super::{Passage, Reading};
     use super::*;
 
-    fn sketch(most: usize, records: &[String]) -> Sketch {
-        let read = |take: &mut dyn FnMut(Passage<'_>)| {
-            records.iter().for_each(|text| take(Passage::record(text)));
+    fn share_of(most: usize, records: &[String], share: Share) -> Sketch {
+        let read = |reading: &mut Reading<'_>| {
+            records.iter().for_each(|text| reading.take(Passage::record(text)));
             Ok::<(), std::convert::Infallible>(())
         };
-        Sketch::new(most).read(&Key::public(), &read).unwrap()
+        Sketch::new(most).read(&Key::public(), share, &read).unwrap()
+    }
+
+    fn sketch(most: usize, records: &[String]) -> Sketch {
+        share_of(most, records, Share { process: 0, processes: 1, threads: 1 })
+    }
+
+    #[test]
+    fn the_sketches_of_all_shares_are_that_of_the_text() {
+        for (most, count) in [(64, 3_000), (64, 300), (100_000, 3_000)] {
+            let records = records(0..count, 20);
+            for (processes, threads) in [(1, 3), (2, 1), (3, 2)] {
+                let mut all = Sketch::new(most);
+                for process in 0..processes {
+                    all.merge(&share_of(most, &records, Share { process, processes, threads }));
+                }
+                assert_eq!(all, sketch(most, &records), "{most} {count} {processes} {threads}");
+            }
+        }
     }
 
     /// Records of this many words, all different.

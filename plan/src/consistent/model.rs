@@ -1,7 +1,7 @@
 //! The model's fields among one another.
 
 use super::{Checked, refuse};
-use crate::{Family, Initial, MadeFrom, Model, PlanFile, Tokenizer, Trainable, Visibility};
+use crate::{Evaluation, Family, Initial, MadeFrom, Model, PlanFile, Tokenizer, Trainable, Visibility};
 
 /// Accepts a model whose sizes fit, without fields of other families.
 pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Checked {
@@ -147,6 +147,10 @@ pub(super) fn check_made_from(file: &PlanFile) -> Checked {
         (field, file.model.made_from()),
         ("tokenizer.public.made_from", file.tokenizer.made_from()),
         ("data.made_from", file.data.made_from()),
+        (
+            "evaluation.made_from",
+            file.evaluation.as_ref().map_or(MadeFrom::PublicText, Evaluation::made_from),
+        ),
     ] {
         if is_public && made_from == MadeFrom::SameUnits {
             let given = "\"same_units\", though data.visibility is \"public\"".to_owned();

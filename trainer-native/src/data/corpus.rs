@@ -11,10 +11,11 @@ use super::{LabelledFields, LabelledRecord, LabelledRecords, Texts, overlap};
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
 use crate::progress::{note, reading};
+use crate::ranks::Ranks;
 use crate::{RunError, stop};
 
 /// The plan's field that names the evaluation text.
-const EVALUATION: &str = "evaluation.source";
+pub(crate) const EVALUATION: &str = "evaluation.source";
 
 /// What is shown while the training text is read.
 const READING: &str = "reading the training text";
@@ -139,10 +140,11 @@ pub(crate) enum PublicText {
     Labelled(Vec<LabelledRecord>),
 }
 
-/// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit.
+/// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit. The caller compares
+/// them with the training text ([`overlap::check_records`]).
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read, or is training text.
+/// [`RunError::Refused`] if the text cannot be read, or is in a file of the training text.
 pub(crate) fn read_evaluation(
     plan: &plan::Plan,
     base: &Path,
@@ -152,12 +154,11 @@ pub(crate) fn read_evaluation(
     // The text behind a token file is not at hand: its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &source, EVALUATION)?;
-    let text = read_public(plan, source, EVALUATION)?;
-    overlap::check_records(plan, base, units, &text, EVALUATION)?;
-    Ok(Some(text))
+    read_public(plan, source, EVALUATION).map(Some)
 }
 
-fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
+/// The plan's evaluation text.
+pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
     let evaluation = plan.evaluation()?;
     let data = plan::Data {
         format: evaluation.format.unwrap_or(plan.data().format),
@@ -201,7 +202,7 @@ pub(crate) fn check_other_text(
     let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &public, option)?;
-    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option)
+    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option, &Ranks::alone())
 }
 
 fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Answer, LabelledRecord, Units};
+use super::{Answer, LabelledRecord, PublicText, Units};
 use crate::RunError;
 use crate::durable::hex;
 
@@ -28,6 +28,18 @@ impl Units {
             records.for_each(|record| add_record(&mut digest, record))?;
         }
         Ok(hex(&digest.finalize()))
+    }
+}
+
+impl PublicText {
+    /// SHA-256 of every record, in order.
+    pub(crate) fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        match self {
+            Self::Texts(texts) => texts.iter().for_each(|text| add(&mut digest, text.piece.text.as_bytes())),
+            Self::Labelled(records) => records.iter().for_each(|record| add_record(&mut digest, record)),
+        }
+        hex(&digest.finalize())
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Position, Record, Source};
+use dp_tokenizer::identity::{Passage, Reading};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 use mechanisms::{PrivacyRng, Purpose};
 use plan::Objective;
 
 use super::digest::checksum;
-use super::texts::{CHANGED, by_unit};
+use super::texts::{CHANGED, by_unit, each_wanted, refused};
 use crate::RunError;
 use crate::data::Example;
 use crate::disclosure::Private;
@@ -230,6 +231,34 @@ impl LabelledRecords {
             }
         }
         Ok(())
+    }
+
+    /// The passages of the records, of which a thread reads its own. Others stay unread in their files.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn each_passage(
+        &self,
+        reading: &mut Reading<'_>,
+        text: impl Fn(&LabelledRecord) -> String,
+    ) -> Result<(), RunError> {
+        let files = match self {
+            Self::Kept(records) => {
+                for record in records.for_mechanism() {
+                    if reading.wants() {
+                        reading.take(Passage::record(&text(record)));
+                    } else {
+                        reading.pass_over();
+                    }
+                }
+                return Ok(());
+            }
+            Self::InFiles(files) => files,
+        };
+        each_wanted(&files.files, reading, |record| {
+            let labelled = files.fields.record(0, record.text, record.further);
+            labelled.map(|record| text(&record)).map_err(|what| refused(FIELD, &format!("a record {what}")))
+        })
     }
 }
 

@@ -34,13 +34,13 @@ mod token_file;
 pub(crate) use canaries::{Canaries, CanaryTokens, Secret};
 pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub(crate) use corpus::{
-    PublicText, UnitText, Units, check_other_text, public_file, read_evaluation, read_public_file,
-    read_records, read_units, training_source,
+    EVALUATION, PublicText, UnitText, Units, check_other_text, evaluation_source, public_file,
+    read_evaluation, read_public_file, read_records, read_units, training_source,
 };
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
 pub use example::{Example, ExampleError};
 pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
-pub(crate) use overlap::{check_apart, check_earlier, public_sketch};
+pub(crate) use overlap::{check_apart, check_earlier, check_records, public_sketch};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;

@@ -6,12 +6,15 @@
 use std::path::Path;
 
 use dp_tokenizer::corpus::{self, Source};
-use dp_tokenizer::identity::{Key, Passage, SKETCH, Sharing, Sketch, compare, strings_of_json};
+use dp_tokenizer::identity::{
+    Key, Passage, Read, Reading, SKETCH, Share, Sharing, Sketch, compare_shares, strings_of_json,
+};
 use dp_tokenizer::tokens::TokenDataset;
 use tokenizer::Tokenizer;
 
 use super::texts::refused;
 use super::{Answer, LabelledRecord, PublicText, Units};
+use crate::ranks::Ranks;
 use crate::{RunError, durable};
 
 /// What `field` may name.
@@ -30,68 +33,114 @@ pub(super) fn check_files(training: Option<&Source>, public: &Source, field: &st
     }
 }
 
-/// Refuses public text that shares records, or runs of words, with private training text. `field` names the public text.
-pub(super) fn check_records(
+/// Refuses public text that shares records, or runs of words, with private training text. `field` names the public text. All ranks
+/// call this together, with the same texts, and each reads its share of the records.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks.
+pub(crate) fn check_records(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
     public: &PublicText,
     field: &str,
+    ranks: &Ranks,
 ) -> Result<(), RunError> {
     if plan.is_public() {
         return Ok(());
     }
-    let tokenizer = tokenizer_of_tokens(plan, base, units)?;
+    let tokenizer = ranks.agree(tokenizer_of_tokens(plan, base, units))?;
     let is_chat = plan.training().objective == plan::Objective::Chat;
-    let key = Key::random().map_err(|error| RunError::Failed(error.to_string()))?;
-    let read_public = |take: &mut dyn FnMut(Passage<'_>)| {
-        each_public(public, tokenizer.as_ref(), is_chat, take);
+    let read_public = |reading: &mut Reading<'_>| {
+        each_public(public, tokenizer.as_ref(), is_chat, reading);
         Ok(())
     };
-    let read_private =
-        |take: &mut dyn FnMut(Passage<'_>)| each_private(units, tokenizer.as_ref(), is_chat, take);
-    compare(&key, &read_public, &read_private)?.check().map_err(|sharing| refused(field, &shared(sharing)))
+    let read_private = |reading: &mut Reading<'_>| units.each_passage(tokenizer.as_ref(), is_chat, reading);
+    check_pair(&read_public, &read_private, field, ranks)
 }
 
-/// A sketch of a text that the plan declares public.
+fn check_pair(
+    public: Read<'_, RunError>,
+    private: Read<'_, RunError>,
+    field: &str,
+    ranks: &Ranks,
+) -> Result<(), RunError> {
+    let key = shared_key(ranks)?;
+    let mut exchange = |own| {
+        let own: Vec<u64> = ranks.agree(own)?;
+        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let number = |eight: &[u8]| eight.try_into().map_or(0, u64::from_le_bytes);
+        Ok(ranks.exchange(&bytes).iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect())
+    };
+    let overlap = compare_shares(&key, share(ranks), public, private, &mut exchange)?;
+    ranks.agree(overlap.check().map_err(|sharing| refused(field, &shared(sharing))))
+}
+
+/// A random key, the same on all ranks.
+fn shared_key(ranks: &Ranks) -> Result<Key, RunError> {
+    let mut own = [0; 2];
+    let drawn = Key::shared(|words| own = *words).map_err(|error| RunError::Failed(error.to_string()));
+    ranks.agree(drawn)?;
+    Ok(Key::new(ranks.of_first(own)?))
+}
+
+/// The records that a rank reads, on as many threads as it has.
+fn share(ranks: &Ranks) -> Share {
+    let threads = (Share::whole().threads / ranks.on_this_host() as u64).max(1);
+    Share { process: ranks.rank() as u64, processes: ranks.count() as u64, threads }
+}
+
+/// A sketch of a text that the plan declares public. Such a plan has one rank.
 pub(crate) fn public_sketch(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
 ) -> Result<Option<Sketch>, RunError> {
-    if plan.is_public() { sketch(plan, base, units).map(Some) } else { Ok(None) }
+    if plan.is_public() { sketch(plan, base, units, &Ranks::alone()).map(Some) } else { Ok(None) }
 }
 
 /// Refuses private text that an earlier stage called public: that stage used it without noise. `earlier` has the names and the texts
-/// of these.
+/// of these. All ranks call this together, with the same text.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks.
 pub(crate) fn check_earlier(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
     earlier: &[(&str, &Sketch)],
+    ranks: &Ranks,
 ) -> Result<(), RunError> {
-    if plan.is_public() || earlier.is_empty() {
+    if plan.is_public() || !ranks.any(!earlier.is_empty()) {
         return Ok(());
     }
-    let own = sketch(plan, base, units)?;
+    let own = sketch(plan, base, units, ranks)?;
     let same = |(_, text): &&(&str, &Sketch)| Sketch::first_pair(&[(*text).clone(), own.clone()]).is_some();
-    match earlier.iter().find(same) {
-        None => Ok(()),
-        Some((name, _)) => Err(refused(
+    let found = earlier.iter().find(same).map_or(Ok(()), |(name, _)| {
+        Err(refused(
             "data.source",
             &format!(
                 "half of this text or more is in the text of {name}, which was declared public and used without noise, and this plan \
                  builds on that stage; allowed: other text, or a checkpoint and a tokenizer that were made without this text"
             ),
-        )),
-    }
+        ))
+    });
+    ranks.agree(found)
 }
 
-fn sketch(plan: &plan::Plan, base: &Path, units: &Units) -> Result<Sketch, RunError> {
-    let tokenizer = tokenizer_of_tokens(plan, base, units)?;
+/// The sketch of the training text, which the ranks read together.
+fn sketch(plan: &plan::Plan, base: &Path, units: &Units, ranks: &Ranks) -> Result<Sketch, RunError> {
+    let tokenizer = ranks.agree(tokenizer_of_tokens(plan, base, units))?;
     let is_chat = plan.training().objective == plan::Objective::Chat;
-    let read = |take: &mut dyn FnMut(Passage<'_>)| each_private(units, tokenizer.as_ref(), is_chat, take);
-    Sketch::new(SKETCH).read(&Key::public(), &read)
+    let read = |reading: &mut Reading<'_>| units.each_passage(tokenizer.as_ref(), is_chat, reading);
+    let own = ranks.agree(Sketch::new(SKETCH).read(&Key::public(), share(ranks), &read))?;
+    let unreadable = |error: serde_json::Error| RunError::Failed(format!("the sketch of a rank: {error}"));
+    let sent = ranks.agree(serde_json::to_vec(&own).map_err(unreadable))?;
+    let mut whole = Sketch::new(SKETCH);
+    for sketch in ranks.exchange(&sent) {
+        whole.merge(&ranks.agree(serde_json::from_slice(&sketch).map_err(unreadable))?);
+    }
+    Ok(whole)
 }
 
 /// The tokenizer of a token file, where the training text is one.
@@ -104,15 +153,15 @@ fn tokenizer_of_tokens(plan: &plan::Plan, base: &Path, units: &Units) -> Result<
 
 /// Refuses records that are declared public, which `option` names, and share text with private ones.
 pub(crate) fn check_apart(option: &str, public: &[&str], private: &[String]) -> Result<(), RunError> {
-    let key = Key::random().map_err(|error| RunError::Failed(error.to_string()))?;
-    let each = |texts: &mut dyn Iterator<Item = &str>, take: &mut dyn FnMut(Passage<'_>)| {
-        texts.for_each(|text| take(Passage::record(text)));
-        Ok::<(), RunError>(())
+    let read_public = |reading: &mut Reading<'_>| {
+        public.iter().for_each(|text| reading.take(Passage::record(text)));
+        Ok(())
     };
-    let read_public = |take: &mut dyn FnMut(Passage<'_>)| each(&mut public.iter().copied(), take);
-    let read_private =
-        |take: &mut dyn FnMut(Passage<'_>)| each(&mut private.iter().map(String::as_str), take);
-    compare(&key, &read_public, &read_private)?.check().map_err(|sharing| refused(option, &shared(sharing)))
+    let read_private = |reading: &mut Reading<'_>| {
+        private.iter().for_each(|text| reading.take(Passage::record(text)));
+        Ok(())
+    };
+    check_pair(&read_public, &read_private, option, &Ranks::alone())
 }
 
 fn shared(sharing: Sharing) -> String {
@@ -126,39 +175,36 @@ fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
 
 /// The passages of public text. Beside a token file they are encoded and decoded, since the file has no text but that of its
 /// tokens.
-fn each_public(
-    public: &PublicText,
-    tokenizer: Option<&Tokenizer>,
-    is_chat: bool,
-    take: &mut dyn FnMut(Passage<'_>),
-) {
-    let mut whole = |text: &str| match tokenizer {
-        None => take(Passage::record(text)),
-        Some(tokenizer) => take(Passage::record(&tokenizer.decode(&tokenizer.encode(text)))),
+fn each_public(public: &PublicText, tokenizer: Option<&Tokenizer>, is_chat: bool, reading: &mut Reading<'_>) {
+    let mut whole = |text: &dyn Fn() -> String| match tokenizer {
+        _ if !reading.wants() => reading.pass_over(),
+        None => reading.take(Passage::record(&text())),
+        Some(tokenizer) => reading.take(Passage::record(&tokenizer.decode(&tokenizer.encode(&text())))),
     };
     match public {
-        PublicText::Texts(texts) => texts.iter().for_each(|text| whole(&text.piece.text)),
+        PublicText::Texts(texts) => texts.iter().for_each(|text| whole(&|| text.piece.text.clone())),
         PublicText::Labelled(records) => {
-            records.iter().for_each(|record| whole(&text_of(record, is_chat)));
+            records.iter().for_each(|record| whole(&|| text_of(record, is_chat)));
         }
     }
 }
 
-fn each_private(
-    units: &Units,
-    tokenizer: Option<&Tokenizer>,
-    is_chat: bool,
-    take: &mut dyn FnMut(Passage<'_>),
-) -> Result<(), RunError> {
-    units.texts.for_each(|text| {
-        take(Passage { text: &text.piece.text, ends_record: text.ends_record });
-    })?;
-    if let Some(records) = &units.labelled {
-        records.for_each(|record| take(Passage::record(&text_of(record, is_chat))))?;
-    }
-    match (&units.tokens, tokenizer) {
-        (Some(tokens), Some(tokenizer)) => each_decoded(tokens.for_mechanism(), tokenizer, take),
-        _ => Ok(()),
+impl Units {
+    /// The passages of the training text, of which a thread reads its own records.
+    fn each_passage(
+        &self,
+        tokenizer: Option<&Tokenizer>,
+        is_chat: bool,
+        reading: &mut Reading<'_>,
+    ) -> Result<(), RunError> {
+        self.texts.each_passage(reading)?;
+        if let Some(records) = &self.labelled {
+            records.each_passage(reading, |record| text_of(record, is_chat))?;
+        }
+        match (&self.tokens, tokenizer) {
+            (Some(tokens), Some(tokenizer)) => each_decoded(tokens.for_mechanism(), tokenizer, reading),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -184,14 +230,20 @@ fn text_of(record: &LabelledRecord, is_chat: bool) -> String {
 fn each_decoded(
     tokens: &TokenDataset,
     tokenizer: &Tokenizer,
-    take: &mut dyn FnMut(Passage<'_>),
+    reading: &mut Reading<'_>,
 ) -> Result<(), RunError> {
     let mut ids = Vec::new();
     for part in (0..tokens.parts()).filter_map(|number| tokens.part(number)) {
-        tokens.read(part.tokens, &mut ids).map_err(|error| refused("data.source", &error))?;
-        take(Passage { text: &tokenizer.decode(&ids), ends_record: false });
+        if reading.wants() {
+            tokens.read(part.tokens, &mut ids).map_err(|error| refused("data.source", &error))?;
+            reading.take(Passage { text: &tokenizer.decode(&ids), ends_record: false });
+        }
         // Pieces of a record end at white space, which a tokenizer may drop.
-        take(Passage { text: " ", ends_record: part.ends_record });
+        reading.take(Passage { text: " ", ends_record: part.ends_record });
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "overlap_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! The text of units: in memory, or left in its files.
 
-use dp_tokenizer::corpus::{LineFiles, Record};
+use dp_tokenizer::corpus::{CorpusError, LineFiles, Record};
+use dp_tokenizer::identity::{Passage, Reading};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 
 use super::{TextIndex, UnitText};
@@ -40,6 +41,44 @@ impl Texts {
         let records = files.records().map_err(|error| refused("data.source", &error))?;
         let records = records.map(|record| record.map(|(_, record)| record));
         each_text(records, unit, "data.source", |text| take(&text)).map(|_| ())
+    }
+
+    /// The passages of the text, of which a thread reads its own records. Others stay unread in their files.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn each_passage(&self, reading: &mut Reading<'_>) -> Result<(), RunError> {
+        let files = match self {
+            Self::Kept(texts) => {
+                texts.for_mechanism().iter().for_each(|text| {
+                    reading.take(Passage { text: &text.piece.text, ends_record: text.ends_record });
+                });
+                return Ok(());
+            }
+            Self::InFiles(files, _) => &**files,
+            Self::Indexed(index) => index.for_mechanism().files().0,
+        };
+        each_wanted(files, reading, |record| Ok(record.text))
+    }
+}
+
+/// Hands the text of the records that a thread reads to it.
+pub(super) fn each_wanted(
+    files: &LineFiles,
+    reading: &mut Reading<'_>,
+    text: impl Fn(Record) -> Result<String, RunError>,
+) -> Result<(), RunError> {
+    let failed = |error: CorpusError| refused("data.source", &error);
+    let mut records = files.some_records().map_err(failed)?;
+    loop {
+        if reading.wants() {
+            let Some(record) = records.next() else { return Ok(()) };
+            reading.take(Passage::record(&text(record.map_err(failed)?)?));
+        } else if records.pass_over().map_err(failed)? {
+            reading.pass_over();
+        } else {
+            return Ok(());
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::data::{check_apart, read_records};
 use crate::infer::BertScore;
 use crate::memorization::NearDuplicates;
 use crate::score::Tokenization;
+use crate::verify::check_unwritten;
 
 /// What is said of figures that depend on the training text.
 const WARNING: &str =
@@ -92,6 +93,7 @@ pub(crate) struct NearTraining {
 /// # Errors
 /// [`RunError::Refused`] if a file cannot be read or has too few records, or `bert` is no BERT.
 pub(crate) fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
+    check_unwritten(&[settings.reference.to_owned()], "--reference")?;
     let synthetic = read(settings, settings.synthetic, "SYNTHETIC")?;
     let reference = read(settings, settings.reference, "--reference")?;
     let train = settings.train.map(|train| training_texts(settings, train)).transpose()?;

@@ -178,8 +178,8 @@ impl Ranks {
         };
         library.map(|library| {
             format!(
-                "ranks: {here} ({library}); the machines of all ranks and the network between them are trusted with the run's key \
-                 and with sums without noise"
+                "ranks: {here} ({library}); the machines of all ranks and the network between them are trusted with the run's key, \
+                 sums without noise and hashes of the text"
             )
         })
     }

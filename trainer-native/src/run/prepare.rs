@@ -36,7 +36,18 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Reads and checks the files. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError`] on all ranks.
     pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
+        let inputs = job.ranks.agree(Self::read_own::<B>(job, device))?;
+        inputs.check_same(job)?;
+        inputs.check_texts(job)?;
+        Ok(inputs)
+    }
+
+    fn read_own<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
         let plan = job.plan.plan();
         let fits = |vocabulary| {
             memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
@@ -45,7 +56,6 @@ impl Inputs {
         check_precision::<B>(plan.performance().precision, device)
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
-        data::check_earlier(plan, &job.base, &units, &job.public_stages())?;
         let public_text = data::public_sketch(plan, &job.base, &units)?;
         label_histogram::check(plan, &units)?;
         let evaluation = data::read_evaluation(plan, &job.base, &units)?;
@@ -60,11 +70,22 @@ impl Inputs {
         Ok(Self { units, public_text, evaluation, initial, vocabulary: vocabulary.max(of_checkpoint) })
     }
 
-    /// Refuses ranks that read other files than the first one: they would sample other units and train another model.
+    /// Refuses private text that is public elsewhere: in an earlier stage, or in the evaluation text.
+    fn check_texts(&self, job: &Job) -> Result<(), RunError> {
+        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
+        data::check_earlier(plan, base, &self.units, &job.public_stages(), ranks)?;
+        match &self.evaluation {
+            Some(public) => data::check_records(plan, base, &self.units, public, data::EVALUATION, ranks),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses ranks that read other files than the first one: they would sample other units, train another model, or compare other
+    /// texts.
     ///
     /// # Errors
     /// [`RunError::Refused`].
-    pub fn check_same(&self, job: &Job) -> Result<(), RunError> {
+    fn check_same(&self, job: &Job) -> Result<(), RunError> {
         if !job.ranks.are_several() {
             return Ok(());
         }
@@ -72,12 +93,13 @@ impl Inputs {
         let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
         let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
-        if job.ranks.have_same([&text, initial].concat().as_bytes()) {
+        let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
+        if job.ranks.have_same([&text, initial, &evaluation].concat().as_bytes()) {
             return Ok(());
         }
         job.ranks.agree(Err(RunError::Refused(
-            "the ranks do not all read the same plan, training text and checkpoint with the same version of this program; put them \
-             on a file system that all machines share, or copy them to each"
+            "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
+             program; put them on a file system that all machines share, or copy them to each"
                 .to_owned(),
         )))
     }

@@ -88,10 +88,12 @@ fn check_declared(plan: &Plan, ledger: &LedgerState, proofs: &[(MadeFrom, Proof)
         return Err(failed("of the tokenizer", "no proof names the tokenizer of this run"));
     }
     let text = plan.data().made_from();
-    if !named(text, &|_| true) {
+    let evaluation = plan.evaluation().map_or(MadeFrom::PublicText, plan::Evaluation::made_from);
+    if ![text, evaluation].iter().all(|declared| named(*declared, &|_| true)) {
         return Err(failed("that wrote the text", "no proof is of a stage that the plan relates so"));
     }
-    let is_public = [checkpoint, tokenizer, text].iter().all(|declared| *declared == MadeFrom::PublicText);
+    let declared = [checkpoint, tokenizer, text, evaluation];
+    let is_public = declared.iter().all(|declared| *declared == MadeFrom::PublicText);
     if is_public && !ledger.parents().is_empty() {
         return Err(failed("named by the ledger", "the plan builds on none"));
     }

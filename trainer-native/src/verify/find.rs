@@ -7,7 +7,7 @@ use plan::{Initial, MadeFrom, Plan, Tokenizer};
 
 use super::proof::Proof;
 use crate::RunError;
-use crate::data::training_source;
+use crate::data::{evaluation_source, training_source};
 use crate::durable::{self, sha256_hex};
 use crate::store::files;
 use crate::store::ledger::Parent;
@@ -54,29 +54,67 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
         };
         reference.add(plan, &mut lineage)?;
     }
-    add_writers_of_text(plan, base, &mut lineage)?;
+    let training = WrittenText {
+        field: "data.made_from",
+        declared: plan.data().made_from(),
+        source: training_source(plan, base),
+    };
+    training.add_writers(plan, &mut lineage)?;
+    if let (Some(evaluation), Some(source)) = (plan.evaluation(), evaluation_source(plan, base)) {
+        let text = WrittenText { field: "evaluation.made_from", declared: evaluation.made_from(), source };
+        text.add_writers(plan, &mut lineage)?;
+    }
     Ok(lineage)
 }
 
-/// The runs whose models wrote files of the training text, by the proofs that `synthesize` left beside them.
-fn add_writers_of_text(plan: &Plan, base: &Path, lineage: &mut Lineage) -> Result<(), RunError> {
-    let declared = plan.data().made_from();
-    let files = match training_source(plan, base) {
-        Source::Files(files) => files.paths,
-        _ => Vec::new(),
-    };
-    let proofs = files::proofs_of_texts(&files);
-    if proofs.is_empty() && declared != MadeFrom::PublicText {
-        return Err(RunError::Refused(format!(
-            "data.made_from: declared \"{}\", but no file of data.source has the folder (.proof) beside it that says what the run \
-             which wrote it cost; fix: remove the declaration, or put the folder back beside the records",
-            declared.name()
-        )));
-    }
-    for folder in proofs {
-        Reference { field: "data.made_from", declared, folder, tokenizer: None }.add(plan, lineage)?;
+/// Refuses text that the model of a private run wrote, where nothing could say what that run cost. `option` of the command line names
+/// the text.
+///
+/// # Errors
+/// [`RunError::Refused`]; [`RunError::Verification`] if the run is not what it claims.
+pub(crate) fn check_unwritten(texts: &[PathBuf], option: &str) -> Result<(), RunError> {
+    for folder in files::proofs_of_texts(texts) {
+        let proof = Proof::find(&folder)?;
+        if proof.is_some_and(|proof| !proof.is_public || !proof.parents.is_empty()) {
+            return Err(RunError::Refused(format!(
+                "{option}: the model of a private run wrote this text ({} has its ledger), so that figures on it are figures on the \
+                 text of that run; allowed: public text that no such run wrote",
+                folder.display()
+            )));
+        }
     }
     Ok(())
+}
+
+/// Text that a plan names, which earlier runs may have written.
+struct WrittenText {
+    /// The field that declares what it was made from.
+    field: &'static str,
+    declared: MadeFrom,
+    source: Source,
+}
+
+impl WrittenText {
+    /// Adds the runs whose models wrote files of the text, by the proofs that `synthesize` left beside them.
+    fn add_writers(self, plan: &Plan, lineage: &mut Lineage) -> Result<(), RunError> {
+        let Self { field, declared, source } = self;
+        let files = match source {
+            Source::Files(files) => files.paths,
+            _ => Vec::new(),
+        };
+        let proofs = files::proofs_of_texts(&files);
+        if proofs.is_empty() && declared != MadeFrom::PublicText {
+            return Err(RunError::Refused(format!(
+                "{field}: declared \"{}\", but no file of this text has the folder (.proof) beside it that says what the run which \
+                 wrote it cost; fix: remove the declaration, or put the folder back beside the records",
+                declared.name()
+            )));
+        }
+        for folder in proofs {
+            Reference { field, declared, folder, tokenizer: None }.add(plan, lineage)?;
+        }
+        Ok(())
+    }
 }
 
 impl Reference {

@@ -32,6 +32,7 @@ use serde::Serialize;
 
 pub(crate) use coverage::{Coverage, listing};
 pub(crate) use explain::explain;
+pub(crate) use find::check_unwritten;
 pub(crate) use proof::Proof;
 
 use crate::RunError;

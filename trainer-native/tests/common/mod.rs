@@ -6,6 +6,7 @@
     reason = "each test binary uses its own part and fails by panicking"
 )]
 
+pub mod ranks;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};

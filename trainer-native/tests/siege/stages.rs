@@ -342,3 +342,78 @@ fn records_that_a_private_run_wrote_are_declared_charged_and_verified() {
     let message = refusal(&bench, &on_records("private", Some("same_units")));
     assert!(message.contains("data.made_from") && message.contains(".proof"), "{message}");
 }
+
+/// The neighbor of B2: figures on records that a private run wrote are figures on the text of that run.
+#[test]
+fn evaluation_text_that_a_private_run_wrote_is_declared_charged_and_verified() {
+    let bench = Bench::new(&short("writer"));
+    bench.model("run", &[]);
+    let [run, records] = ["run", "records.jsonl"].map(|name| bench.path(name).display().to_string());
+    let drawn = program(&["synthesize", &run, "--out", &records, "--count", "40", "--tokens", "12"]);
+    assert!(drawn.status.success(), "{}", stderr(&drawn));
+    let evaluated_on = |records: &str, made_from: Option<&str>| {
+        let mut plan = short("reader");
+        plan["data"]["source"]["embedded"]["seed"] = json!(77);
+        plan["privacy"]["epsilon"] = json!(6.0);
+        plan["evaluation"]["source"] = json!({ "path": records });
+        if let Some(made_from) = made_from {
+            plan["evaluation"]["made_from"] = json!(made_from);
+        }
+        plan
+    };
+    std::os::unix::fs::symlink("records.jsonl", bench.path("link.jsonl")).unwrap();
+    for records in ["records.jsonl", "link.jsonl"] {
+        for made_from in [None, Some("public_text")] {
+            let plan = evaluated_on(records, made_from);
+            for plan in [super::common::on_public_text(&plan), plan] {
+                let message = refusal(&bench, &plan);
+                assert!(
+                    message.contains("evaluation.made_from") && message.contains("made from private text"),
+                    "{message}"
+                );
+            }
+        }
+    }
+    for made_from in ["same_units", "disjoint_units"] {
+        fs::write(bench.path("plan.json"), evaluated_on("records.jsonl", Some(made_from)).to_string())
+            .unwrap();
+        bench.model(made_from, &[]);
+        let verified = program(&["verify", bench.path(made_from).to_str().unwrap()]);
+        assert!(verified.status.success(), "{}", stderr(&verified));
+        let certificate: Value =
+            serde_json::from_slice(&fs::read(bench.path(made_from).join("certificate.json")).unwrap())
+                .unwrap();
+        let stage = &certificate["earlier_stages"][0];
+        assert_eq!((&stage["name"], &stage["made_from"]), (&json!("writer"), &json!(made_from)));
+        let sentence = "A model of an earlier stage wrote evaluation text";
+        assert!(certificate["assumptions"].to_string().contains(sentence), "{certificate}");
+    }
+    let (alone, _) = together(&[&bench.path("disjoint_units")]);
+    let (both, stages) = together(&[&bench.path("same_units")]);
+    assert!(stages == 2 && both > alone && both <= 6.0, "{both} {alone}");
+    // Text that a command line calls public has no such declaration.
+    fs::write(bench.path("plan.json"), evaluated_on("records.jsonl", Some("disjoint_units")).to_string())
+        .unwrap();
+    assert_is_no_public_text(&bench, &records);
+    // A declaration without a proof says nothing that could be charged.
+    fs::remove_dir_all(bench.path("records.proof")).unwrap();
+    let message = refusal(&bench, &evaluated_on("records.jsonl", Some("same_units")));
+    assert!(message.contains("evaluation.made_from") && message.contains(".proof"), "{message}");
+}
+
+/// Records of a private run are neither text for a rehearsal nor a reference.
+fn assert_is_no_public_text(bench: &Bench, records: &str) {
+    let at = |name: &str| bench.path(name).display().to_string();
+    let rehearsed =
+        program(&["rehearse", "--plan", &at("plan.json"), "--public", records, "--out", &at("trials")]);
+    let compared = program(&["quality", records, "--reference", &at("link.jsonl")]);
+    for (option, output) in [("--public", rehearsed), ("--reference", compared)] {
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{option}: {message}");
+        assert!(
+            message.contains(&format!("{option}: the model of a private run wrote this text")),
+            "{message}"
+        );
+    }
+    assert!(!bench.path("trials").exists());
+}

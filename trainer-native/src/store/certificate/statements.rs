@@ -166,6 +166,9 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     if plan.plan().data().made_from() != MadeFrom::PublicText {
         list.push(wording.written_text.to_owned());
     }
+    if plan.plan().evaluation().is_some_and(|text| text.made_from() != MadeFrom::PublicText) {
+        list.push(wording.written_evaluation.to_owned());
+    }
     list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
     list
 }
@@ -179,7 +182,8 @@ fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Optio
 
 /// What several ranks rest on.
 const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
-                             random generator and sums of clipped gradients without noise over MPI, unencrypted.";
+                             random generator, sums of clipped gradients without noise, and hashes of parts of the training text \
+                             with their key, over MPI, unencrypted.";
 
 /// The ranks of a process.
 pub(super) fn ranks(placement: Option<Placement>) -> String {

@@ -19,6 +19,7 @@ pub(crate) struct Wording {
     pub earlier_public_text: &'static str,
     /// Of records that an earlier run wrote.
     pub written_text: &'static str,
+    pub written_evaluation: &'static str,
     /// The number of units, where sampling does not depend on it and where it does.
     pub declared_units: &'static str,
     pub exact_units: &'static str,
@@ -76,6 +77,8 @@ pub(crate) const CURRENT: Wording = Wording {
                           compares training texts for which this holds.",
     written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
                    behind it have the guarantee of that stage, in the table above.",
+    written_evaluation: "A model of an earlier stage wrote evaluation text (evaluation.made_from). The figures on such text are \
+                         figures on the text of that stage, which has the guarantee in the table above.",
     declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
                      holds whatever the actual number of units is. That number is private: the run did not check or record it.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",

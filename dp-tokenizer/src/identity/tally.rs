@@ -1,0 +1,120 @@
+//! Counts of the runs of each record.
+
+use super::Fingerprint;
+use super::comparison::Side;
+use super::found::{Pass, hash_of};
+use super::share::Part;
+
+/// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    runs: u32,
+    shared: u32,
+    is_long: bool,
+    has_letters: bool,
+    is_equal: bool,
+    is_telling: bool,
+}
+
+impl Tally {
+    /// Adds a fingerprint of the record. Runs are counted in the first pass.
+    fn add(&mut self, fingerprint: Fingerprint, is_shared: bool, is_first: bool) {
+        match fingerprint {
+            Fingerprint::Run { is_within, .. } => {
+                if is_within && !self.is_long {
+                    *self = Self { is_long: true, ..Self::default() };
+                }
+                if is_within == self.is_long {
+                    self.runs += u32::from(is_first);
+                    self.shared += u32::from(is_shared);
+                }
+            }
+            Fingerprint::Record { hash, is_telling, .. } => {
+                (self.has_letters, self.is_telling) = (hash.is_some(), is_telling);
+                self.is_equal |= is_shared;
+            }
+        }
+    }
+}
+
+/// The runs of the records of a part of a text.
+#[derive(Default)]
+pub(super) struct Tallies {
+    pub part: Option<Part>,
+    records: Vec<Tally>,
+}
+
+impl Tallies {
+    /// Counts fingerprints. `is_shared` says of a hash of the pass whether both texts have it.
+    pub fn add(&mut self, part: Part, found: &[Fingerprint], pass: Pass, is_shared: impl Fn(u64) -> bool) {
+        let of_one_record = |one: &Fingerprint, other: &Fingerprint| one.record() == other.record();
+        for own in found.chunk_by(of_one_record) {
+            let tally = self.of(part.place(own[0].record()));
+            for one in own {
+                let shared = hash_of(*one).is_some_and(|hash| pass.has(hash) && is_shared(hash));
+                tally.add(*one, shared, pass.number == 0);
+            }
+        }
+    }
+
+    fn of(&mut self, place: usize) -> &mut Tally {
+        if place >= self.records.len() {
+            self.records.resize(place + 1, Tally::default());
+        }
+        &mut self.records[place]
+    }
+
+    /// Adds the part to a side.
+    pub fn add_to(&self, side: &mut Side) {
+        let Some(part) = self.part else { return };
+        for (place, tally) in self.records.iter().enumerate() {
+            side.records += u64::from(tally.has_letters);
+            side.runs += u64::from(tally.runs);
+            side.shared_runs += u64::from(tally.shared);
+            side.equal += u64::from(tally.is_equal);
+            let by_runs = tally.shared > 0 && 2 * tally.shared >= tally.runs;
+            if by_runs || (tally.is_telling && tally.is_equal) {
+                let record = part.record(place) + 1;
+                side.mostly_shared += 1;
+                side.first_mostly_shared =
+                    Some(side.first_mostly_shared.map_or(record, |first| first.min(record)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mostly_shared(tally: Tally) -> u64 {
+        let mut side = Side::default();
+        Tallies { part: Some(Part::WHOLE), records: vec![tally] }.add_to(&mut side);
+        side.mostly_shared
+    }
+
+    #[test]
+    fn half_of_the_runs_or_all_of_a_record_of_eight_words_counts() {
+        let own = Tally { runs: 8, has_letters: true, ..Tally::default() };
+        assert_eq!(mostly_shared(Tally { shared: 3, ..own }), 0);
+        assert_eq!(mostly_shared(Tally { shared: 4, ..own }), 1);
+        let equal = Tally { is_equal: true, runs: 0, ..own };
+        assert_eq!(mostly_shared(equal), 0);
+        assert_eq!(mostly_shared(Tally { is_telling: true, ..equal }), 1);
+        assert_eq!(mostly_shared(Tally { is_telling: true, ..own }), 0);
+    }
+
+    /// What follows a long record does not count as its own.
+    #[test]
+    fn runs_within_a_record_are_all_that_count_if_there_are_any() {
+        let run = |is_within| Fingerprint::Run { record: 0, hash: 1, is_within };
+        let counted = |runs: &[(bool, bool)]| {
+            let mut tally = Tally::default();
+            runs.iter().for_each(|(is_within, is_shared)| tally.add(run(*is_within), *is_shared, true));
+            (tally.runs, tally.shared)
+        };
+        assert_eq!(counted(&[(false, true), (false, false)]), (2, 1));
+        assert_eq!(counted(&[(true, false), (true, true), (false, true)]), (2, 1));
+        assert_eq!(counted(&[(false, true), (true, false)]), (1, 0));
+    }
+}

@@ -1,0 +1,202 @@
+//! The comparison on several ranks: the verdict and the message are those of one process.
+
+use std::fs;
+
+use dp_tokenizer::corpus::Source;
+use dp_tokenizer::tokens::encode_corpus;
+use dp_tokenizer::train::bytes;
+use dp_tokenizer::unit::PrivacyUnit;
+use plan::{Plan, PlanFile};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use super::*;
+use crate::data::{EVALUATION, read_evaluation, read_units};
+use crate::ranks::threads::on_ranks;
+
+/// Records of the private text: more than one rank's block of them.
+const RECORDS: usize = 700;
+
+fn note(n: usize) -> String {
+    format!(
+        "Visit {n}: seen on ward {n} with a cough, étage {n}, for {n} days, then sent home with {n} tablets and advice {n}."
+    )
+}
+
+/// A private and a public text in a folder, in one of the forms that training reads.
+struct Texts {
+    folder: TempDir,
+    plan: Plan,
+}
+
+impl Texts {
+    fn new(form: &str, private: &[String], public: &[String]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan: Value =
+            serde_json::from_str(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap();
+        let (extension, is_pairs) = match form {
+            "csv" | "pairs" => ("csv", form == "pairs"),
+            "jsonl" => ("jsonl", false),
+            _ => ("txt", false),
+        };
+        for (name, records) in [("private", private), ("public", public)] {
+            let path = folder.path().join(format!("{name}.{extension}"));
+            fs::write(path, file(extension, is_pairs, records)).unwrap();
+        }
+        plan["data"] =
+            json!({ "source": { "path": format!("private.{extension}") }, "units": private.len() });
+        plan["evaluation"] = json!({ "source": { "path": format!("public.{extension}") }, "every": 6 });
+        match form {
+            "pairs" => {
+                plan["data"]["second_text_field"] = json!("more");
+                plan["training"]["objective"] = json!("sequence_classification");
+                plan["training"]["labels"] = json!(["a", "b"]);
+                plan["model"]["family"] = json!("bert");
+            }
+            "words" => plan["privacy"]["unit"] = json!({ "words": 4 }),
+            "tokens" => {
+                plan["data"]["source"] = json!({ "path": "private.tokens" });
+                plan["tokenizer"] =
+                    json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } });
+                write_tokens(&folder);
+            }
+            _ => {}
+        }
+        let plan = PlanFile::parse(&plan.to_string()).unwrap().try_into().unwrap();
+        Self { folder, plan }
+    }
+
+    /// The messages of this many ranks, of which only the first has one.
+    fn compared(&self, ranks: usize, in_files: bool) -> Vec<Result<(), String>> {
+        let (base, plan) = (self.folder.path(), &self.plan);
+        on_ranks(ranks, |ranks| {
+            let units = read_units(plan, base, in_files).unwrap();
+            let public = read_evaluation(plan, base, &units).unwrap().unwrap();
+            check_records(plan, base, &units, &public, EVALUATION, ranks).map_err(|error| error.to_string())
+        })
+    }
+}
+
+fn file(extension: &str, is_pairs: bool, records: &[String]) -> String {
+    let line = |record: &String| match extension {
+        "jsonl" => json!({ "text": record }).to_string(),
+        "csv" if is_pairs => {
+            let (text, more) = record.split_once(',').unwrap();
+            format!("\"{text}\",\"{more}\",a")
+        }
+        "csv" => format!("\"{record}\""),
+        _ => record.clone(),
+    };
+    let header = match (extension, is_pairs) {
+        ("csv", true) => "text,more,label\n",
+        ("csv", false) => "text\n",
+        _ => "",
+    };
+    // A blank line is no record.
+    header.to_owned() + &records.iter().map(line).collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+fn write_tokens(folder: &TempDir) {
+    let tokenizer = bytes(&["</s>".to_owned()]).unwrap();
+    let json = tokenizer.to_json();
+    fs::write(folder.path().join("tokenizer.json"), &json).unwrap();
+    let source = Source::files([folder.path().join("private.txt")]);
+    let digest = Sha256::digest(json.as_bytes()).into();
+    let out = folder.path().join("private.tokens");
+    encode_corpus(&source, PrivacyUnit::Record, &tokenizer, digest, &out, 1).unwrap();
+}
+
+#[test]
+fn one_to_four_ranks_reach_the_same_verdict_in_the_same_words() {
+    let private: Vec<String> = (0..RECORDS).map(note).collect();
+    let other: Vec<String> = (5_000..5_300).map(note).collect();
+    // Half of a record of the last block, as one record and as lines within others.
+    let long = note(RECORDS - 3);
+    let half = [other.clone(), vec![long[..long.len() / 2 + 12].to_owned()]].concat();
+    let words: Vec<&str> = long.split(' ').collect();
+    let lines = [other.clone(), words.chunks(4).map(|part| part.join(" ")).collect()].concat();
+    // In another order, so that they share no runs.
+    let short = |from: usize, step: usize| -> Vec<String> {
+        (0..RECORDS).map(|n| format!("no, {}", from + n * step % RECORDS)).collect()
+    };
+    let cases: [(&str, &[String], &[String], Option<&str>); 6] = [
+        ("other text", &private, &other, None),
+        ("half of a record", &private, &half, Some("the first of them record 301")),
+        ("lines of a record", &private, &lines, Some("the first of them record 301")),
+        ("all", &private, &private, Some("the first of them record 1")),
+        ("short records", &short(0, 1), &short(100, 37), Some("more than half of the records")),
+        ("few short records", &short(0, 1), &short(500, 37), None),
+    ];
+    for form in ["txt", "words", "jsonl", "csv", "pairs", "tokens"] {
+        for (case, private, public, want) in cases {
+            // A pair is one record in whichever order its texts come, and has no lines.
+            if form == "pairs" && case.contains("of a record") {
+                continue;
+            }
+            let texts = Texts::new(form, private, public);
+            let one = texts.compared(1, false);
+            let found = one[0].as_ref().err();
+            assert_eq!(found.is_some(), want.is_some(), "{form}, {case}: {found:?}");
+            assert!(
+                want.is_none_or(|want| one[0].as_ref().unwrap_err().contains(want)),
+                "{form}, {case}: {found:?}"
+            );
+            for ranks in 1..=4 {
+                let all = texts.compared(ranks, true);
+                assert_eq!(all[0], one[0], "{form}, {case}, {ranks} ranks");
+                assert!(all.iter().all(|own| own.is_err() == want.is_some()), "{form}, {case}: {all:?}");
+            }
+        }
+    }
+}
+
+/// No rank waits for one that failed.
+#[test]
+fn a_file_that_can_no_longer_be_read_on_one_rank_is_refused_on_all() {
+    let private: Vec<String> = (0..RECORDS).map(note).collect();
+    let other: Vec<String> = (5_000..5_050).map(note).collect();
+    let texts = Texts::new("jsonl", &private, &other);
+    let (base, plan) = (texts.folder.path(), &texts.plan);
+    let others = tempfile::tempdir().unwrap();
+    for name in ["private.jsonl", "public.jsonl"] {
+        fs::copy(base.join(name), others.path().join(name)).unwrap();
+    }
+    let found = on_ranks(3, |ranks| {
+        let base = if ranks.rank() == 1 { others.path() } else { base };
+        let units = read_units(plan, base, true).unwrap();
+        let public = read_evaluation(plan, base, &units).unwrap().unwrap();
+        if ranks.rank() == 1 {
+            fs::remove_file(base.join("private.jsonl")).unwrap();
+        }
+        check_records(plan, base, &units, &public, EVALUATION, ranks).unwrap_err()
+    });
+    let shown = found[0].to_string();
+    assert!(shown.contains("rank 1 of 3") && shown.contains("private.jsonl"), "{shown}");
+    assert!(found[1..].iter().all(|error| matches!(error, RunError::Elsewhere { code: 2 })));
+}
+
+#[test]
+fn the_ranks_sketch_a_text_together_and_have_the_sketch_of_one_process() {
+    let private: Vec<String> = (0..RECORDS).map(note).collect();
+    for form in ["txt", "jsonl", "tokens"] {
+        let texts = Texts::new(form, &private, &private[..1]);
+        let (base, plan) = (texts.folder.path(), &texts.plan);
+        let of = |count| {
+            on_ranks(count, |ranks| {
+                let units = read_units(plan, base, true).unwrap();
+                sketch(plan, base, &units, ranks).unwrap()
+            })
+        };
+        let one = of(1);
+        for count in [2, 3] {
+            assert!(of(count).iter().all(|own| *own == one[0]), "{form}, {count} ranks");
+        }
+        let earlier = [("first", &one[0])];
+        let refused = on_ranks(3, |ranks| {
+            let units = read_units(plan, base, true).unwrap();
+            check_earlier(plan, base, &units, &earlier, ranks).unwrap_err().to_string()
+        });
+        assert!(refused[0].contains("text of first, which was declared public"), "{}", refused[0]);
+    }
+}

@@ -1,0 +1,25 @@
+//! The program on several ranks.
+
+use std::process::{Command, Output};
+
+use super::stderr;
+
+/// The program on several ranks of this machine, each with one thread.
+pub fn on_ranks(count: usize, command: &Command) -> Command {
+    let mut mpirun = Command::new("mpirun");
+    mpirun
+        .args(["--oversubscribe", "-np", &count.to_string()])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
+        // Containers may forbid one process to read another's memory.
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+        // Otherwise a rank that is killed while it holds a lock of PMIx can make mpirun wait for ever (openpmix#1233).
+        .env("PMIX_MCA_gds", "hash");
+    mpirun
+}
+
+/// The lines that the program itself wrote, without those of mpirun.
+pub fn messages(output: &Output) -> Vec<String> {
+    stderr(output).lines().filter(|line| line.contains("trainer-native: ")).map(str::to_owned).collect()
+}
