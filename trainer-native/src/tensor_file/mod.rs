@@ -3,7 +3,6 @@
 mod model;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -240,7 +239,7 @@ impl NumberFormat {
 
 /// What a model file of this program says of its privacy, if it is one.
 pub(crate) fn privacy_mark(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+    let mut file = durable::open(path).ok()?;
     let mut length = [0; 8];
     file.read_exact(&mut length).ok()?;
     // The longest header that the format allows.

@@ -271,7 +271,7 @@ struct Accountant {
 
 /// What says that a private run wrote a folder that has no ledger.
 fn mark(folder: &Path) -> Option<String> {
-    let read = |name: &str| serde_json::from_slice::<Value>(&std::fs::read(folder.join(name)).ok()?).ok();
+    let read = |name: &str| serde_json::from_slice::<Value>(&durable::read(&folder.join(name)).ok()?).ok();
     let of_config = read(files::CONFIG).and_then(|config| config["privacy"].as_str().map(str::to_owned));
     let marks = [of_config, privacy_mark(&folder.join(files::MODEL))];
     let private = marks.into_iter().flatten().find(|mark| !mark.contains(certificate::DECLARED_PUBLIC));
