@@ -98,7 +98,9 @@ fn tables() -> Vec<Hostile> {
             "a.jsonl",
             format!("{{\"x\":{},\"text\":\"a\"}}\n", nested("[", "", "]", 1_000_000)),
             "causal_lm",
-        ),
+        )
+        // The field is not read.
+        .or_read(),
         text("an array of arrays", "a.json", nested("[", "", "]", 1_000_000), "causal_lm"),
         text("a number as a text", "a.jsonl", "{\"text\":1e999}\n", "causal_lm"),
         text("half an escape", "a.jsonl", "{\"text\":\"\\ud800\"}\n", "causal_lm"),
