@@ -18,6 +18,7 @@ mod head;
 pub mod infer;
 mod init;
 mod label_histogram;
+mod limits;
 mod membership;
 mod memorization;
 mod memory;

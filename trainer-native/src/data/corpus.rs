@@ -6,11 +6,11 @@ use dp_tokenizer::corpus::{self, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
 
+use super::kept::Kept;
 use super::texts::{each_text, refused};
 use super::{LabelledFields, LabelledRecord, LabelledRecords, Texts, overlap};
 use crate::disclosure::Private;
 use crate::durable::{self, hex, sha256_hex};
-use crate::memory::Kept;
 use crate::progress::{note, reading};
 use crate::{RunError, stop};
 

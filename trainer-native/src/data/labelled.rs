@@ -8,11 +8,11 @@ use mechanisms::{PrivacyRng, Purpose};
 use plan::Objective;
 
 use super::digest::checksum;
+use super::kept::Kept;
 use super::texts::{CHANGED, by_unit};
 use crate::RunError;
 use crate::data::Example;
 use crate::disclosure::Private;
-use crate::memory::Kept;
 use crate::ranks::Share;
 
 /// A record of a plan whose objective reads more than its text.

@@ -36,9 +36,15 @@ fn one(dtype: &str, shape: Value, offsets: Value) -> String {
     json!({ "a": { "dtype": dtype, "shape": shape, "data_offsets": offsets } }).to_string()
 }
 
-fn tensors() -> Vec<Hostile> {
-    let file = |name: &str, bytes: Vec<u8>| checkpoint(name, "base").file("base/model.safetensors", bytes);
-    let headers = |name: &str, header: String, data: usize| file(name, with_header(&header, data));
+fn file(name: &str, bytes: Vec<u8>) -> Hostile {
+    checkpoint(name, "base").file("base/model.safetensors", bytes)
+}
+
+fn headers(name: &str, header: String, data: usize) -> Hostile {
+    file(name, with_header(&header, data))
+}
+
+fn crowds() -> Vec<Hostile> {
     let many: Vec<String> = (0..100_000)
         .map(|at| {
             format!(r#""t{at}":{{"dtype":"F32","shape":[],"data_offsets":[{},{}]}}"#, at * 4, at * 4 + 4)
@@ -47,6 +53,26 @@ fn tensors() -> Vec<Hostile> {
     let empty: Vec<String> = (0..100_000)
         .map(|at| format!(r#""t{at}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#))
         .collect();
+    vec![
+        headers("100,000 tensors", format!("{{{}}}", many.join(",")), 400_000),
+        headers("100,000 empty tensors", format!("{{{}}}", empty.join(",")), 0),
+        headers(
+            "a name of 10 MB",
+            one("F32", json!([1]), json!([0, 4])).replacen('a', &"a".repeat(10_000_000), 1),
+            4,
+        ),
+        headers(
+            "a million values of metadata",
+            {
+                let pairs: Vec<String> = (0..1_000_000).map(|at| format!(r#""{at}":"{at}""#)).collect();
+                format!(r#"{{"__metadata__":{{{}}}}}"#, pairs.join(","))
+            },
+            0,
+        ),
+    ]
+}
+
+fn tensors() -> Vec<Hostile> {
     let whole = gpt2("model.safetensors");
     let mut nan = whole.clone();
     let end = nan.len();
@@ -97,21 +123,6 @@ fn tensors() -> Vec<Hostile> {
                 format!("{},{}", &two[..two.len() - 1], &one("F32", json!([1]), json!([4, 8]))[1..])
             },
             8,
-        ),
-        headers("100,000 tensors", format!("{{{}}}", many.join(",")), 400_000),
-        headers("100,000 empty tensors", format!("{{{}}}", empty.join(",")), 0),
-        headers(
-            "a name of 10 MB",
-            one("F32", json!([1]), json!([0, 4])).replacen('a', &"a".repeat(10_000_000), 1),
-            4,
-        ),
-        headers(
-            "a million values of metadata",
-            {
-                let pairs: Vec<String> = (0..1_000_000).map(|at| format!(r#""{at}":"{at}""#)).collect();
-                format!(r#"{{"__metadata__":{{{}}}}}"#, pairs.join(","))
-            },
-            0,
         ),
         file("a value that is no number", nan),
         file("bytes after the last tensor", longer),
@@ -178,7 +189,7 @@ fn configurations() -> Vec<Hostile> {
         json!(4_000_000_000_u32),
     ];
     let sizes = ["n_embd", "n_head", "n_inner", "n_layer", "n_positions", "vocab_size"];
-    let mut all: Vec<Hostile> = sizes
+    sizes
         .iter()
         .flat_map(|field| figures.iter().map(move |figure| (field, figure)))
         .map(|(field, figure)| {
@@ -188,21 +199,17 @@ fn configurations() -> Vec<Hostile> {
             // A window may be shorter than the positions, and vocabularies are of any size.
             if ["n_positions", "vocab_size"].contains(field) { hostile.or_read() } else { hostile }
         })
-        .collect();
-    let text = |name: &str, text: String| Hostile::new(name, DESCRIBE, "base").file("base/config.json", text);
-    let train = |name: &str, text: String| {
-        checkpoint(name, "base")
-            .file("base/model.safetensors", gpt2("model.safetensors"))
-            .file("base/config.json", text)
-    };
+        .collect()
+}
+
+/// A configuration of this text.
+fn text(name: &str, text: String) -> Hostile {
+    Hostile::new(name, DESCRIBE, "base").file("base/config.json", text)
+}
+
+fn malformed() -> Vec<Hostile> {
     let long = "a".repeat(10_000_000);
-    let layers = |family: &str, more: Value| {
-        let mut all = json!({ "model_type": family, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
-            "num_key_value_heads": 2, "head_dim": 4, "intermediate_size": 40, "max_position_embeddings": 12, "vocab_size": 61 });
-        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        all.to_string()
-    };
-    all.extend([
+    vec![
         text("lists in lists", nested("[", "", "]", 1_000_000)),
         text("objects in objects", nested(r#"{"a":"#, "1", "}", 1_000_000)),
         text("half a file", config("n_embd", json!(16))[..200].to_owned()),
@@ -212,6 +219,19 @@ fn configurations() -> Vec<Hostile> {
         text("an unknown field of 10 MB", config("unknown", json!(long))),
         text("an unknown field with a name of 10 MB", config(&long, json!(true))),
         text("a list as a family", config("model_type", json!(["gpt2"]))),
+    ]
+}
+
+fn shapes() -> Vec<Hostile> {
+    let layers = |family: &str, more: Value| {
+        let mut all = json!({ "model_type": family, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "head_dim": 4, "intermediate_size": 40, "max_position_embeddings": 12, "vocab_size": 61 });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all.to_string()
+    };
+    let train =
+        |name: &str, text: String| file(name, gpt2("model.safetensors")).file("base/config.json", text);
+    vec![
         text(
             "layers of a million types",
             layers("qwen3", json!({ "layer_types": vec!["full_attention"; 1_000_000] })),
@@ -244,8 +264,7 @@ fn configurations() -> Vec<Hostile> {
         train("a vocabulary of 2^61", config("vocab_size", json!(1_u64 << 61))),
         train("a norm with an epsilon of 1e308", config("layer_norm_epsilon", json!(1e308))),
         train("half a configuration", "{".to_owned()),
-    ]);
-    all
+    ]
 }
 
 fn templates() -> Vec<Hostile> {
@@ -282,5 +301,8 @@ fn templates() -> Vec<Hostile> {
 }
 
 pub(crate) fn all() -> Vec<Hostile> {
-    [tensors(), no_files(), indexes(), configurations(), templates()].into_iter().flatten().collect()
+    [tensors(), crowds(), no_files(), indexes(), configurations(), malformed(), shapes(), templates()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

@@ -106,6 +106,11 @@ fn tables() -> Vec<Hostile> {
         text("half an escape", "a.jsonl", "{\"text\":\"\\ud800\"}\n", "causal_lm"),
         text("a text twice in a record", "a.jsonl", "{\"text\":\"a\",\"text\":\"b\"}\n", "causal_lm")
             .or_read(),
+    ]
+}
+
+fn labels() -> Vec<Hostile> {
+    vec![
         text(
             "a label of 10 MB",
             "a.jsonl",
@@ -164,5 +169,5 @@ fn others() -> Vec<Hostile> {
 }
 
 pub(crate) fn all() -> Vec<Hostile> {
-    [archives(), tables(), others()].into_iter().flatten().collect()
+    [archives(), tables(), labels(), others()].into_iter().flatten().collect()
 }
