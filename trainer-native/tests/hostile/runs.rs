@@ -58,7 +58,8 @@ fn altered(run: &Path) -> Vec<Hostile> {
         .flat_map(|(name, file, bytes)| {
             COMMANDS.map(|command| {
                 let name = format!("{name}: {}", command.split(' ').next().unwrap_or_default());
-                let hostile = Hostile::new(name, command, "").file(&format!("run/{file}"), bytes.clone());
+                let hostile =
+                    Hostile::new(name.as_str(), command, "").file(&format!("run/{file}"), bytes.clone());
                 // A crash leaves such an end, and these commands do not believe the certificate or the metrics.
                 let is_read = file == "metrics.jsonl" && command.starts_with("generate")
                     || file.starts_with("certificate") && READ_NO_CERTIFICATE.contains(&command)
