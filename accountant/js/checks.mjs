@@ -66,6 +66,7 @@ const SCHEMES = [
 
 const circle = { type: 'self_composed', count: 2 }
 circle.event = circle
+const deep = Array.from({ length: 1e5 }).reduce((inner) => [inner], 1)
 
 /** What throws, a word of the message, and the kind of error: a TypeError unless given. */
 const REFUSED = [
@@ -79,6 +80,9 @@ const REFUSED = [
   ['steps below none', (a) => a.epsilon(sampled(0.01, 1, -1), 1e-5), '-1'],
   ['a probability above 1', (a) => a.epsilon(sampled(2, 1, 1), 1e-5), 'sampling_probability', 'RangeError'],
   ['an object that holds itself', (a) => a.epsilon(circle, 1e-5), 'nested', 'RangeError'],
+  ['a number that is such an object', (a) => a.epsilon({ type: 'gaussian', noise_multiplier: circle }, 1e-5), 'nested', 'RangeError'],
+  ['a number that is lists in lists', (a) => a.epsilon({ type: 'gaussian', noise_multiplier: deep }, 1e-5), 'nested', 'RangeError'],
+  ['a number that is maps in maps', (a) => a.epsilon({ type: 'gaussian', noise_multiplier: new Map([['a', deep]]) }, 1e-5), 'nested', 'RangeError'],
   ['a delta above 1', (a) => a.epsilon(gaussian, 2), '0 < delta < 1', 'RangeError'],
   ['no delta', (a) => a.epsilon(gaussian), 'delta must be a number'],
   ['a delta of text', (a) => a.epsilon(gaussian, '1e-5'), 'delta must be a number; got string'],

@@ -54,6 +54,30 @@ pub fn without_codes(message: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
+/// A message as one line that a person can read, whatever is quoted in it: without control characters, and without the middle of what is
+/// longer than a message.
+///
+/// ```
+/// assert_eq!(cli::as_line("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
+/// assert_eq!(cli::as_line(&"a".repeat(1 << 20)).chars().count(), 1801);
+/// ```
+#[must_use]
+pub fn as_line(message: &str) -> String {
+    /// Characters at each end.
+    const KEPT: usize = 900;
+    let escaped = |text: &str| -> String {
+        let one = |c: char| match c.is_control() {
+            true => c.escape_debug().collect::<String>(),
+            false => c.to_string(),
+        };
+        text.chars().map(one).collect()
+    };
+    let Some((end, _)) = message.char_indices().nth(2 * KEPT) else { return escaped(message) };
+    let start = message.char_indices().nth(KEPT).map_or(end, |(at, _)| at);
+    let last = message.char_indices().rev().nth(KEPT - 1).map_or(0, |(at, _)| at);
+    format!("{}…{}", escaped(&message[..start]), escaped(&message[last..]))
+}
+
 /// The completion script of a program.
 #[must_use]
 pub fn completions(mut command: clap::Command, shell: Shell) -> String {

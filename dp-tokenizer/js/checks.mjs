@@ -24,6 +24,8 @@ export function check({ Tokenizer, preview }, { json, texts, ids }) {
   same('the id of a token', tokenizer.tokenToId(token), ids[0][0])
   same('an id outside', tokenizer.idToToken(tokenizer.vocabSize), undefined)
   const settings = { noise_multiplier: 1, threshold_delta: 1e-6, vocab_size: 400 }
+  const circle = { ...settings }
+  circle.unit = circle
   const seen = preview('the fever rises\n'.repeat(500) + 'a secret\n', settings)
   same('units', [seen.units, seen.distinct_words, seen.lost], [501, 5, [['▁secret', 1]]])
   same('ids in a list', tokenizer.decode(ids[0]), tokenizer.decode(Uint32Array.from(ids[0])))
@@ -44,6 +46,8 @@ export function check({ Tokenizer, preview }, { json, texts, ids }) {
     ['a missing setting', 'TypeError', 'missing field `noise_multiplier`', () => preview('a', {})],
     ['a wrong unit', 'TypeError', 'unknown variant `person`', () => preview('a', { ...settings, unit: 'person' })],
     ['noise that is none', 'TypeError', 'settings', () => preview('a', { ...settings, noise_multiplier: NaN })],
+    ['settings that hold themselves', 'TypeError', 'numbers and strings', () => preview('a', circle)],
+    ['settings in a list', 'TypeError', 'numbers and strings', () => preview('a', [settings])],
     ['noise below 0', 'RangeError', 'noise', () => preview('a b', { ...settings, noise_multiplier: -1 })],
     ['a preview of nothing', 'TypeError', 'text must be a string', () => preview(undefined, settings)],
     ['an empty text', 'Error', '', () => preview('', settings)],

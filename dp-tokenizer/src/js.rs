@@ -1,7 +1,7 @@
 //! Tokenizers for web pages and Node, with TypeScript declarations. A refusal has the command line's message: a `TypeError` for
 //! a value of a wrong type, a `RangeError` for one out of range, a `SyntaxError` for text that is no JSON, otherwise an `Error`.
 
-use js_sys::{Array, Uint32Array};
+use js_sys::{Array, Object, Reflect, Symbol, Uint32Array};
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 use serde::Deserialize;
 use wasm_bindgen::JsCast as _;
@@ -164,6 +164,14 @@ pub fn preview(
     #[wasm_bindgen(unchecked_param_type = "string")] text: JsValue,
     #[wasm_bindgen(unchecked_param_type = "PreviewSettings")] settings: JsValue,
 ) -> Result<JsValue, JsValue> {
+    // No setting is an object, and one that holds itself would have no end.
+    let is_flat = settings.dyn_ref::<Object>().is_some_and(|fields| {
+        !Reflect::has(fields, &Symbol::iterator()).unwrap_or(true)
+            && Object::values(fields).iter().all(|value| !value.is_object())
+    });
+    if !is_flat {
+        return Err(settings_error(&"allowed: an object of numbers and strings"));
+    }
     // By way of JSON, which notices fields that no setting has.
     let value: serde_json::Value =
         serde_wasm_bindgen::from_value(settings).map_err(|wrong| settings_error(&wrong))?;

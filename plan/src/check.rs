@@ -16,6 +16,11 @@ pub(crate) fn check(value: &Value) -> Result<(), PlanError> {
     check_at(value, &SCHEMA, "")
 }
 
+/// Accepts a value that fits the field of this name of a plan.
+pub(crate) fn check_field(value: &Value, name: &str) -> Result<(), PlanError> {
+    check_at(value, &SCHEMA["properties"][name], name)
+}
+
 fn check_at(value: &Value, outer: &'static Value, path: &str) -> Result<(), PlanError> {
     let schema = resolve(outer);
     if let Some(choices) = schema["anyOf"].as_array() {

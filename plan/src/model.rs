@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Family, MadeFrom};
+use crate::{Family, MadeFrom, PlanError, check};
 
 /// The network architecture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +71,20 @@ pub struct Model {
 }
 
 impl Model {
+    /// Reads a model as a plan states it.
+    ///
+    /// # Errors
+    /// [`PlanError::Field`] for an unknown or missing field, a wrong type or a value out of range.
+    pub fn parse(value: &Value) -> Result<Self, PlanError> {
+        check::check_field(value, "model")?;
+        serde_json::from_value(value.clone()).map_err(|error| PlanError::Field {
+            path: "model".to_owned(),
+            given: error.to_string(),
+            allowed: "a model as in a plan".to_owned(),
+            fix: "correct the field".to_owned(),
+        })
+    }
+
     /// Widths of the hidden layers of a feed-forward model.
     #[must_use]
     pub fn hidden_widths(&self) -> Vec<u32> {

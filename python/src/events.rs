@@ -3,13 +3,15 @@
 use accountant::{AccountantError, Delta, DpEvent, NeighboringRelation, budget};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyFrozenSet, PyInt, PyList, PyMapping, PySequence, PySet, PyString, PyTuple,
+};
 use pythonize::depythonize;
 use serde::de::DeserializeOwned;
 
-/// The deepest nesting of events. A dict that holds itself ends here too.
+/// The deepest nesting of an event. A dict that holds itself ends here too.
 const DEEPEST: u32 = 100;
-/// The most events in one object.
+/// The most values in one object.
 const MOST: u32 = 1_000_000;
 const ALLOWED_EVENTS: &str =
     "one event such as {\"type\": \"gaussian\", \"noise_multiplier\": 1.0}, or a list of events";
@@ -44,23 +46,30 @@ fn is_list(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()
 }
 
-/// Counts nested events, so that no object can exhaust the stack or the memory.
+/// Counts what an object holds, so that none can exhaust the stack or the memory. Any value is followed, not only events: what the fields
+/// of an event may be is known only once all of them are read.
 fn measure(value: &Bound<'_, PyAny>, left: u32, count: &mut u32) -> PyResult<()> {
     *count += 1;
     if left == 0 || *count > MOST {
         return Err(PyValueError::new_err(format!(
-            "event: nested deeper than {DEEPEST}, or more than {MOST} events; count repeated events with self_composed"
+            "event: nested deeper than {DEEPEST}, or more than {MOST} values; count repeated events with self_composed"
         )));
     }
-    if is_list(value) {
-        return value.try_iter()?.try_for_each(|inner| measure(&inner?, left - 1, count));
+    let is_text = value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyByteArray>();
+    if is_text {
+        return Ok(());
     }
-    if let Ok(fields) = value.cast::<PyDict>() {
-        for name in ["event", "events"] {
-            if let Some(inner) = fields.get_item(name)? {
-                measure(&inner, left - 1, count)?;
-            }
-        }
+    if let Ok(fields) = value.cast::<PyMapping>() {
+        let (keys, values) = (fields.keys()?, fields.values()?);
+        return keys.iter().chain(values.iter()).try_for_each(|inner| measure(&inner, left - 1, count));
+    }
+    let is_many = value.is_instance_of::<PySet>()
+        || value.is_instance_of::<PyFrozenSet>()
+        || value.cast::<PySequence>().is_ok();
+    if is_many {
+        return value.try_iter()?.try_for_each(|inner| measure(&inner?, left - 1, count));
     }
     Ok(())
 }

@@ -216,7 +216,12 @@ fn push_option(arguments: &mut Vec<OsString>, name: &str, value: &Bound<'_, PyAn
         }
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         for one in value.try_iter()? {
-            push_option(arguments, name, &one?)?;
+            let one = one?;
+            // A list could hold itself.
+            if one.is_instance_of::<PyList>() || one.is_instance_of::<PyTuple>() {
+                return Err(PyTypeError::new_err(format!("{name} must be a value or a list of values")));
+            }
+            push_option(arguments, name, &one)?;
         }
     } else if !value.is_none() {
         arguments.push(with_value(name, value.str()?.to_string_lossy().as_ref().as_ref()));

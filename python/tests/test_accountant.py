@@ -1,5 +1,7 @@
 """The accountant from Python: the figures of the command line, and Python's own kinds of error."""
 
+import collections
+import functools
 import math
 import threading
 
@@ -80,6 +82,19 @@ def test_an_event_that_holds_itself_is_refused():
     loop["event"] = loop
     with pytest.raises(ValueError, match="nested deeper than 100"):
         accountant.epsilon(loop, 1e-5)
+
+
+@pytest.mark.parametrize("field", ["noise_multiplier", "type", "unknown"])
+def test_a_field_of_an_event_that_holds_itself_is_refused(field):
+    loop, fields = [], {}
+    loop.append(loop)
+    fields["inner"] = fields
+    deep = functools.reduce(lambda inner, _: (inner,), range(100_000), 1)
+    hidden = collections.UserList([loop])
+    keys = functools.reduce(lambda inner, _: frozenset([inner]), range(100_000), 1)
+    for value in [loop, fields, deep, hidden, keys, {"a": {"b": loop}}]:
+        with pytest.raises(ValueError, match="nested deeper than 100"):
+            accountant.epsilon({"type": "gaussian", "noise_multiplier": 1.0, field: value}, 1e-5)
 
 
 def test_other_threads_run_during_a_computation():

@@ -1,6 +1,7 @@
 //! The sum of all runs on one text.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use accountant::{Bounds, Delta, DpEvent};
 use plan::MadeFrom;
@@ -10,7 +11,7 @@ use crate::progress::DIGITS;
 use crate::store::files;
 use crate::store::ledger::{LedgerState, Parent, spent_by};
 use crate::verify::Proof;
-use crate::{RunError, sweep};
+use crate::{RunError, plan_file, sweep};
 
 /// What several runs on the same units cost together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,7 +44,7 @@ struct StageCost {
 /// # Errors
 /// [`RunError::Refused`] for folders that are no run or vocabulary, stages of different units or relations, and
 /// stages that are not private; [`RunError::Verification`] for a folder that is not what it claims.
-pub(crate) fn history(folders: &[PathBuf], delta: f64) -> Result<History, RunError> {
+pub(crate) fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<History, RunError> {
     let delta = Delta::new(delta).map_err(|error| RunError::Refused(format!("--delta: {error}")))?;
     let mut stages: Vec<Known> = Vec::new();
     for folder in folders {
@@ -64,22 +65,35 @@ pub(crate) fn history(folders: &[PathBuf], delta: f64) -> Result<History, RunErr
             ));
         }
     }
-    let epsilon = |events: Vec<DpEvent>| {
-        accountant::epsilon(&DpEvent::Composed { events }, delta, first.stage.relation)
-            .map_err(|error| RunError::Failed(format!("accountant: {error}")))
+    // A statement is anybody's, so it can name figures whose bounds take hours.
+    let epsilon = |events: Vec<DpEvent>, of: &Known| {
+        let (event, relation) = (DpEvent::Composed { events }, first.stage.relation);
+        let found = plan_file::within(longest, move || accountant::epsilon(&event, delta, relation));
+        let refused = |what: String| RunError::Refused(format!("{}: {what}", of.folder.display()));
+        found
+            .ok_or_else(|| {
+                refused(format!(
+                    "no ε within {} s: the figures of {} are far from those of training; check them, or allow more time with \
+                     --timeout SECONDS",
+                    longest.as_secs(),
+                    of.stage.name
+                ))
+            })?
+            .map_err(|error| refused(format!("{}: {error}; check what it states", of.stage.name)))
     };
     let mut costs = Vec::new();
-    for Known { stage, finished, .. } in &stages {
+    for known in &stages {
+        let Known { stage, finished, .. } = known;
         costs.push(StageCost {
             name: stage.name.clone(),
             id: stage.id.clone(),
             sha256: stage.sha256.clone(),
             finished: *finished,
-            epsilon: epsilon(spent_by([stage]))?,
+            epsilon: epsilon(spent_by([stage]), known)?,
         });
     }
     Ok(History {
-        epsilon: epsilon(spent(&stages))?,
+        epsilon: epsilon(spent(&stages), first)?,
         sum_of_parts: costs.iter().map(|stage| stage.epsilon.upper).sum(),
         stages: costs,
         delta: delta.get(),
@@ -92,11 +106,13 @@ struct Known {
     /// The ledger of a run, which tells whether one state of it continues another.
     ledger: Option<LedgerState>,
     finished: bool,
+    /// The folder that was named.
+    folder: PathBuf,
 }
 
 impl Known {
-    fn of(proof: Proof, finished: bool) -> Self {
-        Self { stage: proof.stage, ledger: proof.ledger, finished }
+    fn of(proof: Proof, finished: bool, folder: &Path) -> Self {
+        Self { stage: proof.stage, ledger: proof.ledger, finished, folder: folder.to_owned() }
     }
 
     /// Whether it is the same stage as `earlier`, in the same or a later state.
@@ -144,7 +160,7 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     if sweep::is_sweep(folder) {
         // All of it was charged before its first trial began.
         if let Some((stage, finished)) = sweep::stage(folder)? {
-            insert(stages, Known { stage, ledger: None, finished });
+            insert(stages, Known { stage, ledger: None, finished, folder: folder.to_owned() });
         }
         return Ok(());
     }
@@ -154,16 +170,16 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
         // What is declared disjoint is another text.
         for parent in proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits) {
             let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
-            insert(stages, Known::of(earlier, true));
+            insert(stages, Known::of(earlier, true, folder));
         }
         if !proof.is_public && (finished || proof.spent_something()) {
-            insert(stages, Known::of(proof, finished));
+            insert(stages, Known::of(proof, finished, folder));
         }
     }
     for statement in earlier_statements {
         let proof = Proof::of_statement(&statement)?;
         if !proof.is_public {
-            insert(stages, Known::of(proof, true));
+            insert(stages, Known::of(proof, true, folder));
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ mod history;
 pub mod infer;
 mod init;
 mod label_histogram;
+mod limits;
 mod membership;
 mod memorization;
 mod memory;

@@ -48,20 +48,28 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Certifies a plan, unless its figures are so far from those of training that it takes too long.
 fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
-    let (send, received) = channel();
-    std::thread::spawn(move || {
-        // Nobody listens any more if it took too long.
-        let _ = send.send(plan.certify());
-    });
-    match received.recv_timeout(LONGEST) {
-        Ok(certified) => certified.map_err(|error| refused(path, &error)),
-        Err(_) => Err(refused(
+    match within(LONGEST, move || plan.certify()) {
+        Some(certified) => certified.map_err(|error| refused(path, &error)),
+        None => Err(refused(
             path,
             &"privacy: no certified ε after 5 minutes; allowed: figures of a training run, such as epsilon from 0.01 to 100, delta \
               from 1e-12 and noise multipliers from 0.3; fix: bring privacy.epsilon, privacy.delta and training.steps into such a \
               range",
         )),
     }
+}
+
+/// The result of work that ends within this time.
+pub(crate) fn within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (send, received) = channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more if it took too long.
+        let _ = send.send(work());
+    });
+    received.recv_timeout(longest).ok()
 }
 
 /// Reads a file of the size of a plan.

@@ -185,7 +185,8 @@ pub(crate) fn reading(what: &str, source: &Source) -> Option<cli::Reading> {
 
 /// Writes the line of an error to stderr, also where notes are not shown.
 pub(crate) fn error(text: &str) {
-    log(text);
+    let text = cli::as_line(text);
+    log(&text);
     let _ = writeln!(stderr(), "{text}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use js_sys::{Array, Function, Reflect};
+use js_sys::{Array, Function, Object, Reflect};
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -10,9 +10,9 @@ use super::{refusal, type_error};
 use crate::rdp::Conversion;
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
-/// The deepest nesting of events. An object that holds itself ends here too.
+/// The deepest nesting of an event. An object that holds itself ends here too.
 const DEEPEST: u32 = 100;
-/// The most events in one object.
+/// The most values in one object.
 const MOST: u32 = 1_000_000;
 
 fn read<T: DeserializeOwned>(name: &str, value: JsValue, allowed: &str) -> Result<T, JsValue> {
@@ -31,27 +31,22 @@ pub(super) fn event(value: JsValue) -> Result<DpEvent, JsValue> {
     read("event", value, allowed)
 }
 
-/// Counts nested events, so that no object can exhaust the stack or the memory.
+/// Counts what an object holds, so that none can exhaust the stack or the memory. Any value is followed, not only events: what the fields
+/// of an event may be is known only once all of them are read.
 fn measure(value: &JsValue, left: u32, count: &mut u32) -> Result<(), JsValue> {
     *count += 1;
     if left == 0 || *count > MOST {
         let message = format!(
-            "event: nested deeper than {DEEPEST}, or more than {MOST} events; count repeated events with self_composed"
+            "event: nested deeper than {DEEPEST}, or more than {MOST} values; count repeated events with self_composed"
         );
         return Err(js_sys::RangeError::new(&message).into());
     }
-    if let Some(list) = value.dyn_ref::<Array>() {
-        return list.iter().try_for_each(|inner| measure(&inner, left - 1, count));
+    let Some(object) = value.dyn_ref::<Object>() else { return Ok(()) };
+    // Lists, maps and sets.
+    if let Some(items) = js_sys::try_iter(value)? {
+        return items.into_iter().try_for_each(|inner| measure(&inner?, left - 1, count));
     }
-    if value.is_object() {
-        for name in ["event", "events"] {
-            let inner = Reflect::get(value, &name.into())?;
-            if inner.is_object() {
-                measure(&inner, left - 1, count)?;
-            }
-        }
-    }
-    Ok(())
+    Object::values(object).iter().try_for_each(|inner| measure(&inner, left - 1, count))
 }
 
 /// The relation; one unit more or less unless given.

@@ -23,7 +23,7 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     }
     let Failure { message, refused } = Failure::of(error);
     // If stderr is closed too, nothing can be reported.
-    let _ = writeln!(io::stderr(), "dp-tokenizer: {message}");
+    let _ = writeln!(io::stderr(), "dp-tokenizer: {}", ::cli::as_line(&message));
     ExitCode::from(if refused { 2 } else { 1 })
 }
 

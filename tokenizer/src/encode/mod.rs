@@ -17,7 +17,7 @@ pub(crate) use cache::WordCache;
 pub(crate) use double_array::DoubleArray;
 pub(crate) use lattice::{Edge, Lattice, Path};
 pub(crate) use model::{Encode, Model, Token};
-pub(crate) use sentencepiece::SentencePiece;
+pub(crate) use sentencepiece::{SentencePiece, implied_merges};
 pub(crate) use unigram::Unigram;
 pub use unigram::byte_token;
 pub(crate) use word_level::WordLevel;

@@ -10,6 +10,7 @@ use super::tokenizer_json::{read_unigram, unsupported};
 use crate::byte_alphabet::byte_to_char;
 use crate::encode::{
     Alphabet, Bpe, Encode, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules,
+    implied_merges,
 };
 use crate::format::sentencepiece::{ModelType, PieceKind};
 use crate::pretokenize::PreTokenizer;
@@ -202,21 +203,10 @@ fn write_sentencepiece(model: &SentencePiece) -> Value {
             "byte_fallback": file.byte_fallback,
             "ignore_merges": false,
             "vocab": vocab(),
-            "merges": if file.model_type == ModelType::Bpe { implied_merges(model) } else { Vec::new() },
+            // A model whose merges are too many was not read.
+            "merges": if file.model_type == ModelType::Bpe { implied_merges(file).unwrap_or_default() } else { Vec::new() },
         }),
     }
-}
-
-/// All merges of two pieces into a piece, by falling score of the result.
-fn implied_merges(model: &SentencePiece) -> Vec<(&str, &str)> {
-    let mut pieces: Vec<_> = model.model().pieces.iter().filter(|p| p.kind == PieceKind::Normal).collect();
-    pieces.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let known = |part: &str| model.id(part).is_some();
-    let ways = pieces.into_iter().flat_map(|piece| {
-        let cuts = piece.text.char_indices().skip(1).map(|(at, _)| piece.text.split_at(at));
-        cuts.filter(|(left, right)| known(left) && known(right))
-    });
-    ways.collect()
 }
 
 fn write_sentencepiece_unigram(model: &SentencePiece) -> Value {

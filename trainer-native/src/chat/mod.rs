@@ -1,6 +1,7 @@
 //! Conversations: messages become text through a checkpoint's chat template, as `apply_chat_template` of `transformers` renders
 //! them, and what the assistant says is marked.
 
+mod bounded;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use bounded::Bounded;
 use minijinja::value::Value;
 use minijinja::{Environment, OutputSpan, context};
 use serde_json::Value as Json;
@@ -26,7 +28,7 @@ pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
     /// As it is written, for `chat_template.jinja`.
     source: String,
-    /// The parts of the template between `{% generation %}` and `{% endgeneration %}`, in bytes.
+    /// The parts of the compiled template between `{% generation %}` and `{% endgeneration %}`, in bytes.
     generation: Vec<Range<usize>>,
     /// `bos_token` and others, with their text.
     special: Vec<(String, String)>,
@@ -91,8 +93,13 @@ impl ChatTemplate {
                 python::LONGEST
             ));
         }
-        python::on_large_stack(|| environment.add_template_owned(TEMPLATE, compiled))?
-            .map_err(|error| python::in_one_line(&error))?;
+        let bounded = python::on_large_stack(|| {
+            let bounded = Bounded::new(&compiled, &environment)?;
+            environment.add_template_owned(TEMPLATE, bounded.source.clone())?;
+            Ok(bounded)
+        })?
+        .map_err(|error| python::in_one_line(&error))?;
+        let generation = generation.iter().map(|part| bounded.moved(part)).collect();
         Ok(Self { environment, source: source.to_owned(), generation, special })
     }
 

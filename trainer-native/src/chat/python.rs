@@ -7,12 +7,16 @@ use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, escape_formatter};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
+use super::bounded;
+
 /// What rendering one text may cost: a unit for each instruction, and for 64 bytes of data that the template makes. Templates of
 /// models take some hundred units a message.
 const FUEL: u64 = 1 << 21;
 /// Nested lists and objects, and blanks before each of them, that `tojson` writes.
 const DEEPEST: usize = 100;
 const WIDEST: usize = 64;
+/// Bytes that `tojson` writes.
+const LONGEST_JSON: usize = 1 << 26;
 
 /// Bytes of a template; those of models have at most some 30,000.
 pub(super) const LONGEST: usize = 1 << 16;
@@ -36,6 +40,7 @@ pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, St
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(|error| in_one_line(&error))?);
     environment.set_unknown_method_callback(unknown_method_callback);
+    bounded::add_to(&mut environment);
     environment.set_formatter(|out, state, value| match value.kind() {
         ValueKind::Bool => out.write_str(if value.is_true() { "True" } else { "False" }).map_err(Error::from),
         ValueKind::None => out.write_str("None").map_err(Error::from),
@@ -87,6 +92,10 @@ fn write_json(out: &mut String, value: &Value, indent: Option<usize>, depth: usi
     let [open, close] = if is_list { ['[', ']'] } else { ['{', '}'] };
     if depth == DEEPEST {
         let what = format!("tojson: more than {DEEPEST} lists and objects in one another");
+        return Err(Error::new(ErrorKind::InvalidOperation, what));
+    }
+    if out.len() > LONGEST_JSON {
+        let what = format!("tojson: more than {} MiB", LONGEST_JSON >> 20);
         return Err(Error::new(ErrorKind::InvalidOperation, what));
     }
     out.push(open);

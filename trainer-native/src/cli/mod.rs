@@ -16,6 +16,7 @@ mod train;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use advise::AdviseArgs;
 use clap::error::{ContextKind, ContextValue};
@@ -168,6 +169,9 @@ enum Command {
         /// The δ at which ε is stated
         #[arg(long)]
         delta: f64,
+        /// Longest time for an ε, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+        timeout: u64,
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
@@ -350,8 +354,8 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             export::export(&run, &out, dtype.into(), gguf)?;
             print(&out.display().to_string())
         }
-        Some(Command::History { folders, delta, json }) => {
-            let found = history::history(&folders, delta)?;
+        Some(Command::History { folders, delta, timeout, json }) => {
+            let found = history::history(&folders, delta, Duration::from_secs(timeout))?;
             print_result(&found, &found.to_string(), json)
         }
         Some(Command::Describe { folder }) => {

@@ -6,6 +6,7 @@ use dp_tokenizer::corpus::{self, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
 
+use super::kept::Kept;
 use super::texts::{each_text, refused};
 use super::{LabelledFields, LabelledRecord, LabelledRecords, Texts, overlap};
 use crate::disclosure::Private;
@@ -65,7 +66,7 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
         (Texts::none(), Some(records), count)
     } else if let Some(files) = files {
         let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
-        let count = each_text(records, unit, "data.source", drop)?;
+        let count = each_text(records, unit, "data.source", |_| Ok(()))?;
         (Texts::InFiles(Box::new(files), unit), None, count)
     } else {
         let (texts, count) = read_texts(&source, unit, "data.source")?;
@@ -264,6 +265,11 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
 fn read_texts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<UnitText>, u64), RunError> {
     let mut texts = Vec::new();
     let records = corpus::open(source).map_err(|error| refused(field, &error))?;
-    let units = each_text(records, unit, field, |text| texts.push(text))?;
+    let mut kept = Kept::default();
+    let units = each_text(records, unit, field, |text: UnitText| {
+        kept.add(text.piece.text.len(), size_of::<UnitText>(), field)?;
+        texts.push(text);
+        Ok(())
+    })?;
     Ok((texts, units))
 }

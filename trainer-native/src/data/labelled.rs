@@ -9,6 +9,7 @@ use mechanisms::{PrivacyRng, Purpose};
 use plan::Objective;
 
 use super::digest::checksum;
+use super::kept::Kept;
 use super::texts::{CHANGED, by_unit, each_wanted, refused};
 use crate::RunError;
 use crate::data::Example;
@@ -28,6 +29,18 @@ pub(crate) struct LabelledRecord {
     pub second: Option<String>,
     /// What is to be predicted. Empty in a record to be labelled.
     pub answer: Answer,
+}
+
+impl LabelledRecord {
+    /// Bytes that it holds beside itself.
+    fn bytes(&self) -> usize {
+        let answer = match &self.answer {
+            Answer::Labels(labels) => size_of_val(labels.as_slice()),
+            Answer::Text(text) => text.len(),
+        };
+        let words: usize = self.words.iter().map(|word| word.len() + size_of::<String>()).sum();
+        self.text.len() + words + self.second.as_ref().map_or(0, String::len) + answer
+    }
 }
 
 /// What is to be predicted of a record.
@@ -93,7 +106,12 @@ impl LabelledFields {
         let opened = opened.map_err(|error| RunError::Refused(format!("{field}: {error}")))?;
         let mut records = Vec::new();
         let opened = opened.map(|record| Ok((Position::default(), record?)));
-        let units = self.each(opened, unit, field, |_, record| records.push(record))?;
+        let mut kept = Kept::default();
+        let units = self.each(opened, unit, field, |_, record: LabelledRecord| {
+            kept.add(record.bytes(), size_of::<LabelledRecord>(), field)?;
+            records.push(record);
+            Ok(())
+        })?;
         Ok((records, units))
     }
 
@@ -113,7 +131,7 @@ impl LabelledFields {
         records: impl Iterator<Item = Result<(Position, Record), CorpusError>>,
         unit: PrivacyUnit,
         field: &str,
-        mut take: impl FnMut(Position, LabelledRecord),
+        mut take: impl FnMut(Position, LabelledRecord) -> Result<(), RunError>,
     ) -> Result<u64, RunError> {
         let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
         let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
@@ -123,7 +141,7 @@ impl LabelledFields {
             let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
             let unit = pieces.first().map_or(0, |piece| piece.unit);
             let labelled = self.record(unit, text, further);
-            take(position, labelled.map_err(|what| refused(&format!("record {number} {what}")))?);
+            take(position, labelled.map_err(|what| refused(&format!("record {number} {what}")))?)?;
         }
         Ok(assigner.units())
     }
@@ -209,7 +227,7 @@ impl LabelledRecords {
         match LineFiles::of(&fields.source(source.clone())).filter(|_| in_files) {
             Some(files) => {
                 let files = LabelledFiles { files, fields, unit };
-                let units = files.each(|_, _| ())?;
+                let units = files.each(|_, _| Ok(()))?;
                 Ok((Self::InFiles(Box::new(files)), units))
             }
             None => {
@@ -227,7 +245,10 @@ impl LabelledRecords {
         match self {
             Self::Kept(records) => records.for_mechanism().iter().for_each(take),
             Self::InFiles(files) => {
-                files.each(|_, record| take(&record))?;
+                files.each(|_, record| {
+                    take(&record);
+                    Ok(())
+                })?;
             }
         }
         Ok(())
@@ -263,7 +284,10 @@ impl LabelledRecords {
 }
 
 impl LabelledFiles {
-    fn each(&self, take: impl FnMut(Position, LabelledRecord)) -> Result<u64, RunError> {
+    fn each(
+        &self,
+        take: impl FnMut(Position, LabelledRecord) -> Result<(), RunError>,
+    ) -> Result<u64, RunError> {
         let records = self.files.records().map_err(|error| RunError::Refused(format!("{FIELD}: {error}")))?;
         self.fields.each(records, self.unit, FIELD, take)
     }
@@ -323,6 +347,7 @@ impl LabelledSet {
                 files.each(|position, record| {
                     units.push(record.unit);
                     places.push(Place { record: position, checksum: checksum(&record) });
+                    Ok(())
                 })?;
                 let (order, starts) = by_unit(units);
                 let places = order.into_iter().map(|place| places[place]).collect();

@@ -24,6 +24,7 @@ mod corpus;
 mod dataset;
 mod digest;
 mod example;
+mod kept;
 mod labelled;
 mod overlap;
 mod sampler;

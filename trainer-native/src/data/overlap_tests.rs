@@ -4,12 +4,12 @@ use std::fs;
 
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::tokens::encode_corpus;
-use dp_tokenizer::train::bytes;
 use dp_tokenizer::unit::PrivacyUnit;
 use plan::{Plan, PlanFile};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
+use tokenizer::Tokenizer;
 
 use super::*;
 use crate::data::{EVALUATION, read_evaluation, read_units};
@@ -98,7 +98,7 @@ fn file(extension: &str, is_pairs: bool, records: &[String]) -> String {
 }
 
 fn write_tokens(folder: &TempDir) {
-    let tokenizer = bytes(&["</s>".to_owned()]).unwrap();
+    let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
     let json = tokenizer.to_json();
     fs::write(folder.path().join("tokenizer.json"), &json).unwrap();
     let source = Source::files([folder.path().join("private.txt")]);

@@ -340,7 +340,11 @@ fn text_in_its_files_has_the_windows_of_text_in_memory_on_any_number_of_ranks() 
 
 fn texts_of(source: &Source, unit: PrivacyUnit) -> Vec<UnitText> {
     let mut texts = Vec::new();
-    super::texts::each_text(corpus::open(source).unwrap(), unit, "", |text| texts.push(text)).unwrap();
+    let mut take = |text| {
+        texts.push(text);
+        Ok(())
+    };
+    super::texts::each_text(corpus::open(source).unwrap(), unit, "", &mut take).unwrap();
     texts
 }
 

@@ -40,7 +40,11 @@ impl Texts {
         };
         let records = files.records().map_err(|error| refused("data.source", &error))?;
         let records = records.map(|record| record.map(|(_, record)| record));
-        each_text(records, unit, "data.source", |text| take(&text)).map(|_| ())
+        let take = |text: UnitText| {
+            take(&text);
+            Ok(())
+        };
+        each_text(records, unit, "data.source", take).map(|_| ())
     }
 
     /// The passages of the text, of which a thread reads its own records. Others stay unread in their files.
@@ -87,7 +91,7 @@ pub(super) fn each_text<E: std::fmt::Display>(
     records: impl Iterator<Item = Result<Record, E>>,
     unit: PrivacyUnit,
     field: &str,
-    mut take: impl FnMut(UnitText),
+    mut take: impl FnMut(UnitText) -> Result<(), RunError>,
 ) -> Result<u64, RunError> {
     let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(field, &error))?;
     for record in records {
@@ -95,7 +99,7 @@ pub(super) fn each_text<E: std::fmt::Display>(
         let pieces = assigner.assign(record).map_err(|error| refused(field, &error))?;
         let last = pieces.len().saturating_sub(1);
         for (index, piece) in pieces.into_iter().enumerate() {
-            take(UnitText { piece, begins_record: index == 0, ends_record: index == last });
+            take(UnitText { piece, begins_record: index == 0, ends_record: index == last })?;
         }
     }
     Ok(assigner.units())

@@ -22,7 +22,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     fixed: &[("scale_attn_by_inverse_layer_idx", "false"), ("scale_attn_weights", "true")],
     read: |config, field| {
         (field == "n_inner" && config[field].is_null())
-            .then(|| json!(config["n_embd"].as_u64().map(|d| 4 * d)))
+            .then(|| json!(config["n_embd"].as_u64().and_then(|d| d.checked_mul(4))))
     },
     positions: Some("n_positions"),
     irrelevant: &[

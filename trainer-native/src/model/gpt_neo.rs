@@ -30,7 +30,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     read: |config, field| match field {
         "attention_layers" => Some(attention_layers(config)),
         "intermediate_size" if config[field].is_null() => {
-            Some(json!(config["hidden_size"].as_u64().map(|d| 4 * d)))
+            Some(json!(config["hidden_size"].as_u64().and_then(|d| d.checked_mul(4))))
         }
         _ => None,
     },
@@ -69,8 +69,9 @@ fn attention_layers(config: &Value) -> Value {
     // More repeats than this no model has, and a file cannot ask for more memory than that.
     const MOST: usize = 1024;
     let layers = groups.iter().flat_map(|group| {
-        let times = group[1].as_u64().map_or(0, |times| times as usize).min(MOST);
         let kinds = group[0].as_array().cloned().unwrap_or_default();
+        let times =
+            if kinds.is_empty() { 0 } else { group[1].as_u64().unwrap_or(0).min(MOST as u64) as usize };
         std::iter::repeat_n(kinds, times).flatten()
     });
     layers.take(MOST + 1).collect()

@@ -73,8 +73,8 @@ fn fitted(family: Family, config: &Value, lists_layers: bool) -> Result<plan::Mo
         }
     }
     fields.insert("config".to_owned(), Value::Object(settings));
-    let model: plan::Model = serde_json::from_value(Value::Object(fields))
-        .map_err(|error| format!("{CONFIG_FILE_NAME}: {error}"))?;
+    let model = plan::Model::parse(&Value::Object(fields))
+        .map_err(|error| format!("{CONFIG_FILE_NAME} as the plan's model: {error}"))?;
     let vocab_size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
     let vocab_size = vocab_size.ok_or("config.json has no vocab_size")?;
     let training = json!({

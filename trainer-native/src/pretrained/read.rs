@@ -1,7 +1,6 @@
 //! The files of a checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -193,7 +192,7 @@ impl Shard {
     /// the file.
     fn read(path: &Path) -> Result<Result<Self, String>, RunError> {
         let storage = |error: std::io::Error| RunError::storage("read", path, &error);
-        let mut file = File::open(path).map_err(storage)?;
+        let mut file = durable::open(path)?;
         let length = file.metadata().map_err(storage)?.len();
         let mut start = Vec::new();
         // A header is at most as long as the format allows.
@@ -212,7 +211,13 @@ impl Shard {
         let (mut tensors, mut digest) = (Vec::new(), Sha256::new_with_prefix(&start));
         for name in metadata.offset_keys() {
             let Some(info) = metadata.info(&name) else { continue };
-            let mut bytes = vec![0; info.data_offsets.1 - info.data_offsets.0];
+            let length = info.data_offsets.1 - info.data_offsets.0;
+            let mut bytes = Vec::new();
+            // A file with holes takes no disk.
+            if bytes.try_reserve_exact(length).is_err() {
+                return Ok(Err(format!("tensor {name} has {length} bytes, more than this machine's memory")));
+            }
+            bytes.resize(length, 0);
             file.read_exact(&mut bytes).map_err(storage)?;
             digest.update(&bytes);
             // Whole numbers are buffers, such as positions; they can have no weight's name.

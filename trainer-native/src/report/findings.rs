@@ -40,6 +40,12 @@ pub(super) enum Measured {
     Evaluation(Box<Evaluation>),
 }
 
+/// The most columns of a table, and the most values of a row.
+const WIDEST: usize = 1000;
+/// Cells of a table for each value of its objects, beyond [`FREE_CELLS`]. Objects of one command have the same fields.
+const CELLS: usize = 20;
+const FREE_CELLS: usize = 100_000;
+
 /// A list of objects, a row each.
 #[derive(Debug, PartialEq)]
 pub(super) struct Table {
@@ -55,7 +61,7 @@ impl Findings {
     /// # Errors
     /// [`RunError::Refused`] if it holds no JSON objects; [`RunError::Storage`] if it cannot be read.
     pub fn read(path: &Path) -> Result<Self, RunError> {
-        let bytes = durable::read(path)?;
+        let bytes = durable::read_named(path)?;
         let objects = objects(&bytes).ok_or_else(|| {
             RunError::Refused(format!(
                 "--findings: {} holds no JSON objects; give what memorization, exposure, audit, score, eval, predict or generate \
@@ -66,20 +72,21 @@ impl Findings {
         let title = path.file_stem().unwrap_or_default().to_string_lossy().replace(['_', '-'], " ");
         let measured = serde_json::from_slice(&bytes).ok();
         let mut findings = Self { title, warning: None, rows: Vec::new(), tables: Vec::new(), measured };
-        match serde_json::from_slice(&bytes) {
+        let added = match serde_json::from_slice(&bytes) {
             Ok(Value::Object(object)) => findings.add(object),
-            _ => findings.tables.push(Table::of(&objects)),
-        }
+            _ => Table::of(&objects).map(|table| findings.tables.push(table)),
+        };
+        added.map_err(|what| RunError::Refused(format!("--findings: {}: {what}", path.display())))?;
         Ok(findings)
     }
 
-    fn add(&mut self, object: Map<String, Value>) {
+    fn add(&mut self, object: Map<String, Value>) -> Result<(), String> {
         for (name, value) in object {
             match value {
                 Value::String(text) if name == "warning" => self.warning = Some(text),
                 Value::Array(items) if items.iter().any(Value::is_object) => {
                     let objects: Vec<_> = items.iter().filter_map(Value::as_object).cloned().collect();
-                    self.tables.push(Table::of(&objects));
+                    self.tables.push(Table::of(&objects)?);
                 }
                 Value::Object(fields) => self.rows.extend(
                     fields
@@ -90,17 +97,40 @@ impl Findings {
                 value => self.rows.push((words(&name), shown(&value))),
             }
         }
+        Ok(())
     }
 }
 
 impl Table {
-    fn of(objects: &[Map<String, Value>]) -> Self {
+    /// # Errors
+    /// In words, if it would be wider than any command's or have many more cells than values.
+    fn of(objects: &[Map<String, Value>]) -> Result<Self, String> {
+        let wide = |rows: usize| {
+            format!(
+                "the {rows} objects have too many different fields for a table; allowed: {WIDEST} fields, and as good as the same ones \
+                 in each object; give what one command printed"
+            )
+        };
         let mut columns: Vec<String> = Vec::new();
-        let flat: Vec<Vec<(String, String)>> = objects.iter().map(fields).collect();
-        for (name, _) in flat.iter().flatten() {
-            if !columns.contains(name) {
-                columns.push(name.clone());
+        let (mut flat, mut values) = (Vec::new(), 0_usize);
+        for object in objects {
+            if number_of_values(object) > WIDEST {
+                return Err(wide(objects.len()));
             }
+            let fields = fields(object);
+            values += fields.len();
+            for (name, _) in &fields {
+                if !columns.contains(name) {
+                    columns.push(name.clone());
+                }
+            }
+            flat.push(fields);
+            if columns.len() > WIDEST {
+                return Err(wide(objects.len()));
+            }
+        }
+        if columns.len() * flat.len() > values * CELLS + FREE_CELLS {
+            return Err(wide(objects.len()));
         }
         let cell = |fields: &[(String, String)], column: &String| {
             fields.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone()).unwrap_or_default()
@@ -108,8 +138,13 @@ impl Table {
         let row =
             |fields: &Vec<(String, String)>| columns.iter().map(|column| cell(fields, column)).collect();
         let rows = flat.iter().map(row).collect();
-        Self { columns, rows }
+        Ok(Self { columns, rows })
     }
+}
+
+/// The values of an object and of the objects within it.
+fn number_of_values(object: &Map<String, Value>) -> usize {
+    object.len() + object.values().filter_map(Value::as_object).map(number_of_values).sum::<usize>()
 }
 
 /// The fields of an object, those of objects within it among them. A name that several of these use is told apart by theirs.

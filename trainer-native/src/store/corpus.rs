@@ -56,7 +56,7 @@ impl Recorded {
     pub fn read(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(files::CORPUS_DIGEST);
         let recorded: Option<Self> =
-            fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            durable::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         recorded.ok_or_else(|| {
             RunError::Refused(format!(
                 "{} is missing or damaged, so the training text cannot be compared with the text that the run began with; \

@@ -99,7 +99,7 @@ impl AppendFile {
 /// The whole lines of a metrics file; none if there is no such file.
 #[must_use]
 pub(crate) fn read_metrics(path: &Path) -> Vec<Metric> {
-    parse_metrics(&std::fs::read(path).unwrap_or_default())
+    parse_metrics(&durable::read(path).unwrap_or_default())
 }
 
 /// The whole lines of the contents of a metrics file.

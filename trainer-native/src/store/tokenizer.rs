@@ -27,7 +27,7 @@ impl RunStore<'_> {
     pub fn tokenizer(&self) -> Result<Option<Vec<u8>>, RunError> {
         let Some(sha256) = self.ledger().tokenizer() else { return Ok(None) };
         let path = self.path.join(files::TOKENIZER);
-        let is_named = |path: &Path| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == sha256);
+        let is_named = |path: &Path| durable::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == sha256);
         let temporary = durable::temporary(&path);
         if !is_named(&path) && is_named(&temporary) {
             // An earlier process ended between the ledger's line and this.

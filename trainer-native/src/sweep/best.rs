@@ -89,7 +89,7 @@ impl Draw {
     /// Reads the draw that a sweep began with. It is never drawn again: a second draw would be a second search.
     fn read(sweep: &OpenSweep) -> Result<Self, RunError> {
         let path = sweep.folder.join(PRIVATE).join(DRAW);
-        let bytes = fs::read(&path).map_err(|_| lost(&path, "is lost"))?;
+        let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
         if Some(sha256_hex(&bytes)) != sweep.charge.draw_sha256 {
             return Err(lost(&path, "was altered"));
         }
@@ -174,7 +174,7 @@ pub(super) fn remove_secrets(sweep: &Path) -> Result<(), RunError> {
 impl Done {
     fn read(private: &Path) -> Result<Self, RunError> {
         let path = private.join(PROGRESS);
-        let bytes = fs::read(&path).map_err(|_| lost(&path, "is lost"))?;
+        let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
         serde_json::from_slice(&bytes).map_err(|_| lost(&path, "was altered"))
     }
 

@@ -30,7 +30,7 @@ impl Mixture {
     pub fn read(path: &Path, field: &str) -> Result<Self, RunError> {
         let prompts = PromptFile { path, field }.read()?;
         let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
-        let text = String::from_utf8_lossy(&durable::read(path)?).into_owned();
+        let text = String::from_utf8_lossy(&durable::read_named(path)?).into_owned();
         let mut sums = Vec::with_capacity(prompts.len());
         let mut sum = 0.0;
         for (number, line) in (1..).zip(text.lines()) {

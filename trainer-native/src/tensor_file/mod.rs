@@ -3,7 +3,6 @@
 mod model;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -255,7 +254,7 @@ pub struct PrivacyMark {
 impl PrivacyMark {
     /// The mark of a safetensors file, if it has one.
     pub(crate) fn read(path: &Path) -> Option<Self> {
-        let mut file = File::open(path).ok()?;
+        let mut file = durable::open(path).ok()?;
         let mut length = [0; 8];
         file.read_exact(&mut length).ok()?;
         // The longest header that the format allows.

@@ -136,7 +136,7 @@ impl VerifiedRun {
         run.check_files(folder)?;
         let evaluation = read_evaluation(folder, run.ledger.files())?;
         let card = model_card::render(&run.certificate, run.plan.plan(), evaluation.as_ref());
-        if std::fs::read(folder.join(model_card::NAME)).is_ok_and(|found| found == card.as_bytes()) {
+        if durable::read(&folder.join(model_card::NAME)).is_ok_and(|found| found == card.as_bytes()) {
             run.coverage.add(model_card::NAME);
         }
         Ok(run)

@@ -271,7 +271,7 @@ struct Accountant {
 
 /// What says that a private run wrote a folder that has no ledger.
 fn mark(folder: &Path) -> Option<String> {
-    let read = |name: &str| serde_json::from_slice::<Value>(&std::fs::read(folder.join(name)).ok()?).ok();
+    let read = |name: &str| serde_json::from_slice::<Value>(&durable::read(&folder.join(name)).ok()?).ok();
     let of_config = read(files::CONFIG).as_ref().and_then(PrivacyMark::of_json);
     let marks = [of_config, PrivacyMark::read(&folder.join(files::MODEL))];
     let is_private = |mark: &PrivacyMark| !mark.promise.contains(certificate::DECLARED_PUBLIC);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use ::cli::{arguments, in_one_line, without_codes};
+use ::cli::{arguments, as_line, in_one_line, without_codes};
 use clap::CommandFactory;
 
 use self::cli::Cli;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 }
 
 fn refuse(message: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "accountant: {}", without_codes(message));
+    let _ = writeln!(std::io::stderr(), "accountant: {}", as_line(&without_codes(message)));
     ExitCode::from(REFUSED)
 }
 

@@ -1,6 +1,7 @@
 //! SentencePiece's models, bit for bit: unigram by the best path over the whole text in single precision, BPE, words and
 //! characters.
 
+mod implied;
 mod merge;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use crate::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceMod
 use crate::pretokenize::next_mark;
 use crate::short_key::{SHORT_BYTES, short_key};
 use crate::tokenizer::BLANK;
+pub(crate) use implied::implied_merges;
 use merge::{Candidate, characters, merge};
 
 /// The score of an unknown character, relative to the lowest score of a piece.
@@ -60,7 +62,7 @@ struct Best {
 
 impl SentencePiece {
     /// # Errors
-    /// If a piece occurs twice, or the unknown piece or a byte's piece is missing.
+    /// If a piece occurs twice, the unknown piece or a byte's piece is missing, or BPE pieces can be cut in too many places.
     pub(crate) fn new(model: SentencePieceModel) -> Result<Self, FormatError> {
         let refused = |at: usize, reason: &'static str| {
             FormatError::malformed("SentencePiece .model", at as u64, reason)
@@ -105,7 +107,13 @@ impl SentencePiece {
         let over_blanks = |name: &&str| name.char_indices().any(|(at, c)| at > 0 && c == BLANK);
         let cuts_at_blanks = model.model_type == ModelType::Unigram && !keys.iter().any(over_blanks);
         let reach = Some((SHORT_BYTES + 1) as f32 * largest).filter(|reach| cuts_at_blanks && *reach < RESET);
-        let merged = if model.model_type == ModelType::Bpe { candidates(&model) } else { HashMap::new() };
+        let mut merged = HashMap::new();
+        if model.model_type == ModelType::Bpe {
+            implied_merges(&model).map_err(|at| {
+                refused(at, "the pieces up to this one can be cut in two in too many places")
+            })?;
+            merged = candidates(&model);
+        }
         let is_of_user = |piece: &&Piece| piece.kind == PieceKind::UserDefined;
         let symbols: Vec<&str> = model.pieces.iter().filter(is_of_user).map(|p| p.text.as_str()).collect();
         let of_user = DoubleArray::new(&symbols);

@@ -21,7 +21,7 @@ impl PromptFile<'_> {
     /// # Errors
     /// [`RunError::Refused`] for a file without lines, that is not UTF-8, or a JSON line without the field.
     pub fn read(self) -> Result<Vec<String>, RunError> {
-        let bytes = durable::read(self.path)?;
+        let bytes = durable::read_named(self.path)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             self.refused(format!(
                 "not UTF-8 after byte {}; save it as UTF-8",

@@ -52,7 +52,10 @@ pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool
     if !given.is_null() {
         return given.clone();
     }
-    (0..config["num_hidden_layers"].as_u64().unwrap_or(0)).map(|at| layer_type(slides(at))).collect()
+    // One more than a plan may have, so that a file cannot ask for memory.
+    const MOST: u64 = 1024 + 1;
+    let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MOST);
+    (0..layers).map(|at| layer_type(slides(at))).collect()
 }
 
 pub(super) fn layer_type(slides: bool) -> Value {

@@ -1,7 +1,7 @@
 //! The entries of a ledger, each checked against those before it, and what they add up to.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use accountant::DpEvent;
 
@@ -147,6 +147,9 @@ impl LedgerState {
             }
             Entry::Step { .. } | Entry::UnprotectedStep { .. } => {
                 Err("a step of another kind than the header states")
+            }
+            Entry::Completed { files, .. } if !files.iter().all(is_below) => {
+                Err("a file outside of the run's folder")
             }
             Entry::Resume { steps_done, .. } | Entry::Completed { steps_done, .. } => {
                 if *steps_done <= self.steps_reserved() {
@@ -381,4 +384,10 @@ impl LedgerState {
         let last = usize::try_from(position.lines).ok().and_then(|lines| lines.checked_sub(1));
         last.and_then(|last| self.digests.get(last)).is_some_and(|digest| *digest == position.sha256)
     }
+}
+
+/// Whether a file is below the folder of its run.
+fn is_below(file: &FileDigest) -> bool {
+    Path::new(&file.name).components().all(|part| matches!(part, Component::Normal(_)))
+        && !file.name.is_empty()
 }

@@ -75,6 +75,12 @@ fn what_is_appended_is_read_back_and_every_attempt_is_charged() {
     assert_eq!(fs::read(folder.path().join(files::LEDGER)).unwrap(), bytes);
 }
 
+/// A finished run of one file.
+fn completed_with(name: &str) -> Entry {
+    let file = FileDigest { name: name.to_owned(), sha256: String::new() };
+    Entry::Completed { steps_done: 2, files: vec![file], rounded: vec![] }
+}
+
 #[test]
 fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
     let (folder, _) = six_lines();
@@ -87,6 +93,11 @@ fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
         Entry::Release { event: event() },
         Entry::UnprotectedStep { step: 2, attempt: 1 },
         Entry::Completed { steps_done: 3, files: vec![], rounded: vec![] },
+        completed_with("../other/model.safetensors"),
+        completed_with("snapshots/../../other"),
+        completed_with("/dev/zero"),
+        completed_with("."),
+        completed_with(""),
     ] {
         assert!(ledger.append(wrong.clone()).is_err(), "{wrong:?}");
     }

@@ -1,14 +1,17 @@
 //! Files that a crash leaves whole or absent. Only their owner can read them, whatever the umask, until they are published.
 
+mod input;
+
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use dp_tokenizer::{ExclusiveError, ExclusiveFile};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+pub(crate) use input::{open, read, read_json, read_named};
 
 use crate::RunError;
 use crate::progress::note;
@@ -94,7 +97,7 @@ pub(crate) fn write_by(
 /// # Errors
 /// [`RunError::Storage`] if one cannot be read or the other not be written.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RunError> {
-    let mut source = File::open(from).map_err(|error| RunError::storage("read", from, &error))?;
+    let mut source = open(from)?;
     write_by(to, |file| std::io::copy(&mut source, file).map(drop))
 }
 
@@ -241,27 +244,6 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Reads a whole file.
-///
-/// # Errors
-/// [`RunError::Storage`] if it cannot be read.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, RunError> {
-    fs::read(path).map_err(|error| RunError::storage("read", path, &error))
-}
-
-/// What a JSON file says, if it is there.
-///
-/// # Errors
-/// [`RunError::Refused`] if it is malformed; [`RunError::Storage`] if it cannot be read.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RunError> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    serde_json::from_slice(&read(path)?)
-        .map(Some)
-        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
-}
-
 /// A value as indented JSON with a line end.
 ///
 /// # Errors
@@ -285,7 +267,7 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 /// [`RunError::Storage`] if it cannot be read.
 pub(crate) fn sha256_of(path: &Path) -> Result<String, RunError> {
     let storage = |error: std::io::Error| RunError::storage("read", path, &error);
-    let (mut file, mut digest) = (File::open(path).map_err(storage)?, Sha256::new());
+    let (mut file, mut digest) = (open(path)?, Sha256::new());
     let mut part = vec![0; 1 << 20];
     loop {
         match file.read(&mut part).map_err(storage)? {

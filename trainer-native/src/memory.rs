@@ -1,12 +1,10 @@
 //! Free memory: whether a plan fits, and how many windows are computed at once.
 
-mod limits;
-
 use plan::{CertifiedPlan, Cost, Device, Plan, Trainable};
 
-use crate::RunError;
 use crate::model::Network;
 use crate::nn::ParamSpec;
+use crate::{RunError, limits};
 
 /// Refuses a plan that needs more memory than so many processes of this machine may use together. Nothing is refused on other devices, or where the
 /// system does not report free memory.

@@ -4,7 +4,7 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 /// Bytes that this process can still take; `None` where the system does not say.
-pub(super) fn free() -> Option<u64> {
+pub(crate) fn free() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = [
         read_to_string("/proc/meminfo").ok().and_then(|text| available(&text)),

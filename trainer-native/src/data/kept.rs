@@ -1,0 +1,38 @@
+//! Whether a text still fits into memory while it is read.
+
+use crate::{RunError, limits};
+
+/// What is kept in memory while a text is read: an archive of some kilobytes can hold more than a machine.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    records: usize,
+    unseen: usize,
+}
+
+impl Kept {
+    /// Bytes after which free memory is looked at again.
+    const LOOK: usize = 16 << 20;
+    /// Free memory that a text leaves to everything else.
+    const SPARE: u64 = 256 << 20;
+
+    /// Counts a record of so many bytes in a list whose items have `item` bytes, which a growing list doubles.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if this process is about to have no memory left. `field` names the text.
+    pub fn add(&mut self, bytes: usize, item: usize, field: &str) -> Result<(), RunError> {
+        self.records += 1;
+        self.unseen += bytes + item;
+        if self.unseen < Self::LOOK {
+            return Ok(());
+        }
+        self.unseen = 0;
+        let needed = (3 * self.records * item) as u64 + Self::SPARE;
+        if limits::free().is_none_or(|free| free >= needed) {
+            return Ok(());
+        }
+        Err(RunError::Refused(format!(
+            "{field}: the text does not fit into the memory that this machine has free for this process; give less text, leave it \
+             uncompressed, raise the limit of the container or of `ulimit -v`, or use a machine with more memory"
+        )))
+    }
+}
