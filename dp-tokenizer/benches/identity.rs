@@ -34,15 +34,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reading and comparing a private text of a million records with a public one of ten thousand.
-fn cost(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let path = folder.join("private.jsonl");
-    let mut out = std::io::BufWriter::new(std::fs::File::create(&path)?);
+/// Writes a million invented notes; the size of the file in bytes.
+fn write_notes(path: &Path) -> Result<u64, Box<dyn Error>> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
     for note in open(&Source::Embedded { records: RECORDS, seed: 7 })? {
         writeln!(out, "{}", serde_json::json!({ "text": note?.text }))?;
     }
     out.into_inner()?;
-    let bytes = std::fs::metadata(&path)?.len();
+    Ok(std::fs::metadata(path)?.len())
+}
+
+/// Reading and comparing a private text of a million records with a public one of ten thousand.
+fn cost(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let path = folder.join("private.jsonl");
+    let bytes = write_notes(&path)?;
     let private = LineFiles::of(&Source::files([path])).ok_or("lines can be read alone")?;
     let read_private = |reading: &mut Reading<'_>| -> Result<(), dp_tokenizer::corpus::CorpusError> {
         let mut records = private.some_records()?;

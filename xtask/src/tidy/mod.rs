@@ -2,7 +2,6 @@
 
 mod cycles;
 mod dependency_rules;
-mod layout;
 mod names;
 mod numerics;
 mod paths;
@@ -40,7 +39,6 @@ pub fn run(root: &Path) -> Result<bool> {
     let mut findings = dependency_rules::check(root)?;
     findings.extend(privacy_index::check(&files));
     findings.extend(cycles::check(files.iter().map(|file| (file.path.as_path(), file.text.as_str()))));
-    findings.extend(layout::check(&files));
     findings.extend(paths::check(&files));
     for File { path, text } in &files {
         for Finding { line, message } in check_file(path, text) {
@@ -102,7 +100,6 @@ fn check_file(file: &Path, text: &str) -> Vec<Finding> {
 fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let source = Source::new(text);
     let mut findings = sizes::file_length(text);
-    findings.extend(sizes::function_length(&source));
     findings.extend(signatures::tuple_parameters(&source));
     findings.extend(names::empty(&source));
     findings.extend(names::replaced(file, &source));

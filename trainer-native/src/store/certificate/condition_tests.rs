@@ -84,6 +84,7 @@ fn plain(plan: Value) -> Run {
 }
 
 /// A part of each condition, a run that has it, and a run that has not.
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<(&'static str, Run, Run)> {
     let file = || plain(of_file());
     let set = |place: &str, value: Value| plain(with(of_file(), place, value));
