@@ -1,20 +1,18 @@
 //! Carries out a certified plan: trains a language model under differential privacy, on Burn.
 //!
-//! [`run`] is the main path. A [`model`] is a forward pass over the operators of [`nn`]. Their backward passes
+//! [`run`] is the main path. A model of the crate [`network`] is a forward pass over its operators. Their backward passes
 //! leave records, from which [`dp`] takes per-example norms and the clipped sum without storing a gradient per example.
 
 mod audit;
 mod chat;
 pub mod cli;
 pub mod data;
-pub mod device;
 pub mod disclosure;
 pub mod dp;
 mod durable;
 mod error;
 mod export;
 mod exposure;
-mod head;
 mod history;
 pub mod infer;
 mod init;
@@ -23,9 +21,9 @@ mod limits;
 mod membership;
 mod memorization;
 mod memory;
-pub mod model;
 mod model_card;
-pub mod nn;
+#[cfg(test)]
+mod network_tests;
 mod objective;
 pub mod optim;
 mod peft;
@@ -44,7 +42,6 @@ mod store;
 mod summary;
 pub mod sweep;
 pub mod synthesis;
-pub mod tensor;
 pub mod tensor_file;
 pub mod train;
 pub mod verify;

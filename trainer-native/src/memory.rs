@@ -2,9 +2,9 @@
 
 use plan::{CertifiedPlan, Cost, Device, Plan, Trainable};
 
-use crate::model::Network;
-use crate::nn::ParamSpec;
 use crate::{RunError, limits};
+use network::model::Network;
+use network::nn::ParamSpec;
 
 /// Refuses a plan that needs more memory than so many processes of this machine may use together. Nothing is refused on other devices, or where the
 /// system does not report free memory.

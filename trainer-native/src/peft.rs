@@ -9,9 +9,9 @@ use plan::{Initial, Objective, Tokenizer, Trainable};
 use serde_json::{Value, json};
 
 use crate::RunError;
-use crate::nn::{Kernels, Stored};
 use crate::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 use crate::train::Trainer;
+use network::nn::{Kernels, Stored};
 
 /// `adapter_config.json`; `None` if the run trains no adapters, or if its model is more than a checkpoint with adapters: one
 /// whose table of tokens grew.

@@ -8,12 +8,12 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::vectors::{self, read_json, vectors};
+use network::Example;
+use network::model::Network;
+use network::tensor::{Flex, FlexDevice};
 use serde_json::{Value, json};
-use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
-use trainer_native::model::Network;
 use trainer_native::pretrained::{Assigned, Checkpoint, describe};
-use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 
 fn cases() -> Vec<(PathBuf, Value)> {

@@ -9,11 +9,11 @@ use std::process::Command;
 
 use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, stderr, tiny, tiny_with_vocabulary};
+use network::Example;
+use network::model::Network;
+use network::tensor::{Flex, FlexDevice};
 use serde_json::{Value, json};
-use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
-use trainer_native::model::Network;
-use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::verify::verify_run;
 
 const MODELS: [&str; 4] = ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"];

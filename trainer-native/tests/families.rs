@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 
 use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, ROBERTA, stderr, tiny, word_tokenizer};
+use network::model::Network;
 use serde_json::{Value, json};
 use trainer_native::RunError;
-use trainer_native::model::Network;
 use trainer_native::pretrained::{Assigned, Checkpoint};
 use trainer_native::tensor_file::NamedTensor;
 use trainer_native::verify::verify_run;

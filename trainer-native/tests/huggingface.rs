@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use common::vectors::{read_json, tensors, training, vectors};
 use mechanisms::{PrivacyRng, Purpose, TestRng};
+use network::Example;
+use network::tensor::{Flex, FlexDevice};
 use serde_json::{Value, json};
-use trainer_native::data::Example;
 use trainer_native::infer::InferenceModel;
-use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::{NamedTensor, TensorError};
 use trainer_native::train::{TrainError, Trainer};
 

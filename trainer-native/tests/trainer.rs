@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
 use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
+use network::tensor::{Flex, FlexDevice};
+use network::{Example, ExampleError};
 use serde_json::json;
-use trainer_native::data::{Example, ExampleError};
 use trainer_native::dp::DpStep;
-use trainer_native::tensor::{Flex, FlexDevice};
 use trainer_native::tensor_file::NamedTensor;
 use trainer_native::train::{PlainStep, TrainError, Trainer};
 

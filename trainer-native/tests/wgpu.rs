@@ -8,9 +8,9 @@ mod common;
 use std::process::Command;
 
 use common::{Bench, refuses_device, tiny_with_vocabulary};
-use trainer_native::device::{OnDevice, check, on_device};
-use trainer_native::nn::Kernels;
-use trainer_native::tensor::{Flex, FlexDevice};
+use network::device::{OnDevice, check, on_device};
+use network::nn::Kernels;
+use network::tensor::{Flex, FlexDevice};
 use trainer_native::verify::verify_run;
 
 /// The same steps with the same noise give the same weights up to the rounding of 32-bit sums.

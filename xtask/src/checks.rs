@@ -114,8 +114,17 @@ fn semver(root: &Path) -> Result<bool> {
 
 /// Packs every public crate. Building what was packed would repeat the build of the workspace.
 fn package(root: &Path) -> Result<bool> {
-    let crates =
-        ["cli", "accountant", "mechanisms", "tokenizer", "dp-tokenizer", "plan", "chart", "trainer-native"];
+    let crates = [
+        "cli",
+        "accountant",
+        "mechanisms",
+        "tokenizer",
+        "dp-tokenizer",
+        "plan",
+        "chart",
+        "network",
+        "trainer-native",
+    ];
     let selection = crates.iter().flat_map(|name| ["--package", name]);
     passed(Job::cargo(root).args(["package", "--no-verify", "--allow-dirty"]).args(selection))
 }

@@ -16,12 +16,12 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use mechanisms::{GaussianMechanism, TestRng};
+use network::Example;
+use network::device::{OnDevice, on_device};
+use network::nn::Kernels;
 use request::Request;
 use settings::Setting;
-use trainer_native::data::Example;
-use trainer_native::device::{OnDevice, on_device};
 use trainer_native::dp::DpStep;
-use trainer_native::nn::Kernels;
 use trainer_native::train::{PlainStep, Trainer};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;

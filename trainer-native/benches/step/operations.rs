@@ -8,8 +8,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use trainer_native::nn::Kernels;
-use trainer_native::tensor::Tensor;
+use network::nn::Kernels;
+use network::tensor::Tensor;
 
 use super::settings::{Setting, Trainable};
 use super::{Figures, Outcome};

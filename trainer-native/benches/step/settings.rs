@@ -4,8 +4,8 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use trainer_native::data::Example;
-use trainer_native::nn::Kernels;
+use network::Example;
+use network::nn::Kernels;
 use trainer_native::train::Trainer;
 
 /// A model, the lot of a step, and how many rows a micro-batch has.

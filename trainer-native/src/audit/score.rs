@@ -10,8 +10,8 @@ use crate::RunError;
 use crate::data::Canaries;
 use crate::infer::{ModelTask, RunModel, with_model};
 use crate::membership::Membership;
-use crate::nn::Kernels;
 use crate::store::read_canaries;
+use network::nn::Kernels;
 
 /// Number of shuffled copies that each canary is compared with.
 const COPIES: u64 = 4;

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{Cli, Command, dispatch, exit_code, print};
+use crate::RunError;
 use crate::progress::Silence;
 use crate::ranks::Ranks;
-use crate::{RunError, device};
+use network::device;
 
 /// Carries out a command on the ranks that the program was started with.
 pub(super) fn carry_out(arguments: Cli) -> ExitCode {

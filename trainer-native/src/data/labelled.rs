@@ -12,9 +12,9 @@ use super::digest::checksum;
 use super::kept::Kept;
 use super::texts::{CHANGED, by_unit, each_wanted, refused};
 use crate::RunError;
-use crate::data::Example;
 use crate::disclosure::Private;
 use crate::ranks::Share;
+use network::Example;
 
 /// A record of a plan whose objective reads more than its text.
 #[derive(Clone, Debug, PartialEq, Eq)]

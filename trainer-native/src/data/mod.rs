@@ -23,7 +23,6 @@ mod canaries;
 mod corpus;
 mod dataset;
 mod digest;
-mod example;
 mod kept;
 mod labelled;
 mod overlap;
@@ -39,7 +38,6 @@ pub(crate) use corpus::{
     read_evaluation, read_public_file, read_records, read_units, training_source,
 };
 pub(crate) use dataset::{Dataset, UnitWindow, WindowSpec};
-pub use example::{Example, ExampleError};
 pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
 pub(crate) use overlap::{check_apart, check_earlier, check_records, public_sketch};
 pub(crate) use sampler::Sampler;

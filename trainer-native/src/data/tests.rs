@@ -12,6 +12,7 @@ use super::*;
 use crate::disclosure::Private;
 use crate::ranks::Share;
 use crate::ranks::threads::on_ranks;
+use network::Example;
 
 /// A small public vocabulary with byte fallback.
 fn tokenizer() -> (Tokenizer, u32) {

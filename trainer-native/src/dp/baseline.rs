@@ -3,8 +3,8 @@
 use super::gradients::plain_sum;
 use super::sum::GradSum;
 use super::{BaselineGradient, Lot};
-use crate::model::Network;
-use crate::nn::{Kernels, Weights};
+use network::model::Network;
+use network::nn::{Kernels, Weights};
 
 /// The average gradient of a lot.
 pub(crate) fn plain_gradient<B: Kernels>(

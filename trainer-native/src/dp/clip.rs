@@ -7,8 +7,8 @@ use plan::{Automatic, Clipping};
 
 use super::norms::{PerExampleNorms, SquaredNorms, norms, norms_by_group};
 use super::sum::GradSum;
-use crate::nn::{Kernels, ParamSpec};
 use crate::ranks::Piece;
+use network::nn::{Kernels, ParamSpec};
 
 /// The sum of a micro-batch's gradients, each of norm at most the clip norm.
 pub(crate) struct ClippedPart<B: Kernels> {

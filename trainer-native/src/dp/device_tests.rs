@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use burn_wgpu::{Wgpu, WgpuDevice};
 use mechanisms::{GaussianMechanism, TestRng};
 use serde_json::json;
 
@@ -11,10 +10,11 @@ use super::reference::{
     clipped_sum, clipped_sum_by_loop, examples, flatten, median_norm, moved_weights, relative_distance,
 };
 use super::{Lot, NoisyAverage, PrivateGradient, noise_alone};
-use crate::data::Example;
-use crate::model::{Network, testing};
-use crate::nn::{Initial, Kernels, ParamSpec};
-use crate::tensor::{Flex, FlexDevice, to_host};
+use crate::network_tests::testing;
+use network::Example;
+use network::model::Network;
+use network::nn::{Initial, Kernels, ParamSpec};
+use network::tensor::{Flex, FlexDevice, Wgpu, WgpuDevice, to_host};
 
 fn clipped<B: Kernels>(network: &Network, examples: &[Example], bound: f64, device: &B::Device) -> Vec<f64> {
     let weights = moved_weights::<B>(network, 61, device);

@@ -10,8 +10,8 @@ use plan::Clipping;
 use super::clip::ClipFactors;
 use super::norms::SquaredNorms;
 use super::sum::GradSum;
-use crate::nn::{Kernels, ParamId, ParamSpec};
-use crate::tensor::{FloatDType, from_host, to_host};
+use network::nn::{Kernels, ParamId, ParamSpec};
+use network::tensor::{FloatDType, from_host, to_host};
 
 /// Clips single examples to multiples of a grid's unit.
 pub(super) struct ExactClip {

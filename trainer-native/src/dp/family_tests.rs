@@ -8,11 +8,12 @@ use super::reference::{
     single_gradient,
 };
 use super::{clipped_sum, per_example_norms};
-use crate::data::Example;
-use crate::model::{Backbone, Batch, Network, testing};
-use crate::nn::{Kernels, Selection, Weights};
+use crate::network_tests::testing;
 use crate::pretrained::{Assigned, Checkpoint};
-use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
+use network::Example;
+use network::model::{Backbone, Batch, Network};
+use network::nn::{Kernels, Selection, Weights};
+use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 

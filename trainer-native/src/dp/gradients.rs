@@ -5,8 +5,8 @@ use plan::Clipping;
 use super::clip::{ClipFactors, ClippedPart};
 use super::norms::{SquaredNorms, squared_norms};
 use super::sum::{GradSum, SumBuilder};
-use crate::model::{Batch, Network};
-use crate::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
+use network::model::{Batch, Network};
+use network::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
 
 /// One gradient for each example of a micro-batch.
 ///

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::StepError;
 use super::clip::{ClippedPart, ClippedSum};
-use crate::nn::{Kernels, ParamSpec};
+use network::nn::{Kernels, ParamSpec};
 
 /// A sum that several threads add to.
 pub(super) struct GridSum {

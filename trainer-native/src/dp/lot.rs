@@ -3,11 +3,11 @@
 use std::ops::Add;
 
 use super::Reduce;
-use crate::data::Example;
-use crate::model::{Batch, Shape};
-use crate::nn::{Kernels, Weights};
 use crate::ranks::Shards;
-use crate::tensor::Backend;
+use network::Example;
+use network::model::{Batch, Shape};
+use network::nn::{Kernels, Weights};
+use network::tensor::Backend;
 
 /// The lot of a step: one example of each sampled unit. It may be empty.
 ///

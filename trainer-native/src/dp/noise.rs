@@ -4,8 +4,8 @@ use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose
 
 use super::ClippedSum;
 use super::sum::GradSum;
-use crate::nn::{Kernels, piece_length};
-use crate::tensor::{FloatDType, Tensor, from_host};
+use network::nn::{Kernels, piece_length};
+use network::tensor::{FloatDType, Tensor, from_host};
 
 /// A gradient that may be released: it got its noise before anything read it.
 pub struct PrivateGradient<B: Kernels> {

@@ -1,7 +1,7 @@
 //! Per-example gradient norms from records.
 
-use crate::nn::{GradRecord, Kernels, ParamId};
-use crate::tensor::{Tensor, to_host_f64};
+use network::nn::{GradRecord, Kernels, ParamId};
+use network::tensor::{Tensor, to_host_f64};
 
 /// The L2 norm of each example's gradient. Private: clip factors are computed from it, and nothing else.
 pub(super) struct PerExampleNorms(pub(super) Vec<f64>);

@@ -10,10 +10,10 @@ use super::norms::{norms, squared_norms};
 use super::{
     ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, Summation, clipped_sum_on_grid,
 };
-use crate::data::Example;
-use crate::model::{Batch, Network};
-use crate::nn::{GradRecord, Kernels, ParamSpec, Weights};
-use crate::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, from_host, to_host_f64};
+use network::Example;
+use network::model::{Batch, Network};
+use network::nn::{GradRecord, Kernels, ParamSpec, Weights};
+use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, from_host, to_host_f64};
 
 /// Windows of all lengths, with repeated tokens, a full one, one without a target and an empty one.
 pub fn ragged_lot() -> Vec<Example> {

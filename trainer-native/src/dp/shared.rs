@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{ClippedSum, PrivateGradient, StepError};
-use crate::nn::Kernels;
 use crate::ranks::Shards;
+use network::nn::Kernels;
 
 /// The sum over the examples of all ranks, of which each rank gets its own pieces.
 ///

@@ -17,12 +17,13 @@ use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
 use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
-use crate::data::{Dataset, Example, LabelledSet, Sampler};
+use crate::data::{Dataset, LabelledSet, Sampler};
 use crate::disclosure::Private;
-use crate::model::Network;
-use crate::nn::{Kernels, Weights};
 use crate::objective::Objective;
 use crate::ranks::Share;
+use network::Example;
+use network::model::Network;
+use network::nn::{Kernels, Weights};
 
 /// The figures of one private step. All of them come from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]

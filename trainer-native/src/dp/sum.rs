@@ -3,8 +3,8 @@
 use std::ops::Add;
 
 use super::clip::ClipFactors;
-use crate::nn::{GradRecord, Kernels, ParamSpec};
-use crate::tensor::{Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
+use network::nn::{GradRecord, Kernels, ParamSpec};
+use network::tensor::{Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
 
 /// A sum of gradients: one flat tensor a parameter.
 pub(super) struct GradSum<B: Kernels>(pub(super) Vec<Tensor<B, 1>>);

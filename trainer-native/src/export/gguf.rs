@@ -9,11 +9,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::model::{rope_base, rope_scaling};
 use crate::progress::note;
 use crate::store::files;
 use crate::tensor_file::{NamedTensor, NumberFormat, PrivacyMark, read_tensors};
 use crate::{RunError, durable};
+use network::model::{rope_base, rope_scaling};
 
 /// Tensors begin at multiples of so many bytes, the format's default.
 const ALIGNMENT: usize = 32;

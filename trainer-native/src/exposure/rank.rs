@@ -8,10 +8,10 @@ use super::Figures;
 use crate::RunError;
 use crate::data::{Canaries, Dataset, Occurrences, Secret, Secrets, Units, WindowSpec, read_units};
 use crate::infer::{ModelTask, RunModel, with_model};
-use crate::nn::Kernels;
 use crate::objective::canary_tokens;
 use crate::plan_file::read_uncertified;
 use crate::store::{files, read_canaries};
+use network::nn::Kernels;
 
 /// Most training examples in which a model is asked for one secret.
 const EXAMPLES: usize = 16;

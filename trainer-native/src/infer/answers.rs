@@ -5,11 +5,12 @@ use tokenizer::Tokenizer;
 use super::InferenceModel;
 use super::generate::{Options, Prompt, Sampling, Strategy, generate_tokens};
 use crate::RunError;
-use crate::data::{Answer, Example, LabelledRecord};
+use crate::data::{Answer, LabelledRecord};
 use crate::disclosure::Released;
-use crate::nn::Kernels;
 use crate::objective::end_of_text;
 use crate::score::{Metric, Score, Tokenization};
+use network::Example;
+use network::nn::Kernels;
 
 /// Number of records that are answered at a time. Affects speed and memory only.
 const BATCH: usize = 16;

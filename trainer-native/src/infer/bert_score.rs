@@ -7,13 +7,13 @@
 use std::path::Path;
 
 use super::InferenceModel;
-use crate::data::Example;
-use crate::model::Network;
 use crate::pretrained::Checkpoint;
 use crate::score::Score;
 use crate::store::files;
-use crate::tensor::{Flex, FlexDevice};
 use crate::{RunError, vocabulary};
+use network::Example;
+use network::model::Network;
+use network::tensor::{Flex, FlexDevice};
 
 /// The version of the authors' program that the scores equal.
 const VERSION: &str = "0.3.12";

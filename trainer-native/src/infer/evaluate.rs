@@ -12,12 +12,13 @@ use super::answers::Answers;
 use super::labels::{EntityEvaluation, HeldOutLabels, LabelEvaluation};
 use super::{InferenceError, InferenceModel, ModelTask, Prediction, RunModel, with_model};
 use crate::RunError;
-use crate::data::{Dataset, Example, PublicText, UnitText, read_public_file};
+use crate::data::{Dataset, PublicText, UnitText, read_public_file};
 use crate::disclosure::Released;
-use crate::nn::Kernels;
 use crate::objective::{Generation, Objective, end_of_text};
 use crate::progress::note;
 use crate::score::Score;
+use network::Example;
+use network::nn::Kernels;
 
 /// Evaluates a run's model on a public text file.
 ///

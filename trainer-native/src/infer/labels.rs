@@ -11,10 +11,11 @@ use super::entities::count_mentions;
 use super::scores::{Counts, count, macro_f1, matthews};
 use super::{Evaluation, InferenceModel};
 use crate::RunError;
-use crate::data::{Answer, Example, LabelledRecord};
+use crate::data::{Answer, LabelledRecord};
 use crate::disclosure::Released;
-use crate::nn::Kernels;
 use crate::objective::Task;
+use network::Example;
+use network::nn::Kernels;
 
 /// Figures about labels of texts, each as scikit-learn defines it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,12 @@
 //! How well a model predicts public text.
 
 use super::{InferenceError, InferenceModel};
-use crate::data::Example;
 use crate::dp::Reduce;
-use crate::model::{Batch, Predictions};
-use crate::nn::{Kernels, Weights};
 use crate::ranks::Ranks;
-use crate::tensor::{Int, Tensor, to_host, to_host_f64};
+use network::Example;
+use network::model::{Batch, Predictions};
+use network::nn::{Kernels, Weights};
+use network::tensor::{Int, Tensor, to_host, to_host_f64};
 
 /// How well a model predicts one target.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -243,9 +243,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::testing::network;
+    use crate::network_tests::testing::network;
     use crate::ranks::threads::on_ranks;
-    use crate::tensor::{Flex, FlexDevice};
+    use network::tensor::{Flex, FlexDevice};
 
     #[test]
     fn a_rank_measures_its_own_batches_and_all_get_the_results_of_one_process() {

@@ -27,15 +27,15 @@ pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 pub(crate) use predict::predict;
 
-use crate::device::{OnDevice, on_device};
-use crate::model::Network;
-use crate::nn::Kernels;
 use crate::objective::Objective;
 use crate::plan_file::read_uncertified;
 use crate::store::covered::check_model;
 use crate::store::files;
 use crate::tensor_file::read_tensors;
 use crate::{RunError, chat, durable, memory, vocabulary};
+use network::device::{OnDevice, on_device};
+use network::model::Network;
+use network::nn::Kernels;
 
 /// The model of a finished run, with what turns text into its examples and back.
 pub(crate) struct RunModel<B: Kernels> {

@@ -2,12 +2,12 @@
 
 use thiserror::Error;
 
-use crate::data::{Example, ExampleError};
-use crate::model::{Batch, ModelError, Network, Predictions, Shape};
-use crate::nn::{Kernels, Weights};
 use crate::ranks::Ranks;
-use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorError, TensorMap};
+use network::model::{Batch, ModelError, Network, Predictions, Shape};
+use network::nn::{Kernels, Weights};
+use network::tensor::{Tensor, to_host};
+use network::{Example, ExampleError};
 
 /// Why a model cannot be loaded or cannot take an example.
 #[derive(Clone, Debug, PartialEq, Error)]

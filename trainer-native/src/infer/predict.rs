@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::labels::{decide, tags_of};
 use super::{ModelTask, RunModel, with_model};
 use crate::RunError;
-use crate::data::{Example, LabelledFields, LabelledRecord, public_file};
-use crate::nn::Kernels;
+use crate::data::{LabelledFields, LabelledRecord, public_file};
+use network::Example;
+use network::nn::Kernels;
 
 /// Predicts the labels of each record of a file: one JSON object a line, in the order of the records. Fields have the names
 /// of the run's plan; labels in the file are not read.

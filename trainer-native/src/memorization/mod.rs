@@ -30,7 +30,7 @@ use crate::infer::{
     Beams, EarlyStopping, ModelTask, Options, Prompt, RunModel, Sampling, Strategy, with_model,
 };
 use crate::membership::Membership;
-use crate::nn::Kernels;
+use network::nn::Kernels;
 
 /// What is said of the figures.
 const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";

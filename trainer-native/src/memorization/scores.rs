@@ -11,7 +11,7 @@ use crate::RunError;
 use crate::data::{Dataset, UnitText, WindowSpec, read_records};
 use crate::infer::{ModelTask, RunModel, with_model};
 use crate::membership::Membership;
-use crate::nn::Kernels;
+use network::nn::Kernels;
 
 /// Most records of a text whose loss is compared.
 pub(super) const SCORED: usize = 1000;

@@ -8,7 +8,7 @@ use tokenizer::{Encoding, OffsetUnit, Tokenizer};
 use super::end_of_text;
 use crate::RunError;
 use crate::chat::{ChatTemplate, Conversation};
-use crate::data::Example;
+use network::Example;
 
 /// The template of conversations, and what is learnt of them.
 #[derive(Clone, Debug)]

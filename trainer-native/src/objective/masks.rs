@@ -7,11 +7,10 @@
 
 use mechanisms::Stream;
 
-use super::choose;
-use crate::data::Example;
+use network::lengths::MASKED_SHARE;
 
-/// Share of the tokens that is predicted.
-const MASKED_SHARE: f64 = 0.15;
+use super::choose;
+use network::Example;
 
 /// Masked LM with its special tokens.
 #[derive(Clone, Debug)]
@@ -26,11 +25,6 @@ pub(super) struct MaskedLm {
     pub vocab_size: u64,
     /// Whether the window is a pair of sentences.
     pub next_sentence: bool,
-}
-
-/// Maximum number of predicted tokens of an example.
-pub(crate) fn predictions(context: usize) -> usize {
-    (context as f64 * MASKED_SHARE).ceil() as usize
 }
 
 impl MaskedLm {

@@ -22,15 +22,15 @@ use std::sync::Arc;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use tokenizer::Tokenizer;
 
-pub(crate) use masks::predictions;
-pub(crate) use spans::{corruption_lengths, decoder_context};
-pub(crate) use special::{ROBERTA_PADDING, canary_tokens, end_of_text, special_tokens};
+pub(crate) use special::{canary_tokens, end_of_text, special_tokens};
 pub(crate) use task::Task;
 
 use crate::RunError;
 use crate::chat::ChatTemplate;
-use crate::data::{Example, UnitWindow, WindowSpec};
+use crate::data::{UnitWindow, WindowSpec};
 use crate::disclosure::Private;
+use network::Example;
+use network::lengths::corruption_lengths;
 
 /// An objective with the special tokens and lengths it needs.
 #[derive(Clone, Debug)]

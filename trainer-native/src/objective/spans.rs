@@ -5,13 +5,10 @@
 
 use mechanisms::Stream;
 
-use super::choose;
-use crate::data::Example;
+use network::lengths::{CorruptionLengths, corrupted};
 
-/// Share of the tokens that is cut out.
-const NOISE_DENSITY: f64 = 0.15;
-/// Mean length of a run.
-const MEAN_SPAN: f64 = 3.0;
+use super::choose;
+use network::Example;
 
 /// Span corruption and its special tokens.
 #[derive(Clone, Debug)]
@@ -20,43 +17,6 @@ pub(super) struct SpanCorruption {
     pub sentinels: Vec<u32>,
     /// The token that the decoder starts from.
     pub start: u32,
-}
-
-/// Lengths of span corruption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CorruptionLengths {
-    /// Tokens of a window.
-    pub window: usize,
-    /// Tokens of the encoder's input, the end-of-text token included.
-    pub input: usize,
-    /// Targets, the end-of-text token included.
-    pub targets: usize,
-    /// Runs cut out.
-    pub spans: usize,
-}
-
-/// The longest window whose corrupted form fits into `context`, with its lengths.
-pub(crate) fn corruption_lengths(context: usize) -> CorruptionLengths {
-    let mut longest = corrupted(2);
-    while corrupted(longest.window + 1).input <= context {
-        longest = corrupted(longest.window + 1);
-    }
-    longest
-}
-
-/// Longest input of the decoder.
-pub(crate) fn decoder_context(objective: plan::Objective, model: &plan::Model) -> usize {
-    match (objective, model.decoder_context) {
-        (plan::Objective::SpanCorruption, _) => corruption_lengths(model.context as usize).targets,
-        (_, length) => length.unwrap_or(model.context) as usize,
-    }
-}
-
-/// The lengths for a window of `window` tokens, at least 2.
-fn corrupted(window: usize) -> CorruptionLengths {
-    let noise = ((window as f64 * NOISE_DENSITY).round() as usize).clamp(1, window - 1);
-    let spans = ((noise as f64 / MEAN_SPAN).round() as usize).clamp(1, window - noise);
-    CorruptionLengths { window, input: window - noise + spans + 1, targets: noise + spans + 1, spans }
 }
 
 impl SpanCorruption {

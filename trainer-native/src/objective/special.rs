@@ -2,12 +2,10 @@
 
 use tokenizer::Tokenizer;
 
-use super::corruption_lengths;
 use crate::RunError;
 use crate::data::CanaryTokens;
-
-/// The id of RoBERTa's padding token. `transformers` counts its positions from there.
-pub(crate) const ROBERTA_PADDING: u32 = 1;
+use network::lengths::corruption_lengths;
+use network::model::ROBERTA_PADDING;
 
 /// Names of a special token, BERT's first.
 pub(super) type Names = [&'static str; 2];

@@ -11,7 +11,8 @@ use super::special::{CLASSIFY, SEPARATE, Special};
 use super::{Generation, end_of_text, spans};
 use crate::RunError;
 use crate::chat::ChatTemplate;
-use crate::data::{Answer, Example, LabelledRecord};
+use crate::data::{Answer, LabelledRecord};
+use network::Example;
 
 /// A task with the special tokens and lengths that it needs.
 #[derive(Clone, Debug)]
@@ -65,13 +66,13 @@ impl Task {
                 eos: end_of_text(tokenizer)?,
                 start: special.padding()?,
                 first: None,
-                decoder_context: super::decoder_context(kind, plan.model()),
+                decoder_context: network::lengths::decoder_context(kind, plan.model()),
             },
             family @ (plan::Family::Bart | plan::Family::MBart) => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
                 start: end_of_text(tokenizer)?,
                 first: tokenizer.id(CLASSIFY[1]).filter(|_| family == plan::Family::Bart),
-                decoder_context: super::decoder_context(kind, plan.model()),
+                decoder_context: network::lengths::decoder_context(kind, plan.model()),
             },
             _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
         };

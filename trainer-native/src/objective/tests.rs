@@ -1,6 +1,7 @@
 use super::masks::MaskedLm;
 use super::spans::{SpanCorruption, Split};
 use super::*;
+use network::lengths::{decoder_context, predictions};
 
 const EOS: u32 = 1;
 

@@ -2,9 +2,9 @@
 
 use super::whole::{Over, Whole};
 use super::{Divided, StateSpec, is_matrix, zero};
-use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::ranks::Shards;
-use crate::tensor::Tensor;
+use network::nn::{Kernels, ParamSpec, Weights};
+use network::tensor::Tensor;
 
 /// Adafactor without a first moment. It keeps the second moment of a matrix as the means of its rows and columns, scales an
 /// update down whose root mean square exceeds the threshold, and makes the step proportional to the root mean square of the

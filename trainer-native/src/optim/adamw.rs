@@ -2,8 +2,8 @@
 
 use super::moments::{Moments, bias};
 use super::{Divided, OptimizerGradient, StateSpec, is_matrix};
-use crate::nn::{AdamStep, Kernels, ParamSpec, Weights};
-use crate::tensor::{FloatDType, Tensor, from_host, to_host};
+use network::nn::{AdamStep, Kernels, ParamSpec, Weights};
+use network::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// Adam (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019). Vectors (biases and gains) do not
 /// decay.

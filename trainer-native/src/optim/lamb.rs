@@ -3,9 +3,9 @@
 use super::is_matrix;
 use super::moments::{Moments, bias};
 use super::whole::{Over, Whole};
-use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::ranks::Shards;
-use crate::tensor::Tensor;
+use network::nn::{Kernels, ParamSpec, Weights};
+use network::tensor::Tensor;
 
 /// LAMB: `u = m̂/(√v̂ + ε) + λw; w ← w − rate·‖w‖/‖u‖·u`, where the ratio is 1 if either norm is 0. Vectors do not decay.
 ///

@@ -18,9 +18,9 @@ use moments::Moments;
 pub use sgd::Sgd;
 
 use crate::dp::{BaselineGradient, PrivateGradient};
-use crate::nn::{Kernels, ParamSpec, Weights};
 use crate::ranks::{Grain, Piece, Shards, share_of};
-use crate::tensor::{FloatDType, Tensor, from_host};
+use network::nn::{Kernels, ParamSpec, Weights};
+use network::tensor::{FloatDType, Tensor, from_host};
 
 /// What an optimizer takes: a gradient with noise, or that of a run marked as not private.
 pub struct OptimizerGradient<B: Kernels> {

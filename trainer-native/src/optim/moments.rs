@@ -1,8 +1,8 @@
 //! The two moments that Adam and LAMB keep.
 
 use super::{StateSpec, zeros};
-use crate::nn::{AdamStep, AdamTensors, Kernels, ParamSpec};
-use crate::tensor::Tensor;
+use network::nn::{AdamStep, AdamTensors, Kernels, ParamSpec};
+use network::tensor::Tensor;
 
 /// Moving averages of the gradient and of its square (Kingma & Ba 2015).
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Stochastic gradient descent with momentum.
 
 use super::zeros;
-use crate::nn::{Kernels, ParamSpec, Weights};
-use crate::tensor::Tensor;
+use network::nn::{Kernels, ParamSpec, Weights};
+use network::tensor::Tensor;
 
 /// `v ← momentum·v + g; w ← w − rate·v`
 #[derive(Clone, Debug)]

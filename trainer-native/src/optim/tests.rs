@@ -3,8 +3,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::dp::{NoisyAverage, noise_alone};
-use crate::nn::Initial;
-use crate::tensor::{Flex, FlexDevice, to_host_f64};
+use network::nn::Initial;
+use network::tensor::{Flex, FlexDevice, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 

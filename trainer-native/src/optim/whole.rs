@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use pulp::bytemuck;
 
-use crate::nn::{Kernels, ParamSpec};
 use crate::ranks::{FromRank, Shards, block_rows, row_length, share_of};
-use crate::tensor::{FloatDType, Tensor, from_host, to_host};
+use network::nn::{Kernels, ParamSpec};
+use network::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// The parameters of which an optimizer has all or pieces.
 ///

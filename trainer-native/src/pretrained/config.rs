@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{HuggingFace, Setting};
+use network::model::{HuggingFace, Setting};
 
 /// Fields of any family that say nothing about what the model computes without dropout.
 const IRRELEVANT: [&str; 65] = [

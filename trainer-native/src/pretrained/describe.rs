@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::config::{check, field, not_taken, same};
 use super::{CONFIG_FILE_NAME, refused};
-use crate::model::{Backbone, HuggingFace, Kind, Network};
 use crate::{RunError, durable};
+use network::model::{Backbone, HuggingFace, Kind, Network};
 
 /// Most tokens that a plan's window may have.
 const LONGEST_CONTEXT: u64 = 131_072;
@@ -115,7 +115,7 @@ fn sizes(family: &HuggingFace, config: &Value) -> Result<Map<String, Value>, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::testing;
+    use crate::network_tests::testing;
 
     fn read(path: &Path) -> Value {
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()

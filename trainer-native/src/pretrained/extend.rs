@@ -6,8 +6,8 @@ use std::path::Path;
 use tokenizer::Tokenizer;
 
 use super::Start;
-use crate::model::Network;
 use crate::{RunError, vocabulary};
+use network::model::Network;
 
 impl Start {
     /// Gives each token that `tokenizer` has beyond the plan's public file a row in every table of tokens: the mean of the rows of
@@ -45,7 +45,7 @@ impl Start {
 }
 
 /// Names of the parameters with a row a token: those that grow with the vocabulary.
-fn tables(plan: &plan::Plan, vocab_size: usize) -> Result<BTreeSet<String>, crate::model::ModelError> {
+fn tables(plan: &plan::Plan, vocab_size: usize) -> Result<BTreeSet<String>, network::model::ModelError> {
     let specs = |size| Network::new(plan.model(), plan.training(), size).map(|network| network.specs());
     let (before, after) = (specs(vocab_size)?, specs(vocab_size + 1)?);
     let grows = before.iter().zip(after.iter()).filter(|(before, after)| before.shape != after.shape);

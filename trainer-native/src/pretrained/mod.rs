@@ -16,10 +16,10 @@ pub use describe::describe;
 pub use names::Assigned;
 pub use read::Checkpoint;
 
-use crate::model::Network;
 use crate::store::files;
 use crate::tensor_file::{NamedTensor, StoredValues};
 use crate::{RunError, durable, vocabulary};
+use network::model::Network;
 
 /// The plan's field that names a checkpoint.
 const FIELD: &str = "model.initial";

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::model::HuggingFace;
-use crate::nn::ParamSpec;
 use crate::tensor_file::{NamedTensor, StoredValues};
+use network::model::HuggingFace;
+use network::nn::ParamSpec;
 
 /// What a checkpoint gives a model.
 #[derive(Debug)]

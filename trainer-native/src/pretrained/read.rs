@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 use super::{Assigned, CONFIG_FILE_NAME, config, names, refused};
 use crate::RunError;
 use crate::durable::{self, hex, sha256_hex};
-use crate::model::Network;
-use crate::nn::ParamSpec;
 use crate::store::files;
 use crate::tensor_file::{NamedTensor, StoredValues};
+use network::model::Network;
+use network::nn::ParamSpec;
 
 const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::model::Network;
+use network::model::Network;
 
 /// A checkpoint in `tests/vectors/rms_decoders`: its folder, what `describe` makes of it, and the network of that.
 pub(crate) struct Described {

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::nn::{Initial, ParamSpec};
+use network::nn::{Initial, ParamSpec};
 
 fn specs() -> Vec<ParamSpec> {
     let spec = |name: &str, shape: &[usize]| ParamSpec {
@@ -216,7 +216,7 @@ fn damaged_checkpoints_are_read_or_refused() {
 #[test]
 fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
     for name in ["gemma_tiny", "llama_tiny"] {
-        let (folder, network) = crate::model::testing::vectors(name);
+        let (folder, network) = crate::network_tests::testing::vectors(name);
         let text = std::fs::read_to_string(folder.join(CONFIG_FILE_NAME)).unwrap();
         let theirs: Value = serde_json::from_str(&text).unwrap();
         let read = |field: &str, value: Value| {
@@ -248,7 +248,7 @@ fn altered(
     config: impl Fn(&mut Value),
     tensor: impl Fn(&str) -> Vec<String>,
 ) -> Result<Vec<NamedTensor>, RunError> {
-    let (folder, network) = crate::model::testing::vectors(name);
+    let (folder, network) = crate::network_tests::testing::vectors(name);
     let mut theirs: Value =
         serde_json::from_slice(&std::fs::read(folder.join(CONFIG_FILE_NAME)).unwrap()).unwrap();
     config(&mut theirs);

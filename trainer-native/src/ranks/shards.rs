@@ -15,8 +15,8 @@ use std::sync::Arc;
 use pulp::bytemuck;
 
 use super::Ranks;
-use crate::nn::{Kernels, ParamSpec};
-use crate::tensor::Tensor;
+use network::nn::{Kernels, ParamSpec};
+use network::tensor::Tensor;
 
 /// Numbers that all ranks send together in one message.
 const MESSAGE: usize = 1 << 22;

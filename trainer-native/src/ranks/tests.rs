@@ -1,6 +1,6 @@
 use super::threads::on_ranks;
 use super::*;
-use crate::nn::{Initial, ParamSpec};
+use network::nn::{Initial, ParamSpec};
 
 fn specs(lengths: &[usize]) -> Vec<ParamSpec> {
     let spec = |&length: &usize| ParamSpec {

@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::prepare::Inputs;
 use super::request::{Job, Request};
-use crate::device::{OnDevice, on_device};
-use crate::nn::Kernels;
 use crate::progress::DIGITS;
 use crate::ranks::Ranks;
 use crate::store::files;
 use crate::{RunError, memory};
+use network::device::{OnDevice, on_device};
+use network::nn::Kernels;
 
 /// What carrying out a plan would do.
 #[derive(Debug, Serialize)]

@@ -9,7 +9,6 @@ use super::request::Job;
 use crate::durable::pretty_json;
 use crate::infer::Evaluation;
 use crate::label_histogram::LabelCount;
-use crate::nn::Kernels;
 use crate::objective::{Generation, Task, end_of_text};
 use crate::progress::note;
 use crate::ranks::Ranks;
@@ -20,6 +19,7 @@ use crate::tensor_file::{NumberFormat, PrivacyMark};
 use crate::train::TrainError;
 use crate::verify::verify_run;
 use crate::{RunError, durable, peft};
+use network::nn::Kernels;
 
 /// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
 /// best one if the plan keeps it.

@@ -19,12 +19,12 @@ use self::folder::Folder;
 use self::monitor::Monitor;
 use self::prepare::{Inputs, Prepared, Progressed};
 use self::request::Job;
-use crate::device::{OnDevice, on_device};
 use crate::infer::Evaluation;
-use crate::nn::Kernels;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::{RunError, data, stop, vocabulary};
+use network::device::{OnDevice, on_device};
+use network::nn::Kernels;
 
 /// What a source of text says when the user asks to stop while it is read.
 const READING_STOPPED: &str = "reading was stopped";

@@ -7,11 +7,11 @@ use super::prepare::Prepared;
 use crate::RunError;
 use crate::disclosure::Released;
 use crate::infer::Evaluation;
-use crate::nn::Kernels;
 use crate::optim::learning_rate;
 use crate::progress::{Progress, Status};
 use crate::store::metrics::Metric;
 use crate::store::{BestWeights, RunStore};
+use network::nn::Kernels;
 
 /// Shows and records released figures.
 pub(super) struct Monitor<'a> {

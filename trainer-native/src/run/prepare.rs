@@ -10,11 +10,8 @@ use super::request::Job;
 use crate::data::{
     self, Canaries, Dataset, LabelledRecords, LabelledSet, Planting, PublicText, Sampler, Units,
 };
-use crate::device::check_precision;
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
-use crate::model::Network;
-use crate::nn::Kernels;
 use crate::objective::{Objective, Task, canary_tokens};
 use crate::pretrained::{self, Start};
 use crate::progress::note;
@@ -23,6 +20,9 @@ use crate::store::RunStore;
 use crate::tensor_file::NamedTensor;
 use crate::train::{TrainError, Trainer};
 use crate::{RunError, chat, label_histogram, memory, vocabulary};
+use network::device::check_precision;
+use network::model::Network;
+use network::nn::Kernels;
 
 /// The plan's input files, read and checked before anything is written.
 pub(super) struct Inputs {

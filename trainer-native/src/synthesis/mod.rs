@@ -20,11 +20,11 @@ use state::State;
 use crate::RunError;
 use crate::durable::{self, FolderLock};
 use crate::infer::{ModelTask, Options, RunModel, Sampling, Strategy, with_model};
-use crate::nn::Kernels;
 use crate::progress::note;
 use crate::store::files;
 use crate::store::lineage::copy_proofs;
 use crate::verify::VerifiedRun;
+use network::nn::Kernels;
 
 /// Records between two lines of progress.
 const NOTE_EVERY: u64 = 1000;

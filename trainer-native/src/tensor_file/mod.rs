@@ -14,9 +14,9 @@ use thiserror::Error;
 pub(crate) use model::model_sha256;
 pub use model::{Formatted, write_model};
 
-use crate::nn::{Kernels, ParamSpec};
-use crate::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host};
 use crate::{RunError, durable};
+use network::nn::{Kernels, ParamSpec};
+use network::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host};
 
 /// A tensor on the host under its name in a file.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,12 @@
 use thiserror::Error;
 
 use crate::RunError;
-use crate::data::ExampleError;
-use crate::device::DeviceError;
 use crate::dp::StepError;
-use crate::model::ModelError;
-use crate::nn::SelectionError;
 use crate::tensor_file::TensorError;
+use network::ExampleError;
+use network::device::DeviceError;
+use network::model::ModelError;
+use network::nn::SelectionError;
 
 /// Why a model cannot be built, trained or measured.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -17,19 +17,19 @@ use safetensors::tensor::{Dtype, View};
 pub use error::TrainError;
 
 use crate::RunError;
-use crate::data::Example;
-use crate::device;
 use crate::disclosure::Private;
 use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
-use crate::model::{ModelError, Network};
-use crate::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
 use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
-use crate::tensor::{FloatDType, Tensor, from_host, to_host};
 use crate::tensor_file::{
     NamedTensor, NumberFormat, PrivacyMark, StoredValues, TensorError, model_sha256, write_model,
 };
+use network::Example;
+use network::device;
+use network::model::{ModelError, Network};
+use network::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
+use network::tensor::{FloatDType, Tensor, from_host, to_host};
 
 /// The figures of one step of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ranks::threads::on_ranks;
-use crate::tensor::{Flex, FlexDevice};
+use network::tensor::{Flex, FlexDevice};
 
 fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
     let model =
@@ -100,7 +100,7 @@ fn adafactors_state_of_gpt2_small_falls_as_one_over_the_number_of_ranks() {
     let spec = |shape: &[usize]| ParamSpec {
         name: String::new(),
         shape: shape.to_vec(),
-        initial: crate::nn::Initial::Constant(0.0),
+        initial: network::nn::Initial::Constant(0.0),
     };
     let block = [
         &[768][..],

@@ -1,10 +1,10 @@
 //! State that a resumed run continues from.
 
 use super::{TrainError, Trainer, flat};
-use crate::nn::{Kernels, ParamSpec};
 use crate::optim::StateSpec;
-use crate::tensor::{Tensor, to_host};
 use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
+use network::nn::{Kernels, ParamSpec};
+use network::tensor::{Tensor, to_host};
 
 /// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
 const COUNTER: &str = "optimizer.steps";

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use network::model::Network;
 use serde_json::{Value, json};
-use trainer_native::model::Network;
 use trainer_native::tensor_file::NamedTensor;
 
 /// A path in the folder of the models.

@@ -29,5 +29,7 @@ fn job(root: &Path, command: &str) -> Job {
         "trainer-native/wgpu,trainer-native/parquet,trainer-native/mpi",
         "--config",
         "profile.release.package.trainer-native.opt-level=1",
+        "--config",
+        "profile.release.package.network.opt-level=1",
     ])
 }

@@ -37,14 +37,14 @@ impl Candidates {
     }
 
     fn release_on_grid(&self) -> Vec<f32> {
-        let initial = crate::nn::Initial::Constant(0.0);
+        let initial = network::nn::Initial::Constant(0.0);
         let specs = [ParamSpec { name: String::new(), shape: vec![LENGTH], initial }];
         let sum = GridSum::zero(&specs, 1.0, self.grid.unit());
         sum.add_integers(&[self.integers(0)], 0);
         let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
         let sum = sum.finish().unwrap().bounded().unwrap();
         let gradient: PrivateGradient<Flex> = release.of(sum, &TestRng::from_seed(22), &DEVICE).unwrap();
-        crate::tensor::to_host(gradient.into_parts().remove(0))
+        network::tensor::to_host(gradient.into_parts().remove(0))
     }
 
     fn integers(&self, candidate: usize) -> Vec<i64> {

@@ -22,7 +22,7 @@ use mechanisms::{
 use serde_json::json;
 
 use super::*;
-use crate::model::testing::network;
+use crate::network_tests::testing::network;
 
 /// Units of the text, of which each batch has one on average.
 const UNITS: u64 = 8;

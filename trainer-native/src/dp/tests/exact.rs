@@ -6,8 +6,8 @@ use super::*;
 use crate::dp::exact::ExactClip;
 use crate::dp::reference::{self, examples};
 use crate::dp::sum::GradSum;
-use crate::model::testing;
-use crate::tensor::from_host;
+use crate::network_tests::testing;
+use network::tensor::from_host;
 
 const CLIPPINGS: [Clipping; 4] = [
     Clipping::Flat,
@@ -147,8 +147,11 @@ fn regrouping_moves_a_fast_sum_by_less_than_the_certificate_says() {
 /// Gradients that single precision measures badly, and some that are no numbers.
 #[test]
 fn no_gradient_is_longer_than_the_clip_norm_in_integers() {
-    let specs =
-        [ParamSpec { name: "layer.w".into(), shape: vec![3001], initial: crate::nn::Initial::Constant(0.0) }];
+    let specs = [ParamSpec {
+        name: "layer.w".into(),
+        shape: vec![3001],
+        initial: network::nn::Initial::Constant(0.0),
+    }];
     let mut source = TestRng::from_seed(33).stream(Purpose::Data, 0, 0);
     for scale in [1e-40, 1e-18, 1e-3, 1.0, 1e15, 3e38] {
         for clipping in CLIPPINGS {
@@ -182,8 +185,11 @@ fn exact_sums_are_the_clipped_sums() {
 /// Positions cancel, and rounding leaves a residue that automatic clipping would scale up to any length.
 #[test]
 fn a_gradient_that_cancels_is_not_scaled_beyond_the_clip_norm() {
-    let specs =
-        [ParamSpec { name: "layer.w".into(), shape: vec![8, 8], initial: crate::nn::Initial::Constant(0.0) }];
+    let specs = [ParamSpec {
+        name: "layer.w".into(),
+        shape: vec![8, 8],
+        initial: network::nn::Initial::Constant(0.0),
+    }];
     let mut source = TestRng::from_seed(35).stream(Purpose::Data, 0, 0);
     for _ in 0..200 {
         let mut draw =

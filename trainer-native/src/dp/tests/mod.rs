@@ -15,10 +15,10 @@ use super::reference::{
     single_gradient,
 };
 use super::*;
-use crate::data::Example;
-use crate::model::{Backbone, Batch, Gpt2, Gpt2Config, Network};
-use crate::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
-use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
+use network::Example;
+use network::model::{Backbone, Batch, Gpt2, Gpt2Config, Network};
+use network::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
+use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
@@ -126,7 +126,7 @@ fn gradient_equals_finite_differences_of_the_loss() {
         let batch: Batch<Flex> = Batch::new(examples, 1, model.shape(), FloatDType::F64, &DEVICE);
         let (targets, target_weights) = (batch.targets.clone(), batch.target_weights.clone());
         let logits = model.logits(weights, batch);
-        let nll = <Flex as crate::nn::Kernels>::token_nll(logits, targets.reshape([7]));
+        let nll = <Flex as network::nn::Kernels>::token_nll(logits, targets.reshape([7]));
         to_host_f64((nll * target_weights.reshape([7])).sum())[0]
     };
     let (h, mut offset, mut worst) = (1e-5, 0, 0.0_f64);
@@ -234,10 +234,10 @@ fn a_poisoned_example_contributes_nothing() {
 fn noised(parts: &[usize], bound: f64, sigma: f64, divisor: f64, step: u64) -> Vec<f64> {
     let specs: Vec<_> = parts
         .iter()
-        .map(|&len| crate::nn::ParamSpec {
+        .map(|&len| network::nn::ParamSpec {
             name: String::new(),
             shape: vec![len],
-            initial: crate::nn::Initial::Constant(0.0),
+            initial: network::nn::Initial::Constant(0.0),
         })
         .collect();
     let release = NoisyAverage { noise: GaussianMechanism::new(sigma).unwrap(), step, divisor };
@@ -307,7 +307,7 @@ fn noise_of_a_parameter_is_one_fill_of_its_stream_whichever_thread_draws_it() {
 #[test]
 fn noise_of_another_grid_releases_nothing() {
     let specs =
-        [ParamSpec { name: String::new(), shape: vec![9], initial: crate::nn::Initial::Constant(0.0) }];
+        [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initial::Constant(0.0) }];
     let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap().bounded().unwrap();
     let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
     let gradient: PrivateGradient<Flex> = release.of(sum, &TestRng::from_seed(1), &DEVICE).unwrap();
@@ -354,7 +354,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
     let specs = model.specs();
     let values = specs.iter().map(|spec| {
         let data = file.tensor(&spec.name).unwrap().data().to_vec();
-        let data = TensorData::from_bytes_vec(data, vec![spec.len()], crate::tensor::DType::F32);
+        let data = TensorData::from_bytes_vec(data, vec![spec.len()], network::tensor::DType::F32);
         Tensor::from_data(data, &DEVICE)
     });
     weights.replace(values.collect());

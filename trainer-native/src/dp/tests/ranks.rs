@@ -3,7 +3,7 @@
 use super::*;
 use crate::ranks::threads::on_ranks;
 use crate::ranks::{Grain, Ranks, Shards};
-use crate::tensor::to_host;
+use network::tensor::to_host;
 
 const CLIP_NORM: f64 = 0.5;
 const SIGMA: f64 = 2.0;
@@ -69,7 +69,7 @@ fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_exam
 #[test]
 fn an_overflow_on_one_rank_ends_the_step_on_all() {
     let specs =
-        [ParamSpec { name: String::new(), shape: vec![9], initial: crate::nn::Initial::Constant(0.0) }];
+        [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initial::Constant(0.0) }];
     for count in [1, 3] {
         let outcomes = on_ranks(count, |ranks| {
             let shards = Shards::new(ranks.clone(), specs.to_vec().into(), Grain::Elements);

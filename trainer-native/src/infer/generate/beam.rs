@@ -4,7 +4,7 @@
 
 use super::{Constraints, Decoding, Prompt};
 use crate::infer::{InferenceError, InferenceModel};
-use crate::nn::Kernels;
+use network::nn::Kernels;
 
 /// The settings of a beam search.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Logits of texts that grow token by token, in one batch.
 
-use crate::data::Example;
 use crate::infer::{InferenceError, InferenceModel};
-use crate::model::{Batch, Predictions, Shape};
-use crate::nn::{Cache, Kernels};
-use crate::tensor::to_host;
+use network::Example;
+use network::model::{Batch, Predictions, Shape};
+use network::nn::{Cache, Kernels};
+use network::tensor::to_host;
 
 /// What a text begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use tokenizer::Tokenizer;
 
 use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
 use crate::RunError;
-use crate::nn::Kernels;
 use crate::objective::{Generation, end_of_text};
+use network::nn::Kernels;
 
 /// How to generate text.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use mechanisms::Stream;
 
 use super::{Constraints, Decoding, Prompt};
 use crate::infer::{InferenceError, InferenceModel};
-use crate::nn::Kernels;
+use network::nn::Kernels;
 
 /// How a token is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::dp::reference::moved_weights;
 use crate::infer::InferenceModel;
-use crate::model::testing;
+use crate::network_tests::testing;
 use crate::pretrained::Checkpoint;
 use crate::pretrained::testing::rms_decoders;
-use crate::tensor::{Flex, FlexDevice};
+use network::tensor::{Flex, FlexDevice};
 
 const VOCABULARY: u64 = 23;
 /// As `testing::network` has it.

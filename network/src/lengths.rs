@@ -1,0 +1,55 @@
+//! Lengths that an objective asks of a network.
+
+/// Share of the tokens that is predicted.
+pub const MASKED_SHARE: f64 = 0.15;
+
+/// Share of the tokens that is cut out.
+const NOISE_DENSITY: f64 = 0.15;
+/// Mean length of a run.
+const MEAN_SPAN: f64 = 3.0;
+
+/// Maximum number of predicted tokens of an example.
+#[must_use]
+pub fn predictions(context: usize) -> usize {
+    (context as f64 * MASKED_SHARE).ceil() as usize
+}
+
+/// Lengths of span corruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CorruptionLengths {
+    /// Tokens of a window.
+    pub window: usize,
+    /// Tokens of the encoder's input, the end-of-text token included.
+    pub input: usize,
+    /// Targets, the end-of-text token included.
+    pub targets: usize,
+    /// Runs cut out.
+    pub spans: usize,
+}
+
+/// The longest window whose corrupted form fits into `context`, with its lengths.
+#[must_use]
+pub fn corruption_lengths(context: usize) -> CorruptionLengths {
+    let mut longest = corrupted(2);
+    while corrupted(longest.window + 1).input <= context {
+        longest = corrupted(longest.window + 1);
+    }
+    longest
+}
+
+/// Longest input of the decoder.
+#[must_use]
+pub fn decoder_context(objective: plan::Objective, model: &plan::Model) -> usize {
+    match (objective, model.decoder_context) {
+        (plan::Objective::SpanCorruption, _) => corruption_lengths(model.context as usize).targets,
+        (_, length) => length.unwrap_or(model.context) as usize,
+    }
+}
+
+/// The lengths for a window of `window` tokens, at least 2.
+#[must_use]
+pub fn corrupted(window: usize) -> CorruptionLengths {
+    let noise = ((window as f64 * NOISE_DENSITY).round() as usize).clamp(1, window - 1);
+    let spans = ((noise as f64 / MEAN_SPAN).round() as usize).clamp(1, window - noise);
+    CorruptionLengths { window, input: window - noise + spans + 1, targets: noise + spans + 1, spans }
+}

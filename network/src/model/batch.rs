@@ -1,0 +1,175 @@
+//! Examples on the host, and several of them as one batch of fixed shape.
+
+use std::sync::Arc;
+
+use crate::Example;
+use crate::nn::Places;
+use crate::tensor::{Backend, FloatDType, Int, Tensor, TensorData, from_host};
+
+/// The fixed physical shape of a batch's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Tokens of input.
+    pub input: usize,
+    /// Tokens of the decoder's input, for networks with one.
+    pub decoder: Option<usize>,
+    /// What is predicted.
+    pub predictions: Predictions,
+}
+
+/// Where a network predicts something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Predictions {
+    /// At each position of the input or, if there is one, of the decoder's input.
+    EachPosition,
+    /// At places of the example's own, so many at most.
+    AtPlaces(usize),
+    /// So many of the whole text.
+    OfText(usize),
+}
+
+impl Shape {
+    /// Of a network that predicts something at each place of its input.
+    #[must_use]
+    pub fn causal(context: usize) -> Self {
+        Self { input: context, decoder: None, predictions: Predictions::EachPosition }
+    }
+
+    /// Targets a row.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        match self.predictions {
+            Predictions::EachPosition => self.decoder.unwrap_or(self.input),
+            Predictions::AtPlaces(count) | Predictions::OfText(count) => count,
+        }
+    }
+
+    /// Why an example does not fit rows of this shape, a vocabulary of this size and so many classes of targets, if it does
+    /// not.
+    pub(super) fn problem(
+        &self,
+        example: &Example,
+        vocab_size: usize,
+        classes: usize,
+    ) -> Option<&'static str> {
+        let Example { input, segments, decoder_input, positions, targets, sentence, dropout_seed: _ } =
+            example;
+        let predicted = match (self.predictions, self.decoder) {
+            (Predictions::AtPlaces(_), _) => positions.len(),
+            (Predictions::OfText(count), _) => count,
+            (Predictions::EachPosition, Some(_)) => decoder_input.len(),
+            (Predictions::EachPosition, None) => input.len(),
+        };
+        let known = |tokens: &[u32]| tokens.iter().all(|&token| (token as usize) < vocab_size);
+        if input.len() > self.input || decoder_input.len() > self.decoder.unwrap_or(0) {
+            Some("is longer than the model's context")
+        } else if targets.len() > self.targets() {
+            Some("has more targets than the model's context allows")
+        } else if !known(input) || !known(decoder_input) {
+            Some("has a token outside the vocabulary")
+        } else if targets.iter().any(|&target| target as usize >= classes) {
+            Some("has a target outside the vocabulary or the labels")
+        } else if targets.len() > predicted || positions.iter().any(|&place| place as usize >= input.len()) {
+            Some("has targets where the model predicts nothing")
+        } else if !segments.is_empty() && segments.len() != input.len()
+            || segments.iter().chain(sentence).any(|&class| class > 1)
+        {
+            Some("has a sentence that is neither the first nor the second")
+        } else {
+            None
+        }
+    }
+}
+
+/// Up to `rows` examples, padded to a fixed shape with positions and rows of zero weight.
+#[derive(Clone, Debug)]
+pub struct Batch<B: Backend> {
+    /// `[rows, input]`
+    pub tokens: Tensor<B, 2, Int>,
+    /// Tokens of each row that are no padding; at least 1, so that attention has something to see. `[rows]`
+    pub lengths: Tensor<B, 1, Int>,
+    /// `[rows, input]`
+    pub segments: Tensor<B, 2, Int>,
+    /// `[rows, decoder]`
+    pub decoder_tokens: Option<Tensor<B, 2, Int>>,
+    /// Places of the targets. `[rows, targets]`
+    pub positions: Places<B>,
+    /// The token to be predicted at each place. `[rows, targets]`
+    pub targets: Tensor<B, 2, Int>,
+    /// 1 / (number of targets) at each target of an example, 0 at padding. `[rows, targets]`
+    pub target_weights: Tensor<B, 2>,
+    /// Class of each row's pair of sentences. `[rows]`
+    pub sentences: Tensor<B, 1, Int>,
+    /// 1 where a row has such a class, else 0. `[rows]`
+    pub sentence_weights: Tensor<B, 1>,
+    /// Seed of each row's dropout.
+    pub dropout_seeds: Arc<[u64]>,
+    /// How many rows hold an example; the others are padding.
+    pub examples: usize,
+}
+
+impl<B: Backend> Batch<B> {
+    /// The decoder's input; a batch without one has a decoder that reads token 0 alone.
+    ///
+    /// # Shapes
+    /// - output: `[rows, decoder]`
+    pub(super) fn decoder_input(&self) -> Tensor<B, 2, Int> {
+        match &self.decoder_tokens {
+            Some(tokens) => tokens.clone(),
+            None => Tensor::zeros([self.tokens.dims()[0], 1], &self.tokens.device()),
+        }
+    }
+
+    /// Lays examples out.
+    ///
+    /// # Panics
+    /// If there are more examples than rows, or `Shape::problem` finds one; the engine checks both.
+    pub fn new(
+        examples: &[Example],
+        rows: usize,
+        shape: Shape,
+        dtype: FloatDType,
+        device: &B::Device,
+    ) -> Self {
+        assert!(examples.len() <= rows, "more examples than rows");
+        let table = |width: usize, of: fn(&Example) -> &[u32]| {
+            let mut values = vec![0_i32; rows * width];
+            for (row, example) in examples.iter().enumerate() {
+                let tokens = of(example);
+                assert!(tokens.len() <= width, "example longer than the shape");
+                for (slot, &token) in values[row * width..].iter_mut().zip(tokens) {
+                    *slot = token as i32;
+                }
+            }
+            Tensor::<B, 2, Int>::from_data(TensorData::new(values, [rows, width]), device)
+        };
+        let column = |of: fn(&Example) -> i32, padding: i32| {
+            let mut values: Vec<i32> = examples.iter().map(of).collect();
+            values.resize(rows, padding);
+            Tensor::<B, 1, Int>::from_data(TensorData::new(values, [rows]), device)
+        };
+        let targets = shape.targets();
+        let (mut target_weights, mut sentence_weights) = (vec![0.0_f32; rows * targets], vec![0.0_f32; rows]);
+        for (row, example) in examples.iter().enumerate() {
+            let count = example.targets.len();
+            target_weights[row * targets..row * targets + count].fill(1.0 / count as f32);
+            sentence_weights[row] = if example.sentence.is_some() { 1.0 } else { 0.0 };
+        }
+        Self {
+            tokens: table(shape.input, |example| &example.input),
+            lengths: column(|example| example.input.len().max(1) as i32, 1),
+            segments: table(shape.input, |example| &example.segments),
+            decoder_tokens: shape.decoder.map(|width| table(width, |example| &example.decoder_input)),
+            positions: match shape.predictions {
+                Predictions::AtPlaces(width) => Some(table(width, |example| &example.positions)),
+                Predictions::EachPosition | Predictions::OfText(_) => None,
+            },
+            targets: table(targets, |example| &example.targets),
+            target_weights: from_host(target_weights, [rows, targets], dtype, device),
+            sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),
+            sentence_weights: from_host(sentence_weights, [rows], dtype, device),
+            dropout_seeds: (0..rows).map(|row| examples.get(row).map_or(0, |own| own.dropout_seed)).collect(),
+            examples: examples.len(),
+        }
+    }
+}

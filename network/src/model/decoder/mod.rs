@@ -1,0 +1,257 @@
+//! Decoders with RMS norms, rotary positions, grouped-query attention and gated feed-forward parts. Each family with this kind of
+//! block says in its own file what it has of it.
+
+mod block;
+pub(super) mod config;
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use serde_json::{Value, json};
+
+use block::{Block, Parts};
+use config::{SLIDING, layer_type};
+
+use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Shape, rope};
+use crate::head::LmHead;
+use crate::nn::{
+    DotProductAttention, Gate, Initial, Kernels, ParamList, Part, Pass, RmsNorm, Rotary, RotaryScaling,
+    TokenEmbedding, Var, scale,
+};
+
+/// Standard deviation of the matrices at the start.
+const INITIAL_STD: f64 = 0.02;
+
+/// A family with this kind of block.
+pub trait RmsDecoder: Clone + Debug {
+    const STYLE: Style;
+}
+
+/// What the families with this kind of block differ in, beside the settings of their checkpoints.
+pub struct Style {
+    pub hugging_face: &'static HuggingFace,
+    /// Fields of `config.json` that no other family has, for a model of which these layers slide.
+    pub fields: fn(slides: &[bool]) -> Value,
+    /// Whether a looked-up row is multiplied by √d, so that a table of small numbers can also make the logits.
+    pub scaled_embedding: bool,
+    /// Whether a norm's factor is 1 + gain.
+    pub unit_offset: bool,
+    /// Of the feed-forward part.
+    pub gate: Gate,
+    /// Whether a norm follows each part of a block, beside the one before it.
+    pub norms_after: bool,
+    /// Whether each head of queries and keys has a norm.
+    pub head_norms: bool,
+    pub projections: Projections,
+    /// Whether the layer of this index sees only a window where the settings list no layers.
+    pub slides: fn(layer: usize) -> bool,
+}
+
+/// The projections of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Projections {
+    /// One matrix for each, with biases where the settings ask for them.
+    Apart,
+    /// The same; queries, keys and values always have biases.
+    Biased,
+    /// One matrix for queries, keys and values, and one for gate and up.
+    Fused,
+}
+
+impl Style {
+    /// Llama's.
+    pub const PLAIN: Self = Self {
+        hugging_face: &super::llama::HUGGING_FACE,
+        fields: |_| json!({ "hidden_act": "silu" }),
+        scaled_embedding: false,
+        unit_offset: false,
+        gate: Gate::Silu,
+        norms_after: false,
+        head_norms: false,
+        projections: Projections::Apart,
+        slides: |_| false,
+    };
+}
+
+/// The sizes of a decoder.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sizes {
+    d_model: usize,
+    layers: usize,
+    /// Query heads; a multiple of `kv_heads`.
+    heads: usize,
+    /// Key and value heads.
+    kv_heads: usize,
+    /// Width of a head; even.
+    d_head: usize,
+    /// Width of the feed-forward part.
+    d_ff: usize,
+    norm_epsilon: f64,
+    /// Whether the output projection of attention has a bias; then those of the input have one too.
+    attention_bias: bool,
+    /// Whether the projections of the feed-forward part have biases.
+    mlp_bias: bool,
+}
+
+impl Sizes {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (model, settings) = (plan.model, plan.settings);
+        let [_, d_model, layers, heads, d_ff] = plan.sizes();
+        let kv_heads = model.kv_heads.unwrap_or(model.heads) as usize;
+        let d_head = model.d_head.map_or(d_model / heads, |width| width as usize);
+        if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+            return Err(ModelError::Size {
+                what: "kv_heads",
+                value: kv_heads,
+                allowed: "a divisor of heads",
+            });
+        }
+        if d_head == 0 || !d_head.is_multiple_of(2) {
+            return Err(ModelError::Size { what: "d_head", value: d_head, allowed: "an even number" });
+        }
+        Ok(Self {
+            d_model,
+            layers,
+            heads,
+            kv_heads,
+            d_head,
+            d_ff,
+            norm_epsilon: settings.number("rms_norm_eps").unwrap_or(1e-6),
+            attention_bias: settings.flag("attention_bias"),
+            mlp_bias: settings.flag("mlp_bias"),
+        })
+    }
+}
+
+/// Which layers see only a window.
+fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, ModelError> {
+    let (layers, settings) = (plan.model.layers as usize, plan.settings);
+    let window = settings.count("sliding_window");
+    let slides: Vec<bool> = match settings.value("layer_types").as_array() {
+        Some(types) => types.iter().map(|layer| layer == SLIDING).collect(),
+        None => (0..layers).map(|at| window.is_some() && (style.slides)(at)).collect(),
+    };
+    let problem = if slides.len() != layers {
+        format!("layer_types lists {} layers; allowed: as many as model.layers, {layers}", slides.len())
+    } else if slides.contains(&true) && window.is_none() {
+        format!(
+            "layer_types has {SLIDING:?} without sliding_window; add it: how many tokens such a layer sees"
+        )
+    } else if !slides.contains(&true)
+        && plan.model.config.get("sliding_window").is_some_and(|own| !own.is_null())
+    {
+        format!(
+            "sliding_window is given, but no layer has it; add layer_types with {SLIDING:?}, or remove it"
+        )
+    } else {
+        return Ok(slides);
+    };
+    Err(ModelError::Config(problem))
+}
+
+/// A decoder of a family.
+#[derive(Clone, Debug)]
+pub struct Decoder<F> {
+    description: Description,
+    tokens: TokenEmbedding,
+    embedding_scale: Option<f64>,
+    blocks: Vec<Block>,
+    norm: RmsNorm,
+    family: PhantomData<F>,
+}
+
+impl<F: RmsDecoder> Model for Decoder<F> {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, style, settings) = (Sizes::from_plan(plan)?, &F::STYLE, plan.settings);
+        let slides = sliding_layers(plan, style)?;
+        let mut list = ParamList::default();
+        let (d, table) = (sizes.d_model, [plan.vocab_size, sizes.d_model]);
+        let matrix = Initial::Normal { std: INITIAL_STD };
+        let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
+        let blocks = slides.iter().enumerate().map(|(at, &slides)| {
+            list.enter(Part::Block(at));
+            let heads = heads(plan, sizes, slides);
+            Block::new(&mut Parts { sizes, style, list: &mut list, at }, heads)
+        });
+        let blocks = blocks.collect();
+        list.enter(Part::Output);
+        let norm = list.rms_norm("model.norm", d, sizes.norm_epsilon, style.unit_offset);
+        list.enter(Part::Head);
+        let own = plan.model.untied.then(|| list.add("lm_head.weight", &table, matrix));
+        let cap = settings.number("final_logit_softcapping");
+        let description = Description::new(
+            list,
+            LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)) },
+            Shape::causal(plan.model.context as usize),
+            hugging_face(plan, sizes, style, &slides),
+        );
+        let embedding_scale = style.scaled_embedding.then(|| (d as f64).sqrt());
+        Ok(Self { description, tokens, embedding_scale, blocks, norm, family: PhantomData })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mut stream = self.tokens.forward(pass, batch.tokens.clone());
+        if let Some(factor) = self.embedding_scale {
+            stream = scale(pass, stream, factor);
+        }
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
+        }
+        self.norm.forward(pass, stream)
+    }
+}
+
+/// `config.json` as `transformers` reads it, without the settings.
+fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &[bool]) -> Value {
+    let family = style.hugging_face;
+    let mut config = json!({
+        "model_type": family.model_type,
+        "architectures": [format!("{}ForCausalLM", family.class)],
+        "vocab_size": plan.vocab_size,
+        "max_position_embeddings": plan.model.context,
+        "hidden_size": sizes.d_model,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "num_key_value_heads": sizes.kv_heads,
+        "head_dim": sizes.d_head,
+        "intermediate_size": sizes.d_ff,
+        "attention_dropout": 0.0,
+        "initializer_range": INITIAL_STD,
+        "tie_word_embeddings": !plan.model.untied,
+        "torch_dtype": "float32"
+    });
+    let Some(fields) = config.as_object_mut() else { return config };
+    if let Value::Object(own) = (style.fields)(slides) {
+        fields.extend(own);
+    }
+    if family.settings.iter().any(|setting| setting.kind == Kind::LayerTypes) {
+        fields.insert(
+            config::LAYER_TYPES.name.to_owned(),
+            slides.iter().map(|&slides| layer_type(slides)).collect(),
+        );
+    }
+    config
+}
+
+/// The middle of a layer's attention.
+fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAttention {
+    let settings = plan.settings;
+    let Sizes { heads, kv_heads, d_head, .. } = sizes;
+    let usual = DotProductAttention::new(heads, d_head);
+    let (base, scaling) = match settings.number("rope_local_base_freq").filter(|_| slides) {
+        Some(base) => (base, RotaryScaling::None),
+        None => (settings.number(rope::BASE).unwrap_or(10_000.0), rope::of_settings(settings)),
+    };
+    DotProductAttention {
+        kv_heads,
+        scale: settings.number("query_pre_attn_scalar").map_or(usual.scale, |scalar| 1.0 / scalar.sqrt()),
+        rotary: Some(Rotary { base, d_head, scaling }),
+        cap: settings.number("attn_logit_softcapping"),
+        window: settings.count("sliding_window").filter(|_| slides),
+        ..usual
+    }
+}

@@ -1,0 +1,123 @@
+//! DistilBERT: BERT's encoder without classes of tokens, under names of its own.
+//!
+//! # References
+//! Sanh et al. 2019, <https://arxiv.org/abs/1910.01108>; names and initial values as Hugging Face's
+//! `DistilBertForMaskedLM`.
+
+use serde_json::{Value, json};
+
+use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
+use crate::head::SequenceHead;
+use crate::lengths;
+use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+
+const STYLE: Style = Style {
+    embeddings: "distilbert.embeddings",
+    blocks: "distilbert.transformer.layer",
+    parts: Parts {
+        query: "attention.q_lin",
+        key: "attention.k_lin",
+        value: "attention.v_lin",
+        attended: "attention.out_lin",
+        attention_norm: "sa_layer_norm",
+        widen: "ffn.lin1",
+        narrow: "ffn.lin2",
+        norm: "output_layer_norm",
+    },
+    segments: 0,
+    first_position: 0,
+    norm_epsilon: 1e-12,
+};
+
+const MASKED: MaskedNames =
+    MaskedNames { bias: "vocab_projector.bias", dense: "vocab_transform", norm: "vocab_layer_norm" };
+
+const CLASSIFIER: FirstPosition =
+    FirstPosition { dense: "pre_classifier", activation: Activation::Relu, classes: "classifier" };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[("activation", "\"gelu\"")],
+    irrelevant: &[
+        "attention_dropout",
+        "dropout",
+        "output_past",
+        "qa_dropout",
+        "seq_classif_dropout",
+        // How the table of positions starts.
+        "sinusoidal_pos_embds",
+        "tie_weights_",
+    ],
+    plan_fields: &[
+        ("dim", "model.d_model"),
+        ("n_layers", "model.layers"),
+        ("n_heads", "model.heads"),
+        ("hidden_dim", "model.d_ff"),
+        ("max_position_embeddings", "model.context"),
+    ],
+    prefix: "distilbert.",
+    buffers: &["embeddings.position_ids"],
+    copies: &["vocab_projector.weight"],
+    tagger: "classifier",
+    token_heads: &["vocab_"],
+    label_heads: &["pre_classifier.", "classifier."],
+    position_table: Some("distilbert.embeddings.position_embeddings.weight"),
+    ..HuggingFace::plain("distilbert", "DistilBert")
+};
+
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes) -> Value {
+    json!({
+        "model_type": "distilbert",
+        "architectures": ["DistilBertForMaskedLM"],
+        "vocab_size": sizes.vocab_size,
+        "dim": sizes.d_model,
+        "n_layers": sizes.layers,
+        "n_heads": sizes.heads,
+        "hidden_dim": sizes.d_ff,
+        "max_position_embeddings": sizes.context,
+        "sinusoidal_pos_embds": false,
+        "activation": "gelu",
+        "initializer_range": INITIAL_STD,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    })
+}
+
+/// A DistilBERT.
+#[derive(Clone, Debug)]
+pub struct DistilBert {
+    description: Description,
+    encoder: Encoder,
+}
+
+impl Model for DistilBert {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+        let encoder = Encoder::new(sizes, STYLE, &mut list);
+        list.enter(Part::Head);
+        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, STYLE.norm_epsilon);
+        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
+        let description = Description::new(
+            list,
+            head,
+            Shape { input: sizes.context, decoder: None, predictions },
+            hugging_face(sizes),
+        );
+        Ok(Self { description, encoder })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        CLASSIFIER.head(list, self.description.width, classes)
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.encoder.forward(pass, batch)
+    }
+}

@@ -1,0 +1,56 @@
+//! Gemma 1: a scaled token table, norms with a factor of 1 + gain, gated GELU.
+//!
+//! # References
+//! Gemma Team 2024, <https://arxiv.org/abs/2403.08295>; names and initial values as Hugging Face's `GemmaForCausalLM`.
+
+use serde_json::{Value, json};
+
+use super::HuggingFace;
+use super::decoder::config::{ATTENTION_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta};
+use super::decoder::{self, RmsDecoder, Style};
+use crate::nn::Gate;
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("attention_bias", "false"),
+        ("head_dim", "256"),
+        ("num_key_value_heads", "16"),
+        ("rms_norm_eps", "1e-6"),
+        ("rope_theta", "10000.0"),
+    ],
+    fixed: &[("use_bidirectional_attention", "false")],
+    read: |config, field| match field {
+        "hidden_act" => Some(activation(config)),
+        _ => read(config, field),
+    },
+    irrelevant: &["attention_dropout", "hidden_activation"],
+    settings: &[rms_norm_eps("1e-6"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS],
+    buffers: &["rotary_emb.inv_freq", "embed_scale"],
+    ..HuggingFace::decoder("gemma", "Gemma")
+};
+
+/// Gemma's first files say "gelu" and mean its tanh form.
+fn activation(config: &Value) -> Value {
+    match config["hidden_activation"].as_str().or(config["hidden_act"].as_str()) {
+        None | Some("gelu") => json!("gelu_pytorch_tanh"),
+        Some(other) => json!(other),
+    }
+}
+
+/// Gemma's choices.
+#[derive(Clone, Debug)]
+pub enum GemmaStyle {}
+
+impl RmsDecoder for GemmaStyle {
+    const STYLE: Style = Style {
+        hugging_face: &HUGGING_FACE,
+        fields: |_| json!({ "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh" }),
+        scaled_embedding: true,
+        unit_offset: true,
+        gate: Gate::GeluTanh,
+        ..Style::PLAIN
+    };
+}
+
+/// A Gemma 1.
+pub type Decoder = decoder::Decoder<GemmaStyle>;

@@ -1,0 +1,74 @@
+//! Gemma 2: Gemma with norms also after each part, soft caps on attention and logits, and a window in every other layer.
+//!
+//! # References
+//! Gemma Team 2024, <https://arxiv.org/abs/2408.00118>; names and initial values as Hugging Face's `Gemma2ForCausalLM`.
+
+use serde_json::json;
+
+use super::decoder::config::{
+    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
+};
+use super::decoder::{Decoder, RmsDecoder, Style};
+use super::gemma::GemmaStyle;
+use super::{HuggingFace, Kind, Setting};
+
+/// Attention multiplies the products of queries and keys by 1/√ of it.
+pub(super) const QUERY_SCALAR: Setting =
+    Setting { name: "query_pre_attn_scalar", usual: "256", kind: Kind::Positive };
+
+/// A cap of the logits, with the family's usual value.
+pub(super) const fn logit_cap(usual: &'static str) -> Setting {
+    Setting { name: "final_logit_softcapping", usual, kind: Kind::PositiveOrNull }
+}
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("attention_bias", "false"),
+        ("head_dim", "256"),
+        ("hidden_activation", "\"gelu_pytorch_tanh\""),
+        ("num_key_value_heads", "4"),
+        ("query_pre_attn_scalar", "256"),
+        ("rms_norm_eps", "1e-6"),
+        ("rope_theta", "10000.0"),
+        ("sliding_window", "4096"),
+    ],
+    fixed: &[("use_bidirectional_attention", "false")],
+    read: |config, field| match field {
+        "layer_types" => Some(layer_types(config, |at| at % 2 == 0)),
+        // A file that says `null` has no cap; one that says nothing has the usual one.
+        "attn_logit_softcapping" if config.get(field).is_none() => Some(json!(50.0)),
+        "final_logit_softcapping" if config.get(field).is_none() => Some(json!(30.0)),
+        _ => read(config, field),
+    },
+    irrelevant: &["attention_dropout", "cache_implementation", "hidden_act"],
+    settings: &[
+        rms_norm_eps("1e-6"),
+        rope_theta("10000.0"),
+        ROPE_SCALING,
+        ATTENTION_BIAS,
+        sliding_window("4096", Kind::Count),
+        LAYER_TYPES,
+        QUERY_SCALAR,
+        Setting { name: "attn_logit_softcapping", usual: "50.0", kind: Kind::PositiveOrNull },
+        logit_cap("30.0"),
+    ],
+    buffers: &["rotary_emb.inv_freq", "embed_scale"],
+    ..HuggingFace::decoder("gemma2", "Gemma2")
+};
+
+/// Gemma 2's choices.
+#[derive(Clone, Debug)]
+pub enum Gemma2Style {}
+
+impl RmsDecoder for Gemma2Style {
+    const STYLE: Style = Style {
+        hugging_face: &HUGGING_FACE,
+        fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
+        norms_after: true,
+        slides: |at| at.is_multiple_of(2),
+        ..GemmaStyle::STYLE
+    };
+}
+
+/// A Gemma 2.
+pub type Gemma2 = Decoder<Gemma2Style>;

@@ -1,0 +1,100 @@
+//! Gemma 3, text alone: Gemma with norms also after each part and of each head of queries and keys. Five of six layers have a
+//! window, and rotary positions of a base of their own.
+//!
+//! # References
+//! Gemma Team 2025, <https://arxiv.org/abs/2503.19786>; names and initial values as Hugging Face's `Gemma3ForCausalLM`.
+
+use serde_json::{Value, json};
+
+use super::decoder::config::{
+    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
+};
+use super::decoder::{Decoder, RmsDecoder, Style};
+use super::gemma2::{Gemma2Style, QUERY_SCALAR, logit_cap};
+use super::{HuggingFace, Kind, Setting, rope};
+
+/// The base of rotary positions in layers with a window, which are never scaled.
+const LOCAL_BASE: &str = "rope_local_base_freq";
+/// Every so many layers one sees all tokens.
+const FULL_EVERY: usize = 6;
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("attention_bias", "false"),
+        ("head_dim", "256"),
+        ("hidden_activation", "\"gelu_pytorch_tanh\""),
+        ("num_key_value_heads", "4"),
+        ("query_pre_attn_scalar", "256"),
+        ("rms_norm_eps", "1e-6"),
+        ("rope_theta", "1000000.0"),
+        (LOCAL_BASE, "10000.0"),
+        ("sliding_window", "4096"),
+    ],
+    // The cap of attention is dropped by some of transformers' kernels and kept by others.
+    fixed: &[("use_bidirectional_attention", "false"), ("attn_logit_softcapping", "null")],
+    read: |config, field| match field {
+        "layer_types" => {
+            let every = config["sliding_window_pattern"].as_u64().unwrap_or(FULL_EVERY as u64).max(1);
+            Some(layer_types(config, |at| !(at + 1).is_multiple_of(every)))
+        }
+        rope::BASE => rope::base_among(config, &config["rope_parameters"]["full_attention"]),
+        rope::SCALING => Some(scaling(config)),
+        LOCAL_BASE => {
+            let local = &config["rope_parameters"]["sliding_attention"]["rope_theta"];
+            Some(local.clone()).filter(|base| !base.is_null())
+        }
+        _ => read(config, field),
+    },
+    // Both patterns say what `layer_types` says.
+    irrelevant: &[
+        "attention_dropout",
+        "cache_implementation",
+        "hidden_act",
+        "_sliding_window_pattern",
+        "sliding_window_pattern",
+    ],
+    settings: &[
+        rms_norm_eps("1e-6"),
+        rope_theta("1000000.0"),
+        Setting { name: LOCAL_BASE, usual: "10000.0", kind: Kind::Positive },
+        ROPE_SCALING,
+        ATTENTION_BIAS,
+        sliding_window("512", Kind::Count),
+        LAYER_TYPES,
+        QUERY_SCALAR,
+        logit_cap("null"),
+    ],
+    buffers: &["rotary_emb.inv_freq", "rotary_emb_local.inv_freq", "embed_scale"],
+    ..HuggingFace::decoder("gemma3_text", "Gemma3Text")
+};
+
+/// The scaling of the layers that see all tokens. A file whose other layers are scaled too gets an answer that no plan gives.
+fn scaling(config: &Value) -> Value {
+    let parameters = &config["rope_parameters"];
+    let local = rope::scaling_among(config, &parameters["sliding_attention"]);
+    let is_by_layer = |(name, _): (&String, &Value)| name == "full_attention" || name == "sliding_attention";
+    let is_known = parameters.as_object().is_none_or(|fields| fields.iter().all(is_by_layer));
+    match rope::scaling_among(config, &config[rope::SCALING]) {
+        _ if !is_known || !local.is_null() => parameters.clone(),
+        Value::Null => rope::scaling_among(config, &parameters["full_attention"]),
+        old => old,
+    }
+}
+
+/// Gemma 3's choices.
+#[derive(Clone, Debug)]
+pub enum Gemma3Style {}
+
+impl RmsDecoder for Gemma3Style {
+    const STYLE: Style = Style {
+        hugging_face: &HUGGING_FACE,
+        // Of all its classes, this one alone is not named after text.
+        fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
+        head_norms: true,
+        slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
+        ..Gemma2Style::STYLE
+    };
+}
+
+/// A Gemma 3.
+pub type Gemma3 = Decoder<Gemma3Style>;

@@ -1,0 +1,193 @@
+//! GPT-2: learned positions, layer norm before each part, gelu_new, and a head tied to the token table.
+//!
+//! # References
+//! Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; names and initial values as Hugging
+//! Face's `GPT2LMHeadModel`.
+
+use serde_json::json;
+
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
+use crate::head::LmHead;
+use crate::nn::{
+    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
+    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
+    residual,
+};
+
+const NORM_EPSILON: f64 = 1e-5;
+const INITIAL_STD: f64 = 0.02;
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[("activation_function", "\"gelu_new\""), ("layer_norm_epsilon", "1e-5")],
+    fixed: &[("scale_attn_by_inverse_layer_idx", "false"), ("scale_attn_weights", "true")],
+    read: |config, field| {
+        (field == "n_inner" && config[field].is_null())
+            .then(|| json!(config["n_embd"].as_u64().and_then(|d| d.checked_mul(4))))
+    },
+    positions: Some("n_positions"),
+    irrelevant: &[
+        "attn_pdrop",
+        "embd_pdrop",
+        "n_ctx",
+        "n_special",
+        "predict_special_tokens",
+        // A matter of rounding.
+        "reorder_and_upcast_attn",
+        "resid_pdrop",
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+    ],
+    plan_fields: &[
+        ("n_embd", "model.d_model"),
+        ("n_layer", "model.layers"),
+        ("n_head", "model.heads"),
+        ("n_inner", "model.d_ff"),
+        ("n_positions", "model.context"),
+    ],
+    prefix: "transformer.",
+    buffers: &["attn.bias", "attn.masked_bias"],
+    tagger: "classifier",
+    position_table: Some("transformer.wpe.weight"),
+    ..HuggingFace::plain("gpt2", "GPT2")
+};
+
+/// The sizes of a GPT-2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gpt2Config {
+    /// Number of tokens.
+    pub vocab_size: usize,
+    /// Longest input.
+    pub context: usize,
+    /// Width of the residual stream.
+    pub d_model: usize,
+    /// Number of blocks.
+    pub layers: usize,
+    /// Attention heads; divides `d_model`.
+    pub heads: usize,
+    /// Width of the feed-forward part.
+    pub d_ff: usize,
+}
+
+impl Gpt2Config {
+    /// `config.json` as `transformers` reads it.
+    fn hugging_face(&self) -> serde_json::Value {
+        json!({
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            "vocab_size": self.vocab_size,
+            "n_positions": self.context,
+            "n_ctx": self.context,
+            "n_embd": self.d_model,
+            "n_layer": self.layers,
+            "n_head": self.heads,
+            "n_inner": self.d_ff,
+            "activation_function": "gelu_new",
+            "layer_norm_epsilon": NORM_EPSILON,
+            "initializer_range": INITIAL_STD,
+            "resid_pdrop": 0.0,
+            "embd_pdrop": 0.0,
+            "attn_pdrop": 0.0,
+            "tie_word_embeddings": true,
+            "torch_dtype": "float32"
+        })
+    }
+}
+
+/// A GPT-2.
+#[derive(Clone, Debug)]
+pub struct Gpt2 {
+    description: Description,
+    tokens: TokenEmbedding,
+    positions: PositionEmbedding,
+    blocks: Vec<Block>,
+    norm: LayerNorm,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    norm_1: LayerNorm,
+    attention: FusedAttention,
+    norm_2: LayerNorm,
+    inner: FeedForward,
+}
+
+impl Gpt2 {
+    /// A model of these sizes.
+    pub fn new(config: Gpt2Config) -> Self {
+        let mut list = ParamList::default();
+        let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, config.d_model);
+        let tokens =
+            TokenEmbedding { table: list.add("transformer.wte.weight", &[config.vocab_size, d], matrix) };
+        let positions = list.add("transformer.wpe.weight", &[config.context, d], matrix);
+        let positions = PositionEmbedding { table: positions, first: 0 };
+        let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
+        list.enter(Part::Output);
+        let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
+        let description = Description::new(
+            list,
+            LmHead::of_table(tokens.table),
+            Shape::causal(config.context),
+            config.hugging_face(),
+        );
+        Self { description, tokens, positions, blocks, norm }
+    }
+}
+
+impl Model for Gpt2 {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Ok(Self::new(Gpt2Config { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }))
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mut stream = self.tokens.forward(pass, batch.tokens.clone());
+        stream = self.positions.forward(pass, stream);
+        stream = dropout(pass, stream);
+        for &block in &self.blocks {
+            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
+        }
+        self.norm.forward(pass, stream)
+    }
+}
+
+impl Block {
+    fn new(config: &Gpt2Config, at: usize, list: &mut ParamList) -> Self {
+        list.enter(Part::Block(at));
+        let Gpt2Config { d_model: d, d_ff, heads, layers, .. } = *config;
+        // GPT-2 scales what enters the residual stream by the number of such entries.
+        let residual = INITIAL_STD / ((2 * layers) as f64).sqrt();
+        let name = |part: &str| format!("transformer.h.{at}.{part}");
+        let conv1d = |d_in, d_out, std| LinearSpec::normal(d_in, d_out, std).biased().conv1d();
+        let norm_1 = list.layer_norm(&name("ln_1"), d, NORM_EPSILON);
+        let attention = FusedAttention {
+            projection: list.linear(&name("attn.c_attn"), conv1d(d, 3 * d, INITIAL_STD)),
+            output: list.linear(&name("attn.c_proj"), conv1d(d, d, residual)),
+            heads: DotProductAttention::new(heads, d / heads),
+            order: FusedOrder::ByPart,
+        };
+        let norm_2 = list.layer_norm(&name("ln_2"), d, NORM_EPSILON);
+        let inner = FeedForward {
+            widen: list.linear(&name("mlp.c_fc"), conv1d(d, d_ff, INITIAL_STD)),
+            narrow: list.linear(&name("mlp.c_proj"), conv1d(d_ff, d, residual)),
+            activation: Activation::GeluTanh,
+            drops_activations: false,
+        };
+        Self { norm_1, attention, norm_2, inner }
+    }
+
+    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.norm_1.forward(pass, input.clone());
+        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
+        let middle = residual(pass, attended, input);
+        let normalized = self.norm_2.forward(pass, middle.clone());
+        let output = self.inner.forward(pass, normalized);
+        residual(pass, output, middle)
+    }
+}

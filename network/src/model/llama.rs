@@ -1,0 +1,48 @@
+//! Llama 1 to 3: the decoder without extras. Scaled rotary positions and biases where a checkpoint asks for them.
+//!
+//! # References
+//! Touvron et al. 2023, <https://arxiv.org/abs/2307.09288>; names and initial values as Hugging Face's `LlamaForCausalLM`.
+
+use super::decoder::config::{
+    ATTENTION_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta, usual_head_width,
+};
+use super::decoder::{Decoder, RmsDecoder, Style};
+use super::{HuggingFace, Kind, Setting};
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("attention_bias", "false"),
+        ("hidden_act", "\"silu\""),
+        ("mlp_bias", "false"),
+        ("rms_norm_eps", "1e-6"),
+        ("rope_theta", "10000.0"),
+        ("tie_word_embeddings", "false"),
+    ],
+    read: |config, field| match field {
+        "num_key_value_heads" if config[field].is_null() => Some(config["num_attention_heads"].clone()),
+        "head_dim" if config[field].is_null() => usual_head_width(config),
+        _ => read(config, field),
+    },
+    // Slices of a product.
+    irrelevant: &["attention_dropout", "pretraining_tp"],
+    settings: &[
+        rms_norm_eps("1e-5"),
+        rope_theta("10000.0"),
+        ROPE_SCALING,
+        ATTENTION_BIAS,
+        Setting { name: "mlp_bias", usual: "false", kind: Kind::Flag },
+    ],
+    buffers: &["rotary_emb.inv_freq"],
+    ..HuggingFace::decoder("llama", "Llama")
+};
+
+/// Llama's choices.
+#[derive(Clone, Debug)]
+pub enum LlamaStyle {}
+
+impl RmsDecoder for LlamaStyle {
+    const STYLE: Style = Style::PLAIN;
+}
+
+/// A Llama.
+pub type Llama = Decoder<LlamaStyle>;

@@ -1,0 +1,46 @@
+//! Mistral: Llama with a window that every layer may have.
+//!
+//! # References
+//! Jiang et al. 2023, <https://arxiv.org/abs/2310.06825>; names and initial values as Hugging Face's `MistralForCausalLM`.
+
+use super::decoder::config::{
+    ROPE_SCALING, read, rms_norm_eps, rope_theta, sliding_window, usual_head_width,
+};
+use super::decoder::{Decoder, RmsDecoder, Style};
+use super::{HuggingFace, Kind};
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("hidden_act", "\"silu\""),
+        ("num_key_value_heads", "8"),
+        ("rms_norm_eps", "1e-6"),
+        ("rope_theta", "10000.0"),
+        ("tie_word_embeddings", "false"),
+    ],
+    read: |config, field| match field {
+        // A file that says `null` has no window; one that says nothing has the usual one.
+        "sliding_window" if config.get(field).is_none() => Some(4096.into()),
+        "head_dim" if config[field].is_null() => usual_head_width(config),
+        _ => read(config, field),
+    },
+    irrelevant: &["attention_dropout"],
+    settings: &[
+        rms_norm_eps("1e-5"),
+        rope_theta("10000.0"),
+        ROPE_SCALING,
+        sliding_window("null", Kind::CountOrNull),
+    ],
+    buffers: &["rotary_emb.inv_freq"],
+    ..HuggingFace::decoder("mistral", "Mistral")
+};
+
+/// Mistral's choices.
+#[derive(Clone, Debug)]
+pub enum MistralStyle {}
+
+impl RmsDecoder for MistralStyle {
+    const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..Style::PLAIN };
+}
+
+/// A Mistral.
+pub type Mistral = Decoder<MistralStyle>;

@@ -1,0 +1,255 @@
+//! Model families: sizes, Hugging Face names and configuration, and the forward pass. Each family is one file.
+//!
+//! To add a family, write its file and add a line to `families!`.
+
+mod bart;
+mod batch;
+mod bert;
+mod decoder;
+mod distilbert;
+mod encoder;
+mod feed_forward;
+mod gemma;
+mod gemma2;
+mod gemma3;
+mod gpt2;
+mod gpt_neo;
+mod gpt_neox;
+mod hugging_face;
+mod llama;
+mod marian;
+mod mbart;
+mod mistral;
+mod modernbert;
+mod network;
+mod opt;
+mod phi;
+mod phi3;
+mod pre_norm;
+mod qwen2;
+mod qwen3;
+mod roberta;
+mod rope;
+mod seq2seq;
+mod setting;
+mod t5;
+
+use bart::Bart;
+pub use batch::{Batch, Predictions, Shape};
+use bert::Bert;
+use distilbert::DistilBert;
+use feed_forward::FeedForward;
+use gemma::Decoder;
+use gemma2::Gemma2;
+use gemma3::Gemma3;
+use gpt_neo::GptNeo;
+use gpt_neox::GptNeoX;
+pub use gpt2::Gpt2;
+pub use gpt2::Gpt2Config;
+pub use hugging_face::HuggingFace;
+use llama::Llama;
+use marian::Marian;
+use mbart::MBart;
+use mistral::Mistral;
+use modernbert::ModernBert;
+pub use network::Network;
+use opt::Opt;
+use phi::Phi;
+use phi3::Phi3;
+use qwen2::Qwen2;
+use qwen3::Qwen3;
+pub use roberta::ROBERTA_PADDING;
+use roberta::Roberta;
+pub use rope::{base as rope_base, scaling as rope_scaling};
+pub use setting::{Kind, Setting, Settings};
+use t5::T5;
+
+use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
+use crate::nn::{Kernels, Layout, LinearSpec, ParamList, Pass, Var};
+
+/// A model that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// A size that is not allowed.
+    #[error("model: {what} = {value}; allowed: {allowed}")]
+    Size {
+        /// Field of the plan's model.
+        what: &'static str,
+        /// What was given.
+        value: usize,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A setting that the family does not have, or another value than it takes.
+    #[error("model.config: {0}")]
+    Config(String),
+}
+
+/// What there is to know of a model beside its forward pass.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The parameters.
+    pub layout: Layout,
+    /// Number of tokens.
+    pub vocab_size: usize,
+    /// Width of the hidden states.
+    pub width: usize,
+    /// The shape of a batch's rows: the longest example it takes.
+    pub shape: Shape,
+    /// `config.json` as `transformers` reads it.
+    pub hf_config: serde_json::Value,
+    /// What predicts tokens.
+    pub head: LmHead,
+    /// What predicts the class of a pair of sentences, if the model does.
+    pub sentence: Option<SequenceHead>,
+}
+
+impl Description {
+    /// A model of the parameters in `list`, whose number of tokens and width are those of its head's table.
+    fn new(list: ParamList, head: LmHead, shape: Shape, hf_config: serde_json::Value) -> Self {
+        let layout = list.finish();
+        let table = &layout.specs()[head.logits.table.0].shape;
+        let (vocab_size, width) = (table[0], table[1]);
+        Self { layout, vocab_size, width, shape, hf_config, head, sentence: None }
+    }
+}
+
+/// What decides the shape of a network.
+#[derive(Clone, Copy)]
+pub struct PlannedNetwork<'a> {
+    /// The plan's model.
+    pub model: &'a plan::Model,
+    /// The plan's training, which names the objective.
+    pub training: &'a plan::Training,
+    /// Number of tokens.
+    pub vocab_size: usize,
+    /// `model.config` with the family's usual values.
+    pub settings: &'a Settings,
+}
+
+impl PlannedNetwork<'_> {
+    /// Context, width, blocks, heads and feed-forward width.
+    fn sizes(self) -> [usize; 5] {
+        let plan::Model { context, d_model, layers, heads, d_ff, .. } = *self.model;
+        [context, d_model, layers, heads, d_ff].map(|size| size as usize)
+    }
+}
+
+/// The sizes of a model, where these six are all.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    vocab_size: usize,
+    /// Longest input.
+    context: usize,
+    /// Width of the residual stream.
+    d_model: usize,
+    layers: usize,
+    /// Attention heads; divides `d_model`.
+    heads: usize,
+    /// Width of the feed-forward part.
+    d_ff: usize,
+}
+
+impl Sizes {
+    /// The sizes that a plan gives.
+    fn of(plan: PlannedNetwork<'_>) -> Self {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
+    }
+}
+
+/// What the file of a family says, beside what its checkpoints look like on Hugging Face: `HUGGING_FACE`.
+pub trait Model {
+    /// The model that a plan asks for.
+    ///
+    /// # Errors
+    /// [`ModelError`] for sizes that do not fit together.
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError>
+    where
+        Self: Sized;
+
+    /// What there is to know beside the forward pass.
+    fn description(&self) -> &Description;
+
+    /// A new head for classes of whole sequences, with the names of `transformers`. Its parameters are added to `list`.
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        let classes = list.linear("score", LinearSpec::normal(self.description().width, classes, LABELS_STD));
+        SequenceHead { pooling: Pooling::Last, drops_pooled: false, classes }
+    }
+
+    /// The forward pass: what the heads read. In generation, `batch` holds the tokens that the cache has not seen.
+    ///
+    /// # Shapes
+    /// - output: `[rows, seq, d]`, of the decoder if there is one
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B>
+    where
+        Self: Sized;
+}
+
+/// One line per family: its file and type, and its names in a plan.
+macro_rules! families {
+    ($($file:ident::$family:ident: $($plan:ident)|+;)+) => {
+        /// The part of a model below its head, of any family that a plan can name.
+        #[derive(Clone, Debug)]
+        pub enum Backbone {
+            $(#[allow(missing_docs, reason = "the type says it")] $family($family),)+
+        }
+
+        impl Backbone {
+            fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+                Ok(match plan.model.family {
+                    $($(plan::Family::$plan)|+ => Self::$family(<$family as Model>::from_plan(plan)?),)+
+                })
+            }
+
+            /// The checkpoints of a family.
+            pub fn hugging_face(family: plan::Family) -> &'static HuggingFace {
+                match family {
+                    $($(plan::Family::$plan)|+ => &$file::HUGGING_FACE,)+
+                }
+            }
+
+            /// The families of checkpoints that can be read.
+            pub fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
+                [$(&$file::HUGGING_FACE),+].into_iter()
+            }
+
+            fn model(&self) -> &dyn Model {
+                match self {
+                    $(Self::$family(model) => model,)+
+                }
+            }
+
+            fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+                match self {
+                    $(Self::$family(model) => model.hidden(pass, batch),)+
+                }
+            }
+        }
+    };
+}
+
+families! {
+    gpt2::Gpt2: Gpt2;
+    t5::T5: T5 | T5V1_1;
+    bert::Bert: Bert;
+    gemma::Decoder: Decoder;
+    gemma2::Gemma2: Gemma2;
+    gemma3::Gemma3: Gemma3;
+    llama::Llama: Llama;
+    mistral::Mistral: Mistral;
+    phi3::Phi3: Phi3;
+    qwen2::Qwen2: Qwen2;
+    qwen3::Qwen3: Qwen3;
+    roberta::Roberta: Roberta;
+    distilbert::DistilBert: DistilBert;
+    gpt_neox::GptNeoX: GptNeoX;
+    phi::Phi: Phi;
+    opt::Opt: Opt;
+    gpt_neo::GptNeo: GptNeo;
+    modernbert::ModernBert: ModernBert;
+    bart::Bart: Bart;
+    mbart::MBart: MBart;
+    marian::Marian: Marian;
+    feed_forward::FeedForward: FeedForward;
+}

@@ -1,0 +1,352 @@
+//! A model: the backbone of a family under a head.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::bert::{Bert, BertConfig};
+use super::{
+    Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Settings, Shape,
+};
+use crate::head::{Head, Loss, TokenHead};
+use crate::nn::{
+    Cache, GradRecord, Kernels, Layout, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
+};
+use crate::tensor::Tensor;
+use crate::{Example, ExampleError};
+
+/// A model of any family and objective that a plan can name.
+#[derive(Clone, Debug)]
+pub struct Network {
+    backbone: Backbone,
+    head: Head,
+    /// Number of logits of a prediction: tokens or labels.
+    outputs: usize,
+    layout: Layout,
+    shape: Shape,
+    hf_config: Value,
+    /// Rate of dropout in training.
+    dropout: f64,
+}
+
+impl Network {
+    /// The model that a plan asks for.
+    ///
+    /// # Errors
+    /// [`ModelError`] for sizes that do not fit together.
+    pub fn new(
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+    ) -> Result<Self, ModelError> {
+        let sizes = [
+            ("vocab_size", vocab_size),
+            ("context", model.context as usize),
+            ("d_model", model.d_model as usize),
+            ("heads", model.heads as usize),
+            ("d_ff", model.d_ff as usize),
+        ];
+        if let Some((what, value)) = sizes.into_iter().find(|&(_, value)| value == 0) {
+            return Err(ModelError::Size { what, value, allowed: "at least 1" });
+        }
+        if model.d_head.is_none() && !model.d_model.is_multiple_of(model.heads) {
+            let value = model.heads as usize;
+            return Err(ModelError::Size { what: "heads", value, allowed: "a divisor of d_model" });
+        }
+        let settings = &Settings::of_plan(Backbone::hugging_face(model.family), model)?;
+        let plan = PlannedNetwork { model, training, vocab_size, settings };
+        let mut network = Self::of(Backbone::from_plan(plan)?);
+        settings.write_to(&mut network.hf_config);
+        network.set_dropout(training.dropout);
+        if let Head::Tokens { loss, .. } = &mut network.head {
+            *loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
+        }
+        Ok(match training.objective {
+            plan::Objective::SequenceClassification
+            | plan::Objective::MultiLabelClassification
+            | plan::Objective::TokenClassification => network.predicting_labels(training),
+            // Of a decoder alone, the target follows the text that is read.
+            plan::Objective::TextToText | plan::Objective::Chat if network.shape.decoder.is_none() => {
+                let predictions = Predictions::AtPlaces(network.shape.input);
+                Self { shape: Shape { predictions, ..network.shape }, ..network }
+            }
+            _ => network,
+        })
+    }
+
+    /// A backbone with the head of its description, for tokens.
+    pub fn of(backbone: Backbone) -> Self {
+        let Description { layout, vocab_size, shape, hf_config, head, sentence, .. } =
+            backbone.model().description();
+        Self {
+            head: Head::Tokens { tokens: *head, sentence: *sentence, loss: Loss::PLAIN },
+            outputs: *vocab_size,
+            layout: layout.clone(),
+            shape: *shape,
+            hf_config: hf_config.clone(),
+            dropout: 0.0,
+            backbone,
+        }
+    }
+
+    /// The body of the BERT that a `config.json` describes, cut to its first layers and to so many positions. It has no head.
+    pub fn bert_body(config: &Value, layers: usize, context: usize) -> Option<Self> {
+        let config = BertConfig { layers, context, ..BertConfig::from_hugging_face(config)? };
+        let network = Self::of(Backbone::Bert(Bert::new(config)));
+        Some(Self { layout: network.layout.body().finish(), ..network })
+    }
+
+    /// The same backbone under a head for the plan's labels, in place of the one for tokens. Its parameters follow those
+    /// of the backbone.
+    fn predicting_labels(self, training: &plan::Training) -> Self {
+        let (labels, family) = (training.labels(), self.backbone.model());
+        let loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
+        let mut hf_config = self.hf_config;
+        let hugging_face =
+            Backbone::checkpoints().find(|family| hf_config["model_type"] == family.model_type);
+        let mut list = self.layout.body();
+        let (head, predictions, task, problem) = match training.objective {
+            plan::Objective::TokenClassification => {
+                let name = hugging_face.map_or("", |family| family.tagger);
+                let head = TokenHead::new(&mut list, name, family.description().width, labels.len());
+                let head = Head::Words { head, loss };
+                (head, Predictions::AtPlaces(self.shape.input), "ForTokenClassification", None)
+            }
+            plan::Objective::MultiLabelClassification => {
+                let head = family.classifier(&mut list, labels.len());
+                let head = Head::Sequence { head, loss: Loss::Binary };
+                let problem = Some("multi_label_classification");
+                (head, Predictions::OfText(labels.len()), "ForSequenceClassification", problem)
+            }
+            _ => {
+                let head = family.classifier(&mut list, labels.len());
+                let head = Head::Sequence { head, loss };
+                let problem = Some("single_label_classification");
+                (head, Predictions::OfText(1), "ForSequenceClassification", problem)
+            }
+        };
+        hf_config["architectures"] =
+            json!([format!("{}{task}", hugging_face.map_or("", |family| family.class))]);
+        let numbered = || labels.iter().enumerate();
+        hf_config["id2label"] =
+            numbered().map(|(id, label)| (id.to_string(), json!(label))).collect::<Map<_, _>>().into();
+        hf_config["label2id"] =
+            numbered().map(|(id, label)| (label.clone(), json!(id))).collect::<Map<_, _>>().into();
+        if let Some(problem) = problem {
+            hf_config["problem_type"] = json!(problem);
+        }
+        Self {
+            head,
+            outputs: labels.len(),
+            layout: list.finish(),
+            shape: Shape { predictions, ..self.shape },
+            hf_config,
+            dropout: self.dropout,
+            backbone: self.backbone,
+        }
+    }
+
+    /// The families of checkpoints that can be read.
+    pub fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
+        Backbone::checkpoints()
+    }
+
+    /// Sets the rate of dropout in training, in `config.json` too, where each family's rates have their own names.
+    pub fn set_dropout(&mut self, rate: f64) {
+        const NAMES: [&str; 13] = [
+            "attention_dropout",
+            "attention_probs_dropout_prob",
+            "attn_pdrop",
+            "dropout",
+            "dropout_rate",
+            "embd_pdrop",
+            "embed_dropout",
+            "embedding_dropout",
+            "hidden_dropout",
+            "hidden_dropout_prob",
+            "mlp_dropout",
+            "resid_dropout",
+            "resid_pdrop",
+        ];
+        self.dropout = rate;
+        for name in NAMES {
+            if let Some(field) = self.hf_config.get_mut(name) {
+                *field = json!(rate);
+            }
+        }
+    }
+
+    /// The logits of a training pass, after dropout.
+    pub fn training_logits<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 2> {
+        let pass = Pass::training(weights, false).with_dropout(self.dropout, &batch.dropout_seeds);
+        self.logits_in(pass, batch)
+    }
+
+    /// The part below the head.
+    pub fn backbone(&self) -> &Backbone {
+        &self.backbone
+    }
+
+    /// The parameters, and what each is for.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Names, shapes and starts of the parameters.
+    #[must_use]
+    pub fn specs(&self) -> Arc<[ParamSpec]> {
+        Arc::clone(self.layout().specs())
+    }
+
+    /// The part of the parameters that a plan trains; `None` for all.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if the plan names what this network does not have.
+    pub fn selection(&self, model: &plan::Model) -> Result<Option<Selection>, SelectionError> {
+        Selection::new(&model.trainable, self.layout(), model.layers as usize)
+    }
+
+    /// Number of tokens.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        self.backbone.model().description().vocab_size
+    }
+
+    /// The shape of a batch's rows: the longest example it takes.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Refuses examples that do not fit the network.
+    ///
+    /// # Errors
+    /// [`ExampleError`] of the first one.
+    pub fn check(&self, examples: &[Example]) -> Result<(), ExampleError> {
+        let targets = match self.head {
+            // Each says whether the text has the label.
+            Head::Sequence { loss: Loss::Binary, .. } => 2,
+            _ => self.outputs,
+        };
+        for example in examples {
+            if let Some(problem) = self.shape.problem(example, self.vocab_size(), targets) {
+                return Err(ExampleError { problem });
+            }
+        }
+        Ok(())
+    }
+
+    /// `config.json` as `transformers` reads it.
+    #[must_use]
+    pub fn hf_config(&self) -> serde_json::Value {
+        self.hf_config.clone()
+    }
+
+    /// Number of logits of a prediction: tokens or labels.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Logits of each prediction, padding included. The batch may be narrower than [`Network::shape`].
+    ///
+    /// # Shapes
+    /// - output: `[rows·targets, outputs]`; of labels of whole texts `[rows, outputs]`
+    pub fn logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Tensor<B, 2> {
+        self.logits_in(Pass::measuring(weights), &batch)
+    }
+
+    /// Logits of the token that follows each row. `batch` has the tokens that `cache` has not seen: at first whole texts of
+    /// one length without padding, later one token of each row. An encoder–decoder reads its input in the first pass only;
+    /// the cache counts the decoder's tokens. No row may grow beyond the context.
+    ///
+    /// # Shapes
+    /// - output: `[rows, vocabulary]`
+    ///
+    /// # Panics
+    /// If a later pass has several tokens of a row.
+    pub fn next_logits<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        cache: &mut Cache<B>,
+        batch: &Batch<B>,
+    ) -> Tensor<B, 2> {
+        let [rows, positions] = batch.decoder_tokens.as_ref().unwrap_or(&batch.tokens).dims();
+        assert!(cache.positions().is_empty() || positions == 1, "one new token of each row");
+        let logits = self.logits_in(Pass::generating(weights, cache), batch);
+        cache.advance(rows, positions);
+        logits
+    }
+
+    /// What the heads read.
+    ///
+    /// # Shapes
+    /// - output: `[rows, seq, d]`
+    pub fn hidden<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 3> {
+        self.backbone.hidden(&mut Pass::measuring(weights), batch).into_value()
+    }
+
+    fn logits_in<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
+        let hidden = self.backbone.hidden(&mut pass, batch);
+        flat(self.predict(&mut pass, hidden, batch).into_value())
+    }
+
+    /// The logits of the head, without those of sentence pairs.
+    fn predict<B: Kernels>(&self, pass: &mut Pass<'_, B>, hidden: Var<B>, batch: &Batch<B>) -> Var<B> {
+        match self.head {
+            Head::Tokens { tokens, .. } => tokens.forward(pass, hidden, batch.positions.clone()),
+            Head::Sequence { head, .. } => head.forward(pass, hidden, batch.lengths.clone()),
+            Head::Words { head, .. } => head.forward(pass, hidden, batch.positions.clone()),
+        }
+    }
+
+    /// Logits of the class of each row's pair of sentences, if the network predicts it.
+    ///
+    /// # Shapes
+    /// - output: `[rows, 2]`
+    pub fn sentence_logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
+        let Head::Tokens { sentence: Some(head), .. } = self.head else { return None };
+        let mut pass = Pass::measuring(weights);
+        let hidden = self.backbone.hidden(&mut pass, &batch);
+        Some(flat(head.forward(&mut pass, hidden, batch.lengths).into_value()))
+    }
+
+    /// Forward and backward pass of the summed per-example losses: the records that hold every example's gradient of the
+    /// trained parameters.
+    ///
+    /// The losses themselves are never computed: they are private and nothing may depend on them.
+    pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<GradRecord<B>> {
+        let mut all = Vec::with_capacity(weights.specs().len());
+        self.hand_over_records(weights, batch, false, |records| all.extend(records));
+        all
+    }
+
+    /// As [`Network::records`], block by block, from the last to the first, each handed over as soon as it is complete. With
+    /// `recompute` the forward pass keeps the blocks' inputs alone and is computed again block by block: the same records.
+    pub fn hand_over_records<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        batch: Batch<B>,
+        recompute: bool,
+        mut take: impl FnMut(Vec<GradRecord<B>>),
+    ) {
+        let mut pass = Pass::training(weights, recompute).with_dropout(self.dropout, &batch.dropout_seeds);
+        let hidden = self.backbone.hidden(&mut pass, &batch);
+        if let Head::Tokens { sentence: Some(head), .. } = self.head {
+            let logits = head.forward(&mut pass, hidden.clone(), batch.lengths.clone());
+            let (classes, weights) = (batch.sentences.clone(), batch.sentence_weights.clone());
+            pass.seed(logits, |logits| Loss::PLAIN.gradient(logits, classes, weights));
+        }
+        let logits = self.predict(&mut pass, hidden, &batch);
+        let rows = batch.targets.dims().iter().product::<usize>();
+        let (targets, target_weights) = (batch.targets.reshape([rows]), batch.target_weights.reshape([rows]));
+        pass.seed(logits, |logits| self.head.loss().gradient(logits, targets, target_weights));
+        pass.backward(&mut take);
+    }
+}
+
+/// `[batch, n, classes]` → `[batch·n, classes]`
+fn flat<B: Kernels>(logits: Tensor<B, 3>) -> Tensor<B, 2> {
+    let [batch, n, classes] = logits.dims();
+    logits.reshape([batch * n, classes])
+}

@@ -1,0 +1,46 @@
+//! Qwen 3: Llama with norms of each head of queries and keys.
+//!
+//! # References
+//! Qwen Team 2025, <https://arxiv.org/abs/2505.09388>; names and initial values as Hugging Face's `Qwen3ForCausalLM`.
+
+use super::decoder::config::{
+    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, rms_norm_eps, rope_theta, sliding_window,
+};
+use super::decoder::{Decoder, RmsDecoder, Style};
+use super::{HuggingFace, Kind, qwen2};
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("attention_bias", "false"),
+        ("head_dim", "128"),
+        ("hidden_act", "\"silu\""),
+        ("num_key_value_heads", "32"),
+        ("rms_norm_eps", "1e-6"),
+        ("rope_theta", "10000.0"),
+        ("tie_word_embeddings", "false"),
+    ],
+    read: qwen2::read_windows,
+    irrelevant: &["attention_dropout", "max_window_layers"],
+    settings: &[
+        rms_norm_eps("1e-6"),
+        rope_theta("1000000.0"),
+        ROPE_SCALING,
+        ATTENTION_BIAS,
+        sliding_window("null", Kind::CountOrNull),
+        LAYER_TYPES,
+    ],
+    buffers: &["rotary_emb.inv_freq"],
+    ..HuggingFace::decoder("qwen3", "Qwen3")
+};
+
+/// Qwen 3's choices.
+#[derive(Clone, Debug)]
+pub enum Qwen3Style {}
+
+impl RmsDecoder for Qwen3Style {
+    const STYLE: Style =
+        Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..Style::PLAIN };
+}
+
+/// A Qwen 3.
+pub type Qwen3 = Decoder<Qwen3Style>;

@@ -1,0 +1,115 @@
+//! RoBERTa: BERT's encoder with one class of tokens, positions counted from the padding token's id, and heads of its own.
+//!
+//! # References
+//! Liu et al. 2019, <https://arxiv.org/abs/1907.11692>; names and initial values as Hugging Face's `RobertaForMaskedLM`.
+
+use serde_json::{Value, json};
+
+use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
+use super::{
+    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Predictions, Setting, Shape,
+    Sizes,
+};
+use crate::head::SequenceHead;
+use crate::lengths;
+use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+
+/// The id of RoBERTa's padding token. `transformers` counts its positions from there.
+pub const ROBERTA_PADDING: u32 = 1;
+
+const STYLE: Style = Style {
+    embeddings: "roberta.embeddings",
+    blocks: "roberta.encoder.layer",
+    parts: Parts::BERT,
+    segments: 1,
+    first_position: ROBERTA_PADDING as usize + 1,
+    norm_epsilon: 1e-5,
+};
+
+const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+
+const MASKED: MaskedNames =
+    MaskedNames { bias: "lm_head.bias", dense: "lm_head.dense", norm: "lm_head.layer_norm" };
+
+const CLASSIFIER: FirstPosition =
+    FirstPosition { dense: "classifier.dense", activation: Activation::Tanh, classes: "classifier.out_proj" };
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
+    // Positions are counted from here on.
+    fixed: &[("pad_token_id", "1"), ("position_embedding_type", "\"absolute\"")],
+    read: |config, field| {
+        // XLM-R is RoBERTa with another vocabulary.
+        (field == "model_type" && config[field] == "xlm-roberta").then(|| json!("roberta"))
+    },
+    settings: &[NORM_EPSILON],
+    first_position: STYLE.first_position as u64,
+    irrelevant: &["attention_probs_dropout_prob", "hidden_dropout_prob", "output_past"],
+    prefix: "roberta.",
+    buffers: &["embeddings.position_ids", "embeddings.token_type_ids"],
+    copies: &["lm_head.decoder.weight", "lm_head.decoder.bias"],
+    tagger: "classifier",
+    unused: &["roberta.pooler."],
+    token_heads: &["lm_head."],
+    label_heads: &["classifier."],
+    position_table: Some("roberta.embeddings.position_embeddings.weight"),
+    ..HuggingFace::plain("roberta", "Roberta")
+};
+
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes) -> Value {
+    json!({
+        "model_type": "roberta",
+        "architectures": ["RobertaForMaskedLM"],
+        "vocab_size": sizes.vocab_size,
+        "hidden_size": sizes.d_model,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "intermediate_size": sizes.d_ff,
+        "max_position_embeddings": STYLE.first_position + sizes.context,
+        "type_vocab_size": STYLE.segments,
+        "hidden_act": "gelu",
+        "initializer_range": INITIAL_STD,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    })
+}
+
+/// A RoBERTa.
+#[derive(Clone, Debug)]
+pub struct Roberta {
+    description: Description,
+    encoder: Encoder,
+}
+
+impl Model for Roberta {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+        let norm_epsilon = plan.settings.number(NORM_EPSILON.name).unwrap_or(STYLE.norm_epsilon);
+        let encoder = Encoder::new(sizes, Style { norm_epsilon, ..STYLE }, &mut list);
+        list.enter(Part::Head);
+        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);
+        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
+        let description = Description::new(
+            list,
+            head,
+            Shape { input: sizes.context, decoder: None, predictions },
+            hugging_face(sizes),
+        );
+        Ok(Self { description, encoder })
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        CLASSIFIER.head(list, self.description.width, classes)
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.encoder.forward(pass, batch)
+    }
+}

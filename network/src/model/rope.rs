@@ -1,0 +1,117 @@
+//! What a `config.json` says of rotary positions, which has been said in several ways.
+
+use serde_json::{Map, Value, json};
+
+use super::{ModelError, Settings};
+use crate::nn::{Rotary, RotaryScaling};
+
+/// The field that a scaling is under in a plan and in files of `transformers` 4.
+pub(super) const SCALING: &str = "rope_scaling";
+/// The field of the base, likewise.
+pub(super) const BASE: &str = "rope_theta";
+/// The field of the share of each head that is turned, in files of `transformers` 5.
+const SHARE: &str = "partial_rotary_factor";
+
+/// The base. Newer files put it among other parameters.
+pub fn base(config: &Value) -> Option<Value> {
+    base_among(config, parameters(config))
+}
+
+/// [`base`], where these are the other parameters.
+pub(super) fn base_among(config: &Value, parameters: &Value) -> Option<Value> {
+    [parameters, config].into_iter().map(|place| &place[BASE]).find(|base| !base.is_null()).cloned()
+}
+
+/// What is done to the frequencies, in the words of a plan; `null` for nothing. What no plan can say stays in the answer.
+pub fn scaling(config: &Value) -> Value {
+    scaling_among(config, parameters(config))
+}
+
+/// [`scaling`], where these are the parameters.
+pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
+    let Some(parameters) = parameters.as_object() else { return Value::Null };
+    let is_said = |(name, value): &(&String, &Value)| match name.as_str() {
+        BASE | "type" | "rope_type" => false,
+        SHARE => value.as_f64() != Some(1.0),
+        _ => !value.is_null(),
+    };
+    let own = parameters.iter().filter(is_said).map(|(name, value)| (name.clone(), value.clone()));
+    let mut fields: Map<String, Value> = own.collect();
+    let kind = ["rope_type", "type"].iter().find_map(|name| parameters.get(*name)?.as_str());
+    match kind.unwrap_or("default") {
+        "default" if fields.is_empty() => return Value::Null,
+        kind => _ = fields.insert("rope_type".to_owned(), json!(kind)),
+    }
+    if matches!(kind, Some("llama3" | "yarn")) {
+        let longest = || config["max_position_embeddings"].clone();
+        fields.entry("original_max_position_embeddings").or_insert_with(longest);
+    }
+    Value::Object(fields)
+}
+
+/// The share of each head's coordinates that positions turn. `name` is its field in a plan and in older files.
+pub(super) fn share(config: &Value, name: &str) -> Option<Value> {
+    let given = [&parameters(config)[SHARE], &config[name]];
+    given.into_iter().find(|share| !share.is_null()).cloned()
+}
+
+/// [`base`], under another name in a plan and in older files.
+pub(super) fn base_called(config: &Value, name: &str) -> Option<Value> {
+    base(config).or_else(|| config.get(name).filter(|base| !base.is_null()).cloned())
+}
+
+/// [`scaling`], of a family that turns a share of each head.
+pub(super) fn scaling_of_share(config: &Value) -> Value {
+    let mut parameters = parameters(config).clone();
+    if let Some(fields) = parameters.as_object_mut() {
+        fields.remove(SHARE);
+    }
+    scaling_among(config, &parameters)
+}
+
+/// Positions that turn this share of each head of a width.
+///
+/// # Errors
+/// [`ModelError`] if that is no even number of coordinates of a head.
+pub(super) fn partial(base: f64, share: f64, width: usize) -> Result<Rotary, ModelError> {
+    let d_head = (width as f64 * share) as usize;
+    if d_head > 0 && d_head <= width && d_head.is_multiple_of(2) {
+        return Ok(Rotary { base, d_head, scaling: RotaryScaling::None });
+    }
+    let given = format!("positions turn {share} of the {width} coordinates of a head, which is {d_head}");
+    Err(ModelError::Config(format!("{given}; allowed: an even number from 2 to the width of a head")))
+}
+
+fn parameters(config: &Value) -> &Value {
+    let old = &config[SCALING];
+    let is_given = old.as_object().is_some_and(|fields| !fields.is_empty());
+    if is_given { old } else { &config["rope_parameters"] }
+}
+
+/// The scaling that a model's settings ask for.
+pub(super) fn of_settings(settings: &Settings) -> RotaryScaling {
+    let scaling = settings.value(SCALING);
+    let number = |name: &str| scaling[name].as_f64().unwrap_or(1.0);
+    match scaling["rope_type"].as_str() {
+        Some("linear") => RotaryScaling::Linear(number("factor")),
+        Some("llama3") => RotaryScaling::Llama3 {
+            factor: number("factor"),
+            low: number("low_freq_factor"),
+            high: number("high_freq_factor"),
+            original_context: number("original_max_position_embeddings"),
+        },
+        Some("yarn") => {
+            let factor = number("factor");
+            let given = |name: &str| scaling[name].as_f64();
+            let usual = if factor > 1.0 { 0.1 * factor.ln() + 1.0 } else { 1.0 };
+            RotaryScaling::Yarn {
+                factor,
+                fast: given("beta_fast").unwrap_or(32.0),
+                slow: given("beta_slow").unwrap_or(1.0),
+                original_context: number("original_max_position_embeddings"),
+                amplitude: given("attention_factor").unwrap_or(usual),
+            }
+        }
+        _ => RotaryScaling::None,
+    }
+}

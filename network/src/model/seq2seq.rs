@@ -1,0 +1,320 @@
+//! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
+
+use super::{Batch, ModelError, PlannedNetwork, Predictions, Shape};
+use crate::lengths;
+use crate::nn::{
+    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
+    LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, Sinusoids,
+    TokenEmbedding, Var, branch, dropout, residual, scale,
+};
+use crate::tensor::Tensor;
+
+const NORM_EPSILON: f64 = 1e-5;
+/// Standard deviation of the matrices and tables at the start.
+pub(super) const INITIAL_STD: f64 = 0.02;
+
+/// What the families with these parts differ in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    /// Row of the first position in a learned table; none where positions are sinusoids.
+    pub first_position: Option<usize>,
+    /// Whether a norm follows the embeddings.
+    pub norms_embedding: bool,
+    /// Whether norms come before each part and after the last block, not after each part.
+    pub norms_first: bool,
+    /// Of the feed-forward part.
+    pub activation: Activation,
+}
+
+/// The sizes of a model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub vocab_size: usize,
+    /// Longest input of the encoder.
+    pub context: usize,
+    /// Longest input of the decoder.
+    pub decoder_context: usize,
+    /// Width of the residual stream.
+    pub d_model: usize,
+    /// Blocks of the encoder, and as many of the decoder.
+    pub layers: usize,
+    /// Attention heads; divides `d_model`.
+    pub heads: usize,
+    /// Width of the feed-forward part.
+    pub d_ff: usize,
+    /// Whether a looked-up row is multiplied by √d.
+    pub scales_embedding: bool,
+}
+
+impl Sizes {
+    /// The sizes that a plan gives.
+    ///
+    /// # Errors
+    /// [`ModelError`] for an odd width, which sinusoids do not have.
+    pub fn of(plan: PlannedNetwork<'_>, style: Style) -> Result<Self, ModelError> {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        if style.first_position.is_none() && !d_model.is_multiple_of(2) {
+            return Err(ModelError::Size { what: "d_model", value: d_model, allowed: "an even number" });
+        }
+        Ok(Self {
+            vocab_size: plan.vocab_size,
+            context,
+            decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
+            d_model,
+            layers,
+            heads,
+            d_ff,
+            scales_embedding: plan.settings.flag("scale_embedding"),
+        })
+    }
+
+    /// Positions of both tables.
+    pub fn positions(self) -> usize {
+        self.context.max(self.decoder_context)
+    }
+
+    /// The shape of a batch's rows.
+    pub fn shape(self) -> Shape {
+        let decoder = Some(self.decoder_context);
+        Shape { input: self.context, decoder, predictions: Predictions::EachPosition }
+    }
+}
+
+/// All of a model but its head.
+#[derive(Clone, Debug)]
+pub(super) struct Seq2Seq {
+    table: TokenEmbedding,
+    factor: Option<f64>,
+    width: usize,
+    encoder: Stack,
+    decoder: Stack,
+}
+
+#[derive(Clone, Debug)]
+struct Stack {
+    positions: Positions,
+    norm: Option<LayerNorm>,
+    blocks: Vec<Block>,
+    last_norm: Option<LayerNorm>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Positions {
+    Learned(PositionEmbedding),
+    Sinusoids(Sinusoids),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    attention: MultiHeadAttention,
+    attention_norm: LayerNorm,
+    /// Of the decoder: to the encoder's output.
+    cross: Option<Cross>,
+    inner: FeedForward,
+    inner_norm: LayerNorm,
+    norms_first: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cross {
+    attention: MultiHeadAttention,
+    norm: LayerNorm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Encoder,
+    Decoder,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Encoder => "model.encoder",
+            Self::Decoder => "model.decoder",
+        }
+    }
+}
+
+impl Seq2Seq {
+    /// Adds the parameters to `list`.
+    pub fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
+        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+        let table = TokenEmbedding { table: list.add("model.shared.weight", &[sizes.vocab_size, d], matrix) };
+        let encoder = Stack::new(sizes, style, Kind::Encoder, list);
+        let decoder = Stack::new(sizes, style, Kind::Decoder, list);
+        let factor = sizes.scales_embedding.then(|| (d as f64).sqrt());
+        Self { table, factor, width: d, encoder, decoder }
+    }
+
+    /// The table of tokens.
+    pub fn table(&self) -> ParamId {
+        self.table.table
+    }
+
+    /// # Shapes
+    /// - output: `[rows, seq, d]`, of the decoder
+    pub fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mask = AttentionMask::padding(batch.lengths.clone());
+        let memory = self.memory(pass, batch, &mask);
+        let output = self.table.forward(pass, batch.decoder_input());
+        let output = self.scaled(pass, output);
+        // The decoder's padding comes last, so no place with a target sees it.
+        self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
+    }
+
+    /// The encoder's output. In generation, attention keeps what it needs of the output in the first pass; later passes get
+    /// zeros that nothing reads.
+    fn memory<B: Kernels>(
+        &self,
+        pass: &mut Pass<'_, B>,
+        batch: &Batch<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
+            return Var::constant(Tensor::zeros([rows, 1, self.width], &batch.tokens.device()));
+        }
+        let input = self.table.forward(pass, batch.tokens.clone());
+        let input = self.scaled(pass, input);
+        self.encoder.forward(pass, input, mask, None)
+    }
+
+    fn scaled<B: Kernels>(&self, pass: &mut Pass<'_, B>, rows: Var<B>) -> Var<B> {
+        match self.factor {
+            Some(factor) => scale(pass, rows, factor),
+            None => rows,
+        }
+    }
+}
+
+impl Stack {
+    fn new(sizes: Sizes, style: Style, kind: Kind, list: &mut ParamList) -> Self {
+        let d = sizes.d_model;
+        let positions = match style.first_position {
+            Some(first) => {
+                let name = format!("{}.embed_positions.weight", kind.name());
+                let rows = first + sizes.positions();
+                let table = list.add(name, &[rows, d], Initial::Normal { std: INITIAL_STD });
+                Positions::Learned(PositionEmbedding { table, first })
+            }
+            None => Positions::Sinusoids(Sinusoids { width: d }),
+        };
+        let norm = style
+            .norms_embedding
+            .then(|| list.layer_norm(&format!("{}.layernorm_embedding", kind.name()), d, NORM_EPSILON));
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, kind, at, list)).collect();
+        if kind == Kind::Decoder {
+            list.enter(Part::Output);
+        }
+        let last_norm = style
+            .norms_first
+            .then(|| list.layer_norm(&format!("{}.layer_norm", kind.name()), d, NORM_EPSILON));
+        Self { positions, norm, blocks, last_norm }
+    }
+
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
+    fn forward<B: Kernels>(
+        &self,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+        memory: Option<(Var<B>, AttentionMask<B>)>,
+    ) -> Var<B> {
+        let mut stream = match self.positions {
+            Positions::Learned(positions) => positions.forward(pass, input),
+            Positions::Sinusoids(positions) => positions.forward(pass, input),
+        };
+        if let Some(norm) = self.norm {
+            stream = norm.forward(pass, stream);
+        }
+        stream = dropout(pass, stream);
+        for &block in &self.blocks {
+            let mask = mask.clone();
+            stream = match memory.clone() {
+                None => pass.block([stream], move |pass, [input]| {
+                    let middle = block.attend(pass, input, &mask);
+                    block.transform(pass, middle)
+                }),
+                Some((memory, padding)) => pass.block([stream, memory], move |pass, [input, memory]| {
+                    let middle = block.attend(pass, input, &mask);
+                    let middle = match block.cross {
+                        Some(Cross { attention, norm }) => {
+                            let from = block.before(pass, norm, middle.clone());
+                            let attended = attention.across(pass, from, memory, &padding);
+                            let sum = residual(pass, attended, middle);
+                            block.after(pass, norm, sum)
+                        }
+                        None => middle,
+                    };
+                    block.transform(pass, middle)
+                }),
+            };
+        }
+        match self.last_norm {
+            Some(norm) => norm.forward(pass, stream),
+            None => stream,
+        }
+    }
+}
+
+impl Block {
+    fn new(sizes: Sizes, style: Style, kind: Kind, at: usize, list: &mut ParamList) -> Self {
+        if kind == Kind::Decoder {
+            list.enter(Part::Block(at));
+        }
+        let Sizes { d_model: d, d_ff, heads, .. } = sizes;
+        let name = |part: &str| format!("{}.layers.{at}.{part}", kind.name());
+        let attention = attention(list, &name("self_attn"), d, heads);
+        let attention_norm = list.layer_norm(&name("self_attn_layer_norm"), d, NORM_EPSILON);
+        let cross = (kind == Kind::Decoder).then(|| Cross {
+            attention: self::attention(list, &name("encoder_attn"), d, heads),
+            norm: list.layer_norm(&name("encoder_attn_layer_norm"), d, NORM_EPSILON),
+        });
+        let (widen, narrow) = (linear(list, &name("fc1"), d, d_ff), linear(list, &name("fc2"), d_ff, d));
+        let inner = FeedForward { widen, narrow, activation: style.activation, drops_activations: false };
+        let inner_norm = list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON);
+        let norms_first = style.norms_first;
+        Self { attention, attention_norm, cross, inner, inner_norm, norms_first }
+    }
+
+    fn attend<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
+        let from = match self.norms_first {
+            true => self.attention_norm.forward(pass, input.clone()),
+            false => branch(pass, input.clone()),
+        };
+        let attended = self.attention.forward(pass, from.clone(), from, mask, None);
+        let sum = residual(pass, attended, input);
+        self.after(pass, self.attention_norm, sum)
+    }
+
+    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let from = self.before(pass, self.inner_norm, input.clone());
+        let output = self.inner.forward(pass, from);
+        let sum = residual(pass, output, input);
+        self.after(pass, self.inner_norm, sum)
+    }
+
+    fn before<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, input: Var<B>) -> Var<B> {
+        if self.norms_first { norm.forward(pass, input) } else { input }
+    }
+
+    fn after<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, sum: Var<B>) -> Var<B> {
+        if self.norms_first { sum } else { norm.forward(pass, sum) }
+    }
+}
+
+fn attention(list: &mut ParamList, name: &str, d: usize, heads: usize) -> MultiHeadAttention {
+    let mut project = |part: &str| linear(list, &format!("{name}.{part}"), d, d);
+    MultiHeadAttention {
+        query: project("q_proj"),
+        key: project("k_proj"),
+        value: project("v_proj"),
+        output: project("out_proj"),
+        heads: DotProductAttention::new(heads, d / heads),
+    }
+}
+
+fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize) -> Linear {
+    list.linear(name, LinearSpec::normal(d_in, d_out, INITIAL_STD).biased())
+}

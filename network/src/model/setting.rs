@@ -1,0 +1,161 @@
+//! Fields of a checkpoint's `config.json` that a plan gives in `model.config`, because no size of the plan says them.
+
+use serde_json::{Map, Value};
+
+use super::{HuggingFace, ModelError};
+
+/// A field of `config.json` that the plan may give.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its name in `config.json`.
+    pub name: &'static str,
+    /// Its value, as JSON, where a plan does not give it.
+    pub usual: &'static str,
+    /// The values that it takes.
+    pub kind: Kind,
+}
+
+/// The values that a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// True or false.
+    Flag,
+    /// A finite number above 0.
+    Positive,
+    /// A finite number above 0, or `null`.
+    PositiveOrNull,
+    /// A whole number from 1.
+    Count,
+    /// A whole number from 1, or `null`.
+    CountOrNull,
+    /// Which layers see all tokens before a token and which only the last ones; `null` for the family's usual order.
+    LayerTypes,
+    /// What is done to the frequencies of rotary positions; `null` for nothing.
+    RopeScaling,
+}
+
+/// The settings of a model: what its plan gives, and the family's usual values for all others.
+#[derive(Clone, Debug, Default)]
+pub struct Settings(Map<String, Value>);
+
+impl Setting {
+    /// [`Setting::usual`] as a value.
+    pub fn usual(&self) -> Value {
+        serde_json::from_str(self.usual).unwrap_or_default()
+    }
+}
+
+impl Kind {
+    /// Whether a setting takes this value.
+    pub fn accepts(self, value: &Value) -> bool {
+        let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
+        let is_count =
+            |value: &Value| value.as_u64().is_some_and(|count| (1..=u64::from(u32::MAX)).contains(&count));
+        match self {
+            Self::Flag => value.is_boolean(),
+            Self::Positive => is_positive(value),
+            Self::PositiveOrNull => value.is_null() || is_positive(value),
+            Self::Count => is_count(value),
+            Self::CountOrNull => value.is_null() || is_count(value),
+            Self::LayerTypes => {
+                let is_type = |value: &Value| value == "full_attention" || value == "sliding_attention";
+                value.is_null() || value.as_array().is_some_and(|types| types.iter().all(is_type))
+            }
+            Self::RopeScaling => value.is_null() || is_rope_scaling(value),
+        }
+    }
+
+    /// The values, in words.
+    pub fn allowed(self) -> &'static str {
+        match self {
+            Self::Flag => "true or false",
+            Self::Positive => "a number > 0",
+            Self::PositiveOrNull => "a number > 0, or null",
+            Self::Count => "a whole number ≥ 1",
+            Self::CountOrNull => "a whole number ≥ 1, or null",
+            Self::LayerTypes => "a list with \"full_attention\" or \"sliding_attention\" for each layer",
+            Self::RopeScaling => {
+                "null; {\"rope_type\": \"linear\", \"factor\": …}; {\"rope_type\": \"llama3\", \"factor\": …, \
+                 \"low_freq_factor\": …, \"high_freq_factor\": …, \"original_max_position_embeddings\": …}, the high factor above \
+                 the low one; or {\"rope_type\": \"yarn\", \"factor\": …, \"original_max_position_embeddings\": …} and, if it has \
+                 them, attention_factor, beta_fast and beta_slow; all > 0"
+            }
+        }
+    }
+}
+
+/// Whether this is a scaling that [`crate::nn::RotaryScaling`] has, with all its numbers and nothing else.
+fn is_rope_scaling(value: &Value) -> bool {
+    let (needed, optional): (&[&str], &[&str]) = match value["rope_type"].as_str() {
+        Some("linear") => (&["factor"], &[]),
+        Some("llama3") => {
+            (&["factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"], &[])
+        }
+        Some("yarn") => {
+            (&["factor", "original_max_position_embeddings"], &["attention_factor", "beta_fast", "beta_slow"])
+        }
+        _ => return false,
+    };
+    let is_known = |(name, value): (&String, &Value)| {
+        let name = name.as_str();
+        name == "rope_type"
+            || needed.iter().chain(optional).any(|known| *known == name) && Kind::Positive.accepts(value)
+    };
+    let fits = value.as_object().is_some_and(|fields| fields.iter().all(is_known));
+    let [low, high] = ["low_freq_factor", "high_freq_factor"].map(|name| value[name].as_f64());
+    fits && needed.iter().all(|name| !value[*name].is_null()) && (low.is_none() || high > low)
+}
+
+impl Settings {
+    /// The settings of a plan's model of this family.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] for a field that the family does not take, or a value that the field does not take.
+    pub fn of_plan(family: &HuggingFace, model: &plan::Model) -> Result<Self, ModelError> {
+        for (name, value) in &model.config {
+            let Some(setting) = family.settings.iter().find(|setting| setting.name == name) else {
+                let names: Vec<&str> = family.settings.iter().map(|setting| setting.name).collect();
+                let allowed = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+                let family = model.family.name();
+                let what =
+                    format!("{name:?} is no field of it for the family {family:?}; allowed: {allowed}");
+                return Err(ModelError::Config(what));
+            };
+            if !setting.kind.accepts(value) {
+                let what = format!("{name} = {value}; allowed: {}", setting.kind.allowed());
+                return Err(ModelError::Config(what));
+            }
+        }
+        let value =
+            |setting: &Setting| model.config.get(setting.name).cloned().unwrap_or_else(|| setting.usual());
+        Ok(Self(family.settings.iter().map(|setting| (setting.name.to_owned(), value(setting))).collect()))
+    }
+
+    /// Adds them to a `config.json`, which keeps the fields that it has.
+    pub fn write_to(&self, config: &mut Value) {
+        let Some(fields) = config.as_object_mut() else { return };
+        for (name, value) in &self.0 {
+            fields.entry(name.as_str()).or_insert_with(|| value.clone());
+        }
+    }
+
+    /// The value of a setting; `null` if the family does not have it.
+    pub fn value(&self, name: &str) -> &Value {
+        self.0.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// The number of a setting; `None` for `null`, and if the family does not have it.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.value(name).as_f64()
+    }
+
+    /// The whole number of a setting; `None` for `null`, and if the family does not have it.
+    pub fn count(&self, name: &str) -> Option<usize> {
+        self.value(name).as_u64().and_then(|count| usize::try_from(count).ok())
+    }
+
+    /// Whether a setting is on; not if the family does not have it.
+    pub fn flag(&self, name: &str) -> bool {
+        self.value(name) == &Value::Bool(true)
+    }
+}

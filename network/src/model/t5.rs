@@ -1,0 +1,376 @@
+//! T5: an encoder that reads with gaps, a decoder that writes what was there. Norms without mean or bias, attention
+//! without a scale, relative positions.
+//!
+//! Version 1.0 has a ReLU and one table for encoder, decoder and head; version 1.1 (also mT5) a gated GELU and a head
+//! of its own.
+//!
+//! # References
+//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020, <https://arxiv.org/abs/2002.05202>; names as
+//! Hugging Face's `T5ForConditionalGeneration`.
+
+use serde_json::json;
+
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
+use crate::head::LmHead;
+use crate::lengths;
+use crate::nn::{
+    Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
+    Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamList, Part, Pass, RelativeBias, RmsNorm,
+    TokenEmbedding, Var, branch, dropout, residual,
+};
+use crate::tensor::Tensor;
+
+const BUCKETS: usize = 32;
+/// Distances from here on share the last bucket.
+const MAX_DISTANCE: usize = 128;
+const NORM_EPSILON: f64 = 1e-6;
+
+pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
+    defaults: &[
+        ("feed_forward_proj", "\"relu\""),
+        ("layer_norm_epsilon", "1e-6"),
+        ("relative_attention_max_distance", "128"),
+        ("relative_attention_num_buckets", "32"),
+    ],
+    read: |config, field| match field {
+        // mT5 is T5 version 1.1 with another vocabulary.
+        "model_type" if config[field] == "mt5" => Some(json!("t5")),
+        // transformers 5 always ties, and says here what tying meant before: version 1.1 has a head of its own.
+        "tie_word_embeddings" if config["scale_decoder_outputs"].is_boolean() => {
+            Some(config["scale_decoder_outputs"].clone())
+        }
+        "num_decoder_layers" if config[field].is_null() => Some(config["num_layers"].clone()),
+        _ => None,
+    },
+    positions: None,
+    // Relative positions have no end.
+    irrelevant: &[
+        "n_positions",
+        // These two follow from feed_forward_proj.
+        "dense_act_fn",
+        "is_gated_act",
+        "dropout_rate",
+        "output_past",
+        "scale_decoder_outputs",
+        "initializer_factor",
+        "is_encoder_decoder",
+    ],
+    plan_fields: &[
+        ("d_model", "model.d_model"),
+        ("num_layers", "model.layers"),
+        ("num_decoder_layers", "model.layers"),
+        ("num_heads", "model.heads"),
+        ("d_ff", "model.d_ff"),
+        ("d_kv", "model.d_head"),
+    ],
+    // The first files hold it, and no version of the model has used it.
+    unused: &["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
+    copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
+    ..HuggingFace::plain("t5", "T5")
+};
+
+/// The sizes of a T5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct T5Config {
+    pub vocab_size: usize,
+    /// Longest input of the encoder.
+    pub context: usize,
+    /// Longest input of the decoder.
+    pub decoder_context: usize,
+    /// Width of the residual stream.
+    pub d_model: usize,
+    /// Blocks of the encoder, and as many of the decoder.
+    pub layers: usize,
+    pub heads: usize,
+    /// Width of a head.
+    pub d_head: usize,
+    /// Width of the feed-forward part.
+    pub d_ff: usize,
+    /// Whether it is version 1.1: a gated GELU and a head of its own.
+    pub v1_1: bool,
+}
+
+impl T5Config {
+    /// `config.json` as `transformers` reads it; the ids of special tokens are the tokenizer's to add.
+    fn hugging_face(&self) -> serde_json::Value {
+        json!({
+            "model_type": "t5",
+            "architectures": ["T5ForConditionalGeneration"],
+            "vocab_size": self.vocab_size,
+            "d_model": self.d_model,
+            "d_kv": self.d_head,
+            "d_ff": self.d_ff,
+            "num_layers": self.layers,
+            "num_decoder_layers": self.layers,
+            "num_heads": self.heads,
+            "relative_attention_num_buckets": BUCKETS,
+            "relative_attention_max_distance": MAX_DISTANCE,
+            "n_positions": self.context,
+            "dropout_rate": 0.0,
+            "layer_norm_epsilon": NORM_EPSILON,
+            "initializer_factor": 1.0,
+            "feed_forward_proj": if self.v1_1 { "gated-gelu" } else { "relu" },
+            "is_encoder_decoder": true,
+            "tie_word_embeddings": !self.v1_1,
+            "torch_dtype": "float32"
+        })
+    }
+}
+
+/// A T5.
+#[derive(Clone, Debug)]
+pub struct T5 {
+    description: Description,
+    table: TokenEmbedding,
+    encoder: Stack,
+    decoder: Stack,
+}
+
+/// Blocks with norm before each part, a norm after all, and one relative bias for all.
+#[derive(Clone, Debug)]
+struct Stack {
+    bias: RelativeBias,
+    blocks: Vec<Block>,
+    norm: RmsNorm,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    attention: MultiHeadAttention,
+    attention_norm: RmsNorm,
+    /// Of the decoder: to the encoder's output.
+    cross: Option<Cross>,
+    inner: MaybeGated,
+    inner_norm: RmsNorm,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cross {
+    attention: MultiHeadAttention,
+    norm: RmsNorm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Encoder,
+    Decoder,
+}
+
+impl T5 {
+    pub fn new(config: T5Config) -> Self {
+        let mut list = ParamList::default();
+        let (d, vocabulary) = (config.d_model, config.vocab_size);
+        let table = list.add("shared.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
+        let encoder = Stack::new(&config, Kind::Encoder, &mut list);
+        let decoder = Stack::new(&config, Kind::Decoder, &mut list);
+        list.enter(Part::Head);
+        let scale = (d as f64).powf(-0.5);
+        let head = if config.v1_1 {
+            // As the original code draws it: logits of order 1 whatever the width.
+            let own = list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale });
+            LmHead::of_table(own)
+        } else {
+            LmHead { scale: Some(scale), ..LmHead::of_table(table) }
+        };
+        let description = Description::new(
+            list,
+            head,
+            Shape {
+                input: config.context,
+                decoder: Some(config.decoder_context),
+                predictions: Predictions::EachPosition,
+            },
+            config.hugging_face(),
+        );
+        Self { description, table: TokenEmbedding { table }, encoder, decoder }
+    }
+
+    /// The encoder's output. In generation, attention keeps what it needs of the output in the first pass; later passes get
+    /// zeros that nothing reads.
+    fn memory<B: Kernels>(
+        &self,
+        pass: &mut Pass<'_, B>,
+        batch: &Batch<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
+            let width = self.description.width;
+            return Var::constant(Tensor::zeros([rows, 1, width], &batch.tokens.device()));
+        }
+        let input = self.table.forward(pass, batch.tokens.clone());
+        self.encoder.forward(pass, input, mask, None)
+    }
+}
+
+impl Model for T5 {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        Ok(Self::new(T5Config {
+            vocab_size: plan.vocab_size,
+            context,
+            decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
+            d_model,
+            layers,
+            heads,
+            d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
+            d_ff,
+            v1_1: plan.model.family == plan::Family::T5V1_1,
+        }))
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mask = AttentionMask::padding(batch.lengths.clone());
+        let memory = self.memory(pass, batch, &mask);
+        let head = self.description.head.logits.table;
+        if head != self.table.table {
+            pass.leave_record_here(head);
+        }
+        let output = self.table.forward(pass, batch.decoder_input());
+        // The decoder's padding comes last, so no place with a target sees it.
+        self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
+    }
+}
+
+impl Stack {
+    fn new(config: &T5Config, kind: Kind, list: &mut ParamList) -> Self {
+        let name = match kind {
+            Kind::Encoder => "encoder",
+            Kind::Decoder => "decoder",
+        };
+        let blocks = (0..config.layers).map(|at| Block::new(config, kind, at, list)).collect();
+        if kind == Kind::Decoder {
+            list.enter(Part::Block(0));
+        }
+        let table = list.add(
+            format!("{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+            &[BUCKETS, config.heads],
+            Initial::Normal { std: (config.d_model as f64).powf(-0.5) },
+        );
+        let bidirectional = kind == Kind::Encoder;
+        let bias = RelativeBias { table, buckets: BUCKETS, max_distance: MAX_DISTANCE, bidirectional };
+        if kind == Kind::Decoder {
+            list.enter(Part::Output);
+        }
+        let norm = norm(list, &format!("{name}.final_layer_norm"), config.d_model);
+        Self { bias, blocks, norm }
+    }
+
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
+    fn forward<B: Kernels>(
+        &self,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+        memory: Option<(Var<B>, AttentionMask<B>)>,
+    ) -> Var<B> {
+        let seq = input.dims()[1];
+        let bias = self.bias.forward(pass, seq, seq);
+        let mut stream = dropout(pass, input);
+        for &block in &self.blocks {
+            let mask = mask.clone();
+            stream = match memory.clone() {
+                None => pass.block([stream, bias.clone()], move |pass, [input, bias]| {
+                    let middle = block.attend(pass, input, &mask, bias);
+                    block.transform(pass, middle)
+                }),
+                Some((memory, padding)) => {
+                    let inputs = [stream, bias.clone(), memory];
+                    pass.block(inputs, move |pass, [input, bias, memory]| {
+                        let middle = block.attend(pass, input, &mask, bias);
+                        let middle = match block.cross {
+                            Some(Cross { attention, norm }) => {
+                                let from = norm.forward(pass, middle.clone());
+                                let attended = attention.across(pass, from, memory, &padding);
+                                residual(pass, attended, middle)
+                            }
+                            None => middle,
+                        };
+                        block.transform(pass, middle)
+                    })
+                }
+            };
+        }
+        let output = self.norm.forward(pass, stream);
+        dropout(pass, output)
+    }
+}
+
+impl Block {
+    fn new(config: &T5Config, kind: Kind, at: usize, list: &mut ParamList) -> Self {
+        let (d, d_ff) = (config.d_model, config.d_ff);
+        let name = match kind {
+            Kind::Encoder => format!("encoder.block.{at}.layer"),
+            Kind::Decoder => {
+                list.enter(Part::Block(at));
+                format!("decoder.block.{at}.layer")
+            }
+        };
+        let attention = attention(list, &format!("{name}.0.SelfAttention"), config);
+        let attention_norm = norm(list, &format!("{name}.0.layer_norm"), d);
+        let cross = (kind == Kind::Decoder).then(|| Cross {
+            attention: self::attention(list, &format!("{name}.1.EncDecAttention"), config),
+            norm: norm(list, &format!("{name}.1.layer_norm"), d),
+        });
+        let last = if kind == Kind::Decoder { 2 } else { 1 };
+        let mut inner = |part: &str, d_in: usize, d_out: usize| {
+            linear(list, &format!("{name}.{last}.DenseReluDense.{part}"), d_in, d_out, 1.0 / d_in as f64)
+        };
+        let inner = if config.v1_1 {
+            let (gate, up) = (inner("wi_0", d, d_ff), inner("wi_1", d, d_ff));
+            let down = inner("wo", d_ff, d);
+            let activation = Gate::GeluTanh;
+            MaybeGated::Gated(GatedFeedForward { gate, up, down, activation, drops_activations: true })
+        } else {
+            let (widen, narrow) = (inner("wi", d, d_ff), inner("wo", d_ff, d));
+            let activation = Activation::Relu;
+            MaybeGated::Plain(FeedForward { widen, narrow, activation, drops_activations: true })
+        };
+        let inner_norm = norm(list, &format!("{name}.{last}.layer_norm"), d);
+        Self { attention, attention_norm, cross, inner, inner_norm }
+    }
+
+    fn attend<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+        bias: Var<B>,
+    ) -> Var<B> {
+        let from = self.attention_norm.forward(pass, input.clone());
+        let to = branch(pass, from.clone());
+        let attended = self.attention.forward(pass, from, to, mask, Some(bias));
+        residual(pass, attended, input)
+    }
+
+    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+        let normalized = self.inner_norm.forward(pass, input.clone());
+        let output = self.inner.forward(pass, normalized);
+        residual(pass, output, input)
+    }
+}
+
+/// The four projections of an attention, under the names of T5.
+fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAttention {
+    let (d, inner) = (config.d_model, config.heads * config.d_head);
+    // Queries start small in place of a scale of the scores.
+    let query_variance = 1.0 / (d * config.d_head) as f64;
+    let mut project = |part: &str, variance| linear(list, &format!("{name}.{part}"), d, inner, variance);
+    let query = project("q", query_variance);
+    let (key, value) = (project("k", 1.0 / d as f64), project("v", 1.0 / d as f64));
+    let output = linear(list, &format!("{name}.o"), inner, d, 1.0 / inner as f64);
+    let heads = DotProductAttention { scale: 1.0, ..DotProductAttention::new(config.heads, config.d_head) };
+    MultiHeadAttention { query, key, value, output, heads }
+}
+
+fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize, variance: f64) -> Linear {
+    list.linear(name, LinearSpec::normal(d_in, d_out, variance.sqrt()))
+}
+
+fn norm(list: &mut ParamList, name: &str, d: usize) -> RmsNorm {
+    list.rms_norm(name, d, NORM_EPSILON, false)
+}

@@ -1,0 +1,108 @@
+//! Products with bias and weighted sums.
+
+use std::panic::resume_unwind;
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use super::math::vectorized;
+use super::{close, open, values, values_mut, zeros};
+use crate::tensor::{DType, Flex, Tensor};
+
+pub fn affine(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>, bias: Tensor<Flex, 1>) -> Tensor<Flex, 2> {
+    let d_out = weight.dims()[1];
+    let (mut output, bias) = (open(input.matmul(weight)), open(bias));
+    let (rows, bias) = (values_mut(&mut output).chunks_exact_mut(d_out), values(&bias));
+    vectorized(|| {
+        for row in rows {
+            row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+        }
+    });
+    close(output)
+}
+
+/// The library's own conversion passes through 64 bits.
+pub fn widen<const D: usize>(narrow: Tensor<Flex, D>) -> Tensor<Flex, D> {
+    let (narrow, mut wide) = (open(narrow.clone()), zeros(narrow.dims()));
+    let wide_values = values_mut(&mut wide);
+    match narrow.dtype() {
+        // Weights are finite, so the bits need no look for NaN.
+        DType::BF16 => vectorized(|| {
+            let narrow: &[bf16] = narrow.storage();
+            let bits = narrow.iter().map(|value| f32::from_bits(u32::from(value.to_bits()) << 16));
+            wide_values.iter_mut().zip(bits).for_each(|(wide, value)| *wide = value);
+        }),
+        _ => narrow.storage::<f16>().convert_to_f32_slice(wide_values),
+    }
+    close(wide)
+}
+
+/// Below so many multiplications a thread costs more than it saves.
+const WORTH_A_THREAD: usize = 1 << 18;
+
+/// Each thread computes some of the columns.
+pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> Tensor<Flex, 2> {
+    let ([m, k], n) = (a.dims(), b.dims()[1]);
+    let threads = threads.min(m * k * n / WORTH_A_THREAD).min(n);
+    if threads < 2 {
+        return a.matmul(b);
+    }
+    let width = n.div_ceil(threads);
+    let columns = |first: usize| b.clone().narrow(1, first, width.min(n - first));
+    let parts = std::thread::scope(|scope| {
+        let others: Vec<_> = (width..n)
+            .step_by(width)
+            .map(|first| {
+                let (a, b) = (a.clone(), columns(first));
+                scope.spawn(move || a.matmul(b))
+            })
+            .collect();
+        let first = a.clone().matmul(columns(0));
+        let others = others.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        std::iter::once(first).chain(others).collect()
+    });
+    Tensor::cat(parts, 1)
+}
+
+pub fn sum_positions(rows: Tensor<Flex, 3>) -> Tensor<Flex, 2> {
+    let [batch, seq, d] = rows.dims();
+    let (rows, mut sums) = (open(rows), zeros([batch, d]));
+    let examples = values(&rows).chunks_exact(seq * d).zip(values_mut(&mut sums).chunks_exact_mut(d));
+    vectorized(|| {
+        for (example, sum) in examples {
+            for row in example.chunks_exact(d) {
+                sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+            }
+        }
+    });
+    close(sums)
+}
+
+pub fn scale_examples(rows: Tensor<Flex, 3>, factors: Tensor<Flex, 1>) -> Tensor<Flex, 3> {
+    let [_, seq, d] = rows.dims();
+    let (mut rows, factors) = (open(rows), open(factors));
+    let examples = values_mut(&mut rows).chunks_exact_mut(seq * d).zip(values(&factors));
+    vectorized(|| {
+        for (values, factor) in examples {
+            values.iter_mut().for_each(|value| *value *= factor);
+        }
+    });
+    close(rows)
+}
+
+/// Works on a stretch of the output at a time, so that the stretch stays in the cache.
+pub fn weighted_sum(rows: Tensor<Flex, 2>, weights: Tensor<Flex, 1>) -> Tensor<Flex, 1> {
+    const STRETCH: usize = 4096;
+    let length = rows.dims()[1];
+    let (rows, weights, mut sum) = (open(rows), open(weights), zeros([length]));
+    let (rows, weights) = (values(&rows), values(&weights));
+    let stretches = values_mut(&mut sum).chunks_mut(STRETCH).enumerate();
+    vectorized(|| {
+        for (at, sum) in stretches {
+            for (row, &weight) in rows.chunks_exact(length).zip(weights) {
+                sum.iter_mut().zip(&row[at * STRETCH..]).for_each(|(sum, value)| *sum += weight * value);
+            }
+        }
+    });
+    close(sum)
+}

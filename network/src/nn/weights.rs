@@ -1,0 +1,399 @@
+//! The parameters of a model as one ordered list of flat tensors.
+
+use std::sync::Arc;
+
+use mechanisms::Stream;
+use plan::Precision;
+
+use super::selection::{Role, module};
+use super::{Adapter, Kernels, Selection, Stored};
+use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
+
+/// A parameter's place in the model's list; also the index of its noise stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ParamId(pub usize);
+
+/// What a parameter starts from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Initial {
+    /// Every element the same.
+    Constant(f32),
+    /// Independent normal values of mean 0.
+    Normal {
+        /// Their standard deviation.
+        std: f64,
+    },
+}
+
+/// A parameter's name in the checkpoint, its shape and its start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamSpec {
+    /// Hugging Face name.
+    pub name: String,
+    /// Row-major shape.
+    pub shape: Vec<usize>,
+    /// First value.
+    pub initial: Initial,
+}
+
+impl ParamSpec {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it has no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Values of all parameters of a model, flat, in the order of their [`ParamId`].
+///
+/// Frozen values, and those under an adapter, may be held in 16 bits. They are widened, and the adapter is added, wherever a
+/// layer uses them, so their number format affects memory and time only.
+#[derive(Clone, Debug)]
+pub struct Weights<B: Backend> {
+    specs: Arc<[ParamSpec]>,
+    values: Vec<Tensor<B, 1>>,
+    dtype: FloatDType,
+    precision: Precision,
+    part: Option<Part<B>>,
+}
+
+/// The trained part of a model's parameters.
+#[derive(Clone, Debug)]
+struct Part<B: Backend> {
+    selection: Arc<Selection>,
+    trained: Vec<Tensor<B, 1>>,
+    /// All of the model's parameters as they were before training.
+    base: Vec<Tensor<B, 1>>,
+}
+
+impl<B: Backend> Part<B> {
+    fn matrix(&self, place: ParamId) -> Tensor<B, 2> {
+        matrix(&self.trained, self.selection.specs(), place)
+    }
+
+    /// A matrix with its adapter, flat.
+    fn merged(&self, adapter: Adapter, frozen: Tensor<B, 1>) -> Tensor<B, 1> {
+        let [a, b] = [adapter.a, adapter.b].map(|place| self.matrix(place));
+        adapter.merge(frozen, a, b)
+    }
+
+    /// The trained values that leave the model's as they are; adapters keep theirs.
+    fn restart(&mut self) {
+        for (&role, base) in self.selection.roles().iter().zip(&self.base) {
+            if let Role::Whole(at) = role {
+                self.trained[at.0] = base.clone();
+            }
+        }
+    }
+}
+
+impl<B: Kernels> Weights<B> {
+    /// Draws first values in the order of the list.
+    pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
+        let values = specs.iter().map(|spec| draw(spec, stream, device)).collect();
+        Self::new(specs, values)
+    }
+
+    /// First values in the order of the list: those that `given` has, in their number format, and draws for all others.
+    ///
+    /// # Errors
+    /// Those of `given`.
+    pub fn start<E>(
+        specs: Arc<[ParamSpec]>,
+        mut given: impl FnMut(&ParamSpec) -> Result<Option<Tensor<B, 1>>, E>,
+        stream: &mut Stream,
+        device: &B::Device,
+    ) -> Result<Self, E> {
+        let value = |spec: &ParamSpec| Ok(given(spec)?.unwrap_or_else(|| draw(spec, stream, device)));
+        let values = specs.iter().map(value).collect::<Result<_, E>>()?;
+        Ok(Self::new(specs, values))
+    }
+
+    /// Given values of 32 bits, in the order of the list.
+    pub fn new(specs: Arc<[ParamSpec]>, values: Vec<Tensor<B, 1>>) -> Self {
+        Self { specs, values, dtype: FloatDType::F32, precision: Precision::F32, part: None }
+    }
+
+    /// From now on only the chosen parameters are trained; new adapters are drawn.
+    #[must_use]
+    pub fn restrict(mut self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
+        let trained =
+            selection.specs().iter().map(|spec| draw(spec, stream, device).cast(self.dtype)).collect();
+        for (value, role) in self.values.iter_mut().zip(selection.roles()) {
+            if let Role::Whole(_) = role {
+                *value = widen(value.clone());
+            }
+        }
+        let mut part = Part { trained, base: self.values.clone(), selection: Arc::new(selection) };
+        part.restart();
+        Self { part: Some(part), ..self }
+    }
+
+    /// All values in 32 bits, as training all of them needs.
+    #[must_use]
+    pub fn widened(self) -> Self {
+        Self { values: self.values.into_iter().map(widen).collect(), ..self }
+    }
+
+    /// The same values in another float format; tests take gradients in f64.
+    #[must_use]
+    pub fn cast(self, dtype: FloatDType) -> Self {
+        let cast = |values: Vec<Tensor<B, 1>>| values.into_iter().map(|value| value.cast(dtype)).collect();
+        let part = self.part.map(|part| Part { trained: cast(part.trained), base: cast(part.base), ..part });
+        Self { specs: self.specs, values: cast(self.values), dtype, precision: self.precision, part }
+    }
+
+    /// Names and shapes of the trained parameters: those that have gradients, noise and optimizer state.
+    #[must_use]
+    pub fn specs(&self) -> &[ParamSpec] {
+        self.part.as_ref().map_or(&self.specs, |part| part.selection.specs())
+    }
+
+    /// Names and shapes of all parameters of the model.
+    #[must_use]
+    pub fn model_specs(&self) -> &[ParamSpec] {
+        &self.specs
+    }
+
+    /// A parameter of the model, flat and in at least 32 bits, with its adapter.
+    #[must_use]
+    pub fn model_value(&self, param: ParamId) -> Tensor<B, 1> {
+        let value = &self.values[param.0];
+        match (&self.part, self.role(param)) {
+            (Some(part), Role::Adapted(adapter)) if has_16_bits(value) => {
+                part.merged(adapter, widen(value.clone()))
+            }
+            _ => widen(value.clone()),
+        }
+    }
+
+    /// Puts new values of the whole model in place of the old; adapters keep theirs.
+    ///
+    /// # Panics
+    /// If the number of tensors differs.
+    pub fn replace_model(&mut self, values: Vec<Tensor<B, 1>>) {
+        assert_eq!(values.len(), self.specs.len(), "one tensor a parameter");
+        self.values = values;
+        if let Some(part) = &mut self.part {
+            part.base.clone_from(&self.values);
+            part.restart();
+        }
+        self.merge();
+    }
+
+    /// Whether this parameter of the model, or an adapter of it, is trained.
+    pub(super) fn trains(&self, param: ParamId) -> bool {
+        !matches!(self.role(param), Role::Frozen)
+    }
+
+    /// The place of this parameter of the model among the trained ones, if it is trained as it is.
+    pub fn trained(&self, param: ParamId) -> Option<ParamId> {
+        match self.role(param) {
+            Role::Whole(place) => Some(place),
+            Role::Frozen | Role::Adapted(_) => None,
+        }
+    }
+
+    /// The modules that have adapters, by name, and how their matrices are stored.
+    pub fn adapted(&self) -> Vec<(&str, Stored)> {
+        let stored = (0..self.specs.len()).map(|at| Some(self.adapter(ParamId(at))?.stored));
+        self.specs.iter().zip(stored).filter_map(|(spec, stored)| Some((module(spec), stored?))).collect()
+    }
+
+    /// The adapter through which this parameter of the model is trained.
+    pub(super) fn adapter(&self, param: ParamId) -> Option<Adapter> {
+        match self.role(param) {
+            Role::Adapted(adapter) => Some(adapter),
+            Role::Frozen | Role::Whole(_) => None,
+        }
+    }
+
+    fn role(&self, param: ParamId) -> Role {
+        self.part.as_ref().map_or(Role::Whole(param), |part| part.selection.role(param))
+    }
+
+    /// Makes the model's parameters follow the trained ones.
+    fn merge(&mut self) {
+        let Some(part) = &self.part else { return };
+        for (place, &role) in part.selection.roles().iter().enumerate() {
+            match role {
+                Role::Frozen => {}
+                Role::Whole(at) => self.values[place] = part.trained[at.0].clone(),
+                // One of 16 bits is merged where it is used.
+                Role::Adapted(_) if has_16_bits(&part.base[place]) => {}
+                Role::Adapted(adapter) => self.values[place] = part.merged(adapter, part.base[place].clone()),
+            }
+        }
+    }
+
+    /// The format in which layers multiply.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    /// The float format of the values.
+    #[must_use]
+    pub fn dtype(&self) -> FloatDType {
+        self.dtype
+    }
+
+    /// The trained values, flat.
+    #[must_use]
+    pub fn values(&self) -> &[Tensor<B, 1>] {
+        self.part.as_ref().map_or(&self.values, |part| &part.trained)
+    }
+
+    /// Puts new values of the trained parameters in place of the old.
+    ///
+    /// # Panics
+    /// If the number of tensors differs: the optimizer and the loader keep the list as it is.
+    pub fn replace(&mut self, values: Vec<Tensor<B, 1>>) {
+        assert_eq!(values.len(), self.specs().len(), "one tensor a parameter");
+        match &mut self.part {
+            Some(part) => part.trained = values,
+            None => self.values = values,
+        }
+        self.merge();
+    }
+
+    /// Gives the trained values away, so that an update may reuse their memory.
+    pub fn take(&mut self) -> Vec<Tensor<B, 1>> {
+        match &mut self.part {
+            Some(part) => std::mem::take(&mut part.trained),
+            None => std::mem::take(&mut self.values),
+        }
+    }
+
+    /// A trained parameter as a matrix.
+    pub(super) fn trained_matrix(&self, place: ParamId) -> Tensor<B, 2> {
+        self.part.as_ref().map_or_else(|| self.matrix(place), |part| part.matrix(place))
+    }
+
+    /// A parameter as a vector.
+    ///
+    /// # Shapes
+    /// - output: `[n]`
+    #[must_use]
+    pub fn vector(&self, id: ParamId) -> Tensor<B, 1> {
+        self.model_value(id)
+    }
+
+    /// A parameter as a matrix.
+    ///
+    /// # Shapes
+    /// - output: `[rows, columns]` as in its specification
+    #[must_use]
+    pub fn matrix(&self, id: ParamId) -> Tensor<B, 2> {
+        let shape = &self.specs[id.0].shape;
+        self.model_value(id).reshape([shape[0], shape[1]])
+    }
+
+    /// Some rows of a table.
+    ///
+    /// # Shapes
+    /// - rows: `[n]`
+    /// - output: `[n, columns]`
+    pub(super) fn rows(&self, table: ParamId, rows: Tensor<B, 1, Int>) -> Tensor<B, 2> {
+        widen(matrix(&self.values, &self.specs, table).select(0, rows))
+    }
+
+    /// A layer's product on its way forward or backward, in the chosen precision.
+    ///
+    /// Rounding here makes another function of the weights, and other gradients, of each example. What a gradient may move
+    /// is bounded all the same: norms and clipped sums are made of the same recorded factors, by
+    /// [`Kernels::product`], which never rounds more than 32 bits do.
+    ///
+    /// # Shapes
+    /// - a: `[…, m, k]`, b: `[…, k, n]`
+    /// - output: `[…, m, n]`
+    pub(super) fn product<const D: usize>(&self, a: Tensor<B, D>, b: Tensor<B, D>) -> Tensor<B, D> {
+        match self.precision {
+            Precision::F32 => a.matmul(b),
+            Precision::Bf16 => B::product_bf16(a, b),
+        }
+    }
+
+    /// [`Self::product`] and a bias.
+    ///
+    /// # Shapes
+    /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`, bias: `[d_out]`
+    /// - output: `[rows, d_out]`
+    pub(super) fn affine(
+        &self,
+        input: Tensor<B, 2>,
+        weight: Tensor<B, 2>,
+        bias: Tensor<B, 1>,
+    ) -> Tensor<B, 2> {
+        match self.precision {
+            Precision::F32 => B::affine(input, weight, bias),
+            Precision::Bf16 => B::product_bf16(input, weight) + bias.unsqueeze(),
+        }
+    }
+}
+
+fn matrix<B: Backend>(values: &[Tensor<B, 1>], specs: &[ParamSpec], at: ParamId) -> Tensor<B, 2> {
+    let shape = &specs[at.0].shape;
+    values[at.0].clone().reshape([shape[0], shape[1]])
+}
+
+fn draw<B: Backend>(spec: &ParamSpec, stream: &mut Stream, device: &B::Device) -> Tensor<B, 1> {
+    let mut host = vec![0.0; spec.len()];
+    match spec.initial {
+        Initial::Constant(value) => host.fill(value),
+        Initial::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
+    }
+    from_host(host, [spec.len()], FloatDType::F32, device)
+}
+
+fn has_16_bits<B: Backend>(value: &Tensor<B, 1>) -> bool {
+    matches!(value.dtype(), DType::F16 | DType::BF16)
+}
+
+fn widen<B: Kernels, const D: usize>(values: Tensor<B, D>) -> Tensor<B, D> {
+    match values.dtype() {
+        DType::F16 | DType::BF16 => B::widen(values),
+        _ => values,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+
+    use super::*;
+    use crate::nn::{LinearSpec, ParamList};
+    use crate::tensor::{Flex, FlexDevice, TensorData, to_host};
+
+    /// Of two frozen matrices in 16 bits, one has an adapter. A trained vector is in 32 bits.
+    #[test]
+    fn frozen_weights_stay_in_16_bits_and_read_as_32() {
+        let mut list = ParamList::default();
+        let map = LinearSpec::normal(3, 2, 1.0);
+        list.linear("adapted", map);
+        list.linear("frozen", map);
+        let layout = list.finish();
+        let ones = TensorData::from_bytes_vec([0x80, 0x3F].repeat(6), [6], DType::BF16);
+        let lora = plan::Trainable::Lora(plan::Lora { rank: 1, alpha: 2.0, targets: vec!["adapted".into()] });
+        let selection = Selection::new(&lora, &layout, 0).unwrap().unwrap();
+        let mut stream = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+        let given =
+            |_: &ParamSpec| Ok::<_, ()>(Some(Tensor::from_data(ones.clone(), (&FlexDevice, DType::BF16))));
+        let weights =
+            Weights::<Flex>::start(layout.specs().clone(), given, &mut stream, &FlexDevice).unwrap();
+        let mut weights = weights.restrict(selection, &mut stream, &FlexDevice);
+        let [a, b] =
+            [[1.0, 2.0, 3.0].as_slice(), &[0.5, -1.0]].map(|values| Tensor::from_floats(values, &FlexDevice));
+        weights.replace(vec![a, b]);
+        assert!(weights.values.iter().all(|value| value.dtype() == DType::BF16));
+        let value = |at: usize| to_host(weights.vector(ParamId(at)));
+        assert_eq!(value(0), [2.0, 3.0, 4.0, -1.0, -3.0, -5.0]);
+        assert_eq!(value(1), [1.0; 6]);
+    }
+}
