@@ -206,7 +206,7 @@ pub struct Records {
 }
 
 enum Inner {
-    Files(files::FileRecords),
+    Files(Box<files::FileRecords>),
     Embedded(clinical::Notes),
 }
 
@@ -248,7 +248,7 @@ impl Iterator for Records {
 /// [`CorpusError`] if a file is missing or unreadable, a line is refused, or there is no record.
 pub fn open(source: &Source) -> Result<Records, CorpusError> {
     let inner = match source {
-        Source::Files(files) => Inner::Files(files::FileRecords::open(files.clone())?),
+        Source::Files(files) => Inner::Files(Box::new(files::FileRecords::open(files.clone())?)),
         Source::Embedded { records, seed } => Inner::Embedded(clinical::Notes::new(*records, *seed)),
     };
     let mut records = Records { inner, first: None };

@@ -281,7 +281,8 @@ mod tests {
     #[test]
     fn one_record_more_than_the_thresholds_is_refused_on_either_side() {
         let clean = Side { records: 1_000, runs: 1_000, ..Side::default() };
-        let cases: [(fn(&mut Side, u64), u64, Sharing); 3] = [
+        type Set = fn(&mut Side, u64);
+        let cases: [(Set, u64, Sharing); 3] = [
             (|side, count| side.mostly_shared = count, 1, Sharing::Records(None)),
             (|side, count| side.shared_runs = count, 250, Sharing::Runs),
             (|side, count| side.equal = count, 500, Sharing::ShortRecords),

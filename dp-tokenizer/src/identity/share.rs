@@ -162,8 +162,11 @@ mod tests {
     fn texts() -> Vec<String> {
         let mut rng = fastrand::Rng::with_seed(3);
         let record = |n: u64| {
-            let words =
-                if n / 300 % 2 == 0 { rng.usize(..2) * rng.usize(..30) } else { rng.usize(..20) / 19 };
+            let words = if (n / 300).is_multiple_of(2) {
+                rng.usize(..2) * rng.usize(..30)
+            } else {
+                rng.usize(..20) / 19
+            };
             (0..words).map(|word| format!("w{n}x{word} ")).collect()
         };
         (0..3_000).map(record).collect()

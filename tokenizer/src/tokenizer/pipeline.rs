@@ -99,10 +99,10 @@ impl Words {
 
     /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
     #[inline]
-    pub(super) fn each<'t>(
+    pub(super) fn each(
         self,
         stages: Option<&PreTokenizer>,
-        text: &'t str,
+        text: &str,
         is_first: bool,
         mut take: impl FnMut(Word<'_>),
     ) {

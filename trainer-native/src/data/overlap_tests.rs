@@ -120,7 +120,8 @@ fn one_to_four_ranks_reach_the_same_verdict_in_the_same_words() {
     let short = |from: usize, step: usize| -> Vec<String> {
         (0..RECORDS).map(|n| format!("no, {}", from + n * step % RECORDS)).collect()
     };
-    let cases: [(&str, &[String], &[String], Option<&str>); 6] = [
+    type Lines<'a> = &'a [String];
+    let cases: [(&str, Lines<'_>, Lines<'_>, Option<&str>); 6] = [
         ("other text", &private, &other, None),
         ("half of a record", &private, &half, Some("the first of them record 301")),
         ("lines of a record", &private, &lines, Some("the first of them record 301")),

@@ -146,7 +146,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("The plan declares 300 units", file(), shuffled()),
         ("texts of this size only", shuffled(), file()),
         ("Sums within a micro-batch are 32-bit", file(), set("/privacy/arithmetic", json!("exact"))),
-        ("A model of an earlier stage wrote", set("/data/made_from", json!("same_units")), file()),
+        ("A model of an earlier stage wrote", set("/data/made_from", json!("disjoint_units")), file()),
         ("The training text is public, as the plan", public(), file()),
         ("as good as true randomness", file(), public()),
         ("Trials on it are not charged", file(), public()),
