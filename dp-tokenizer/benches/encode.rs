@@ -19,8 +19,8 @@ use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{UnigramConfig, unigram};
-use tokenizer::format::sentencepiece::SentencePieceModel;
 use tokenizer::normalize::BertNormalizer;
+use tokenizer::sentencepiece::SentencePieceModel;
 use tokenizer::{Tokenizer, format::vocab_txt};
 
 const MOST_BYTES: usize = 8 << 20;

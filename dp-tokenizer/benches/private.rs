@@ -23,7 +23,8 @@ use dp_tokenizer::train::{BpeConfig, TrainError, UnigramConfig, bpe, extend, uni
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
 use tokenizer::Tokenizer;
-use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel};
+use tokenizer::format::gpt2;
+use tokenizer::sentencepiece::SentencePieceModel;
 
 const DELTA: f64 = 1e-6;
 const EPSILONS: [f64; 3] = [1.0, 3.0, 8.0];

@@ -14,6 +14,7 @@ pub mod count;
 #[cfg(not(target_arch = "wasm32"))]
 mod exclusive_file;
 pub mod identity;
+mod items;
 #[cfg(feature = "js")]
 pub mod js;
 pub mod preview;

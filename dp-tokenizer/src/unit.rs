@@ -149,7 +149,7 @@ pub(crate) fn cut_words(text: &str, n: usize) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let (piece, tail) = rest.split_at(crate::count::words_end(rest, n));
+        let (piece, tail) = rest.split_at(crate::items::words_end(rest, n));
         rest = tail;
         Some(piece)
     })

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use tokenizer::Tokenizer;
-use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+use tokenizer::format::{gpt2, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
+use tokenizer::sentencepiece::SentencePieceModel;
 
 /// The bytes of a shared file, or `None` with a loud word.
 fn shared(path: &str) -> Option<Vec<u8>> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use dp_tokenizer::train;
 use serde_json::Value;
 use tokenizer::Tokenizer;
-use tokenizer::format::sentencepiece::{PieceKind, SentencePieceModel};
+use tokenizer::sentencepiece::{PieceKind, SentencePieceModel};
 
 mod common;
 use common::{path, run, text};

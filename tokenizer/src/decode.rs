@@ -4,7 +4,7 @@ use crate::byte_alphabet::char_to_byte;
 use crate::encode::Model;
 use crate::pattern::Pattern;
 use crate::pretokenize::{METASPACE, Metaspace, PrependScheme};
-use crate::tokenizer::SpecialTokens;
+use crate::special_tokens::SpecialTokens;
 
 /// How tokens are joined to a text.
 #[derive(Clone, Debug)]

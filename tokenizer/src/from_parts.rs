@@ -1,13 +1,14 @@
 //! Tokenizers from a vocabulary, with the stages of a well-known model.
 
+use crate::FormatError;
 use crate::byte_alphabet::byte_to_char;
 use crate::decode::{Cleanup, Decoder};
 use crate::encode::{Alphabet, Bpe, Model, Unigram, WordPiece, WordPieceConfig};
-use crate::format::FormatError;
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
-use crate::tokenizer::{Role, RoleTokens, SpecialTokens, Stage, Tokenizer, Words};
+use crate::special_tokens::SpecialTokens;
+use crate::tokenizer::{Role, RoleTokens, Stage, Tokenizer, Words};
 use crate::vocabulary::Vocabulary;
 
 /// How the pieces of a unigram vocabulary encode text: blanks become `▁` and open words.

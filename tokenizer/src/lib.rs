@@ -1,8 +1,8 @@
 //! A tokenizer: text to token ids and back. It knows nothing of privacy.
 //!
 //! Text flows through five stages, each a module: [`normalize`] → [`pretokenize`] → `encode` → `postprocess`, and back through
-//! `decode`. [`Tokenizer`] holds one of each. [`mod@format`] reads and writes the files of Hugging Face tokenizers, SentencePiece,
-//! BERT and GPT-2.
+//! `decode`. [`Tokenizer`] holds one of each. [`mod@format`] reads and writes the files of Hugging Face tokenizers, BERT
+//! and GPT-2, [`sentencepiece`] those of SentencePiece.
 //!
 //! ```
 //! use tokenizer::Tokenizer;
@@ -17,23 +17,26 @@ mod byte_alphabet;
 pub mod character_class;
 mod decode;
 mod encode;
+mod encoding;
+mod error;
 pub mod format;
 mod from_parts;
 pub mod normalize;
-mod offsets;
 mod pattern;
 mod postprocess;
 pub mod pretokenize;
 mod regex;
+pub mod sentencepiece;
 pub mod short_key;
+mod special_tokens;
 mod tokenizer;
 mod vocabulary;
 
 pub use byte_alphabet::byte_to_char;
 pub use encode::{batch, byte_token};
-pub use format::FormatError;
+pub use encoding::{Encoding, OffsetUnit};
+pub use error::FormatError;
 pub use from_parts::UnigramPipeline;
-pub use offsets::{Encoding, OffsetUnit};
 pub use tokenizer::{
     BLANK, DecodeStream, EOS, Encoder, PAD, Role, RoleTokens, Sampler, Segmentation, SegmentationError,
     StageMark, Tokenizer, UNK,

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::offsets::Encoding;
-use crate::tokenizer::Tokenizer;
+use crate::encoding::Encoding;
 
 /// A post-processor as in a `tokenizer.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,12 +65,17 @@ impl PostProcessor {
         })
     }
 
-    /// Excludes spaces from the places of tokens, where the file says so.
+    /// Excludes spaces from the places of tokens, where the file says so. `token` names the token of an id.
     /// `widened`: places of added tokens that took blanks, and what they took.
-    pub(crate) fn trim(&self, tokenizer: &Tokenizer, widened: &[(usize, String)], found: &mut Encoding) {
+    pub(crate) fn trim<'t>(
+        &self,
+        token: impl Fn(u32) -> Option<&'t str>,
+        widened: &[(usize, String)],
+        found: &mut Encoding,
+    ) {
         for step in &self.steps {
             if let Step::Trim { adds_prefix_space } = step {
-                trim(tokenizer, *adds_prefix_space, widened, found);
+                trim(&token, *adds_prefix_space, widened, found);
             }
         }
     }
@@ -150,12 +154,17 @@ fn read_template(part: &Value) -> Option<Vec<Part>> {
     pieces.collect()
 }
 
-fn trim(tokenizer: &Tokenizer, adds_prefix_space: bool, widened: &[(usize, String)], found: &mut Encoding) {
+fn trim<'t>(
+    name: &impl Fn(u32) -> Option<&'t str>,
+    adds_prefix_space: bool,
+    widened: &[(usize, String)],
+    found: &mut Encoding,
+) {
     let is_space = |c: &char| *c == 'Ġ' || c.is_whitespace();
     for (at, (id, (start, end))) in found.ids.iter().zip(&mut found.offsets).enumerate() {
         let matched =
             widened.binary_search_by_key(&at, |widened| widened.0).ok().map(|n| widened[n].1.as_str());
-        let token = matched.or_else(|| tokenizer.token(*id)).unwrap_or_default();
+        let token = matched.or_else(|| name(*id)).unwrap_or_default();
         let opening = token.chars().take_while(is_space).count();
         let closing = token.chars().rev().take_while(is_space).count();
         if !((at == 0 || *start == 0) && adds_prefix_space && opening == 1) {

@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+use tokenizer::format::{gpt2, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
+use tokenizer::sentencepiece::SentencePieceModel;
 use tokenizer::{OffsetUnit, Tokenizer};
 
 const MODEL: &[u8] = include_bytes!("fixtures/small.model");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tokenizer::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
+use tokenizer::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
 use tokenizer::{OffsetUnit, Tokenizer};
 
 fn read(bytes: &[u8]) -> Tokenizer {

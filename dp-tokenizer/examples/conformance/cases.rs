@@ -10,9 +10,9 @@ use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, UnigramConfig, WordPieceTraining, bpe, characters, unigram, wordpiece,
 };
 use tokenizer::Tokenizer;
-use tokenizer::format::sentencepiece::SentencePieceModel;
 use tokenizer::format::{gpt2, vocab_txt};
 use tokenizer::normalize::{BertNormalizer, Normalizer};
+use tokenizer::sentencepiece::SentencePieceModel;
 
 use super::corpora::Corpora;
 use super::{Case, Outcome};

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use dp_tokenizer::ExclusiveFile;
-use tokenizer::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+use tokenizer::format::{gpt2, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
+use tokenizer::sentencepiece::SentencePieceModel;
 use tokenizer::{FormatError, Tokenizer};
 
 use super::arguments::{Convert, TokenizerFile};

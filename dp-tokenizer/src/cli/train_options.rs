@@ -1,8 +1,8 @@
 //! Which options of `train` go together. One that would have no effect is refused.
 
 use mechanisms::{PrivacyUnit, Words};
-use tokenizer::format::sentencepiece::SentencePieceModel;
 use tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
+use tokenizer::sentencepiece::SentencePieceModel;
 
 use super::arguments::{Model, Text, Train, WordsName};
 use super::failure::refuse;

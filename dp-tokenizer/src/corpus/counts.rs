@@ -8,7 +8,7 @@ use mechanisms::Words;
 use super::files::{check_files, open_file, parse_line};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::{CorpusError, Files, Format, Source};
-use crate::count::items;
+use crate::items::items;
 
 /// Reads public word counts, also as `.gz` or `.zst`, as counts of items. A blank is put before each word that does not start
 /// with a blank or `▁`. Counts of the same item are added up; the most frequent comes first.

@@ -14,11 +14,9 @@
 mod all_shards;
 mod group;
 mod intern;
-mod items;
 mod merge;
 mod parallel;
 mod run;
-mod scan;
 #[cfg(not(target_arch = "wasm32"))]
 mod shard;
 mod spill;
@@ -26,9 +24,8 @@ mod spill;
 mod tests;
 mod units;
 
-pub use items::{MAX_ITEM_CHARS, is_public_item, items, public_items};
+pub use crate::items::{MAX_ITEM_CHARS, is_public_item, items, public_items};
 pub use mechanisms::Words;
-pub(crate) use scan::words_end;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shard::{Shard, ShardOptions, UnknownShard, count_shard};
 pub use units::{CountOptions, UnitItems};

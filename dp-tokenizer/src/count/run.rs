@@ -3,8 +3,8 @@
 use mechanisms::Words;
 
 use super::intern::{Interner, Slot, Sorted};
-use super::scan::scan;
 use super::spill::{SpillBuffer, SpillFile, push_number};
+use crate::items::scan;
 use crate::unit::UnitError;
 use tokenizer::short_key::SHORT_BYTES;
 

@@ -28,6 +28,10 @@ pub(super) fn wgpu() -> Result<(), DeviceError> {
     judge::<burn_wgpu::Wgpu>(&ANSWER, "wgpu", fix)
 }
 
+/// Whether CUDA can be used here.
+///
+/// # Errors
+/// [`DeviceError::Unusable`] with what the driver says.
 #[cfg(feature = "cuda")]
 pub fn cuda() -> Result<(), DeviceError> {
     static ANSWER: Answer = OnceLock::new();

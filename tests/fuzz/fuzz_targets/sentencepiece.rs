@@ -2,7 +2,7 @@
 #![no_main]
 
 use tokenizer::Tokenizer;
-use tokenizer::format::sentencepiece::SentencePieceModel;
+use tokenizer::sentencepiece::SentencePieceModel;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::FormatError;
+use crate::FormatError;
 use crate::encode::Model;
-use crate::format::sentencepiece::PieceKind;
-use crate::tokenizer::{SpecialTokens, TokenOptions, Tokenizer};
+use crate::sentencepiece::PieceKind;
+use crate::special_tokens::{SpecialTokens, TokenOptions};
+use crate::tokenizer::Tokenizer;
 
 /// Reads the list for a tokenizer whose other parts are read.
 pub(super) fn read_added_tokens(list: &Value, tokenizer: &Tokenizer) -> Result<SpecialTokens, FormatError> {

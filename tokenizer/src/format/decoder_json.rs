@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::FormatError;
 use super::stages_json::{one_character, read_metaspace, read_pattern, write_metaspace};
 use super::tokenizer_json::unsupported;
+use crate::FormatError;
 use crate::decode::{Cleanup, Decoder};
 use crate::pretokenize::{Metaspace, PrependScheme};
 

@@ -1,10 +1,11 @@
 //! Writes a tokenizer in the formats of other tools.
 
-use super::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, SentencePieceModel, SpecialIds};
-use super::{FormatError, gpt2, vocab_txt};
+use super::{gpt2, vocab_txt};
+use crate::FormatError;
 use crate::encode::{Alphabet, Encode, Model, Unigram, byte_token};
 use crate::normalize::Normalizer;
 use crate::pretokenize::{OF_T5, PreTokenizer, PrependScheme};
+use crate::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, SentencePieceModel, SpecialIds};
 use crate::tokenizer::{EOS, PAD, Role, Stage, Tokenizer};
 
 fn refused(file: &'static str, allowed: &'static str) -> FormatError {

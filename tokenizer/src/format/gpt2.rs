@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::FormatError;
+use crate::FormatError;
 use crate::vocabulary::Vocabulary;
 
 const VOCAB: &str = "vocab.json";
@@ -13,7 +13,7 @@ const MERGES: &str = "merges.txt";
 /// ```
 /// let vocabulary = tokenizer::format::gpt2::read_vocab(br#"{"b": 1, "a": 0}"#)?;
 /// assert_eq!(vocabulary.tokens(), ["a", "b"]);
-/// # Ok::<(), tokenizer::format::FormatError>(())
+/// # Ok::<(), tokenizer::FormatError>(())
 /// ```
 ///
 /// # Errors

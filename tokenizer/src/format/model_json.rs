@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::FormatError;
 use super::gpt2::{from_entries, split_merge};
 use super::tokenizer_json::{read_unigram, unsupported};
+use crate::FormatError;
 use crate::byte_alphabet::byte_to_char;
 use crate::encode::{
     Alphabet, Bpe, Encode, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules,
     implied_merges,
 };
-use crate::format::sentencepiece::{ModelType, PieceKind};
 use crate::pretokenize::PreTokenizer;
+use crate::sentencepiece::{ModelType, PieceKind};
 use crate::vocabulary::Vocabulary;
 
 fn inconsistent(reason: impl Into<String>) -> FormatError {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::sentencepiece::{ModelType, NormalizerSpec, PieceKind, SentencePieceModel};
 use super::stages_json::{write_normalizer, write_pre_tokenizer};
 use crate::normalize::{Charsmap, Normalizer};
 use crate::pretokenize::{METASPACE, OF_T5, PreTokenizer};
+use crate::sentencepiece::{ModelType, NormalizerSpec, PieceKind, SentencePieceModel};
 
 /// Normalizer, pre-tokenizer and decoder. What has no counterpart is left out; whoever writes the file checks that it reads the
 /// same.

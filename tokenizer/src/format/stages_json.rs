@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::base64;
 use super::tokenizer_json::{shortened, unsupported};
-use super::{FormatError, base64};
+use crate::FormatError;
 use crate::normalize::{
     self, BertNormalizer, ByteLevel, Charsmap, Nmt, Normalizer, Prepend, Replace, Rewrite, Strip,
     StripAccents,

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::FormatError;
 use super::added_tokens::{added_tokens_json, read_added_tokens};
 use super::decoder_json::{read_decoder, write_decoder};
 use super::model_json::{read_model, write_model};
 use super::sentencepiece_json::Stages;
 use super::stages_json::{read_normalizer, read_pre_tokenizer, write_normalizer, write_pre_tokenizer};
+use crate::FormatError;
 use crate::encode::{Model, Unigram};
 use crate::normalize::Normalizer;
-use crate::offsets::ids_by_place;
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, PreTokenizer};
+use crate::tokenizer::ids_by_place;
 use crate::tokenizer::{Marks, Role, Stage, StageMark, Tokenizer, UNK, Words};
 
 impl Tokenizer {

@@ -1,6 +1,6 @@
 //! BERT's `vocab.txt`: one token per line. The line number, from 0, is the id.
 
-use super::FormatError;
+use crate::FormatError;
 use crate::vocabulary::Vocabulary;
 
 const NAME: &str = "vocab.txt";
@@ -10,7 +10,7 @@ const NAME: &str = "vocab.txt";
 /// ```
 /// let vocabulary = tokenizer::format::vocab_txt::read(b"[UNK]\nthe\n##s\n")?;
 /// assert_eq!(vocabulary.id("##s"), Some(2));
-/// # Ok::<(), tokenizer::format::FormatError>(())
+/// # Ok::<(), tokenizer::FormatError>(())
 /// ```
 ///
 /// # Errors

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::FormatError;
 use crate::aligned_text::{AlignedText, Change};
-use crate::format::FormatError;
 
 /// A map from character sequences to their normal form, as in a SentencePiece `.model` (`nmt_nfkc`, …).
 ///
@@ -217,7 +217,7 @@ mod tests {
     /// The map of the fixture: its source lies in SentencePiece's own file, 17 rules.
     fn map() -> Charsmap {
         let file = include_bytes!("../../tests/fixtures/small.model");
-        let model = crate::format::sentencepiece::SentencePieceModel::from_bytes(file).unwrap();
+        let model = crate::sentencepiece::SentencePieceModel::from_bytes(file).unwrap();
         Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).unwrap()
     }
 

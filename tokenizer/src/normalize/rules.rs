@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Charsmap;
-use crate::format::FormatError;
+use crate::FormatError;
 
 /// What is replaced by what.
 ///
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_map_of_rules_is_applied_as_the_one_that_sentencepiece_makes_of_them() {
         let file = include_bytes!("../../tests/fixtures/denormalized.model");
-        let model = crate::format::sentencepiece::SentencePieceModel::from_bytes(file).unwrap();
+        let model = crate::sentencepiece::SentencePieceModel::from_bytes(file).unwrap();
         let theirs = Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).unwrap();
         let ours = NormalizationRules::from_tsv("41\t61\n42\t62\t# B\r\nDF\t73 73\n").unwrap().map().unwrap();
         for text in ["A Bass straße, ABBA; Äß\u{301}", "", "x\u{0}\u{1}B"] {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::Charsmap;
+use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::encode::DoubleArray;
-use crate::format::FormatError;
-use crate::format::sentencepiece::{NormalizerSpec, PieceKind, SentencePieceModel};
 use crate::pretokenize::METASPACE;
+use crate::sentencepiece::{NormalizerSpec, PieceKind, SentencePieceModel};
 
 /// Transforms a text into the form in which a `.model` finds pieces.
 pub(crate) struct SentencePieceNormalizer {
@@ -181,7 +181,7 @@ impl SentencePieceNormalizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::sentencepiece::{ModelType, Piece};
+    use crate::sentencepiece::{ModelType, Piece};
 
     fn normalizer(change: impl FnOnce(&mut SentencePieceModel)) -> SentencePieceNormalizer {
         let piece = Piece { text: "a  b".to_owned(), score: 0.0, kind: PieceKind::UserDefined };

@@ -3,7 +3,7 @@
 use super::Tokenizer;
 use crate::decode::{Cleanup, Decoder};
 use crate::encode::Model;
-use crate::format::sentencepiece::{ModelType, PieceKind};
+use crate::sentencepiece::{ModelType, PieceKind};
 
 /// Texts in which the stages of tokenizers differ: blanks, case, accents, scripts, digits, punctuation.
 const TEXTS: [&str; 34] = [
@@ -205,7 +205,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::format::sentencepiece::SentencePieceModel;
+    use crate::sentencepiece::SentencePieceModel;
 
     fn tokenizer(vocabulary: &[&str], pre_tokenizer: Value, decoder: Value) -> Tokenizer {
         let vocab: Value =

@@ -102,8 +102,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::{gpt2, sentencepiece::SentencePieceModel, vocab_txt};
+    use crate::format::{gpt2, vocab_txt};
     use crate::normalize::BertNormalizer;
+    use crate::sentencepiece::SentencePieceModel;
 
     fn tokenizers() -> Vec<Tokenizer> {
         let vocabulary = gpt2::read_vocab(include_bytes!("../../tests/fixtures/vocab.json")).unwrap();

@@ -3,28 +3,29 @@
 mod compare;
 mod decode_stream;
 mod encoder;
+mod offsets;
 mod pipeline;
 mod roles;
 mod segmentations;
-mod special_tokens;
 mod stage_mark;
 
+use crate::FormatError;
 use crate::decode::Decoder;
 use crate::encode::{Model, SentencePiece, byte_token};
-use crate::format::FormatError;
-use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::PreTokenizer;
+use crate::sentencepiece::{PieceKind, SentencePieceModel};
+use crate::special_tokens::{SpecialTokens, TokenOptions};
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
 use encoder::IdleCaches;
+pub(crate) use offsets::ids_by_place;
 pub(crate) use pipeline::{Marks, Words};
 pub(crate) use roles::RoleIds;
 pub use roles::{Role, RoleTokens};
 pub use segmentations::{Sampler, Segmentation};
-pub(crate) use special_tokens::{SpecialTokens, TokenOptions};
 pub use stage_mark::StageMark;
 
 /// Stands for a blank inside tokens, as in SentencePiece.

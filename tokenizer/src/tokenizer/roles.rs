@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{BLANK, EOS, PAD, Tokenizer, UNK};
+use crate::FormatError;
 use crate::encode::{Model, byte_token};
-use crate::format::FormatError;
-use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
+use crate::sentencepiece::{PieceKind, SentencePieceModel};
 
 /// What a special token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

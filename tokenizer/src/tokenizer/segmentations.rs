@@ -1,9 +1,10 @@
 //! Other segmentations of a text than the best one: the n best, and random ones.
 
+use super::offsets::{Found, Part, each_part};
 use super::{SegmentationError, Tokenizer};
 use crate::aligned_text::{AlignedText, Span};
 use crate::encode::{Edge, Lattice, Path, Token};
-use crate::offsets::{Encoding, Found, OffsetUnit, Part, each_part};
+use crate::encoding::{Encoding, OffsetUnit};
 
 /// A way to cut a text into tokens.
 #[derive(Clone, Debug, PartialEq)]

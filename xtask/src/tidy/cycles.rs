@@ -9,14 +9,6 @@ use std::path::Path;
 
 use super::source::Source;
 
-/// Modules of a crate that may depend on one another.
-const ACCEPTED: [(&str, &[&str]); 2] = [
-    // The tokenizer is the sum of its stages, and each stage is an `impl` of it.
-    ("tokenizer", &["decode", "encode", "format", "normalize", "offsets", "postprocess", "tokenizer"]),
-    // A corpus yields records, units are made of records, and a stored count is read as a corpus.
-    ("dp-tokenizer", &["corpus", "count", "unit"]),
-];
-
 /// The top-level modules of a crate, each with the modules it names.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -35,12 +27,7 @@ pub fn check<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Vec<String
             used.retain(|other| other != module && modules.contains(other));
         }
         for cycle in cycles(&graph) {
-            let accepted = |(krate, modules): &(&str, &[&str])| {
-                *krate == name && cycle.iter().all(|module| modules.contains(module))
-            };
-            if !ACCEPTED.iter().any(accepted) {
-                findings.push(format!("{name}: these modules depend on one another: {}", cycle.join(", ")));
-            }
+            findings.push(format!("{name}: these modules depend on one another: {}", cycle.join(", ")));
         }
     }
     findings

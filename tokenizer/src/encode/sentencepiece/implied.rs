@@ -1,6 +1,6 @@
 //! The merges that the pieces of a BPE model imply: SentencePiece keeps the pieces alone, Hugging Face the merges.
 
-use crate::format::sentencepiece::{PieceKind, SentencePieceModel};
+use crate::sentencepiece::{PieceKind, SentencePieceModel};
 
 /// Bytes of merges for each byte of the pieces, beyond [`MARGIN`]. Models have at most some ten: their pieces are short.
 const MOST: usize = 100;
@@ -53,7 +53,7 @@ fn beginnings(texts: &[&[u8]]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::sentencepiece::{ModelType, Piece};
+    use crate::sentencepiece::{ModelType, Piece};
 
     fn model(pieces: impl IntoIterator<Item = (String, PieceKind)>) -> SentencePieceModel {
         let piece =

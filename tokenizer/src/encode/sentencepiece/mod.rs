@@ -8,11 +8,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::{DoubleArray, Edge, Encode, Token, WordCache, byte_token};
-use crate::format::FormatError;
-use crate::format::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
-use crate::pretokenize::next_mark;
+use crate::FormatError;
+use crate::pretokenize::{METASPACE, next_mark};
+use crate::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
 use crate::short_key::{SHORT_BYTES, short_key};
-use crate::tokenizer::BLANK;
 pub(crate) use implied::implied_merges;
 use merge::{Candidate, characters, merge};
 
@@ -104,7 +103,7 @@ impl SentencePiece {
         let trie = DoubleArray::new(&keys);
         let unk_score = min_score - UNKNOWN_PENALTY;
         let largest = scores.iter().fold(unk_score.abs(), |largest, score| largest.max(score.abs()));
-        let over_blanks = |name: &&str| name.char_indices().any(|(at, c)| at > 0 && c == BLANK);
+        let over_blanks = |name: &&str| name.char_indices().any(|(at, c)| at > 0 && c == METASPACE);
         let cuts_at_blanks = model.model_type == ModelType::Unigram && !keys.iter().any(over_blanks);
         let reach = Some((SHORT_BYTES + 1) as f32 * largest).filter(|reach| cuts_at_blanks && *reach < RESET);
         let mut merged = HashMap::new();
@@ -219,7 +218,7 @@ impl SentencePiece {
             }
             ModelType::Word => {
                 let mut start = 0;
-                let cuts = text.match_indices(BLANK).map(|(at, _)| at).filter(|at| *at > 0);
+                let cuts = text.match_indices(METASPACE).map(|(at, _)| at).filter(|at| *at > 0);
                 for end in cuts.chain((!text.is_empty()).then_some(text.len())) {
                     look_up(start, end);
                     start = end;

@@ -56,7 +56,7 @@ fn words_one_by_one_give_the_path_of_the_whole_text() {
             ids
         };
         let (mut ids, mut sum, mut from) = (Vec::new(), 0.0, 0);
-        for end in text.match_indices(BLANK).map(|(at, _)| at).skip(1).chain([text.len()]) {
+        for end in text.match_indices(METASPACE).map(|(at, _)| at).skip(1).chain([text.len()]) {
             let (start, word) = (ids.len(), &text[from..end]);
             sum = match model.is_far_from_reset(sum) && model.sure_pieces(word, &mut ids) {
                 true => {

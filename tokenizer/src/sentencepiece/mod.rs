@@ -3,8 +3,10 @@
 //! # References
 //! `sentencepiece_model.proto` of SentencePiece 0.2 (field numbers and defaults).
 
-use super::FormatError;
-use super::protobuf::{Fields, Message, Value};
+mod protobuf;
+
+use crate::FormatError;
+use protobuf::{Fields, Message, Value};
 
 const NAME: &str = "SentencePiece .model";
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use mechanisms::Words;
 
-use super::items::{Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
+use super::{Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
 use tokenizer::BLANK;
 
 const EACH: u64 = 0x0101_0101_0101_0101;
@@ -13,7 +13,7 @@ const HIGH: u64 = 0x80 * EACH;
 
 /// Calls `found` for each item: the bytes it lies in, and where. Each blank in an item is one space there.
 #[inline]
-pub(super) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usize>)) {
+pub(crate) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usize>)) {
     match words {
         Words::Runs => scan_runs(text, found),
         _ => scan_words(text, words, found),

@@ -3,7 +3,7 @@
 //! # References
 //! <https://protobuf.dev/programming-guides/encoding/>
 
-use super::FormatError;
+use crate::FormatError;
 
 /// The value of a field in wire format.
 #[derive(Clone, Copy, Debug, PartialEq)]

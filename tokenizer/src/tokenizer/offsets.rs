@@ -2,26 +2,9 @@
 
 use crate::aligned_text::{AlignedText, Span};
 use crate::encode::Token;
-use crate::tokenizer::{Encoder, Stage, Tokenizer};
+use crate::encoding::{Encoding, OffsetUnit};
 
-/// The unit of offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OffsetUnit {
-    /// Bytes of UTF-8.
-    Bytes,
-    /// Unicode scalar values, as Python indexes text.
-    Characters,
-}
-
-/// The ids of a text, with offsets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Encoding {
-    /// The ids.
-    pub ids: Vec<u32>,
-    /// For each id, start and end of its part of the text. Neighboring ids may have the same part, where one character became
-    /// several tokens. Text that a normalizer dropped belongs to no id. Empty where they are not wanted.
-    pub offsets: Vec<(usize, usize)>,
-}
+use super::{Encoder, Stage, Tokenizer};
 
 impl Tokenizer {
     /// The ids of `text` with offsets, as in Hugging Face's `Encoding.offsets`, or for a `.model` as in SentencePiece.
@@ -123,7 +106,7 @@ impl Found {
                 (*start, *end) = (before[*start], before[*end]);
             }
         }
-        tokenizer.post_processor.trim(tokenizer, &widened, &mut found);
+        tokenizer.post_processor.trim(|id| tokenizer.token(id), &widened, &mut found);
         found
     }
 }

@@ -1,18 +1,21 @@
 //! Items: the parts of text that are counted. No learnt piece crosses their bounds.
 
+mod scan;
+
 use mechanisms::Words;
 
-use super::scan::scan;
+pub(crate) use scan::{scan, words_end};
+
 use tokenizer::BLANK;
 
 /// Longer items are not counted: they are keys or sequences and never worth a token.
 pub const MAX_ITEM_CHARS: usize = 64;
 
 /// Longer runs of words are not counted: no token is that long.
-pub(super) const MAX_RUN_CHARS: usize = 16;
+const MAX_RUN_CHARS: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+enum Class {
     Letter,
     Number,
     Space,
@@ -22,7 +25,7 @@ pub(super) enum Class {
 impl Class {
     /// The class that bounds items: as written, all that is not white space is one.
     #[inline]
-    pub(super) fn bounding(self, words: Words) -> Self {
+    fn bounding(self, words: Words) -> Self {
         match words {
             Words::AsWritten | Words::Runs if self != Self::Space => Self::Letter,
             _ => self,
@@ -62,7 +65,7 @@ pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     });
 }
 
-pub(super) fn classify(c: char) -> Class {
+fn classify(c: char) -> Class {
     if c.is_ascii() {
         return match c {
             'a'..='z' | 'A'..='Z' => Class::Letter,
