@@ -7,8 +7,8 @@
 use serde_json::{Value, json};
 
 use super::mbart;
-use super::seq2seq::{INITIAL_STD, Seq2Seq, Sizes, Style};
-use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting};
+use super::seq2seq::{INITIAL_STD, Seq2Seq, Sizes, Style, scale_embedding};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
 use crate::head::LmHead;
 use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
 
@@ -28,7 +28,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_embedding", "true"),
         ("static_position_embeddings", "false"),
     ],
-    settings: &[Setting { name: "scale_embedding", usual: "false", kind: Kind::Flag }],
+    settings: &[scale_embedding("false")],
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,

@@ -6,20 +6,12 @@
 use serde_json::json;
 
 use super::decoder::config::{
-    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
+    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, ROPE_SCALING, layer_types, logit_cap, read,
+    rms_norm_eps, rope_theta, sliding_window,
 };
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::gemma::GemmaStyle;
-use super::{HuggingFace, Kind, Setting};
-
-/// Attention multiplies the products of queries and keys by 1/√ of it.
-pub(super) const QUERY_SCALAR: Setting =
-    Setting { name: "query_pre_attn_scalar", usual: "256", kind: Kind::Positive };
-
-/// A cap of the logits, with the family's usual value.
-pub(super) const fn logit_cap(usual: &'static str) -> Setting {
-    Setting { name: "final_logit_softcapping", usual, kind: Kind::PositiveOrNull }
-}
+use super::{HuggingFace, Kind};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -49,7 +41,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         sliding_window("4096", Kind::Count),
         LAYER_TYPES,
         QUERY_SCALAR,
-        Setting { name: "attn_logit_softcapping", usual: "50.0", kind: Kind::PositiveOrNull },
+        ATTENTION_CAP,
         logit_cap("30.0"),
     ],
     buffers: &["rotary_emb.inv_freq", "embed_scale"],

@@ -7,14 +7,13 @@
 use serde_json::{Value, json};
 
 use super::decoder::config::{
-    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
+    ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, ROPE_SCALING, layer_types, logit_cap, read,
+    rms_norm_eps, rope_theta, sliding_window,
 };
 use super::decoder::{Decoder, RmsDecoder, Style};
-use super::gemma2::{Gemma2Style, QUERY_SCALAR, logit_cap};
-use super::{HuggingFace, Kind, Setting, rope};
+use super::gemma2::Gemma2Style;
+use super::{HuggingFace, Kind, rope};
 
-/// The base of rotary positions in layers with a window, which are never scaled.
-const LOCAL_BASE: &str = "rope_local_base_freq";
 /// Every so many layers one sees all tokens.
 const FULL_EVERY: usize = 6;
 
@@ -27,7 +26,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("query_pre_attn_scalar", "256"),
         ("rms_norm_eps", "1e-6"),
         ("rope_theta", "1000000.0"),
-        (LOCAL_BASE, "10000.0"),
+        (LOCAL_BASE.name, "10000.0"),
         ("sliding_window", "4096"),
     ],
     // The cap of attention is dropped by some of transformers' kernels and kept by others.
@@ -39,7 +38,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         rope::BASE => rope::base_among(config, &config["rope_parameters"]["full_attention"]),
         rope::SCALING => Some(scaling(config)),
-        LOCAL_BASE => {
+        field if field == LOCAL_BASE.name => {
             let local = &config["rope_parameters"]["sliding_attention"]["rope_theta"];
             Some(local.clone()).filter(|base| !base.is_null())
         }
@@ -56,7 +55,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     settings: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
-        Setting { name: LOCAL_BASE, usual: "10000.0", kind: Kind::Positive },
+        LOCAL_BASE,
         ROPE_SCALING,
         ATTENTION_BIAS,
         sliding_window("512", Kind::Count),

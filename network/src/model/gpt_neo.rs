@@ -153,7 +153,7 @@ impl Model for GptNeo {
 }
 
 fn epsilon(settings: &Settings) -> f64 {
-    settings.number(NORM_EPSILON.name).unwrap_or(0.0)
+    settings.positive(&NORM_EPSILON)
 }
 
 fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> PreNormBlock {
@@ -170,7 +170,7 @@ fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> 
         output: project("out_proj", plain(d, d).biased()),
         heads: DotProductAttention {
             scale: 1.0,
-            window: settings.count(WINDOW.name).filter(|_| is_local(at)),
+            window: settings.count(&WINDOW).filter(|_| is_local(at)),
             ..DotProductAttention::new(heads, d / heads)
         },
     };

@@ -95,15 +95,16 @@ impl Model for GptNeoX {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
         let (settings, width) = (plan.settings, sizes.d_model / sizes.heads);
-        let number = |setting: &Setting| settings.number(setting.name).unwrap_or(0.0);
-        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+        let (base, share) = (settings.positive(&ROTARY_BASE), settings.positive(&ROTARY_SHARE));
+        let rotary = rope::partial(base, share, width)?;
         let heads =
             DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
         let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
         let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
         let blocks = (0..sizes.layers).map(|at| Block::new(sizes, settings, heads, at, &mut list)).collect();
         list.enter(Part::Output);
-        let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, number(&NORM_EPSILON));
+        let norm =
+            list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, settings.positive(&NORM_EPSILON));
         list.enter(Part::Head);
         let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
         let description = Description::new(
@@ -138,7 +139,7 @@ impl Block {
         list: &mut ParamList,
     ) -> Self {
         list.enter(Part::Block(at));
-        let epsilon = settings.number(NORM_EPSILON.name).unwrap_or(0.0);
+        let epsilon = settings.positive(&NORM_EPSILON);
         let Sizes { d_model: d, d_ff, .. } = sizes;
         let name = |part: &str| format!("gpt_neox.layers.{at}.{part}");
         let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
@@ -157,7 +158,7 @@ impl Block {
                 activation: Activation::Gelu,
                 drops_activations: false,
             },
-            parallel: settings.flag(PARALLEL.name),
+            parallel: settings.flag(&PARALLEL),
         }
     }
 

@@ -3,11 +3,11 @@
 //! # References
 //! Touvron et al. 2023, <https://arxiv.org/abs/2307.09288>; names and initial values as Hugging Face's `LlamaForCausalLM`.
 
+use super::HuggingFace;
 use super::decoder::config::{
-    ATTENTION_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta, usual_head_width,
+    ATTENTION_BIAS, MLP_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta, usual_head_width,
 };
 use super::decoder::{Decoder, RmsDecoder, Style};
-use super::{HuggingFace, Kind, Setting};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -25,13 +25,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     },
     // Slices of a product.
     irrelevant: &["attention_dropout", "pretraining_tp"],
-    settings: &[
-        rms_norm_eps("1e-5"),
-        rope_theta("10000.0"),
-        ROPE_SCALING,
-        ATTENTION_BIAS,
-        Setting { name: "mlp_bias", usual: "false", kind: Kind::Flag },
-    ],
+    settings: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS, MLP_BIAS],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("llama", "Llama")
 };

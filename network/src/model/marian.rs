@@ -7,8 +7,8 @@
 use serde_json::json;
 
 use super::bart::{COPIES, IRRELEVANT, PLAN_FIELDS, hugging_face};
-use super::seq2seq::{Seq2Seq, Sizes, Style};
-use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting};
+use super::seq2seq::{Seq2Seq, Sizes, Style, scale_embedding};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
 use crate::head::LmHead;
 use crate::nn::{Activation, Initial, Kernels, ParamList, Part, Pass, TableLogits, Var};
 
@@ -28,7 +28,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_before", "false"),
         ("normalize_embedding", "false"),
     ],
-    settings: &[Setting { name: "scale_embedding", usual: "true", kind: Kind::Flag }],
+    settings: &[scale_embedding("true")],
     read: |config, field| match field {
         "activation_function" if config[field] == "silu" => Some(json!("swish")),
         "decoder_vocab_size" if config[field].is_null() => Some(config["vocab_size"].clone()),

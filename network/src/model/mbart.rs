@@ -6,9 +6,9 @@
 
 pub(super) use super::bart::Bart as MBart;
 
+use super::HuggingFace;
 use super::bart::{self, COPIES, IRRELEVANT, PLAN_FIELDS};
-use super::seq2seq::Style;
-use super::{HuggingFace, Kind, Setting};
+use super::seq2seq::{Style, scale_embedding};
 
 pub(super) const STYLE: Style = Style { norms_first: true, ..bart::STYLE };
 
@@ -21,7 +21,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_embedding", "true"),
         ("static_position_embeddings", "false"),
     ],
-    settings: &[Setting { name: "scale_embedding", usual: "true", kind: Kind::Flag }],
+    settings: &[scale_embedding("true")],
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,

@@ -167,7 +167,7 @@ impl Model for ModernBert {
             Initial::Normal { std: INITIAL_STD },
         );
         let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
-        let every = settings.count(GLOBAL_EVERY.name).unwrap_or(1);
+        let every = settings.count(&GLOBAL_EVERY).unwrap_or(1);
         let blocks = (0..sizes.layers).map(|at| Block::new(sizes, settings, at, &mut list));
         let blocks = blocks.collect::<Result<_, _>>()?;
         list.enter(Part::Output);
@@ -214,7 +214,7 @@ impl Model for ModernBert {
 }
 
 fn epsilon(settings: &Settings) -> f64 {
-    settings.number(NORM_EPSILON.name).unwrap_or(0.0)
+    settings.positive(&NORM_EPSILON)
 }
 
 /// Standard deviation of what enters the residual stream.
@@ -227,10 +227,9 @@ impl Block {
         list.enter(Part::Block(at));
         let Sizes { d_model: d, d_ff, heads, .. } = sizes;
         let name = |part: &str| format!("model.layers.{at}.{part}");
-        let is_global = at.is_multiple_of(settings.count(GLOBAL_EVERY.name).unwrap_or(1).max(1));
-        let base = if is_global { GLOBAL_BASE } else { LOCAL_BASE };
-        let base = settings.number(base.name).unwrap_or(1.0);
-        let half = settings.count(WINDOW.name).map(|window| window / 2 + 1);
+        let is_global = at.is_multiple_of(settings.count(&GLOBAL_EVERY).unwrap_or(1).max(1));
+        let base = settings.positive(if is_global { &GLOBAL_BASE } else { &LOCAL_BASE });
+        let half = settings.count(&WINDOW).map(|window| window / 2 + 1);
         let epsilon = epsilon(settings);
         let norm = |list: &mut ParamList, part: &str| list.layer_norm_without_bias(&name(part), d, epsilon);
         Ok(Self {

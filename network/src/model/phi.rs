@@ -93,7 +93,7 @@ impl Model for Phi {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
         let width = sizes.d_model / sizes.heads;
-        let number = |setting: &Setting| plan.settings.number(setting.name).unwrap_or(0.0);
+        let number = |setting: &Setting| plan.settings.positive(setting);
         let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
         let heads =
             DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };

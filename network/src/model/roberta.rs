@@ -87,7 +87,7 @@ pub struct Roberta {
 impl Model for Roberta {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let norm_epsilon = plan.settings.number(NORM_EPSILON.name).unwrap_or(STYLE.norm_epsilon);
+        let norm_epsilon = plan.settings.positive(&NORM_EPSILON);
         let encoder = Encoder::new(sizes, Style { norm_epsilon, ..STYLE }, &mut list);
         list.enter(Part::Head);
         let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);

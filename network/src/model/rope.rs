@@ -90,7 +90,7 @@ fn parameters(config: &Value) -> &Value {
 
 /// The scaling that a model's settings ask for.
 pub(super) fn of_settings(settings: &Settings) -> RotaryScaling {
-    let scaling = settings.value(SCALING);
+    let scaling = settings.value(&super::decoder::config::ROPE_SCALING);
     let number = |name: &str| scaling[name].as_f64().unwrap_or(1.0);
     match scaling["rope_type"].as_str() {
         Some("linear") => RotaryScaling::Linear(number("factor")),

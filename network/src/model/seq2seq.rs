@@ -1,6 +1,7 @@
 //! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
 
 use super::{Batch, ModelError, PlannedNetwork, Predictions, Shape};
+use super::{Setting, setting};
 use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
@@ -10,6 +11,11 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const NORM_EPSILON: f64 = 1e-5;
+/// Whether embeddings are multiplied by √d, with the family's usual answer.
+pub(super) const fn scale_embedding(usual: &'static str) -> Setting {
+    Setting { name: "scale_embedding", usual, kind: setting::Kind::Flag }
+}
+
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
@@ -64,7 +70,7 @@ impl Sizes {
             layers,
             heads,
             d_ff,
-            scales_embedding: plan.settings.flag("scale_embedding"),
+            scales_embedding: plan.settings.flag(&scale_embedding("false")),
         })
     }
 

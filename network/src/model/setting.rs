@@ -140,22 +140,39 @@ impl Settings {
     }
 
     /// The value of a setting; `null` if the family does not have it.
-    pub fn value(&self, name: &str) -> &Value {
-        self.0.get(name).unwrap_or(&Value::Null)
+    pub fn value(&self, setting: &Setting) -> &Value {
+        self.0.get(setting.name).unwrap_or(&Value::Null)
     }
 
     /// The number of a setting; `None` for `null`, and if the family does not have it.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        self.value(name).as_f64()
+    pub fn number(&self, setting: &Setting) -> Option<f64> {
+        self.value(setting).as_f64()
+    }
+
+    /// The number of a setting of [`Kind::Positive`]; the usual one if the family does not have it.
+    pub fn positive(&self, setting: &Setting) -> f64 {
+        self.number(setting).or_else(|| setting.usual().as_f64()).unwrap_or(f64::NAN)
     }
 
     /// The whole number of a setting; `None` for `null`, and if the family does not have it.
-    pub fn count(&self, name: &str) -> Option<usize> {
-        self.value(name).as_u64().and_then(|count| usize::try_from(count).ok())
+    pub fn count(&self, setting: &Setting) -> Option<usize> {
+        self.value(setting).as_u64().and_then(|count| usize::try_from(count).ok())
     }
 
     /// Whether a setting is on; not if the family does not have it.
-    pub fn flag(&self, name: &str) -> bool {
-        self.value(name) == &Value::Bool(true)
+    pub fn flag(&self, setting: &Setting) -> bool {
+        self.value(setting) == &Value::Bool(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_usual_value_of_each_setting_is_one_that_it_takes() {
+        for family in plan::Family::all() {
+            for setting in crate::model::Backbone::hugging_face(family).settings {
+                assert!(setting.kind.accepts(&setting.usual()), "{family:?}: {}", setting.name);
+            }
+        }
     }
 }

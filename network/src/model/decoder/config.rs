@@ -27,6 +27,23 @@ pub(in crate::model) const ROPE_SCALING: Setting =
 /// Biases of all four projections of attention.
 pub(in crate::model) const ATTENTION_BIAS: Setting =
     Setting { name: "attention_bias", usual: "false", kind: Kind::Flag };
+/// Biases of the feed-forward part.
+pub(in crate::model) const MLP_BIAS: Setting = Setting { name: "mlp_bias", usual: "false", kind: Kind::Flag };
+/// The base of rotary positions in layers with a window, which are never scaled.
+pub(in crate::model) const LOCAL_BASE: Setting =
+    Setting { name: "rope_local_base_freq", usual: "10000.0", kind: Kind::Positive };
+/// Attention's scores are divided by the root of this.
+pub(in crate::model) const QUERY_SCALAR: Setting =
+    Setting { name: "query_pre_attn_scalar", usual: "256", kind: Kind::Positive };
+/// A cap of attention's scores.
+pub(in crate::model) const ATTENTION_CAP: Setting =
+    Setting { name: "attn_logit_softcapping", usual: "50.0", kind: Kind::PositiveOrNull };
+
+/// A cap of the logits, with the family's usual value.
+pub(in crate::model) const fn logit_cap(usual: &'static str) -> Setting {
+    Setting { name: "final_logit_softcapping", usual, kind: Kind::PositiveOrNull }
+}
+
 pub(in crate::model) const LAYER_TYPES: Setting =
     Setting { name: "layer_types", usual: "null", kind: Kind::LayerTypes };
 

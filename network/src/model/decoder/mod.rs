@@ -12,12 +12,15 @@ use serde_json::{Value, json};
 use block::{Block, Parts};
 use config::{SLIDING, layer_type};
 
-use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Shape, rope};
+use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Shape, rope};
 use crate::head::LmHead;
 use crate::nn::{
     DotProductAttention, Gate, Initial, Kernels, ParamList, Part, Pass, RmsNorm, Rotary, RotaryScaling,
     TokenEmbedding, Var, scale,
 };
+
+/// How many tokens a layer with a window sees.
+const WINDOW: Setting = config::sliding_window("null", Kind::CountOrNull);
 
 /// Standard deviation of the matrices at the start.
 const INITIAL_STD: f64 = 0.02;
@@ -116,9 +119,9 @@ impl Sizes {
             kv_heads,
             d_head,
             d_ff,
-            norm_epsilon: settings.number("rms_norm_eps").unwrap_or(1e-6),
-            attention_bias: settings.flag("attention_bias"),
-            mlp_bias: settings.flag("mlp_bias"),
+            norm_epsilon: settings.positive(&config::rms_norm_eps("1e-6")),
+            attention_bias: settings.flag(&config::ATTENTION_BIAS),
+            mlp_bias: settings.flag(&config::MLP_BIAS),
         })
     }
 }
@@ -126,8 +129,8 @@ impl Sizes {
 /// Which layers see only a window.
 fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, ModelError> {
     let (layers, settings) = (plan.model.layers as usize, plan.settings);
-    let window = settings.count("sliding_window");
-    let slides: Vec<bool> = match settings.value("layer_types").as_array() {
+    let window = settings.count(&WINDOW);
+    let slides: Vec<bool> = match settings.value(&config::LAYER_TYPES).as_array() {
         Some(types) => types.iter().map(|layer| layer == SLIDING).collect(),
         None => (0..layers).map(|at| window.is_some() && (style.slides)(at)).collect(),
     };
@@ -137,8 +140,7 @@ fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, 
         format!(
             "layer_types has {SLIDING:?} without sliding_window; add it: how many tokens such a layer sees"
         )
-    } else if !slides.contains(&true)
-        && plan.model.config.get("sliding_window").is_some_and(|own| !own.is_null())
+    } else if !slides.contains(&true) && plan.model.config.get(WINDOW.name).is_some_and(|own| !own.is_null())
     {
         format!(
             "sliding_window is given, but no layer has it; add layer_types with {SLIDING:?}, or remove it"
@@ -178,7 +180,7 @@ impl<F: RmsDecoder> Model for Decoder<F> {
         let norm = list.rms_norm("model.norm", d, sizes.norm_epsilon, style.unit_offset);
         list.enter(Part::Head);
         let own = plan.model.untied.then(|| list.add("lm_head.weight", &table, matrix));
-        let cap = settings.number("final_logit_softcapping");
+        let cap = settings.number(&config::logit_cap("null"));
         let description = Description::new(
             list,
             LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)) },
@@ -242,16 +244,16 @@ fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAtte
     let settings = plan.settings;
     let Sizes { heads, kv_heads, d_head, .. } = sizes;
     let usual = DotProductAttention::new(heads, d_head);
-    let (base, scaling) = match settings.number("rope_local_base_freq").filter(|_| slides) {
+    let (base, scaling) = match settings.number(&config::LOCAL_BASE).filter(|_| slides) {
         Some(base) => (base, RotaryScaling::None),
-        None => (settings.number(rope::BASE).unwrap_or(10_000.0), rope::of_settings(settings)),
+        None => (settings.positive(&config::rope_theta("10000.0")), rope::of_settings(settings)),
     };
     DotProductAttention {
         kv_heads,
-        scale: settings.number("query_pre_attn_scalar").map_or(usual.scale, |scalar| 1.0 / scalar.sqrt()),
+        scale: settings.number(&config::QUERY_SCALAR).map_or(usual.scale, |scalar| 1.0 / scalar.sqrt()),
         rotary: Some(Rotary { base, d_head, scaling }),
-        cap: settings.number("attn_logit_softcapping"),
-        window: settings.count("sliding_window").filter(|_| slides),
+        cap: settings.number(&config::ATTENTION_CAP),
+        window: settings.count(&WINDOW).filter(|_| slides),
         ..usual
     }
 }
