@@ -53,7 +53,8 @@ impl Network {
             let value = model.heads as usize;
             return Err(ModelError::Size { what: "heads", value, allowed: "a divisor of d_model" });
         }
-        let settings = &Settings::of_plan(Backbone::hugging_face(model.family), model)?;
+        let hugging_face = Backbone::hugging_face(model.family);
+        let settings = &Settings::of_plan(hugging_face, model)?;
         let plan = PlannedNetwork { model, training, vocab_size, settings };
         let mut network = Self::of(Backbone::from_plan(plan)?);
         settings.write_to(&mut network.hf_config);
@@ -64,7 +65,7 @@ impl Network {
         Ok(match training.objective {
             plan::Objective::SequenceClassification
             | plan::Objective::MultiLabelClassification
-            | plan::Objective::TokenClassification => network.predicting_labels(training),
+            | plan::Objective::TokenClassification => network.predicting_labels(training, hugging_face),
             // Of a decoder alone, the target follows the text that is read.
             plan::Objective::TextToText | plan::Objective::Chat if network.shape.decoder.is_none() => {
                 let predictions = Predictions::AtPlaces(network.shape.input);
@@ -98,16 +99,14 @@ impl Network {
 
     /// The same backbone under a head for the plan's labels, in place of the one for tokens. Its parameters follow those
     /// of the backbone.
-    fn predicting_labels(self, training: &plan::Training) -> Self {
+    fn predicting_labels(self, training: &plan::Training, hugging_face: &HuggingFace) -> Self {
         let (labels, family) = (training.labels(), self.backbone.model());
         let loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
         let mut hf_config = self.hf_config;
-        let hugging_face =
-            Backbone::checkpoints().find(|family| hf_config["model_type"] == family.model_type);
         let mut list = self.layout.body();
         let (head, predictions, task, problem) = match training.objective {
             plan::Objective::TokenClassification => {
-                let name = hugging_face.map_or("", |family| family.tagger);
+                let name = hugging_face.tagger;
                 let head = TokenHead::new(&mut list, name, family.description().width, labels.len());
                 let head = Head::Words { head, loss };
                 (head, Predictions::AtPlaces(self.shape.input), "ForTokenClassification", None)
@@ -125,8 +124,7 @@ impl Network {
                 (head, Predictions::OfText(1), "ForSequenceClassification", problem)
             }
         };
-        hf_config["architectures"] =
-            json!([format!("{}{task}", hugging_face.map_or("", |family| family.class))]);
+        hf_config["architectures"] = json!([format!("{}{task}", hugging_face.class)]);
         let numbered = || labels.iter().enumerate();
         hf_config["id2label"] =
             numbered().map(|(id, label)| (id.to_string(), json!(label))).collect::<Map<_, _>>().into();
