@@ -75,7 +75,7 @@ fn of_several_releases_into_one_folder_at_once_one_spends_and_its_statement_stay
 fn a_conversion_into_a_folder_that_another_process_writes_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("vocab.txt");
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/vocab.txt");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/vocab.txt");
     let convert = ["convert", "--allow-rare-differences", "--tokenizer", model, "--out", path(&out)];
     let other = dp_tokenizer::ExclusiveFile::take(&dir.path().join(".lock")).unwrap();
     let refused = spawn(&convert).wait_with_output().unwrap();

@@ -123,7 +123,7 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
     assert_eq!(read(&at("same/tokenizer.json")), read(&at("vocabulary/tokenizer.json")));
     assert_eq!(read(&at("same/privacy.json")), statement);
     // What is not of the release does not become so: neither a file beside its statement, nor what is made of it.
-    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/vocab.txt");
+    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/vocab.txt");
     std::fs::copy(foreign, at("back/vocab.txt")).unwrap();
     converted("back/vocab.txt", "foreign/vocab.txt");
     for file in ["back/vocab.txt", "foreign/vocab.txt"] {

@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, Range};
 
+use crate::vocabulary::Vocabulary;
+
 use super::{Bpe, Edge, SentencePiece, Unigram, WordCache, WordLevel, WordPiece};
 
 /// A token, and its bytes in the word.
@@ -23,14 +25,25 @@ pub(crate) trait Encode {
     /// Appends the tokens of `word` to `out`: the ids of [`Self::encode`] with their places.
     fn tokens(&self, word: &str, out: &mut Vec<Token>);
 
+    /// Its tokens, if it has a list of them; a model without one says itself what [`Self::len`], [`Self::token`] and [`Self::id`] are.
+    fn listed(&self) -> Option<&Vocabulary> {
+        None
+    }
+
     /// Number of tokens.
-    fn len(&self) -> usize;
+    fn len(&self) -> usize {
+        self.listed().map_or(0, Vocabulary::len)
+    }
 
     /// The token as the vocabulary writes it.
-    fn token(&self, id: u32) -> Option<&str>;
+    fn token(&self, id: u32) -> Option<&str> {
+        self.listed()?.token(id)
+    }
 
     /// The id of a token written as in the vocabulary.
-    fn id(&self, token: &str) -> Option<u32>;
+    fn id(&self, token: &str) -> Option<u32> {
+        self.listed()?.id(token)
+    }
 
     /// The id of the unknown token, if there is one.
     fn unk_id(&self) -> Option<u32>;

@@ -42,16 +42,8 @@ impl Encode for WordLevel {
         out.extend(ids.into_iter().map(|id| Token { id, start: 0, end: word.len() }));
     }
 
-    fn len(&self) -> usize {
-        self.vocabulary.len()
-    }
-
-    fn token(&self, id: u32) -> Option<&str> {
-        self.vocabulary.token(id)
-    }
-
-    fn id(&self, token: &str) -> Option<u32> {
-        self.vocabulary.id(token)
+    fn listed(&self) -> Option<&Vocabulary> {
+        Some(&self.vocabulary)
     }
 
     fn unk_id(&self) -> Option<u32> {

@@ -211,16 +211,8 @@ impl Encode for WordPiece {
         }
     }
 
-    fn len(&self) -> usize {
-        self.vocabulary.len()
-    }
-
-    fn token(&self, id: u32) -> Option<&str> {
-        self.vocabulary.token(id)
-    }
-
-    fn id(&self, token: &str) -> Option<u32> {
-        self.vocabulary.id(token)
+    fn listed(&self) -> Option<&Vocabulary> {
+        Some(&self.vocabulary)
     }
 
     fn unk_id(&self) -> Option<u32> {
