@@ -3,6 +3,15 @@
 
 use libfuzzer_sys::fuzz_target;
 
+/// What the statement's code takes from its command line.
+mod output {
+    use sha2::{Digest, Sha256};
+
+    pub fn sha256_hex(bytes: &[u8]) -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 #[path = "../../../dp-tokenizer/src/cli/statement.rs"]
 mod statement;
 
