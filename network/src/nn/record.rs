@@ -10,7 +10,7 @@ use crate::tensor::{Backend, Bool, Int, Tensor};
 pub enum GradRecord<B: Backend> {
     /// Small enough to be held whole: gains, biases, positions.
     Explicit {
-        /// Of n elements.
+        /// The parameter, of n elements.
         param: ParamId,
         /// `[batch, n]`
         grads: Tensor<B, 2>,
@@ -95,7 +95,8 @@ impl<B: Backend> GradRecord<B> {
 }
 
 /// Multiplications in the time that writing an element of a gradient, reading it for its norm and again for the sum
-/// takes: an estimate between what caches and what memory allow. It moves time, never a result.
+/// takes: an estimate between the speeds of caches and of memory. It
+/// affects speed only.
 const PASSES: usize = 30;
 
 /// The records with each matrix's gradients in the form that takes less time: factors, whose norms come from their Gram

@@ -25,7 +25,7 @@ pub(crate) trait Encode {
     /// Appends the tokens of `word` to `out`: the ids of [`Self::encode`] with their places.
     fn tokens(&self, word: &str, out: &mut Vec<Token>);
 
-    /// Its tokens, if it has a list of them; a model without one says itself what [`Self::len`], [`Self::token`] and [`Self::id`] are.
+    /// Its tokens, if it holds them in a list. A model without one implements [`Self::len`], [`Self::token`] and [`Self::id`].
     fn listed(&self) -> Option<&Vocabulary> {
         None
     }

@@ -1,4 +1,4 @@
-//! What the values of a template hold. The library charges for strings and for the items that it visits, but a list that is added to
+//! Bounds what the values of a template hold. The library charges for strings and for the items that it visits, but a list that is added to
 //! itself, or that names another one twice, doubles for the price of one instruction. So each expression of a template passes a filter
 //! that counts what its value holds, and refuses more than [`HEAVIEST`].
 
