@@ -9,6 +9,7 @@ use std::path::Path;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 pub use clap_complete::Shell;
+pub use durable::without_codes;
 
 pub use memory::leave_no_core_dump;
 pub use reading::{FOR_THE_OWNER, Reading};
@@ -40,18 +41,6 @@ pub fn in_one_line(error: &clap::Error) -> String {
     let (text, _) = text.split_once("\n\nFor more").unwrap_or((text, ""));
     let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
     format!("{}; --help shows what is allowed", words.join(" "))
-}
-
-/// A message without the system's codes, "(os error N)".
-///
-/// ```
-/// assert_eq!(cli::without_codes("a: No such file (os error 2); check the path"), "a: No such file; check the path");
-/// ```
-#[must_use]
-pub fn without_codes(message: &str) -> String {
-    let mut parts = message.split(" (os error ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// A message as one line that a person can read, whatever is quoted in it: without control characters, and without the middle of what is

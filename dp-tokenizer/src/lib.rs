@@ -12,7 +12,6 @@ pub mod cli;
 pub mod corpus;
 pub mod count;
 #[cfg(not(target_arch = "wasm32"))]
-mod exclusive_file;
 pub mod identity;
 mod items;
 #[cfg(feature = "js")]
@@ -23,6 +22,3 @@ pub mod release;
 pub mod tokens;
 pub mod train;
 pub mod unit;
-
-#[cfg(not(target_arch = "wasm32"))]
-pub use exclusive_file::{ExclusiveError, ExclusiveFile};

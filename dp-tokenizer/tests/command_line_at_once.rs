@@ -77,7 +77,7 @@ fn a_conversion_into_a_folder_that_another_process_writes_is_refused() {
     let out = dir.path().join("vocab.txt");
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/vocab.txt");
     let convert = ["convert", "--allow-rare-differences", "--tokenizer", model, "--out", path(&out)];
-    let other = dp_tokenizer::ExclusiveFile::take(&dir.path().join(".lock")).unwrap();
+    let other = durable::ExclusiveFile::take(&dir.path().join(".lock")).unwrap();
     let refused = spawn(&convert).wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("another process uses it"), "{}", text(&refused.stderr));

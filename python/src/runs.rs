@@ -8,9 +8,9 @@ use pyo3::exceptions::{PyException, PyFileNotFoundError, PyOSError, PyRuntimeErr
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pythonize::pythonize;
-use trainer_native::RunError;
-use trainer_native::run::Summary;
-use trainer_native::verify::{PlanSummary, verify_plan, verify_run};
+use training::RunError;
+use training::run::Summary;
+use training::verify::{PlanSummary, verify_plan, verify_run};
 
 use crate::accounting::Bounds;
 use crate::interrupt::computed;

@@ -12,13 +12,13 @@ use chart::{Chart, Scale, Scene, Series};
 use plan::{CertifiedPlan, Device, Initial, NoiseMultipliers, PlanFile, Source, Tokenizer};
 use serde::Serialize;
 
-use crate::durable::FolderLock;
 use crate::init::count;
-use crate::progress::note;
-use crate::run::{self, shell_word};
-use crate::store::files;
-use crate::verify::{CertifiedText, check_unwritten};
-use crate::{RunError, data, durable, stop};
+use durable::FolderLock;
+use training::progress::note;
+use training::run::{self, shell_word};
+use training::store::files;
+use training::verify::{CertifiedText, check_unwritten};
+use training::{RunError, data, stop};
 
 /// The key of all trials.
 const KEY: u64 = 1;

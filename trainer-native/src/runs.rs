@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::progress::DIGITS;
-use crate::store::files;
-use crate::store::ledger::LedgerState;
-use crate::summary::read_evaluation;
-use crate::verify::VerifiedRun;
-use crate::{RunError, sweep};
+use training::progress::DIGITS;
+use training::store::files;
+use training::store::ledger::LedgerState;
+use training::summary::read_evaluation;
+use training::verify::VerifiedRun;
+use training::{RunError, sweep};
 
 /// The runs of a folder, by name.
 #[derive(Debug, Serialize)]

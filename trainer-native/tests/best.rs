@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Bench, ledger, reservations, tiny};
 use serde_json::{Value, json};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// A plan whose loss soon rises: its steps are too large.
 fn plan(evaluation: &[(&str, Value)]) -> Value {

@@ -12,7 +12,7 @@ use common::{Bench, stderr, tiny};
 use mechanisms::ReleaseMethod;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// A vocabulary in `vocabulary`, with the statement that `dp-tokenizer train` writes.
 fn write_vocabulary(bench: &Bench) {

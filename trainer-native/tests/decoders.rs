@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use common::vectors::{self, read_json, vectors};
 use network::Example;
 use network::model::Network;
+use network::pretrained::{Assigned, Checkpoint, describe};
 use network::tensor::{Flex, FlexDevice};
+use network::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 use serde_json::{Value, json};
-use trainer_native::infer::InferenceModel;
-use trainer_native::pretrained::{Assigned, Checkpoint, describe};
-use trainer_native::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
+use training::infer::InferenceModel;
 
 fn cases() -> Vec<(PathBuf, Value)> {
     ["gpt2_tiny", "gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"]

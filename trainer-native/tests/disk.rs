@@ -8,7 +8,7 @@ mod common;
 use std::process::Command;
 
 use common::{Bench, stderr, tiny};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// A limit on file sizes simulates a full disk: a write fails in the middle, with its own error.
 #[test]

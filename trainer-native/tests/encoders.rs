@@ -13,8 +13,8 @@ use network::Example;
 use network::model::Network;
 use network::tensor::{Flex, FlexDevice};
 use serde_json::{Value, json};
-use trainer_native::infer::InferenceModel;
-use trainer_native::verify::verify_run;
+use training::infer::InferenceModel;
+use training::verify::verify_run;
 
 const MODELS: [&str; 4] = ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"];
 

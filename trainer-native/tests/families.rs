@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 
 use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, ROBERTA, stderr, tiny, word_tokenizer};
+use durable::FileError;
 use network::model::Network;
+use network::pretrained::{Assigned, Checkpoint};
+use network::tensor_file::NamedTensor;
 use serde_json::{Value, json};
-use trainer_native::RunError;
-use trainer_native::pretrained::{Assigned, Checkpoint};
-use trainer_native::tensor_file::NamedTensor;
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 const MODELS: [&str; 18] = [
     "roberta_tiny",
@@ -48,7 +48,7 @@ fn network(name: &str) -> Network {
     Network::new(&serde_json::from_value(model).unwrap(), &training, vocab_size).unwrap()
 }
 
-fn read(name: &str, folder: &Path) -> Result<Assigned, RunError> {
+fn read(name: &str, folder: &Path) -> Result<Assigned, FileError> {
     let network = network(name);
     Checkpoint::read(folder)?.weights(&network.specs(), &network.hf_config())
 }
@@ -142,7 +142,7 @@ fn what_is_written_computes_the_same_in_transformers() {
 }
 
 /// Reads a copy of a checkpoint with fields of its config.json changed.
-fn changed(name: &str, fields: &Value) -> Result<Assigned, RunError> {
+fn changed(name: &str, fields: &Value) -> Result<Assigned, FileError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(vectors(name).join("model.safetensors"), folder.path().join("model.safetensors")).unwrap();
     let mut config = read_json(&vectors(name).join("config.json"));

@@ -10,10 +10,10 @@ use common::vectors::{read_json, tensors, training, vectors};
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use network::Example;
 use network::tensor::{Flex, FlexDevice};
+use network::tensor_file::{NamedTensor, TensorError};
 use serde_json::{Value, json};
-use trainer_native::infer::InferenceModel;
-use trainer_native::tensor_file::{NamedTensor, TensorError};
-use trainer_native::train::{TrainError, Trainer};
+use training::infer::InferenceModel;
+use training::train::{TrainError, Trainer};
 
 /// A file of the model that `transformers` wrote.
 fn written(file: &str) -> PathBuf {

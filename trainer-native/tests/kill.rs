@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// Number of kills in a test; `DP_KILLS` sets another for longer trials.
 fn kills(unless_told: u32) -> u32 {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Bench, ledger, tiny, values};
 use serde_json::json;
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 #[test]
 fn products_of_16_bits_give_a_run_of_the_same_price_and_nearly_the_same_model() {

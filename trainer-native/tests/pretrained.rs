@@ -5,11 +5,11 @@
 mod common;
 
 use common::{Bench, ledger, on_public_text, stderr, tiny};
+use network::tensor_file::{Formatted, NumberFormat, read_tensors};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use tokenizer::Tokenizer;
-use trainer_native::tensor_file::{Formatted, NumberFormat, read_tensors};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// A finished run on public text in `public`, and a plan that starts from its weights.
 fn pretrained(model: &[(&str, Value)]) -> Bench {

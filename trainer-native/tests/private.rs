@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
-use trainer_native::infer::Evaluation;
-use trainer_native::verify::verify_run;
+use training::infer::Evaluation;
+use training::verify::verify_run;
 
 /// PITFALLS 7: the key comes from the operating system, is new in each process, and is written nowhere.
 #[test]
@@ -73,7 +73,7 @@ fn a_public_corpus_spends_nothing_and_is_marked_everywhere() {
     bytes["privacy"].as_object_mut().unwrap().remove("epsilon");
     let weights = |bench: &Bench, arguments: &[&str]| {
         bench.model("run", arguments);
-        trainer_native::tensor_file::read_tensors(&bench.path("run").join("model.safetensors")).unwrap()
+        network::tensor_file::read_tensors(&bench.path("run").join("model.safetensors")).unwrap()
     };
     let public = weights(&Bench::new(&bytes), &["--test-key", "4"]);
     assert_eq!(public, weights(&Bench::new(&tiny()), &["--test-key", "4", "--non-private"]));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::ranks::{messages, on_ranks};
 use common::{Bench, ROBERTA, ledger, reservations, stderr, tiny, tiny_with_vocabulary, word_tokenizer};
 use serde_json::{Value, json};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// After this time a run is stuck.
 const HANGS_AFTER: Duration = Duration::from_secs(10);

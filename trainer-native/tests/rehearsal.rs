@@ -111,7 +111,7 @@ fn a_rehearsal_whose_plan_or_folder_another_process_writes_is_refused() {
     let command = "rehearse --plan plans/plan.json --public public.txt --learning-rate 0.03 --clip-norm 0.1 --out trials --write plans/new.json";
     std::fs::create_dir(folder.join("trials")).unwrap();
     for lock in ["plans/.new.json.lock", "trials/.lock"] {
-        let other = dp_tokenizer::ExclusiveFile::take(&folder.join(lock)).unwrap();
+        let other = durable::ExclusiveFile::take(&folder.join(lock)).unwrap();
         let output = run(folder, command);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{message}");

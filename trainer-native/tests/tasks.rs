@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use common::{Bench, on_public_text, stderr, tiny};
 use serde_json::{Value, json};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// A plan of a task on 240 records of `train.EXTENSION` and 60 of `test.EXTENSION`.
 fn plan(family: &str, objective: &str, extension: &str) -> Value {

@@ -4,11 +4,11 @@
 
 use mechanisms::{GaussianMechanism, PrivacyRng, Purpose, TestRng};
 use network::tensor::{Flex, FlexDevice};
+use network::tensor_file::NamedTensor;
 use network::{Example, ExampleError};
 use serde_json::json;
-use trainer_native::dp::DpStep;
-use trainer_native::tensor_file::NamedTensor;
-use trainer_native::train::{PlainStep, TrainError, Trainer};
+use training::dp::DpStep;
+use training::train::{PlainStep, TrainError, Trainer};
 
 fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex> {
     let model =

@@ -7,8 +7,8 @@ mod common;
 use std::path::PathBuf;
 
 use common::{Bench, tiny_with_vocabulary};
-use trainer_native::RunError;
-use trainer_native::verify::verify_run;
+use training::RunError;
+use training::verify::verify_run;
 
 fn finished() -> (Bench, PathBuf) {
     let bench = Bench::new(&tiny_with_vocabulary());

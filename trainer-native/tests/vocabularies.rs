@@ -6,7 +6,7 @@ mod common;
 
 use common::{Bench, on_public_text, tiny};
 use serde_json::{Value, json};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 fn plan(model: &str) -> Value {
     let mut plan = tiny();

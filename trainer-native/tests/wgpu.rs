@@ -11,7 +11,7 @@ use common::{Bench, refuses_device, tiny_with_vocabulary};
 use network::device::{OnDevice, check, on_device};
 use network::nn::Kernels;
 use network::tensor::{Flex, FlexDevice};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 /// The same steps with the same noise give the same weights up to the rounding of 32-bit sums.
 #[test]

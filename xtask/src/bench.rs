@@ -13,7 +13,7 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     let package = match subject {
         "accountant" => "accountant",
         "tokenizer" => "dp-tokenizer",
-        "trainer" => "trainer-native",
+        "trainer" => "training",
         other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer"),
     };
     let venv = match rest {

@@ -115,6 +115,7 @@ fn semver(root: &Path) -> Result<bool> {
 /// Packs every public crate. Building what was packed would repeat the build of the workspace.
 fn package(root: &Path) -> Result<bool> {
     let crates = [
+        "durable",
         "cli",
         "accountant",
         "mechanisms",
@@ -123,6 +124,8 @@ fn package(root: &Path) -> Result<bool> {
         "plan",
         "chart",
         "network",
+        "training",
+        "evaluation",
         "trainer-native",
     ];
     let selection = crates.iter().flat_map(|name| ["--package", name]);

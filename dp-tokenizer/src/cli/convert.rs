@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::ExclusiveFile;
+use durable::ExclusiveFile;
 use tokenizer::format::{gpt2, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::sentencepiece::SentencePieceModel;

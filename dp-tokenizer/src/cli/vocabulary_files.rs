@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::failure::refuse;
 use super::output::Output;
 use super::statement;
-use dp_tokenizer::ExclusiveFile;
+use durable::ExclusiveFile;
 
 /// The statement comes first: without it, a private tokenizer would pass for a public one.
 const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.json"];

@@ -28,9 +28,9 @@ use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
 use super::spill::{SpillFile, push_number};
 use super::units::{Collected, CountOptions, UnitItems, room};
 use crate::corpus::{CorpusError, Source};
-use crate::exclusive_file::ExclusiveFile;
 use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};
+use durable::ExclusiveFile;
 
 pub(super) const MAGIC: &[u8; 8] = b"DPTOKRUN";
 pub(super) const VERSION: u32 = 2;

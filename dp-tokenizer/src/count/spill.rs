@@ -91,7 +91,7 @@ fn default_folder() -> PathBuf {
 #[cfg(not(target_arch = "wasm32"))]
 fn unnamed_file(folder: &std::path::Path) -> std::io::Result<File> {
     let file = tempfile::tempfile_in(folder)?;
-    crate::exclusive_file::for_the_owner_alone(&file)?;
+    durable::for_the_owner_alone(&file)?;
     Ok(file)
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
-use crate::exclusive_file::{ExclusiveFile, for_the_owner_alone};
 use crate::unit::PrivacyUnit;
+use durable::{ExclusiveFile, for_the_owner_alone};
 
 /// Where a part of a corpus stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,7 +94,7 @@ pub fn built_in() -> Vec<&'static str> {
 /// The devices built into this program, one per line, with the reason if this machine cannot use one.
 #[must_use]
 pub fn listing() -> String {
-    let line = |device: Device, name: &str| match on_device(device, Nothing) {
+    let line = |device: Device, name: &str| match require(device) {
         Ok(()) => Some(name.to_owned()),
         Err(DeviceError::NotBuiltIn { .. }) => None,
         Err(error) => Some(format!("{name}: {error}")),
@@ -104,11 +104,17 @@ pub fn listing() -> String {
     lines.join("\n")
 }
 
-struct Nothing;
-
-impl OnDevice for Nothing {
-    type Output = ();
-    fn run<B: Kernels>(self, _: B::Device) {}
+/// Checks that a device is built in and computes on this machine.
+///
+/// # Errors
+/// [`DeviceError`], with what to build or install.
+pub fn require(device: Device) -> Result<(), DeviceError> {
+    struct Nothing;
+    impl OnDevice for Nothing {
+        type Output = ();
+        fn run<B: Kernels>(self, _: B::Device) {}
+    }
+    on_device(device, Nothing)
 }
 
 /// Work that runs on any backend.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{BadUtf8, Files, Format, Source, open};
 use serde_json::json;
-use trainer_native::run::{Request, run};
+use training::run::{Request, run};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use trainer_native::run::{Request, run};
+use training::run::{Request, run};
 
 use super::common::Outcome;
 use super::vocabulary::Vocabulary;
@@ -141,7 +141,7 @@ impl Synthesis {
     fn carry_out(&self, folder: &Path) -> Outcome {
         let out = folder.join(self.out);
         if !out.exists() {
-            trainer_native::synthesis::draw(&folder.join(self.of), self.records, &out)?;
+            evaluation::synthesis::draw(&folder.join(self.of), self.records, &out)?;
         }
         Ok(())
     }

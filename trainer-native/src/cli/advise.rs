@@ -8,8 +8,8 @@ use plan::{Advice, Candidate, Compute, MACHINES, SIZES, Size, advise};
 use serde::Serialize;
 
 use super::print_result;
-use crate::plan_file::read_uncertified;
-use crate::{RunError, durable};
+use training::RunError;
+use training::plan_file::read_uncertified;
 
 #[derive(Debug, Args)]
 pub(super) struct AdviseArgs {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{RunArgs, print_result};
-use crate::RunError;
-use crate::data::{Occurrences, Pattern, Secrets};
-use crate::exposure::exposure;
-use crate::store::files;
+use evaluation::exposure::exposure;
+use training::RunError;
+use training::data::{Occurrences, Pattern, Secrets};
+use training::store::files;
 
 #[derive(Debug, Args)]
 pub(super) struct ExposureArgs {

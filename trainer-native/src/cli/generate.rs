@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::DeviceName;
-use crate::RunError;
-use crate::infer::{
+use training::RunError;
+use training::infer::{
     Beams, EarlyStopping, Generated, Options, PromptFile, Sampling, Strategy, Written, generate,
 };
 

@@ -7,9 +7,9 @@ use clap::Args;
 use mechanisms::PrivacyUnit;
 
 use crate::init::{Choices, Counts, Fields, count, propose, warnings};
-use crate::progress::note_for_owner;
-use crate::run::shell_word;
-use crate::{RunError, durable};
+use training::RunError;
+use training::progress::note_for_owner;
+use training::run::shell_word;
 
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
@@ -80,7 +80,7 @@ impl InitArgs {
             note_for_owner(&line);
         }
         if let Some(folder) = &self.checkpoint {
-            crate::progress::note(&format!(
+            training::progress::note(&format!(
                 "the plan declares that {} and its tokenizer were made from public text (made_from); change that if private text \
                  made them",
                 folder.display()

@@ -32,12 +32,15 @@ use score::ScoreArgs;
 use synthesize::SynthesizeArgs;
 use train::RunArgs;
 
-use crate::audit::{self, Settings};
-use crate::infer::{evaluate, predict};
-use crate::ranks::Ranks;
-use crate::sweep::{self, SweepRequest};
-use crate::tensor_file::NumberFormat;
-use crate::{RunError, export, history, pretrained, report, runs, stop, verify};
+use crate::runs;
+use evaluation::audit::{self, Settings};
+use evaluation::{export, report};
+use network::pretrained;
+use network::tensor_file::NumberFormat;
+use training::infer::{evaluate, predict};
+use training::ranks::Ranks;
+use training::sweep::{self, SweepRequest};
+use training::{RunError, history, stop, verify};
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -313,14 +316,14 @@ fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
                 }
                 error => error.to_string(),
             };
-            crate::progress::error(&format!("trainer-native: {said}"));
+            training::progress::error(&format!("trainer-native: {said}"));
             ExitCode::from(error.exit_code())
         }
     }
 }
 
 fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
-    crate::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref())?;
+    training::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref())?;
     ranks::check(&cli, all)?;
     match cli.command {
         None => cli.run.run(all),

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 
 use serde::Serialize;
 
-use crate::RunError;
+use training::RunError;
 
 /// Prints a result as text, or as JSON.
 pub(super) fn print_result(figures: &impl Serialize, text: &str, json: bool) -> Result<(), RunError> {

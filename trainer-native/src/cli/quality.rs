@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::print_result;
-use crate::RunError;
-use crate::quality::{Settings, quality};
+use evaluation::quality::{Settings, quality};
+use training::RunError;
 
 #[derive(Debug, Args)]
 pub(super) struct QualityArgs {

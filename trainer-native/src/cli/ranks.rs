@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{Cli, Command, dispatch, exit_code, print};
-use crate::RunError;
-use crate::progress::Silence;
-use crate::ranks::Ranks;
 use network::device;
+use training::RunError;
+use training::progress::Silence;
+use training::ranks::Ranks;
 
 /// Carries out a command on the ranks that the program was started with.
 pub(super) fn carry_out(arguments: Cli) -> ExitCode {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DeviceName, print_result};
-use crate::RunError;
 use crate::rehearsal::{Request, rehearse};
+use training::RunError;
 
 #[derive(Debug, Args)]
 pub(super) struct RehearseArgs {

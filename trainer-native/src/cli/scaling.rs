@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::advise::MachineName;
 use super::print_result;
-use crate::plan_file::read_uncertified;
-use crate::{RunError, memory, vocabulary};
+use training::plan_file::read_uncertified;
+use training::{RunError, memory, vocabulary};
 
 #[derive(Debug, Args)]
 pub(super) struct ScalingArgs {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::print_result;
-use crate::RunError;
-use crate::infer::{BertScore, PromptFile};
-use crate::score::{Metric, Score, Tokenization};
+use training::RunError;
+use training::infer::{BertScore, PromptFile};
+use training::score::{Metric, Score, Tokenization};
 
 #[derive(Debug, Args)]
 pub(super) struct ScoreArgs {

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::DeviceName;
 use super::generate::DecodingArgs;
-use crate::RunError;
-use crate::synthesis::{Mixture, Synthesis, synthesize};
+use evaluation::synthesis::{Mixture, Synthesis, synthesize};
+use training::RunError;
 
 #[derive(Debug, Args)]
 pub(super) struct SynthesizeArgs {

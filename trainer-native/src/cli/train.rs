@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DeviceName, print_result};
-use crate::RunError;
-use crate::ranks::Ranks;
-use crate::run::{self, Request};
+use training::RunError;
+use training::ranks::Ranks;
+use training::run::{self, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {

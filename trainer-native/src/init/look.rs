@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dp_tokenizer::corpus::{self, BadUtf8, Files, Source};
 use mechanisms::{PrivacyUnit, is_field_name};
 
-use crate::{RunError, stop};
+use training::{RunError, stop};
 
 /// Names of fields with text, the likeliest first.
 const TEXT_NAMES: [&str; 14] = [

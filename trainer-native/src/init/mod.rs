@@ -11,8 +11,9 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use look::{Counts, Fields, count};
 
-use crate::store::files;
-use crate::{RunError, pretrained};
+use network::pretrained;
+use training::RunError;
+use training::store::files;
 
 /// With fewer units, too few words would pass the threshold of a release.
 const LEAST_UNITS_FOR_WORDS: u64 = 2000;

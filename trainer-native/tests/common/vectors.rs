@@ -1,18 +1,18 @@
-//! Models that other libraries wrote, in `tests/vectors`, and networks of the same shape.
+//! Models that other libraries wrote, in `network/tests/vectors`, and networks of the same shape.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use network::model::Network;
+use network::tensor_file::NamedTensor;
 use serde_json::{Value, json};
-use trainer_native::tensor_file::NamedTensor;
 
-/// A path in the folder of the models.
-pub fn vectors(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)
-}
+#[path = "../../../network/tests/vectors/mod.rs"]
+mod recorded;
+
+#[allow(unused_imports, reason = "each test binary uses its own part")]
+pub(crate) use recorded::{network, path as vectors, training};
 
 pub fn read_json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -30,27 +30,12 @@ pub fn tensors(path: &Path) -> Vec<NamedTensor> {
     file.tensors().into_iter().map(tensor).collect()
 }
 
-/// The training part of a plan.
-pub fn training(objective: &str) -> plan::Training {
-    let training = json!({
-        "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
-        "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
-    });
-    serde_json::from_value(training).unwrap()
-}
-
 /// A model's part of a plan, its objective and its vocabulary, as `models.json` has them.
 pub fn planned(name: &str) -> (Value, String, usize) {
     let mut planned = read_json(&vectors("models.json"))[name].take();
     let objective = planned["objective"].as_str().unwrap().to_owned();
     let vocab_size = planned["vocab_size"].as_u64().unwrap() as usize;
     (planned["model"].take(), objective, vocab_size)
-}
-
-/// The network of a plan's model.
-pub fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
-    let model = serde_json::from_value(model.clone()).unwrap();
-    Network::new(&model, &training(objective), vocab_size).unwrap()
 }
 
 /// What check_written.py prints of a folder and these examples: `transformers` finds each of its weights, and no other.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use common::{Bench, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
-use trainer_native::verify::verify_run;
+use training::verify::verify_run;
 
 use crate::replay::{Disk, Loss, parse};
 use crate::shim::{Fault, in_time, watched};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use accountant::{DpEvent, Trials};
 use mechanisms::{PrivacyRng, Purpose, TestRng, draw_trials};
 use serde_json::{Value, json};
-use trainer_native::sweep::verify_sweep;
-use trainer_native::verify::verify_run;
+use training::sweep::verify_sweep;
+use training::verify::verify_run;
 
 use super::common::{self, Bench, stderr};
 use super::{all, bench, best, command, epsilon, finish, read, trial};

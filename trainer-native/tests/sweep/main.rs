@@ -15,8 +15,8 @@ use std::time::Duration;
 use accountant::{Delta, DpEvent, NeighboringRelation};
 use common::{Bench, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
-use trainer_native::sweep::verify_sweep;
-use trainer_native::verify::verify_run;
+use training::sweep::verify_sweep;
+use training::verify::verify_run;
 
 const RATE: &str = "training.learning_rate.peak";
 

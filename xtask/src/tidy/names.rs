@@ -39,13 +39,13 @@ const RENAMED: [Renamed; 24] = [
     renamed("accountant", "coin", "truncation_mixture"),
     renamed("dp-tokenizer", "settle", "flush"),
     renamed("dp-tokenizer", "tape", "spill_buffer"),
-    renamed("trainer-native", "TiedHead", "LmHead"),
-    renamed("trainer-native", "Sight", "AttentionMask"),
-    renamed("trainer-native", "sight", "mask"),
-    renamed("trainer-native", "votes", "unclipped_count"),
-    renamed("trainer-native", "Descent", "OptimizerGradient"),
-    renamed("trainer-native", "Charging", "ChargeSchedule"),
-    renamed("trainer-native", "heed", "check_interrupt"),
+    renamed("network", "TiedHead", "LmHead"),
+    renamed("network", "Sight", "AttentionMask"),
+    renamed("network", "sight", "mask"),
+    renamed("training", "votes", "unclipped_count"),
+    renamed("training", "Descent", "OptimizerGradient"),
+    renamed("training", "Charging", "ChargeSchedule"),
+    renamed("training", "heed", "check_interrupt"),
 ];
 
 /// Names defined in a file are not those that have been replaced.

@@ -11,7 +11,7 @@ use super::source::{Source, tokens};
 
 const TABLE: &str = "PRIVACY.md";
 const INDEX: &str = "tests/privacy_index.json";
-const SENTENCES: &str = "trainer-native/src/store/certificate/wording.rs";
+const SENTENCES: &str = "training/src/store/certificate/wording.rs";
 
 /// Every row of the table has code and tests in the index, and all of these exist.
 pub fn check(files: &[File]) -> Vec<String> {

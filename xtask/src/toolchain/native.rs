@@ -28,7 +28,9 @@ fn job(root: &Path, command: &str) -> Job {
         "--features",
         "trainer-native/wgpu,trainer-native/parquet,trainer-native/mpi",
         "--config",
-        "profile.release.package.trainer-native.opt-level=1",
+        "profile.release.package.training.opt-level=1",
+        "--config",
+        "profile.release.package.evaluation.opt-level=1",
         "--config",
         "profile.release.package.network.opt-level=1",
     ])

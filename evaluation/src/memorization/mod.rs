@@ -1,0 +1,312 @@
+//! How much of its training text a model continues word for word: exact matches, token accuracy and edit distances on four
+//! splits, by whether a text has near-duplicates in the training text.
+//!
+//! The figures depend on private text, and no mechanism has released them. They are marked so and never written to the run
+//! folder.
+//!
+//! # References
+//! Ponomareva, Bastings & Vassilvitskii 2022, section 5.2, with the splits of Lee et al. 2021,
+//! <https://arxiv.org/abs/2107.06499>. Losses less those of reference models: Watson et al. 2022,
+//! <https://arxiv.org/abs/2111.08440>.
+
+mod index;
+mod measure;
+mod scores;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub(crate) use index::NearDuplicates;
+pub(crate) use measure::Figures;
+use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use plan::Device;
+use scores::{SCORED, Scores};
+use serde::{Deserialize, Serialize};
+
+use crate::membership::Membership;
+use network::nn::Kernels;
+use training::RunError;
+use training::data::read_records;
+use training::infer::{
+    Beams, EarlyStopping, ModelTask, Options, Prompt, RunModel, Sampling, Strategy, with_model,
+};
+
+/// What is said of the figures.
+const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";
+/// Key of the choice of examples and of spans.
+const SEED: u64 = 0;
+/// Prompts that are continued at a time.
+const BATCH: usize = 16;
+
+/// What to measure.
+pub struct Settings<'a> {
+    /// The text that the model was trained on.
+    pub train: &'a Path,
+    /// Text that it was not trained on.
+    pub valid: &'a Path,
+    /// What the model is asked.
+    pub question: Question,
+    /// Most examples of a split.
+    pub examples: usize,
+    /// Jaccard similarity of runs of five words from which two records are near-duplicates.
+    pub similarity: f64,
+    /// Beams, if the best text found is measured beside the greedy one.
+    pub beams: Option<usize>,
+    /// Runs on other text, whose losses are subtracted.
+    pub references: &'a [PathBuf],
+}
+
+/// What the model is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Question {
+    /// The first `prefix` tokens of a record: the next `continuation` tokens are the target.
+    Prefix {
+        /// Tokens of the prompt.
+        prefix: usize,
+        /// Tokens of the target.
+        continuation: usize,
+    },
+    /// A record's first window with spans cut out, as in training: the spans are the target.
+    Span,
+}
+
+/// Figures of a model on the four splits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Memorization {
+    warning: Cow<'static, str>,
+    /// What the model was asked, in words.
+    pub question: String,
+    /// A row for each kind of text.
+    pub rows: Vec<Row>,
+    /// How well the loss tells training records from validation records; absent if one of the texts is empty.
+    pub membership: Option<Membership>,
+    /// The same for the loss less its mean over reference models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_membership: Option<Membership>,
+}
+
+/// Figures of one split and one way of generating.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// The text: training, validation, test, or canaries.
+    pub split: Cow<'static, str>,
+    /// How tokens are chosen.
+    pub decoding: Cow<'static, str>,
+    /// [`None`] if no record of the split is long enough.
+    pub(crate) figures: Option<Figures>,
+}
+
+/// Prompts of a split with what followed in the text.
+#[derive(Default)]
+struct Split {
+    prompts: Vec<Prompt>,
+    targets: Vec<Vec<u32>>,
+}
+
+/// Measures how much of its training text a run's model has memorized.
+///
+/// # Errors
+/// [`RunError::Refused`] if the folder holds no finished model, a text cannot be read, or the question does not fit the model.
+pub fn memorization(
+    folder: &Path,
+    device: Device,
+    settings: &Settings<'_>,
+) -> Result<Memorization, RunError> {
+    if !(settings.similarity > 0.0 && settings.similarity <= 1.0) {
+        return Err(RunError::Refused(format!(
+            "--similarity: {} is out of range; allowed: above 0 and at most 1",
+            settings.similarity
+        )));
+    }
+    let (mut figures, own) = with_model(folder, device, Measure(settings))?;
+    figures.calibrated_membership = own.calibrated(device, settings)?;
+    figures.membership = own.membership();
+    Ok(figures)
+}
+
+struct Measure<'a>(&'a Settings<'a>);
+
+impl ModelTask for Measure<'_> {
+    type Output = (Memorization, Scores);
+
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError> {
+        let settings = self.0;
+        settings.question.check(run)?;
+        let train = read_records(settings.train, "--train")?;
+        let valid = read_records(settings.valid, "--valid")?;
+        let index = NearDuplicates::new(&train, settings.similarity);
+        let near_train = |at: usize| index.has_near(&train[at], Some(at));
+        let near_valid = |at: usize| index.has_near(&valid[at], None);
+        let [train_duplicated, train_unique] = splits(run, settings, &train, near_train)?;
+        let [valid_in_train, valid_unique] = splits(run, settings, &valid, near_valid)?;
+        let splits = [
+            ("train, duplicated", train_duplicated),
+            ("train, unique", train_unique),
+            ("validation, in train", valid_in_train),
+            ("validation, unique", valid_unique),
+        ];
+        let mut rows = Vec::new();
+        for (name, split) in &splits {
+            let greedy = Strategy::Sample(Sampling::GREEDY);
+            rows.push(split.measure(run, settings.question, [*name, "greedy"], greedy)?);
+            if let Some(width) = settings.beams {
+                let beams = Beams { width, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
+                rows.push(split.measure(
+                    run,
+                    settings.question,
+                    [*name, "beams"],
+                    Strategy::Search(beams),
+                )?);
+            }
+        }
+        let figures = Memorization {
+            warning: WARNING.into(),
+            question: settings.question.to_string(),
+            rows,
+            membership: None,
+            calibrated_membership: None,
+        };
+        Ok((figures, Scores::read(run, &train, &valid)?))
+    }
+}
+
+/// The records with and without near-duplicates: at most as many of each as asked for, in a random order that is always the
+/// same.
+fn splits<B: Kernels>(
+    run: &RunModel<B>,
+    settings: &Settings<'_>,
+    records: &[String],
+    is_near: impl Fn(usize) -> bool,
+) -> Result<[Split; 2], RunError> {
+    let rng = TestRng::from_seed(SEED);
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    let mut draws = rng.stream(Purpose::Generation, 0, 0);
+    let mut splits = [Split::default(), Split::default()];
+    while !order.is_empty() && splits.iter().any(|split| split.targets.len() < settings.examples) {
+        let at = order.swap_remove(draws.below(order.len() as u64) as usize);
+        let mut stream = rng.stream(Purpose::Masking, at as u64, 0);
+        let Some((prompt, target)) = settings.question.ask(run, &records[at], &mut stream)? else { continue };
+        let split = &mut splits[usize::from(!is_near(at))];
+        if split.targets.len() < settings.examples {
+            split.prompts.push(prompt);
+            split.targets.push(target);
+        }
+    }
+    Ok(splits)
+}
+
+impl Question {
+    /// Refuses lengths and prompts that the model cannot take.
+    fn check<B: Kernels>(self, run: &RunModel<B>) -> Result<(), RunError> {
+        match self {
+            Self::Prefix { prefix, continuation } => {
+                let longest = run.model.longest_prompt(continuation).unwrap_or(0);
+                if prefix >= 1 && continuation >= 1 && prefix <= longest {
+                    return Ok(());
+                }
+                Err(RunError::Refused(format!(
+                    "--prefix {prefix}, --continuation {continuation}: they do not fit the model; allowed: at least 1 each, \
+                     and a prefix of at most {longest} tokens with this continuation"
+                )))
+            }
+            Self::Span if run.objective.cuts_spans() => Ok(()),
+            Self::Span => Err(RunError::Refused(
+                "--span: this model was not trained to fill spans; leave the option out".to_owned(),
+            )),
+        }
+    }
+
+    /// The prompt of a record and what should follow; [`None`] if the record is too short.
+    fn ask<B: Kernels>(
+        self,
+        run: &RunModel<B>,
+        record: &str,
+        stream: &mut Stream,
+    ) -> Result<Option<(Prompt, Vec<u32>)>, RunError> {
+        let mut tokens = run.tokenizer.encode(record);
+        match self {
+            Self::Prefix { prefix, continuation } => {
+                if tokens.len() < prefix + continuation {
+                    return Ok(None);
+                }
+                tokens.truncate(prefix + continuation);
+                let target = tokens.split_off(prefix);
+                Ok(Some((run.prompt(&tokens)?, target)))
+            }
+            Self::Span => {
+                tokens.truncate(run.objective.window_spec().length);
+                let mut example = run.objective.example(&tokens, stream);
+                example.targets.pop();
+                if example.targets.is_empty() {
+                    return Ok(None);
+                }
+                example.decoder_input.truncate(1);
+                let prompt = Prompt { encoder_input: example.input, written: example.decoder_input };
+                Ok(Some((prompt, example.targets)))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix { prefix, continuation } => write!(f, "prefix {prefix} + {continuation}"),
+            Self::Span => f.write_str("spans"),
+        }
+    }
+}
+
+impl Split {
+    fn measure<B: Kernels>(
+        &self,
+        run: &RunModel<B>,
+        question: Question,
+        [split, decoding]: [&'static str; 2],
+        strategy: Strategy,
+    ) -> Result<Row, RunError> {
+        let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
+        // After a prefix the record goes on, so its end is never right.
+        let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
+        let options = Options {
+            tokens,
+            min_tokens,
+            no_repeat_ngram: 0,
+            strategy,
+            batch: BATCH,
+            seed: Some(SEED),
+            first: 0,
+        };
+        let generated = run.generate(&self.prompts, &options)?;
+        Ok(Row {
+            split: split.into(),
+            decoding: decoding.into(),
+            figures: Figures::of(&generated, &self.targets),
+        })
+    }
+}
+
+impl fmt::Display for Memorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.warning)?;
+        write!(f, "{:<22}{:<8}{:>9}{:>9}{:>9}{:>9}", "split", "text", "examples", "EM %", "TA %", "MED")?;
+        for Row { split, decoding, figures } in &self.rows {
+            write!(f, "\n{split:<22}{decoding:<8}")?;
+            match figures {
+                Some(Figures { examples, exact_match, token_accuracy, median_edit_distance }) => {
+                    let (exact, accuracy) = (100.0 * exact_match, 100.0 * token_accuracy);
+                    write!(f, "{examples:>9}{exact:>9.2}{accuracy:>9.2}{median_edit_distance:>9.1}")?;
+                }
+                None => write!(f, "{:>9}{:>9}{:>9}{:>9}", 0, "–", "–", "–")?,
+            }
+        }
+        if let Some(membership) = &self.membership {
+            write!(f, "\n{membership}, by the loss of at most {SCORED} records of each text")?;
+        }
+        if let Some(membership) = &self.calibrated_membership {
+            write!(f, "\n{membership}, by the loss less that of the reference models")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Losses of records, by which members of the training text are told from others.
+
+use std::path::Path;
+
+use dp_tokenizer::unit::Piece;
+use mechanisms::{PrivacyRng, Purpose, TestRng};
+use plan::Device;
+
+use super::{SEED, Settings};
+use crate::membership::Membership;
+use network::nn::Kernels;
+use training::RunError;
+use training::data::{Dataset, UnitText, WindowSpec, read_records};
+use training::infer::{ModelTask, RunModel, with_model};
+
+/// Most records of a text whose loss is compared.
+pub(super) const SCORED: usize = 1000;
+
+/// Minus the loss of records, in nats a target.
+pub(super) struct Scores {
+    /// The tokenizer of the run.
+    tokenizer: String,
+    windows: WindowSpec,
+    /// Of training records.
+    members: Vec<f64>,
+    /// Of validation records.
+    others: Vec<f64>,
+}
+
+impl Scores {
+    pub fn read<B: Kernels>(run: &RunModel<B>, train: &[String], valid: &[String]) -> Result<Self, RunError> {
+        let [members, others] = [of_records(run, train)?, of_records(run, valid)?];
+        let (tokenizer, windows) = (run.tokenizer.to_json(), run.objective.window_spec());
+        Ok(Self { tokenizer, windows, members, others })
+    }
+
+    pub fn membership(&self) -> Option<Membership> {
+        Membership::of(&self.members, self.others.clone())
+    }
+
+    /// Membership by these scores less their means over the reference runs, if there are any.
+    pub fn calibrated(
+        &self,
+        device: Device,
+        settings: &Settings<'_>,
+    ) -> Result<Option<Membership>, RunError> {
+        let (mut members, mut others) = (self.members.clone(), self.others.clone());
+        let subtract = |from: &mut [f64], of_reference: &[f64]| {
+            for (score, other) in from.iter_mut().zip(of_reference) {
+                *score -= other / settings.references.len() as f64;
+            }
+        };
+        for folder in settings.references {
+            let reference = with_model(folder, device, Read(settings))?;
+            self.check(&reference, folder)?;
+            subtract(&mut members, &reference.members);
+            subtract(&mut others, &reference.others);
+        }
+        Ok(Membership::of(&members, others).filter(|_| !settings.references.is_empty()))
+    }
+
+    /// Refuses scores of other tokens or windows.
+    fn check(&self, reference: &Self, folder: &Path) -> Result<(), RunError> {
+        let lengths = |scores: &Self| (scores.members.len(), scores.others.len());
+        let same_windows = self.windows == reference.windows && lengths(self) == lengths(reference);
+        if same_windows && self.tokenizer == reference.tokenizer {
+            return Ok(());
+        }
+        Err(RunError::Refused(format!(
+            "--reference: {}: it cuts texts into other tokens or windows; allowed: a run with the same tokenizer, objective and \
+             context, on other text",
+            folder.display()
+        )))
+    }
+}
+
+struct Read<'a>(&'a Settings<'a>);
+
+impl ModelTask for Read<'_> {
+    type Output = Scores;
+
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Scores, RunError> {
+        let Settings { train, valid, .. } = self.0;
+        Scores::read(run, &read_records(train, "--train")?, &read_records(valid, "--valid")?)
+    }
+}
+
+/// Minus the loss, in nats a target, of the first training window of each record. At most [`SCORED`] records are taken, at random
+/// but always the same.
+fn of_records<B: Kernels>(run: &RunModel<B>, records: &[String]) -> Result<Vec<f64>, RunError> {
+    let mut draws = TestRng::from_seed(SEED).stream(Purpose::Generation, 1, 0);
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    let mut texts = Vec::new();
+    while !order.is_empty() && texts.len() < SCORED {
+        let record = order.swap_remove(draws.below(order.len() as u64) as usize);
+        let piece = Piece { unit: texts.len() as u64, text: records[record].clone() };
+        texts.push(UnitText { piece, begins_record: true, ends_record: true });
+    }
+    let dataset = Dataset::encode(&texts, &run.tokenizer, run.objective.window_spec());
+    let units = (0..dataset.units()).filter(|&unit| dataset.windows_of(unit) > 0);
+    let windows: Vec<Vec<u32>> = units.map(|unit| dataset.window(unit, 0)).collect::<Result<_, _>>()?;
+    let mut examples = run.objective.public_examples(&windows);
+    examples.retain(|example| !example.targets.is_empty());
+    let losses = run.model.nll_each(&examples).map_err(|error| RunError::Failed(error.to_string()))?;
+    Ok(losses.iter().zip(&examples).map(|(nll, example)| -nll / example.targets.len() as f64).collect())
+}

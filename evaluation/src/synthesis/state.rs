@@ -1,0 +1,74 @@
+//! How records are drawn, so that an interrupted synthesis goes on and nothing else is mixed with it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Synthesis;
+use training::RunError;
+use training::infer::Strategy;
+
+/// What decides each record.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    /// Digest of the model.
+    pub model: String,
+    /// Digest of the prompts and their weights.
+    pub prompts: String,
+    /// How tokens are chosen.
+    pub decoding: Value,
+    /// All randomness follows from it.
+    pub seed: u64,
+}
+
+impl State {
+    /// Records how this synthesis draws, or finds that it did before. A seed that was not given stays what it was.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the file is of another synthesis.
+    pub(crate) fn begin_or_resume(
+        path: &Path,
+        synthesis: &Synthesis,
+        model: String,
+        drawn_seed: u64,
+    ) -> Result<Self, RunError> {
+        let earlier: Option<Self> = durable::read_json(path)?;
+        let given = synthesis.options.seed;
+        let seed = given.or(earlier.as_ref().map(|earlier| earlier.seed)).unwrap_or(drawn_seed);
+        let prompts = json!(synthesis.prompts).to_string();
+        let prompts = durable::sha256_hex(prompts.as_bytes());
+        let state = Self { model, prompts, decoding: decoding(synthesis), seed };
+        match earlier {
+            Some(earlier) if earlier == state => Ok(state),
+            Some(_) => Err(RunError::Refused(format!(
+                "{}: other records were begun there, of another model, other prompts or other options; give the same as then, \
+                 remove that file and the .partial beside it, or choose another --out",
+                path.display()
+            ))),
+            None => {
+                let bytes =
+                    serde_json::to_vec_pretty(&state).map_err(|error| RunError::Failed(error.to_string()))?;
+                durable::write_atomic(path, &bytes)?;
+                Ok(state)
+            }
+        }
+    }
+}
+
+fn decoding(synthesis: &Synthesis) -> Value {
+    let options = &synthesis.options;
+    let sampling = match options.strategy {
+        Strategy::Sample(how) => {
+            json!({ "temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p })
+        }
+        Strategy::Search(_) => Value::Null,
+    };
+    json!({
+        "tokens": options.tokens,
+        "min_tokens": options.min_tokens,
+        "no_repeat_ngram": options.no_repeat_ngram,
+        "sampling": sampling,
+    })
+}

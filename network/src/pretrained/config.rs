@@ -1,0 +1,204 @@
+//! Whether a checkpoint's `config.json` describes the plan's model.
+
+use serde_json::Value;
+
+use crate::model::{HuggingFace, Setting};
+
+/// Fields of any family that say nothing about what the model computes without dropout.
+const IRRELEVANT: [&str; 65] = [
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_flash_attn_2_enabled",
+    "_name_or_path",
+    "_num_labels",
+    "architectures",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "classifier_dropout",
+    "cls_token_id",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "initializer_range",
+    "label2id",
+    "length_penalty",
+    "mask_token_id",
+    "max_length",
+    "min_length",
+    "name_or_path",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    // What this program says of the weights.
+    "privacy",
+    "privacy_id",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unk_token_id",
+    "use_bfloat16",
+    "use_cache",
+    "vocab_size",
+];
+
+/// Fields of which every family has one value, as JSON, unless its own configuration states another.
+const FIXED: [(&str, &str); 4] = [
+    ("add_cross_attention", "false"),
+    ("is_decoder", "false"),
+    ("is_encoder_decoder", "false"),
+    ("tie_encoder_decoder", "false"),
+];
+
+/// Accepts a checkpoint's configuration that describes the model of ours; else says what differs, with both values.
+pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Result<(), String> {
+    let Some(fields) = ours.as_object() else { return Err("the model has no configuration".to_owned()) };
+    let their = field(family, theirs, "model_type");
+    if their != ours["model_type"] {
+        return Err(differs(family, "model_type", &ours["model_type"], &their));
+    }
+    let relevant = |name: &str| !IRRELEVANT.contains(&name) && !family.irrelevant.contains(&name);
+    for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
+        let their = field(family, theirs, name);
+        let setting = family.settings.iter().find(|setting| setting.name == name);
+        if let Some(setting) = setting.filter(|setting| !setting.kind.accepts(&their)) {
+            return Err(not_taken(setting, &their));
+        }
+        let fits = match Some(name.as_str()) == family.positions {
+            // Positions beyond the plan's context are not used.
+            true => their.as_u64() >= our.as_u64(),
+            false => same(our, &their),
+        };
+        if !fits {
+            return Err(differs(family, name, our, &their));
+        }
+    }
+    let fixed = || family.fixed.iter().chain(&FIXED).filter(|(name, _)| !fields.contains_key(*name));
+    for (name, only) in fixed() {
+        let only = parsed(only);
+        let their = field(family, theirs, name);
+        if !their.is_null() && !same(&only, &their) {
+            return Err(format!("config.json has {name} = {their}; allowed: {only}"));
+        }
+    }
+    let is_known = |name: &str| {
+        let has_base = ["rope_theta", "rotary_emb_base", "global_rope_theta"]
+            .iter()
+            .any(|base| fields.contains_key(*base));
+        let is_read = name == "rope_parameters" && has_base || fixed().any(|(fixed, _)| *fixed == name);
+        is_read || fields.contains_key(name) || !relevant(name)
+    };
+    match theirs
+        .as_object()
+        .and_then(|theirs| theirs.iter().find(|(name, value)| !is_known(name) && says_something(value)))
+    {
+        None => Ok(()),
+        Some((name, value)) => Err(format!(
+            "config.json has {name} = {value}, which is not known here and may change what the model computes; remove the field \
+             if it does not"
+        )),
+    }
+}
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(values) => !values.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    }
+}
+
+/// Accepts labels of a checkpoint's own head that are those of ours in the same order, or have no names.
+pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
+    let Some(labels) = theirs["id2label"].as_object() else { return Ok(()) };
+    let unnamed = labels.iter().all(|(id, label)| label.as_str() == Some(&format!("LABEL_{id}")));
+    if unnamed || theirs["id2label"] == ours["id2label"] {
+        return Ok(());
+    }
+    let names: Vec<&str> = (0..labels.len()).filter_map(|id| labels.get(&id.to_string())?.as_str()).collect();
+    Err(format!(
+        "its head predicts the labels {names:?}, which are not the plan's training.labels; write them in this order, or give \
+         a checkpoint without such a head"
+    ))
+}
+
+/// A field of a checkpoint's configuration, as `transformers` would understand it.
+pub(super) fn field(family: &HuggingFace, config: &Value, name: &str) -> Value {
+    if let Some(value) = (family.read)(config, name) {
+        return value;
+    }
+    if !config[name].is_null() {
+        return config[name].clone();
+    }
+    let default =
+        family.defaults.iter().chain(HuggingFace::COMMON_DEFAULTS).find(|(field, _)| *field == name);
+    default.map(|(_, value)| parsed(value)).unwrap_or_default()
+}
+
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Number(ours), Value::Number(theirs)) => ours.as_f64() == theirs.as_f64(),
+        (Value::Object(ours), Value::Object(theirs)) => {
+            ours.len() == theirs.len()
+                && ours.iter().all(|(name, our)| theirs.get(name).is_some_and(|their| same(our, their)))
+        }
+        _ => ours == theirs,
+    }
+}
+
+/// The refusal of a value that a setting of the family does not take.
+pub(super) fn not_taken(setting: &Setting, value: &Value) -> String {
+    format!("config.json has {} = {value}; allowed: {}", setting.name, setting.kind.allowed())
+}
+
+fn differs(family: &HuggingFace, name: &str, ours: &Value, theirs: &Value) -> String {
+    if family.settings.iter().any(|setting| setting.name == name) {
+        return format!(
+            "config.json has {name} = {theirs}, the plan {ours}; write {name:?}: {theirs} in the plan's model.config, or give \
+             another checkpoint"
+        );
+    }
+    let of_plan = family.plan_fields.iter().find(|(field, _)| *field == name);
+    let of_plan = of_plan.map_or("model.family", |(_, of_plan)| of_plan);
+    format!(
+        "config.json has {name} = {theirs}, but the plan's {of_plan} makes it {ours}; set {of_plan} to fit the checkpoint, \
+         or give another checkpoint"
+    )
+}

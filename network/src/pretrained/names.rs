@@ -1,0 +1,126 @@
+//! Which tensor of a checkpoint is which parameter.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::model::HuggingFace;
+use crate::nn::ParamSpec;
+use crate::tensor_file::{NamedTensor, StoredValues};
+
+/// What a checkpoint gives a model.
+#[derive(Debug)]
+pub struct Assigned<Values = Vec<f32>> {
+    /// In the order of the model's parameters, without the drawn ones.
+    pub weights: Vec<NamedTensor<Values>>,
+    /// Names of parameters of a head for labels that the checkpoint lacks.
+    pub drawn: Vec<String>,
+    /// Names of tensors that the model has no use for.
+    pub ignored: Vec<String>,
+}
+
+impl Assigned<StoredValues> {
+    /// The same with all values in 32 bits.
+    pub(super) fn in_f32(self) -> Assigned {
+        let Self { weights, drawn, ignored } = self;
+        let wide = |NamedTensor { name, shape, data }: NamedTensor<StoredValues>| NamedTensor {
+            name,
+            shape,
+            data: data.to_f32(),
+        };
+        Assigned { weights: weights.into_iter().map(wide).collect(), drawn, ignored }
+    }
+}
+
+/// The tensor of each parameter. A model that `predicts_labels` has no use for a head for tokens, and may have a head that
+/// the checkpoint lacks.
+pub(super) fn assign(
+    family: &HuggingFace,
+    tensors: &BTreeMap<String, NamedTensor<StoredValues>>,
+    specs: &[ParamSpec],
+    predicts_labels: bool,
+) -> Result<Assigned<StoredValues>, String> {
+    let is_named = |ours: &str, theirs: &str| {
+        let theirs = &*current(family, theirs);
+        ours == theirs || ours.strip_prefix(family.prefix) == Some(theirs)
+    };
+    let begins = |name: &str, starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    let mut found: BTreeMap<&str, &NamedTensor<StoredValues>> = BTreeMap::new();
+    let (mut left, mut ignored) = (Vec::new(), Vec::new());
+    for (name, tensor) in tensors {
+        match specs.iter().find(|spec| is_named(&spec.name, name)) {
+            Some(spec) if found.insert(&spec.name, tensor).is_some() => {
+                return Err(format!("{} is there under two names", spec.name));
+            }
+            Some(_) => {}
+            None => left.push((name, tensor)),
+        }
+    }
+    for (name, tensor) in left {
+        let buffer = family.buffers.iter().any(|end| name.ends_with(end));
+        let replaced = predicts_labels && begins(name, family.token_heads);
+        let copy = !replaced && family.copies.contains(&name.as_str());
+        let zeros = family.zeros.contains(&name.as_str());
+        if zeros && tensor.data.to_f32().iter().any(|value| *value != 0.0) {
+            return Err(format!(
+                "tensor {name} holds other values than 0, which the model would add to its logits"
+            ));
+        }
+        let equals = |used: &&NamedTensor<StoredValues>| {
+            used.shape == tensor.shape && used.data.to_f32() == tensor.data.to_f32()
+        };
+        if copy && !found.values().any(equals) {
+            return Err(format!("tensor {name} differs from the table that the model ties it to"));
+        }
+        if !buffer && !zeros && !copy && !replaced && !begins(name, family.unused) {
+            return Err(format!("tensor {name} is not one of a {:?} model's", family.model_type));
+        }
+        ignored.push(name.clone());
+    }
+    let (mut weights, mut drawn) = (Vec::new(), Vec::new());
+    for spec in specs {
+        let is_positions = family.position_table.is_some_and(|table| spec.name.ends_with(table));
+        match found.get(spec.name.as_str()) {
+            Some(tensor) => weights.push(fitted(tensor, spec, is_positions)?),
+            None if predicts_labels && begins(&spec.name, family.label_heads) => {
+                drawn.push(spec.name.clone())
+            }
+            None => return Err(format!("tensor {} is missing", spec.name)),
+        }
+    }
+    Ok(Assigned { weights, drawn, ignored })
+}
+
+/// The name that a tensor of an old file has now.
+fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
+    let renamed = |(old, new): &(&str, &str)| name.strip_suffix(old).map(|start| format!("{start}{new}"));
+    family.renamed.iter().find_map(renamed).map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+/// The tensor under the parameter's name; of a table of positions, as many as the model has.
+fn fitted(
+    tensor: &NamedTensor<StoredValues>,
+    spec: &ParamSpec,
+    positions: bool,
+) -> Result<NamedTensor<StoredValues>, String> {
+    if tensor.data.len() != tensor.shape.iter().product::<usize>() {
+        return Err(format!(
+            "tensor {} holds other numbers than floats of 16, 32 or 64 bits; save the model in one of these formats",
+            tensor.name
+        ));
+    }
+    let longer = positions
+        && tensor.shape.len() == 2
+        && tensor.shape[1] == spec.shape[1]
+        && tensor.shape[0] > spec.shape[0];
+    if !longer && tensor.shape != spec.shape {
+        return Err(format!(
+            "tensor {} has shape {:?} in the checkpoint and {:?} in the plan's model",
+            spec.name, tensor.shape, spec.shape
+        ));
+    }
+    Ok(NamedTensor {
+        name: spec.name.clone(),
+        shape: spec.shape.clone(),
+        data: tensor.data.first(spec.len()),
+    })
+}

@@ -1,0 +1,230 @@
+//! The files of a checkpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use durable::{FileError, hex, sha256_hex};
+use safetensors::tensor::Metadata;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Assigned, CONFIG_FILE_NAME, MODEL_FILE_NAME, config, names, refused};
+use crate::model::Network;
+use crate::nn::ParamSpec;
+use crate::tensor_file::{NamedTensor, StoredValues};
+
+const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
+
+/// A checkpoint on the host: its configuration, its tensors in the number formats of their files, and its digest.
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// What names the folder: a field of the plan, or an option.
+    field: &'static str,
+    folder: PathBuf,
+    config: Value,
+    tensors: BTreeMap<String, NamedTensor<StoredValues>>,
+    sha256: String,
+}
+
+impl Checkpoint {
+    /// Reads `config.json` and `model.safetensors`, or the files that `model.safetensors.index.json` names.
+    ///
+    /// # Errors
+    /// [`FileError`] for files that are missing or malformed, tensors of other formats than 16-, 32- and 64-bit floats,
+    /// and tensors that are there twice.
+    pub fn read(folder: &Path) -> Result<Self, FileError> {
+        Self::named_by(super::FIELD, folder)
+    }
+
+    /// As [`Self::read`], for a folder that is named elsewhere than in a plan.
+    pub fn named_by(field: &'static str, folder: &Path) -> Result<Self, FileError> {
+        let refused = |folder: &Path, what: &dyn std::fmt::Display| refused(field, folder, what);
+        if !folder.is_dir() {
+            let what = "there is no such folder, and nothing is downloaded here: fetch the model first, and name the folder with its \
+                        config.json and model.safetensors";
+            return Err(refused(folder, &what));
+        }
+        let config_bytes = durable::read(&folder.join(CONFIG_FILE_NAME))?;
+        let config = serde_json::from_slice(&config_bytes)
+            .map_err(|error| refused(folder, &format!("{CONFIG_FILE_NAME}: {error}")))?;
+        let mut tensors = BTreeMap::new();
+        let mut digests = sha256_hex(&config_bytes);
+        for name in shards(field, folder)? {
+            let wrong = |what: String| refused(folder, &format!("{name}: {what}"));
+            let shard = Shard::read(&folder.join(&name))?.map_err(wrong)?;
+            for tensor in shard.tensors {
+                let wrong = format!("tensor {} is there twice", tensor.name);
+                if tensors.insert(tensor.name.clone(), tensor).is_some() {
+                    return Err(refused(folder, &wrong));
+                }
+            }
+            digests.push_str(&shard.sha256);
+        }
+        Ok(Self { field, folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
+    }
+
+    /// Digest of the digests of `config.json` and of each file of tensors, in the order of their names.
+    #[must_use]
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Number of tokens of the checkpoint's table, for a tokenizer of so many. A table may be longer than its
+    /// tokenizer: some are padded to a round number.
+    ///
+    /// # Errors
+    /// [`FileError::Refused`] if the table is too short or its size is not given.
+    pub fn vocab_size(&self, tokenizer: usize) -> Result<usize, FileError> {
+        match self.config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok()) {
+            Some(size) if size >= tokenizer => Ok(size),
+            given => {
+                let given = given.map_or("no vocab_size".to_owned(), |size| format!("{size} tokens"));
+                let what = format!(
+                    "{CONFIG_FILE_NAME} has {given}, the plan's tokenizer {tokenizer}; give the checkpoint's own tokenizer"
+                );
+                Err(refused(self.field, &self.folder, &what))
+            }
+        }
+    }
+
+    /// Its `config.json`.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// The weights of a network without a head.
+    ///
+    /// # Errors
+    /// As [`Self::weights`].
+    pub fn body(&self, network: &Network) -> Result<Vec<NamedTensor>, FileError> {
+        Ok(self.assigned(&network.specs(), &network.hf_config(), true)?.in_f32().weights)
+    }
+
+    /// The weights of a model of these parameters and this configuration, in 32 bits.
+    ///
+    /// # Errors
+    /// As [`Self::stored_weights`].
+    pub fn weights(&self, specs: &[ParamSpec], model: &Value) -> Result<Assigned, FileError> {
+        Ok(self.stored_weights(specs, model)?.in_f32())
+    }
+
+    /// The weights of a model of these parameters and this configuration.
+    ///
+    /// # Errors
+    /// [`FileError::Refused`] where the configurations differ, with both values; for a tensor that is missing, unknown, of
+    /// another shape, or tied to one that it differs from; for a head of other labels.
+    pub fn stored_weights(
+        &self,
+        specs: &[ParamSpec],
+        model: &Value,
+    ) -> Result<Assigned<StoredValues>, FileError> {
+        let predicts_labels = model["id2label"].is_object();
+        let assigned = self.assigned(specs, model, predicts_labels)?;
+        if predicts_labels && assigned.drawn.is_empty() {
+            config::check_labels(model, &self.config)
+                .map_err(|what| refused(self.field, &self.folder, &what))?;
+        }
+        Ok(assigned)
+    }
+
+    fn assigned(
+        &self,
+        specs: &[ParamSpec],
+        model: &Value,
+        replaces_head: bool,
+    ) -> Result<Assigned<StoredValues>, FileError> {
+        let wrong = |what: String| refused(self.field, &self.folder, &what);
+        let family = Network::checkpoints().find(|family| model["model_type"] == family.model_type);
+        let family = family.ok_or_else(|| wrong("no checkpoint of this family can be read".to_owned()))?;
+        config::check(family, model, &self.config).map_err(wrong)?;
+        names::assign(family, &self.tensors, specs, replaces_head).map_err(wrong)
+    }
+}
+
+/// Names of the files that hold tensors.
+fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, FileError> {
+    let index = folder.join(INDEX_FILE_NAME);
+    if folder.join(MODEL_FILE_NAME).exists() {
+        return Ok(BTreeSet::from([MODEL_FILE_NAME.to_owned()]));
+    }
+    if !index.exists() {
+        return Err(refused(field, folder, &without_tensors(folder)));
+    }
+    let wrong = |what: &dyn std::fmt::Display| refused(field, folder, &format!("{INDEX_FILE_NAME}: {what}"));
+    let index: Value = serde_json::from_slice(&durable::read(&index)?).map_err(|error| wrong(&error))?;
+    let map = index["weight_map"].as_object().ok_or_else(|| wrong(&"it has no weight_map"))?;
+    let shard = |name: &Value| match name.as_str() {
+        // A name, not a path: nothing outside the folder is read.
+        Some(name) if Path::new(name).file_name().is_some_and(|last| last == name) => {
+            let is_there = folder.join(name).is_file();
+            let missing = || wrong(&format!("{name} is missing; fetch all files of the checkpoint"));
+            if is_there { Ok(name.to_owned()) } else { Err(missing()) }
+        }
+        _ => Err(wrong(&"weight_map names something that is not a file of this folder")),
+    };
+    map.values().map(shard).collect()
+}
+
+/// What to do about a folder without `model.safetensors`.
+fn without_tensors(folder: &Path) -> String {
+    let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+    match pickled.into_iter().find(|name| folder.join(name).exists()) {
+        Some(name) => format!(
+            "it has {name}, which is not read here, because reading such a file can run code; write {} with transformers: \
+             AutoModel.from_pretrained(\"DIR\").save_pretrained(\"DIR\"), with the class of the model's task",
+            MODEL_FILE_NAME
+        ),
+        None => format!("it has no {}; fetch all files of the checkpoint", MODEL_FILE_NAME),
+    }
+}
+
+/// A file of tensors.
+struct Shard {
+    tensors: Vec<NamedTensor<StoredValues>>,
+    sha256: String,
+}
+
+impl Shard {
+    /// Reads one tensor after the other: the whole file is never in memory beside them. The inner error says what is wrong with
+    /// the file.
+    fn read(path: &Path) -> Result<Result<Self, String>, FileError> {
+        let storage = |error: std::io::Error| FileError::storage("read", path, &error);
+        let mut file = durable::open(path)?;
+        let length = file.metadata().map_err(storage)?.len();
+        let mut start = Vec::new();
+        // A header is at most as long as the format allows.
+        file.by_ref().take(8).read_to_end(&mut start).map_err(storage)?;
+        let header = start.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)).min(100_000_000);
+        file.by_ref().take(header).read_to_end(&mut start).map_err(storage)?;
+        let header = start.get(8..).unwrap_or_default();
+        let metadata: Metadata = match serde_json::from_slice(header) {
+            Ok(metadata) => metadata,
+            Err(error) => return Ok(Err(format!("it does not begin as a safetensors file does: {error}"))),
+        };
+        // The header's own tensors cover this many bytes without a gap; reading it checks that.
+        if length.checked_sub(start.len() as u64) != Some(metadata.data_len() as u64) {
+            return Ok(Err("the file is not as long as its header says".to_owned()));
+        }
+        let (mut tensors, mut digest) = (Vec::new(), Sha256::new_with_prefix(&start));
+        for name in metadata.offset_keys() {
+            let Some(info) = metadata.info(&name) else { continue };
+            let length = info.data_offsets.1 - info.data_offsets.0;
+            let mut bytes = Vec::new();
+            // A file with holes takes no disk.
+            if bytes.try_reserve_exact(length).is_err() {
+                return Ok(Err(format!("tensor {name} has {length} bytes, more than this machine's memory")));
+            }
+            bytes.resize(length, 0);
+            file.read_exact(&mut bytes).map_err(storage)?;
+            digest.update(&bytes);
+            // Whole numbers are buffers, such as positions; they can have no weight's name.
+            let data = StoredValues::new(info.dtype, bytes).unwrap_or_else(|| Vec::new().into());
+            if !data.is_finite() {
+                return Ok(Err(format!("tensor {name} holds a value that is no finite number")));
+            }
+            tensors.push(NamedTensor { name, shape: info.shape.clone(), data });
+        }
+        Ok(Ok(Self { tensors, sha256: hex(&digest.finalize()) }))
+    }
+}

@@ -1,0 +1,131 @@
+//! The file of a model's weights, equal for equal weights.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
+use sha2::{Digest, Sha256};
+
+use super::{NamedTensor, NumberFormat, PRIVACY, PRIVACY_ID, PrivacyMark};
+use durable::FileError;
+
+/// Writes `model.safetensors` as `transformers` reads it, with a mark. One tensor after the other is laid out in memory.
+///
+/// # Errors
+/// [`FileError::Storage`] if it cannot be written.
+pub fn write_model<T: View>(
+    path: &Path,
+    mut tensors: Vec<(&str, T)>,
+    mark: &PrivacyMark,
+) -> Result<(), FileError> {
+    let header =
+        model_header(&mut tensors, mark).map_err(|error| FileError::storage("write", path, &error))?;
+    durable::write_by(path, |file| write_tensors(|bytes| file.write_all(bytes), &header, &tensors))
+}
+
+/// SHA-256 of the file that [`write_model`] writes.
+///
+/// # Errors
+/// If the tensors cannot be laid out.
+pub fn model_sha256<T: View>(mut tensors: Vec<(&str, T)>, mark: &PrivacyMark) -> io::Result<String> {
+    let header = model_header(&mut tensors, mark)?;
+    let mut digest = Sha256::new();
+    let update = |bytes: &[u8]| {
+        digest.update(bytes);
+        Ok(())
+    };
+    write_tensors(update, &header, &tensors)?;
+    Ok(durable::hex(&digest.finalize()))
+}
+
+fn write_tensors<T: View>(
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+    header: &[u8],
+    tensors: &[(&str, T)],
+) -> io::Result<()> {
+    write(&(header.len() as u64).to_le_bytes())?;
+    write(header)?;
+    tensors.iter().try_for_each(|(_, tensor)| write(&tensor.data()))
+}
+
+/// Orders the tensors, and gives what precedes their data in a file.
+fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> io::Result<Vec<u8>> {
+    // As the library orders them.
+    tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
+    let mut end = 0;
+    let place = |(name, tensor): &(&str, T)| {
+        let first = end;
+        end += tensor.data_len();
+        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+        ((*name).to_owned(), TensorInfo { dtype, shape, data_offsets: (first, end) })
+    };
+    let places = Metadata::new(None, tensors.iter().map(place).collect());
+    let places = serde_json::to_string(&places.map_err(io::Error::other)?)?;
+    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
+    let privacy = serde_json::Value::from(mark.promise.as_str());
+    let id = mark.id.as_deref().map(|id| format!(",\"{PRIVACY_ID}\":{}", serde_json::Value::from(id)));
+    let between = if tensors.is_empty() { "" } else { "," };
+    let own = format!(
+        "{{\"__metadata__\":{{\"format\":\"pt\",\"{PRIVACY}\":{privacy}{}}}{between}",
+        id.unwrap_or_default()
+    );
+    let mut header = places.replacen('{', &own, 1).into_bytes();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    Ok(header)
+}
+
+/// A tensor to be written in a number format.
+pub struct Formatted<'a> {
+    /// The tensor.
+    pub tensor: &'a NamedTensor,
+    /// Format of the file.
+    pub format: NumberFormat,
+}
+
+impl View for Formatted<'_> {
+    fn dtype(&self) -> Dtype {
+        self.format.of_safetensors()
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(self.format.bytes(&self.tensor.data))
+    }
+
+    fn data_len(&self) -> usize {
+        self.tensor.data.len() * self.dtype().bitsize() / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_weights_always_give_the_same_file() {
+        let tensor = NamedTensor {
+            name: "a".into(),
+            shape: vec![2, 2],
+            data: vec![1.0, -2.5, f32::MIN_POSITIVE, 3e30],
+        };
+        let mark = PrivacyMark { promise: "NOT PRIVATE".to_owned(), id: Some("6f".to_owned()) };
+        let folder = tempfile::tempdir().unwrap();
+        let written = || {
+            let path = folder.path().join("a");
+            let view = Formatted { tensor: &tensor, format: NumberFormat::F32 };
+            write_model(&path, vec![("a", view)], &mark).unwrap();
+            std::fs::read(path).unwrap()
+        };
+        let file = written();
+        for _ in 0..20 {
+            assert_eq!(file, written());
+        }
+        let text = String::from_utf8_lossy(&file);
+        assert!(text.contains("\"format\":\"pt\"") && text.contains("\"privacy\":\"NOT PRIVATE\""));
+        assert_eq!(PrivacyMark::read(&folder.path().join("a")), Some(mark));
+    }
+}

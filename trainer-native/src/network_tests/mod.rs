@@ -1,8 +1,0 @@
-//! Private gradients of every operator and family of networks, against one example at a time.
-
-mod models;
-mod operators;
-mod recorded;
-mod rms_decoders;
-mod tasks;
-pub(crate) mod testing;

@@ -1,0 +1,275 @@
+//! From the plan's data section to units of text, checked against what the plan declares.
+
+use std::path::{Path, PathBuf};
+
+use dp_tokenizer::corpus::{self, LineFiles, Source};
+use dp_tokenizer::tokens::TokenDataset;
+use dp_tokenizer::unit::{Piece, PrivacyUnit};
+
+use super::kept::Kept;
+use super::texts::{each_text, refused};
+use super::{LabelledFields, LabelledRecord, LabelledRecords, Texts, overlap};
+use crate::disclosure::Private;
+use crate::progress::{note, reading};
+use crate::ranks::Ranks;
+use crate::{RunError, stop};
+use durable::{hex, sha256_hex};
+
+/// The plan's field that names the evaluation text.
+pub(crate) const EVALUATION: &str = "evaluation.source";
+
+/// What is shown while the training text is read.
+const READING: &str = "reading the training text";
+
+/// A stretch of a unit's text, with its place in the record that it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitText {
+    /// The unit and its text.
+    pub piece: Piece,
+    /// Whether the record begins here.
+    pub begins_record: bool,
+    /// Whether the record ends here.
+    pub ends_record: bool,
+}
+
+/// The training text, cut into privacy units.
+#[derive(Debug)]
+pub struct Units {
+    /// The texts; none where the plan names a token file.
+    pub texts: Texts,
+    /// The token file, where the plan names one.
+    pub tokens: Option<Private<TokenDataset>>,
+    /// Records with labels or targets, where the objective reads these.
+    pub labelled: Option<LabelledRecords>,
+}
+
+/// Reads the plan's training text. `in_files` leaves it in its files, if any record of these can be read alone.
+///
+/// # Errors
+/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on the number of units and the
+/// text has another number than the plan declares.
+pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Units, RunError> {
+    let unit = plan.privacy().unit;
+    if let Some(path) = plan.data().token_file() {
+        let data = open_tokens(plan, unit, path, base)?;
+        check_count(plan, data.units())?;
+        return Ok(Units { texts: Texts::none(), tokens: Some(Private::new(data)), labelled: None });
+    }
+    let source = training_source(plan, base);
+    corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
+    let files = LineFiles::of(&source).filter(|_| in_files);
+    let is_compressed = files.is_none() && matches!(source, Source::Files(_));
+    let _shown = reading(READING, &source);
+    let (texts, labelled, count) = if plan.training().objective.reads_fields() {
+        let (records, count) =
+            LabelledRecords::open(LabelledFields::of(plan), source, unit, files.is_some())?;
+        (Texts::none(), Some(records), count)
+    } else if let Some(files) = files {
+        let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
+        let count = each_text(records, unit, "data.source", |_| Ok(()))?;
+        (Texts::InFiles(Box::new(files), unit), None, count)
+    } else {
+        let (texts, count) = read_texts(&source, unit, "data.source")?;
+        (Texts::Kept(Private::new(texts)), None, count)
+    };
+    if in_files && is_compressed {
+        note(
+            "data.source: each rank reads all of the text into its memory, because it is compressed; to let a rank read the records of \
+             its own micro-batches alone, decompress the files",
+        );
+    }
+    check_count(plan, count)?;
+    Ok(Units { texts, tokens: None, labelled })
+}
+
+/// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the
+/// number public, so it may be shown. Elsewhere the number is private: sampling probabilities follow from the plan alone,
+/// and neither the outcome of a run nor any message depends on the actual number.
+fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
+    let declared = plan.data().units;
+    if !plan.privacy().sampling.needs_exact_units() || count == declared {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "data.units: {declared} is declared, but the text has {count} units; allowed: exactly this number, since \
+         privacy.sampling \"{}\" depends on it (privacy.relation makes it public); fix: set data.units to it",
+        plan.privacy().sampling.name()
+    )))
+}
+
+/// The plan's training text.
+pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
+    source(plan, &plan.data().source, plan.data(), base)
+}
+
+/// Opens a token file that holds the plan's units under the plan's tokenizer.
+fn open_tokens(
+    plan: &plan::Plan,
+    unit: PrivacyUnit,
+    name: &str,
+    base: &Path,
+) -> Result<TokenDataset, RunError> {
+    let refused = |what: String| RunError::Refused(format!("data.source: {what}"));
+    let data = TokenDataset::open(&base.join(name)).map_err(|error| refused(error.to_string()))?;
+    let plan::Tokenizer::Public(public) = plan.tokenizer() else {
+        return Err(refused("a token file needs tokenizer {\"public\": …}".to_owned()));
+    };
+    let path = &public.path;
+    let fix = format!("fix: dp-tokenizer encode --tokenizer {path} --unit {unit} --out {name}");
+    if data.unit() != unit {
+        let found = data.unit();
+        return Err(refused(format!("{name} holds units of {found}; allowed: those of privacy.unit; {fix}")));
+    }
+    let encoded_with = hex(data.tokenizer_sha256());
+    let named = sha256_hex(&durable::read(&base.join(path))?);
+    if encoded_with == named {
+        return Ok(data);
+    }
+    Err(refused(format!(
+        "{name} was encoded with the tokenizer of SHA-256 {}…, but {path} has {}…; allowed: the same tokenizer; {fix}",
+        &encoded_with[..12],
+        &named[..12]
+    )))
+}
+
+/// Public text to evaluate a model on.
+#[derive(Debug)]
+pub(crate) enum PublicText {
+    /// Text to predict.
+    Texts(Vec<UnitText>),
+    /// Records with labels or targets.
+    Labelled(Vec<LabelledRecord>),
+}
+
+/// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit. The caller compares
+/// them with the training text ([`overlap::check_records`]).
+///
+/// # Errors
+/// [`RunError::Refused`] if the text cannot be read, or is in a file of the training text.
+pub(crate) fn read_evaluation(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+) -> Result<Option<PublicText>, RunError> {
+    let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
+    // The text behind a token file is not at hand: its records are compared by their tokens.
+    let training = units.tokens.is_none().then(|| training_source(plan, base));
+    overlap::check_files(training.as_ref(), &source, EVALUATION)?;
+    read_public(plan, source, EVALUATION).map(Some)
+}
+
+/// The plan's evaluation text.
+pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
+    let evaluation = plan.evaluation()?;
+    let data = plan::Data {
+        format: evaluation.format.unwrap_or(plan.data().format),
+        text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
+        user_field: None,
+        ..plan.data().clone()
+    };
+    Some(source(plan, &evaluation.source, &data, base))
+}
+
+/// Reads a public file like evaluation text. If the plan's objective reads fields, they have the names of the plan.
+///
+/// # Errors
+/// [`RunError::Refused`] if it cannot be read.
+pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicText, RunError> {
+    let files = Source::files([path.to_owned()]);
+    let source = if plan.training().objective.reads_fields() { public_file(plan, path) } else { files };
+    read_public(plan, source, "--text")
+}
+
+/// A file with the fields of the plan's training text. Its format follows from its name.
+pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
+    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
+}
+
+/// Refuses files that share text with a plan's private training text. `option` of the command line names them; they have the fields
+/// of the plan's text.
+///
+/// # Errors
+/// [`RunError::Refused`] if they do, or a text cannot be read.
+pub fn check_other_text(
+    plan: &plan::Plan,
+    base: &Path,
+    paths: &[PathBuf],
+    option: &str,
+) -> Result<(), RunError> {
+    let units = read_units(plan, base, true)?;
+    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
+    let training = units.tokens.is_none().then(|| training_source(plan, base));
+    overlap::check_files(training.as_ref(), &public, option)?;
+    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option, &Ranks::alone())
+}
+
+fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {
+    if plan.training().objective.reads_fields() {
+        let fields = LabelledFields { public: true, ..LabelledFields::of(plan) };
+        return Ok(PublicText::Labelled(fields.read(source, PrivacyUnit::Record, field)?.0));
+    }
+    Ok(PublicText::Texts(read_texts(&source, PrivacyUnit::Record, field)?.0))
+}
+
+/// The records of a text file, which `option` of the command line names.
+///
+/// # Errors
+/// [`RunError::Refused`] if it cannot be read.
+pub fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> {
+    let (texts, _) = read_texts(&Source::files([path.to_owned()]), PrivacyUnit::Record, option)?;
+    Ok(texts.into_iter().map(|text| text.piece.text).collect())
+}
+
+/// The text of a record holds all that the model reads or writes, as the vocabulary and the comparison of texts need it.
+fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+    let paths: Vec<PathBuf> = match source {
+        plan::Source::Embedded { records, seed } => {
+            return Source::Embedded { records: *records, seed: *seed };
+        }
+        plan::Source::Path(path) => vec![base.join(path)],
+        plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
+    };
+    let objective = plan.training().objective;
+    let mut appended: Vec<String> = data.second_text_field.clone().into_iter().collect();
+    if objective == plan::Objective::TextToText {
+        appended.push(data.target_field().to_owned());
+    }
+    let words = (objective == plan::Objective::TokenClassification).then(|| data.text_field.clone());
+    let further = words.into_iter().collect();
+    Source::Files(corpus::Files {
+        format: match data.format {
+            plan::Format::Auto => corpus::Format::Auto,
+            plan::Format::Text => corpus::Format::Text,
+            plan::Format::Jsonl => corpus::Format::JsonLines,
+            plan::Format::Json => corpus::Format::Json,
+            plan::Format::Parquet => corpus::Format::Parquet,
+            plan::Format::Csv => corpus::Format::Csv,
+            plan::Format::Tsv => corpus::Format::Tsv,
+            plan::Format::Iob => corpus::Format::Iob,
+        },
+        text_field: data.text_field.clone(),
+        text_is_json: objective == plan::Objective::Chat,
+        user_field: data.user_field.clone(),
+        columns: data.columns.clone(),
+        appended,
+        further,
+        bad_utf8: corpus::BadUtf8::Refuse,
+        progress: corpus::ReadProgress::stopped_by(stop::flag()),
+        ..corpus::Files::of(paths)
+    })
+}
+
+fn read_texts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<UnitText>, u64), RunError> {
+    let mut texts = Vec::new();
+    let records = corpus::open(source).map_err(|error| refused(field, &error))?;
+    let mut kept = Kept::default();
+    let units = each_text(records, unit, field, |text: UnitText| {
+        kept.add(text.piece.text.len(), size_of::<UnitText>(), field)?;
+        texts.push(text);
+        Ok(())
+    })?;
+    Ok((texts, units))
+}

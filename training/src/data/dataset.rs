@@ -1,0 +1,220 @@
+//! Tokens by unit, and the windows that each unit owns.
+
+use mechanisms::{PrivacyRng, Purpose};
+use tokenizer::Tokenizer;
+
+use super::token_file::TokenFile;
+use super::{Texts, UnitText, Units};
+use crate::RunError;
+use crate::disclosure::Private;
+use crate::ranks::Share;
+
+/// How a unit's tokens are cut into windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSpec {
+    /// The end-of-text token.
+    pub eos: u32,
+    /// Tokens of a window that no other window has.
+    pub length: usize,
+    /// Whether a window begins with the last token of the one before it, from which its first own token is predicted.
+    pub overlaps: bool,
+    /// Whether each piece of a divided record has its own end-of-text tokens, as if it were a record. Required where pieces
+    /// are the privacy units: a mark that depends on whether another piece follows would change when that one is removed.
+    pub marks_pieces: bool,
+}
+
+impl WindowSpec {
+    /// Whether the end-of-text token precedes a stretch of text. A user's second record follows that of the first.
+    pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
+        (begins_record || self.marks_pieces) && begins_unit && self.overlaps
+    }
+
+    /// Where the window begins in which a unit's token at `place` is a target. Its first token is none where windows overlap.
+    pub fn window_begin(self, place: usize) -> usize {
+        place.saturating_sub(usize::from(self.overlaps)) / self.length * self.length
+    }
+
+    /// Whether the end-of-text token follows a stretch of text.
+    pub(super) fn ends_with_eos(self, ends_record: bool) -> bool {
+        ends_record || self.marks_pieces
+    }
+}
+
+/// One window of a sampled unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitWindow {
+    /// The unit's index.
+    pub unit: u64,
+    /// At most [`WindowSpec::length`] tokens, and one more where windows overlap.
+    pub tokens: Vec<u32>,
+}
+
+/// The tokens of all units. Units whose tokens are on disk come first.
+pub struct Dataset {
+    /// The token file, if the plan names one, or text in its files.
+    file: Option<TokenFile>,
+    /// Number of units of it that are used, from the first on.
+    on_disk: usize,
+    /// The tokens of all others.
+    tokens: Vec<u32>,
+    /// Where the tokens of each of these begin; one more entry than units in memory.
+    starts: Vec<usize>,
+    spec: WindowSpec,
+}
+
+impl Dataset {
+    /// The units of a run's text, or of its token file.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a token file of another vocabulary than the run's.
+    pub fn new(units: Units, tokenizer: &Tokenizer, spec: WindowSpec) -> Result<Self, RunError> {
+        let of_file = |file: TokenFile| {
+            let on_disk = file.units();
+            Self { file: Some(file), on_disk, ..Self::empty(spec) }
+        };
+        let Some(data) = units.tokens else {
+            return match units.texts {
+                Texts::Kept(texts) => Ok(Self::encode(texts.for_mechanism(), tokenizer, spec)),
+                Texts::Indexed(index) => Ok(of_file(TokenFile::of_text((*index).into_mechanism(), spec))),
+                Texts::InFiles(..) => Err(RunError::Failed("the text was not indexed".to_owned())),
+            };
+        };
+        let data = data.into_mechanism();
+        let vocab_size = data.vocab_size();
+        if vocab_size != tokenizer.vocab_size() as u64 {
+            return Err(RunError::Refused(format!(
+                "data.source: the token file has a vocabulary of {vocab_size} tokens, but the run's tokenizer has {}; \
+                 restore the files that the run began with",
+                tokenizer.vocab_size()
+            )));
+        }
+        Ok(of_file(TokenFile::new(data, spec)))
+    }
+
+    fn empty(spec: WindowSpec) -> Self {
+        Self { file: None, on_disk: 0, tokens: Vec::new(), starts: vec![0], spec }
+    }
+
+    /// Encodes the text of units, given in any order of units.
+    pub fn encode(texts: &[UnitText], tokenizer: &Tokenizer, spec: WindowSpec) -> Self {
+        let mut order: Vec<&UnitText> = texts.iter().collect();
+        // Stable: a user's records stay in the corpus's order.
+        order.sort_by_key(|text| text.piece.unit);
+        let mut dataset = Self::empty(spec);
+        let mut unit = None;
+        for text in order {
+            if unit.replace(text.piece.unit).is_some_and(|before| before != text.piece.unit) {
+                dataset.starts.push(dataset.tokens.len());
+            }
+            let begins_unit = dataset.starts.last() == Some(&dataset.tokens.len());
+            if spec.starts_with_eos(text.begins_record, begins_unit) {
+                dataset.tokens.push(spec.eos);
+            }
+            dataset.tokens.extend(tokenizer.encode(&text.piece.text));
+            if spec.ends_with_eos(text.ends_record) {
+                dataset.tokens.push(spec.eos);
+            }
+        }
+        if unit.is_some() {
+            dataset.starts.push(dataset.tokens.len());
+        }
+        dataset
+    }
+
+    /// Adds units with these tokens. A unit without tokens contributes nothing.
+    pub(crate) fn add_units(&mut self, units: &[Vec<u32>]) {
+        for unit in units {
+            self.tokens.extend(unit);
+            self.starts.push(self.tokens.len());
+        }
+    }
+
+    /// Replaces the last units by units with these tokens, so that their number stays.
+    pub(crate) fn replace_units(&mut self, units: &[Vec<u32>]) {
+        let kept = self.units().saturating_sub(units.len());
+        self.on_disk = self.on_disk.min(kept);
+        self.starts.truncate(kept - self.on_disk + 1);
+        self.tokens.truncate(self.starts[kept - self.on_disk]);
+        self.add_units(units);
+    }
+
+    /// The tokens of each unit, where there is no token file.
+    pub fn in_memory(&self) -> impl Iterator<Item = &[u32]> {
+        self.starts.windows(2).filter_map(|bounds| self.tokens.get(bounds[0]..bounds[1]))
+    }
+
+    /// The same units with these tokens, where there is no token file.
+    pub(crate) fn with_tokens(&self, change: impl Fn(&[u32]) -> Vec<u32>) -> Self {
+        let mut changed = Self::empty(self.spec);
+        for unit in self.in_memory() {
+            changed.add_units(&[change(unit)]);
+        }
+        changed
+    }
+
+    /// Number of units. Private where the text is.
+    pub fn units(&self) -> usize {
+        self.on_disk + self.starts.len() - 1
+    }
+
+    /// Number of tokens of a unit.
+    fn length(&self, unit: usize) -> usize {
+        match (&self.file, unit.checked_sub(self.on_disk)) {
+            (_, Some(place)) => self.starts[place + 1] - self.starts[place],
+            (file, None) => file.as_ref().map_or(0, |file| file.length(unit)),
+        }
+    }
+
+    /// Number of windows of a unit.
+    pub fn windows_of(&self, unit: usize) -> usize {
+        self.length(unit).saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)
+    }
+
+    /// The tokens of one window of a unit.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a file can no longer be read.
+    pub fn window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
+        let begin = window * self.spec.length;
+        let end = begin + self.spec.length + usize::from(self.spec.overlaps);
+        let places = begin..end.min(self.length(unit));
+        match (&self.file, unit.checked_sub(self.on_disk)) {
+            (Some(file), None) => file.read(unit, places),
+            (_, place) => Ok(self.tokens[self.starts[place.unwrap_or(0)]..][places].to_vec()),
+        }
+    }
+
+    /// Every window, in order.
+    ///
+    /// # Errors
+    /// As [`Self::window`].
+    pub(crate) fn all_windows(&self) -> Result<Vec<Vec<u32>>, RunError> {
+        (0..self.units())
+            .flat_map(|unit| (0..self.windows_of(unit)).map(move |window| self.window(unit, window)))
+            .collect()
+    }
+
+    /// One window of each sampled unit, chosen uniformly; of these, the windows in a rank's share of the lot. A unit without
+    /// windows contributes nothing. How many windows there are is private; there may be none.
+    ///
+    /// # Errors
+    /// As [`Self::window`].
+    pub(crate) fn sample_windows(
+        &self,
+        units: &Private<Vec<u64>>,
+        step: u64,
+        share: Share,
+        rng: &impl PrivacyRng,
+    ) -> Result<Private<Vec<UnitWindow>>, RunError> {
+        let mut choices = rng.stream(Purpose::Window, step, 0);
+        let chosen = |&unit: &u64| {
+            let windows = self.windows_of(unit as usize);
+            (windows > 0).then(|| (unit, choices.below(windows as u64) as usize))
+        };
+        let read =
+            |(unit, window)| self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens });
+        let lot = units.for_mechanism().iter().filter_map(chosen).enumerate();
+        let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, window)| read(window));
+        own.collect::<Result<_, _>>().map(Private::new)
+    }
+}

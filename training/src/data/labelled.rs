@@ -1,0 +1,399 @@
+//! Records with what is to be predicted of them: labels, tags or another text.
+
+use std::collections::HashMap;
+
+use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Position, Record, Source};
+use dp_tokenizer::identity::{Passage, Reading};
+use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
+use mechanisms::{PrivacyRng, Purpose};
+use plan::Objective;
+
+use super::digest::checksum;
+use super::kept::Kept;
+use super::texts::{CHANGED, by_unit, each_wanted, refused};
+use crate::RunError;
+use crate::disclosure::Private;
+use crate::ranks::Share;
+use network::Example;
+
+/// A record of a plan whose objective reads more than its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelledRecord {
+    /// Index of the unit that it belongs to.
+    pub unit: u64,
+    /// The text; of words with tags the words, joined by blanks.
+    pub text: String,
+    /// The words, if each has a tag.
+    pub words: Vec<String>,
+    /// The second text of a pair.
+    pub second: Option<String>,
+    /// What is to be predicted. Empty in a record to be labelled.
+    pub(crate) answer: Answer,
+}
+
+impl LabelledRecord {
+    /// Bytes that it holds beside itself.
+    fn bytes(&self) -> usize {
+        let answer = match &self.answer {
+            Answer::Labels(labels) => size_of_val(labels.as_slice()),
+            Answer::Text(text) => text.len(),
+        };
+        let words: usize = self.words.iter().map(|word| word.len() + size_of::<String>()).sum();
+        self.text.len() + words + self.second.as_ref().map_or(0, String::len) + answer
+    }
+}
+
+/// What is to be predicted of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Indices of labels: the one of the text, those that it has, or one a word.
+    Labels(Vec<u32>),
+    /// The text to be written.
+    Text(String),
+}
+
+/// Which fields of a record are read, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct LabelledFields {
+    pub objective: Objective,
+    pub data: plan::Data,
+    /// The index of each label.
+    pub labels: HashMap<String, u32>,
+    /// Whether the records have labels or targets; else they are to be predicted.
+    pub answers: bool,
+    /// Whether the text is declared public, so that a message may quote a label.
+    pub public: bool,
+}
+
+impl LabelledFields {
+    /// Those of a plan's training text.
+    pub fn of(plan: &plan::Plan) -> Self {
+        Self {
+            objective: plan.training().objective,
+            data: plan.data().clone(),
+            labels: plan.training().labels().iter().cloned().zip(0..).collect(),
+            answers: true,
+            public: plan.is_public(),
+        }
+    }
+
+    /// Names of the fields beside the text, in the order in which [`Self::record`] takes their values.
+    fn further(&self) -> Vec<String> {
+        let (data, mut names) = (&self.data, Vec::new());
+        if self.objective == Objective::TokenClassification {
+            names.push(data.text_field.clone());
+        }
+        names.extend(data.second_text_field.clone());
+        if self.answers && self.objective != Objective::Chat {
+            let answer = if self.objective.has_labels() { data.label_field() } else { data.target_field() };
+            names.push(answer.to_owned());
+        }
+        names
+    }
+
+    /// Reads the records of `source`, which is the plan's field `field`, and counts their units.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the source cannot be read, or a record lacks what the objective needs. The message shows
+    /// the record's number and, of public text, its label.
+    pub fn read(
+        &self,
+        source: Source,
+        unit: PrivacyUnit,
+        field: &str,
+    ) -> Result<(Vec<LabelledRecord>, u64), RunError> {
+        let opened = corpus::open(&self.source(source));
+        let opened = opened.map_err(|error| RunError::Refused(format!("{field}: {error}")))?;
+        let mut records = Vec::new();
+        let opened = opened.map(|record| Ok((Position::default(), record?)));
+        let mut kept = Kept::default();
+        let units = self.each(opened, unit, field, |_, record: LabelledRecord| {
+            kept.add(record.bytes(), size_of::<LabelledRecord>(), field)?;
+            records.push(record);
+            Ok(())
+        })?;
+        Ok((records, units))
+    }
+
+    /// The source, of which the fields are read.
+    fn source(&self, source: Source) -> Source {
+        match source {
+            Source::Files(files) => {
+                Source::Files(Files { further: self.further(), appended: Vec::new(), ..files })
+            }
+            other => other,
+        }
+    }
+
+    /// Calls `take` with every record, and returns the number of units.
+    fn each(
+        &self,
+        records: impl Iterator<Item = Result<(Position, Record), CorpusError>>,
+        unit: PrivacyUnit,
+        field: &str,
+        mut take: impl FnMut(Position, LabelledRecord) -> Result<(), RunError>,
+    ) -> Result<u64, RunError> {
+        let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
+        let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
+        for (number, record) in (1_u64..).zip(records) {
+            let (position, mut record) = record.map_err(|error| refused(&error))?;
+            let (text, further) = (std::mem::take(&mut record.text), std::mem::take(&mut record.further));
+            let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
+            let unit = pieces.first().map_or(0, |piece| piece.unit);
+            let labelled = self.record(unit, text, further);
+            take(position, labelled.map_err(|what| refused(&format!("record {number} {what}")))?)?;
+        }
+        Ok(assigner.units())
+    }
+
+    fn record(&self, unit: u64, text: String, further: Vec<Vec<String>>) -> Result<LabelledRecord, String> {
+        let mut fields = further.into_iter();
+        let mut next = || {
+            fields.next().ok_or("is plain text, without fields; give the data as JSON Lines, CSV, TSV or IOB")
+        };
+        let words = if self.objective == Objective::TokenClassification { next()? } else { Vec::new() };
+        let second = self.data.second_text_field.as_ref().map(|_| next()).transpose()?;
+        let reads_answer = self.answers && self.objective != Objective::Chat;
+        let given = if reads_answer { next()? } else { Vec::new() };
+        let name = self.data.label_field();
+        let answer = match self.objective {
+            // It is within the text: messages.
+            _ if !reads_answer => Answer::Labels(Vec::new()),
+            Objective::TextToText => Answer::Text(given.join(" ")),
+            Objective::MultiLabelClassification => {
+                let each = given.iter().flat_map(|value| value.split(',')).map(str::trim);
+                let labels = each.filter(|label| !label.is_empty()).map(|label| self.label(label));
+                Answer::Labels(labels.collect::<Result<_, _>>()?)
+            }
+            Objective::TokenClassification => {
+                if given.len() != words.len() {
+                    return Err(format!(
+                        "has {} words and {} tags in {name:?}; give one tag a word",
+                        words.len(),
+                        given.len()
+                    ));
+                }
+                Answer::Labels(given.iter().map(|tag| self.label(tag)).collect::<Result<_, _>>()?)
+            }
+            _ => match given.as_slice() {
+                [label] => Answer::Labels(vec![self.label(label.trim())?]),
+                many => return Err(format!("has {} labels in {name:?}; allowed: one", many.len())),
+            },
+        };
+        Ok(LabelledRecord { unit, text, words, second: second.map(|text| text.join(" ")), answer })
+    }
+
+    fn label(&self, label: &str) -> Result<u32, String> {
+        self.labels.get(label).copied().ok_or_else(|| {
+            let quoted = if self.public { format!(" {label:?}") } else { String::new() };
+            format!(
+                "has a label{quoted} that training.labels does not list; allowed: the {} listed ones; fix: add it to \
+                 training.labels, or correct the record",
+                self.labels.len()
+            )
+        })
+    }
+}
+
+/// The labelled records of the training text.
+#[derive(Debug)]
+pub enum LabelledRecords {
+    /// In memory, in the corpus's order.
+    Kept(Private<Vec<LabelledRecord>>),
+    /// In files, which are read again wherever the records are needed.
+    InFiles(Box<LabelledFiles>),
+}
+
+/// Files of labelled records.
+#[derive(Debug)]
+pub struct LabelledFiles {
+    files: LineFiles,
+    fields: LabelledFields,
+    unit: PrivacyUnit,
+}
+
+impl LabelledRecords {
+    /// Reads the records of a plan's training text, and counts their units. `in_files` leaves them in their files, if any record of
+    /// these can be read alone.
+    ///
+    /// # Errors
+    /// As [`LabelledFields::read`].
+    pub(crate) fn open(
+        fields: LabelledFields,
+        source: Source,
+        unit: PrivacyUnit,
+        in_files: bool,
+    ) -> Result<(Self, u64), RunError> {
+        match LineFiles::of(&fields.source(source.clone())).filter(|_| in_files) {
+            Some(files) => {
+                let files = LabelledFiles { files, fields, unit };
+                let units = files.each(|_, _| Ok(()))?;
+                Ok((Self::InFiles(Box::new(files)), units))
+            }
+            None => {
+                let (records, units) = fields.read(source, unit, FIELD)?;
+                Ok((Self::Kept(Private::new(records)), units))
+            }
+        }
+    }
+
+    /// Calls `take` with every record in the corpus's order.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub(crate) fn for_each(&self, mut take: impl FnMut(&LabelledRecord)) -> Result<(), RunError> {
+        match self {
+            Self::Kept(records) => records.for_mechanism().iter().for_each(take),
+            Self::InFiles(files) => {
+                files.each(|_, record| {
+                    take(&record);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The passages of the records, of which a thread reads its own. Others stay unread in their files.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub(crate) fn each_passage(
+        &self,
+        reading: &mut Reading<'_>,
+        text: impl Fn(&LabelledRecord) -> String,
+    ) -> Result<(), RunError> {
+        let files = match self {
+            Self::Kept(records) => {
+                for record in records.for_mechanism() {
+                    if reading.wants() {
+                        reading.take(Passage::record(&text(record)));
+                    } else {
+                        reading.pass_over();
+                    }
+                }
+                return Ok(());
+            }
+            Self::InFiles(files) => files,
+        };
+        each_wanted(&files.files, reading, |record| {
+            let labelled = files.fields.record(0, record.text, record.further);
+            labelled.map(|record| text(&record)).map_err(|what| refused(FIELD, &format!("a record {what}")))
+        })
+    }
+}
+
+impl LabelledFiles {
+    fn each(
+        &self,
+        take: impl FnMut(Position, LabelledRecord) -> Result<(), RunError>,
+    ) -> Result<u64, RunError> {
+        let records = self.files.records().map_err(|error| RunError::Refused(format!("{FIELD}: {error}")))?;
+        self.fields.each(records, self.unit, FIELD, take)
+    }
+
+    /// A record of a unit.
+    fn read(&self, place: &Place, unit: u64) -> Result<LabelledRecord, RunError> {
+        let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("{FIELD}: {error}"));
+        let Record { text, further, .. } = self.files.read(place.record).map_err(|error| failed(&error))?;
+        let record = self.fields.record(unit, text, further).ok();
+        let same = record.filter(|record| checksum(record) == place.checksum);
+        same.ok_or_else(|| failed(&CHANGED))
+    }
+}
+
+/// The plan's field that names the training text.
+const FIELD: &str = "data.source";
+
+/// Where a labelled record lies.
+#[derive(Clone, Copy)]
+struct Place {
+    record: Position,
+    /// Of the record, to notice that a file was changed.
+    checksum: u32,
+}
+
+/// The examples of labelled records, by unit.
+pub(crate) struct LabelledSet {
+    examples: Examples,
+    /// Where each unit's examples begin; one more entry than units.
+    starts: Vec<usize>,
+}
+
+enum Examples {
+    Kept(Vec<Example>),
+    /// Made where they are sampled.
+    InFiles(Box<LabelledFiles>, Vec<Place>, Box<dyn Fn(&LabelledRecord) -> Example>),
+}
+
+impl LabelledSet {
+    /// One example a record. Records come in any order of units.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn new(
+        records: LabelledRecords,
+        example: impl Fn(&LabelledRecord) -> Example + 'static,
+    ) -> Result<Self, RunError> {
+        match records {
+            LabelledRecords::Kept(records) => {
+                let records = records.for_mechanism();
+                let (order, starts) = by_unit(records.iter().map(|record| record.unit).collect());
+                let examples = order.into_iter().map(|place| example(&records[place])).collect();
+                Ok(Self { examples: Examples::Kept(examples), starts })
+            }
+            LabelledRecords::InFiles(files) => {
+                let (mut units, mut places) = (Vec::new(), Vec::new());
+                files.each(|position, record| {
+                    units.push(record.unit);
+                    places.push(Place { record: position, checksum: checksum(&record) });
+                    Ok(())
+                })?;
+                let (order, starts) = by_unit(units);
+                let places = order.into_iter().map(|place| places[place]).collect();
+                Ok(Self { examples: Examples::InFiles(files, places, Box::new(example)), starts })
+            }
+        }
+    }
+
+    /// The example at a place, of a unit.
+    fn example(&self, place: usize, unit: u64) -> Result<Example, RunError> {
+        match &self.examples {
+            Examples::Kept(examples) => Ok(examples[place].clone()),
+            Examples::InFiles(files, places, example) => {
+                files.read(&places[place], unit).map(|record| example(&record))
+            }
+        }
+    }
+
+    /// Number of units. Private where the text is.
+    pub fn units(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// One example of each sampled unit, chosen uniformly among the unit's own; of these, the examples in a rank's share of
+    /// the lot.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if a file can no longer be read or was changed.
+    pub fn sample(
+        &self,
+        units: &Private<Vec<u64>>,
+        step: u64,
+        share: Share,
+        rng: &impl PrivacyRng,
+    ) -> Result<Private<Vec<Example>>, RunError> {
+        let mut choices = rng.stream(Purpose::Window, step, 0);
+        let chosen = |&unit: &u64| {
+            let [begin, end] = [unit, unit + 1].map(|unit| self.starts[unit as usize]);
+            (unit, begin + choices.below((end - begin) as u64) as usize)
+        };
+        let example = |(unit, at): (u64, usize)| {
+            let dropout_seed = rng.stream(Purpose::Masking, step, unit as u32).next_u64();
+            Ok(Example { dropout_seed, ..self.example(at, unit)? })
+        };
+        let lot = units.for_mechanism().iter().map(chosen).enumerate();
+        let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, chosen)| example(chosen));
+        own.collect::<Result<_, _>>().map(Private::new)
+    }
+}

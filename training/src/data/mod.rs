@@ -1,0 +1,58 @@
+//! Training text on its way to the model: unit → window → example.
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `UnitText` | a stretch of one privacy unit's text |
+//! | `Dataset` | the tokens of all units, cut into windows as `WindowSpec` says |
+//! | `UnitWindow` | one window of a sampled unit |
+//! | [`Example`] | what the objective makes of one window, or of one record |
+//! | `LabelledRecord` | a record with a label or a target, which becomes one example as a whole |
+//!
+//! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
+//! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
+//! the unit's window before it, or with the end-of-text token. For the other objectives windows are disjoint.
+//!
+//! A sampled unit contributes exactly one of its windows to a step. Its gradient is clipped once, so the step's
+//! sensitivity is the clip norm, however long the unit is.
+//!
+//! Text is encoded into memory, in one process. On several ranks, text stays in its files unless they are compressed, and a record
+//! is read and encoded where it is sampled. The tokens of a token file stay on disk, too. No private token is written to the run
+//! folder.
+
+mod canaries;
+mod corpus;
+mod dataset;
+mod digest;
+mod kept;
+mod labelled;
+mod overlap;
+mod sampler;
+mod text_index;
+mod texts;
+pub mod token_file;
+
+pub use canaries::Canaries;
+pub(crate) use canaries::CanaryTokens;
+pub use canaries::Secret;
+pub use canaries::{Occurrences, Pattern, Planting, Secrets};
+pub use corpus::UnitText;
+pub use corpus::Units;
+pub use corpus::check_other_text;
+pub use corpus::read_records;
+pub use corpus::read_units;
+pub(crate) use corpus::{
+    EVALUATION, PublicText, evaluation_source, public_file, read_evaluation, read_public_file,
+    training_source,
+};
+pub use dataset::Dataset;
+pub(crate) use dataset::UnitWindow;
+pub use dataset::WindowSpec;
+pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
+pub use overlap::check_apart;
+pub(crate) use overlap::{check_earlier, check_records, public_sketch};
+pub(crate) use sampler::Sampler;
+pub(crate) use text_index::TextIndex;
+pub(crate) use texts::Texts;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! Refuses public text that is private training text: its figures are published without noise.
+//!
+//! The comparison sees the private text, so its outcome depends on it. It is a condition of the guarantee, stated on the
+//! certificate: the guarantee compares training texts that pass it. A refusal is for the owner of the text alone.
+
+use std::path::Path;
+
+use dp_tokenizer::corpus::{self, Source};
+use dp_tokenizer::identity::{
+    Key, Passage, Read, Reading, SKETCH, Share, Sharing, Sketch, compare_shares, strings_of_json,
+};
+use dp_tokenizer::tokens::TokenDataset;
+use tokenizer::Tokenizer;
+
+use super::texts::refused;
+use super::{Answer, LabelledRecord, PublicText, Units};
+use crate::RunError;
+use crate::ranks::Ranks;
+
+/// What `field` may name.
+const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
+                       remove what the texts share, or name other text";
+
+/// Refuses public files that are named twice, or that are training files under whatever name. `field` names them.
+pub(super) fn check_files(training: Option<&Source>, public: &Source, field: &str) -> Result<(), RunError> {
+    corpus::check_distinct(public).map_err(|error| refused(field, &error))?;
+    match training.and_then(|training| corpus::common_file(training, public)) {
+        None => Ok(()),
+        Some((training, public)) => Err(refused(
+            field,
+            &format!("{} is the training text {}; {ALLOWED}", public.display(), training.display()),
+        )),
+    }
+}
+
+/// Refuses public text that shares records, or runs of words, with private training text. `field` names the public text. All ranks
+/// call this together, with the same texts, and each reads its share of the records.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks.
+pub(crate) fn check_records(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+    public: &PublicText,
+    field: &str,
+    ranks: &Ranks,
+) -> Result<(), RunError> {
+    if plan.is_public() {
+        return Ok(());
+    }
+    let tokenizer = ranks.agree(tokenizer_of_tokens(plan, base, units))?;
+    let is_chat = plan.training().objective == plan::Objective::Chat;
+    let read_public = |reading: &mut Reading<'_>| {
+        each_public(public, tokenizer.as_ref(), is_chat, reading);
+        Ok(())
+    };
+    let read_private = |reading: &mut Reading<'_>| units.each_passage(tokenizer.as_ref(), is_chat, reading);
+    check_pair(&read_public, &read_private, field, ranks)
+}
+
+fn check_pair(
+    public: Read<'_, RunError>,
+    private: Read<'_, RunError>,
+    field: &str,
+    ranks: &Ranks,
+) -> Result<(), RunError> {
+    let key = shared_key(ranks)?;
+    let mut exchange = |own| {
+        let own: Vec<u64> = ranks.agree(own)?;
+        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let number = |eight: &[u8]| eight.try_into().map_or(0, u64::from_le_bytes);
+        Ok(ranks.exchange(&bytes).iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect())
+    };
+    let overlap = compare_shares(&key, share(ranks), public, private, &mut exchange)?;
+    ranks.agree(overlap.check().map_err(|sharing| refused(field, &shared(sharing))))
+}
+
+/// A random key, the same on all ranks.
+fn shared_key(ranks: &Ranks) -> Result<Key, RunError> {
+    let mut own = [0; 2];
+    let drawn = Key::shared(|words| own = *words).map_err(|error| RunError::Failed(error.to_string()));
+    ranks.agree(drawn)?;
+    Ok(Key::new(ranks.of_first(own)?))
+}
+
+/// The records that a rank reads, on as many threads as it has.
+fn share(ranks: &Ranks) -> Share {
+    let threads = (Share::whole().threads / ranks.on_this_host() as u64).max(1);
+    Share { process: ranks.rank() as u64, processes: ranks.count() as u64, threads }
+}
+
+/// A sketch of a text that the plan declares public. Such a plan has one rank.
+pub(crate) fn public_sketch(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+) -> Result<Option<Sketch>, RunError> {
+    if plan.is_public() { sketch(plan, base, units, &Ranks::alone()).map(Some) } else { Ok(None) }
+}
+
+/// Refuses private text that an earlier stage called public: that stage used it without noise. `earlier` has the names and the texts
+/// of these. All ranks call this together, with the same text.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks.
+pub(crate) fn check_earlier(
+    plan: &plan::Plan,
+    base: &Path,
+    units: &Units,
+    earlier: &[(&str, &Sketch)],
+    ranks: &Ranks,
+) -> Result<(), RunError> {
+    if plan.is_public() || !ranks.any(!earlier.is_empty()) {
+        return Ok(());
+    }
+    let own = sketch(plan, base, units, ranks)?;
+    let same = |(_, text): &&(&str, &Sketch)| Sketch::first_pair(&[(*text).clone(), own.clone()]).is_some();
+    let found = earlier.iter().find(same).map_or(Ok(()), |(name, _)| {
+        Err(refused(
+            "data.source",
+            &format!(
+                "half of this text or more is in the text of {name}, which was declared public and used without noise, and this plan \
+                 builds on that stage; allowed: other text, or a checkpoint and a tokenizer that were made without this text"
+            ),
+        ))
+    });
+    ranks.agree(found)
+}
+
+/// The sketch of the training text, which the ranks read together.
+fn sketch(plan: &plan::Plan, base: &Path, units: &Units, ranks: &Ranks) -> Result<Sketch, RunError> {
+    let tokenizer = ranks.agree(tokenizer_of_tokens(plan, base, units))?;
+    let is_chat = plan.training().objective == plan::Objective::Chat;
+    let read = |reading: &mut Reading<'_>| units.each_passage(tokenizer.as_ref(), is_chat, reading);
+    let own = ranks.agree(Sketch::new(SKETCH).read(&Key::public(), share(ranks), &read))?;
+    let unreadable = |error: serde_json::Error| RunError::Failed(format!("the sketch of a rank: {error}"));
+    let sent = ranks.agree(serde_json::to_vec(&own).map_err(unreadable))?;
+    let mut whole = Sketch::new(SKETCH);
+    for sketch in ranks.exchange(&sent) {
+        whole.merge(&ranks.agree(serde_json::from_slice(&sketch).map_err(unreadable))?);
+    }
+    Ok(whole)
+}
+
+/// The tokenizer of a token file, where the training text is one.
+fn tokenizer_of_tokens(plan: &plan::Plan, base: &Path, units: &Units) -> Result<Option<Tokenizer>, RunError> {
+    match (&units.tokens, plan.tokenizer()) {
+        (Some(_), plan::Tokenizer::Public(public)) => read_tokenizer(&base.join(&public.path)).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses records that are declared public, which `option` names, and share text with private ones.
+pub fn check_apart(option: &str, public: &[&str], private: &[String]) -> Result<(), RunError> {
+    let read_public = |reading: &mut Reading<'_>| {
+        public.iter().for_each(|text| reading.take(Passage::record(text)));
+        Ok(())
+    };
+    let read_private = |reading: &mut Reading<'_>| {
+        private.iter().for_each(|text| reading.take(Passage::record(text)));
+        Ok(())
+    };
+    check_pair(&read_public, &read_private, option, &Ranks::alone())
+}
+
+fn shared(sharing: Sharing) -> String {
+    format!("it shares text with the training text: {sharing}; {ALLOWED}")
+}
+
+fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
+    let text = String::from_utf8_lossy(&durable::read(path)?).into_owned();
+    Tokenizer::from_json(&text).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+}
+
+/// The passages of public text. Beside a token file they are encoded and decoded, since the file has no text but that of its
+/// tokens.
+fn each_public(public: &PublicText, tokenizer: Option<&Tokenizer>, is_chat: bool, reading: &mut Reading<'_>) {
+    let mut whole = |text: &dyn Fn() -> String| match tokenizer {
+        _ if !reading.wants() => reading.pass_over(),
+        None => reading.take(Passage::record(&text())),
+        Some(tokenizer) => reading.take(Passage::record(&tokenizer.decode(&tokenizer.encode(&text())))),
+    };
+    match public {
+        PublicText::Texts(texts) => texts.iter().for_each(|text| whole(&|| text.piece.text.clone())),
+        PublicText::Labelled(records) => {
+            records.iter().for_each(|record| whole(&|| text_of(record, is_chat)));
+        }
+    }
+}
+
+impl Units {
+    /// The passages of the training text, of which a thread reads its own records.
+    fn each_passage(
+        &self,
+        tokenizer: Option<&Tokenizer>,
+        is_chat: bool,
+        reading: &mut Reading<'_>,
+    ) -> Result<(), RunError> {
+        self.texts.each_passage(reading)?;
+        if let Some(records) = &self.labelled {
+            records.each_passage(reading, |record| text_of(record, is_chat))?;
+        }
+        match (&self.tokens, tokenizer) {
+            (Some(tokens), Some(tokenizer)) => each_decoded(tokens.for_mechanism(), tokenizer, reading),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The text of a record, whatever its label: what is read and what is to be written, in an order that swapping a pair does not
+/// change. A conversation is its messages, whatever their JSON.
+fn text_of(record: &LabelledRecord, is_chat: bool) -> String {
+    if is_chat {
+        return strings_of_json(&record.text);
+    }
+    let target = match &record.answer {
+        Answer::Text(target) => Some(target),
+        Answer::Labels(_) => None,
+    };
+    let mut parts: Vec<&str> = [Some(&record.text), record.second.as_ref(), target]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    parts.sort_by_cached_key(|part| part.trim().to_lowercase());
+    parts.join("\n")
+}
+
+fn each_decoded(
+    tokens: &TokenDataset,
+    tokenizer: &Tokenizer,
+    reading: &mut Reading<'_>,
+) -> Result<(), RunError> {
+    let mut ids = Vec::new();
+    for part in (0..tokens.parts()).filter_map(|number| tokens.part(number)) {
+        if reading.wants() {
+            tokens.read(part.tokens, &mut ids).map_err(|error| refused("data.source", &error))?;
+            reading.take(Passage { text: &tokenizer.decode(&ids), ends_record: false });
+        }
+        // Pieces of a record end at white space, which a tokenizer may drop.
+        reading.take(Passage { text: " ", ends_record: part.ends_record });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "overlap_tests.rs"]
+mod tests;

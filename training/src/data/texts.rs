@@ -1,0 +1,124 @@
+//! The text of units: in memory, or left in its files.
+
+use dp_tokenizer::corpus::{CorpusError, LineFiles, Record};
+use dp_tokenizer::identity::{Passage, Reading};
+use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
+
+use super::{TextIndex, UnitText};
+use crate::RunError;
+use crate::disclosure::Private;
+
+/// The text of all units.
+#[derive(Debug)]
+pub enum Texts {
+    /// In memory, in the corpus's order.
+    Kept(Private<Vec<UnitText>>),
+    /// In files, which are read again wherever the text is needed.
+    InFiles(Box<LineFiles>, PrivacyUnit),
+    /// In files, with the place of every stretch of text.
+    Indexed(Box<Private<TextIndex>>),
+}
+
+impl Texts {
+    /// No text.
+    pub fn none() -> Self {
+        Self::Kept(Private::new(Vec::new()))
+    }
+
+    /// Calls `take` with every stretch of text in the corpus's order.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub fn for_each(&self, mut take: impl FnMut(&UnitText)) -> Result<(), RunError> {
+        let (files, unit) = match self {
+            Self::Kept(texts) => {
+                texts.for_mechanism().iter().for_each(take);
+                return Ok(());
+            }
+            Self::InFiles(files, unit) => (&**files, *unit),
+            Self::Indexed(index) => index.for_mechanism().files(),
+        };
+        let records = files.records().map_err(|error| refused("data.source", &error))?;
+        let records = records.map(|record| record.map(|(_, record)| record));
+        let take = |text: UnitText| {
+            take(&text);
+            Ok(())
+        };
+        each_text(records, unit, "data.source", take).map(|_| ())
+    }
+
+    /// The passages of the text, of which a thread reads its own records. Others stay unread in their files.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub(crate) fn each_passage(&self, reading: &mut Reading<'_>) -> Result<(), RunError> {
+        let files = match self {
+            Self::Kept(texts) => {
+                texts.for_mechanism().iter().for_each(|text| {
+                    reading.take(Passage { text: &text.piece.text, ends_record: text.ends_record });
+                });
+                return Ok(());
+            }
+            Self::InFiles(files, _) => &**files,
+            Self::Indexed(index) => index.for_mechanism().files().0,
+        };
+        each_wanted(files, reading, |record| Ok(record.text))
+    }
+}
+
+/// Hands the text of the records that a thread reads to it.
+pub(super) fn each_wanted(
+    files: &LineFiles,
+    reading: &mut Reading<'_>,
+    text: impl Fn(Record) -> Result<String, RunError>,
+) -> Result<(), RunError> {
+    let failed = |error: CorpusError| refused("data.source", &error);
+    let mut records = files.some_records().map_err(failed)?;
+    loop {
+        if reading.wants() {
+            let Some(record) = records.next() else { return Ok(()) };
+            reading.take(Passage::record(&text(record.map_err(failed)?)?));
+        } else if records.pass_over().map_err(failed)? {
+            reading.pass_over();
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+/// Divides records into the texts of units and returns the number of units. `field` is the plan's field that names the source.
+pub(super) fn each_text<E: std::fmt::Display>(
+    records: impl Iterator<Item = Result<Record, E>>,
+    unit: PrivacyUnit,
+    field: &str,
+    mut take: impl FnMut(UnitText) -> Result<(), RunError>,
+) -> Result<u64, RunError> {
+    let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(field, &error))?;
+    for record in records {
+        let record = record.map_err(|error| refused(field, &error))?;
+        let pieces = assigner.assign(record).map_err(|error| refused(field, &error))?;
+        let last = pieces.len().saturating_sub(1);
+        for (index, piece) in pieces.into_iter().enumerate() {
+            take(UnitText { piece, begins_record: index == 0, ends_record: index == last })?;
+        }
+    }
+    Ok(assigner.units())
+}
+
+/// The order of texts by unit, in which a unit's own stay in the corpus's order, and where each unit's begin in it; one more entry than
+/// units. Every unit has a text: it is numbered when one of it is read.
+pub(super) fn by_unit(units: Vec<u64>) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by_key(|&place| units[place]);
+    let begins = |&at: &usize| at == 0 || units[order[at]] != units[order[at - 1]];
+    let starts = (0..order.len()).filter(begins).chain([order.len()]).collect();
+    (order, starts)
+}
+
+/// Why a record is not what it was.
+pub(super) const CHANGED: &str =
+    "a file was changed while the run read it; restore the text that the run began with, and resume";
+
+pub(super) fn refused(field: &str, error: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("{field}: {error}"))
+}

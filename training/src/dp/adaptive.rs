@@ -1,0 +1,58 @@
+//! Adaptive clipping: the clip norm follows a quantile of the gradients' norms.
+//!
+//! # References
+//! Andrew et al. 2019, "Differentially private learning with adaptive clipping", <https://arxiv.org/abs/1905.03871>.
+
+use mechanisms::{GaussianMechanism, MechanismError, PrivacyRng, Purpose};
+use plan::Adaptive;
+
+use super::{ClippedSum, DpStep};
+
+/// Range of an adaptive clip norm, so that noise can be scaled by it.
+const SMALLEST_CLIP_NORM: f32 = 1e-12;
+const LARGEST_CLIP_NORM: f32 = 1e12;
+
+/// Index of the count's noise stream. No parameter has it.
+const COUNT_STREAM: u32 = u32::MAX;
+
+/// The noisy count of unclipped gradients, and the clip norm that follows from it.
+///
+/// Count and gradient share the step's event: 1/σ² = 1/σ_Δ² + 1/(2σ_b)² (Andrew et al., Theorem 1). What is left for the
+/// gradient is the step's noise beside [`CountRelease::noise`].
+pub(super) struct CountRelease {
+    settings: Adaptive,
+    noise: GaussianMechanism,
+}
+
+impl CountRelease {
+    /// # Errors
+    /// For noise that is not a finite number above 0.
+    pub fn new(settings: Adaptive, step: &DpStep) -> Result<Self, MechanismError> {
+        let noise = GaussianMechanism::new(2.0 * settings.count_noise * step.expected_batch_size)?;
+        Ok(Self { settings, noise })
+    }
+
+    /// The noise of the count, in units of what one example moves it by.
+    pub fn noise(&self) -> &GaussianMechanism {
+        &self.noise
+    }
+
+    /// Releases the count of `sum`. Returns the clip norm of the next step.
+    ///
+    /// # Errors
+    /// For noise beyond the range of integers.
+    pub(crate) fn next_clip_norm(
+        self,
+        sum: &ClippedSum,
+        step: &DpStep,
+        rng: &impl PrivacyRng,
+    ) -> Result<f64, MechanismError> {
+        let mut stream = rng.stream(Purpose::GradientNoise, step.step, COUNT_STREAM);
+        let halves = self.noise.privatize(sum.unclipped_halves()?, &mut stream)?;
+        let unclipped_share = 0.5 * halves / step.expected_batch_size + 0.5;
+        let Adaptive { learning_rate, quantile, .. } = self.settings;
+        let next = step.l2_clip_norm * (-learning_rate * (unclipped_share - quantile)).exp();
+        // Rounded as the checkpoint stores it, so that a resumed run continues from the same figure.
+        Ok(f64::from((next as f32).clamp(SMALLEST_CLIP_NORM, LARGEST_CLIP_NORM)))
+    }
+}

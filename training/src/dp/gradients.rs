@@ -1,0 +1,90 @@
+//! The gradients of each example of a micro-batch.
+
+use plan::Clipping;
+
+use super::clip::{ClipFactors, ClippedPart};
+use super::norms::{SquaredNorms, squared_norms};
+use super::sum::{GradSum, SumBuilder};
+use network::model::{Batch, Network};
+use network::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
+
+/// One gradient for each example of a micro-batch.
+///
+/// The gradients are not held whole, which would take the memory of the model for each example. They are held as the
+/// records of a backward pass, which give their norms and their weighted sum.
+pub(crate) struct PerExampleGrads<'a, B: Kernels> {
+    records: Records<'a, B>,
+    /// Rows that are examples; the rows after them are padding.
+    examples: usize,
+    specs: &'a [ParamSpec],
+}
+
+enum Records<'a, B: Kernels> {
+    Held(Vec<GradRecord<B>>),
+    /// Computed block by block whenever they are needed, so that no block's records outlive it. On a device whose sums
+    /// differ from run to run, the rounding up of the norms covers the difference.
+    Recomputed {
+        model: &'a Network,
+        weights: &'a Weights<B>,
+        batch: Batch<B>,
+    },
+}
+
+impl<'a, B: Kernels> PerExampleGrads<'a, B> {
+    /// Runs the forward and the backward pass; with `recompute`, only when the gradients are used.
+    pub fn compute(model: &'a Network, weights: &'a Weights<B>, batch: Batch<B>, recompute: bool) -> Self {
+        let (examples, specs) = (batch.examples, weights.specs());
+        let records = if recompute {
+            Records::Recomputed { model, weights, batch }
+        } else {
+            Records::Held(materialize_if_cheaper(model.records(weights, batch)))
+        };
+        Self { records, examples, specs }
+    }
+
+    #[cfg(test)]
+    pub fn of_records(records: Vec<GradRecord<B>>, examples: usize, specs: &'a [ParamSpec]) -> Self {
+        Self { records: Records::Held(records), examples, specs }
+    }
+
+    /// Scales each gradient to a norm of at most `l2_clip_norm` and sums them.
+    pub(crate) fn clip_and_sum(self, clipping: Clipping, l2_clip_norm: f64) -> ClippedPart<B> {
+        let squares = self.squared_norms();
+        let factors = ClipFactors::new(clipping, &squares, self.examples, l2_clip_norm, self.specs);
+        let mut sum = SumBuilder::new(self.specs);
+        match self.records {
+            Records::Held(records) => sum.add(records, Some(&factors)),
+            Records::Recomputed { model, weights, batch } => {
+                model.hand_over_records(weights, batch, true, |block| {
+                    sum.add(materialize_if_cheaper(block), Some(&factors));
+                });
+            }
+        }
+        ClippedPart::new(sum.finish(), &factors)
+    }
+
+    fn squared_norms(&self) -> SquaredNorms<B> {
+        match &self.records {
+            Records::Held(records) => squared_norms(records),
+            Records::Recomputed { model, weights, batch } => {
+                let mut all = Vec::with_capacity(self.specs.len());
+                model.hand_over_records(weights, batch.clone(), true, |block| {
+                    all.extend(squared_norms(&materialize_if_cheaper(block)));
+                });
+                all
+            }
+        }
+    }
+}
+
+/// The sum of the gradients of a micro-batch, not clipped. Padding contributes 0 because its loss has weight 0.
+pub(super) fn plain_sum<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    batch: Batch<B>,
+    recompute: bool,
+) -> GradSum<B> {
+    let mut sum = SumBuilder::new(weights.specs());
+    model.hand_over_records(weights, batch, recompute, |block| sum.add(block, None));
+    sum.finish()
+}

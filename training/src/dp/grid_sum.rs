@@ -1,0 +1,70 @@
+//! Sums of clipped gradients in integers: multiples of the unit of the noise's grid.
+//!
+//! Integer addition is exact, so threads, the order of micro-batches and the devices of a sum do not change a bit.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::StepError;
+use super::clip::{ClippedPart, ClippedSum};
+use network::nn::{Kernels, ParamSpec};
+
+/// A sum that several threads add to.
+pub(super) struct GridSum {
+    unit: f64,
+    l2_clip_norm: f64,
+    parts: Vec<Mutex<Vec<i64>>>,
+    unclipped_halves: AtomicI64,
+    overflow: AtomicBool,
+}
+
+impl GridSum {
+    /// The sum over no example. `unit` is a power of two.
+    pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, unit: f64) -> Self {
+        Self {
+            unit,
+            l2_clip_norm,
+            parts: specs.iter().map(|spec| Mutex::new(vec![0; spec.len()])).collect(),
+            unclipped_halves: AtomicI64::new(0),
+            overflow: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds the sum over a micro-batch, rounded to the grid once.
+    pub fn add<B: Kernels>(&self, part: ClippedPart<B>) {
+        self.unclipped_halves.fetch_add(part.unclipped_halves, Ordering::Relaxed);
+        for (sum, part) in self.parts.iter().zip(part.sum.0) {
+            let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+            if !B::add_on_grid(part, self.unit, &mut sum) {
+                self.overflow.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Adds one example's integers.
+    pub(crate) fn add_integers(&self, example: &[Vec<i64>], unclipped_halves: i64) {
+        self.unclipped_halves.fetch_add(unclipped_halves, Ordering::Relaxed);
+        for (sum, part) in self.parts.iter().zip(example) {
+            let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.iter_mut().zip(part).for_each(|(sum, integer)| *sum = sum.wrapping_add(*integer));
+        }
+    }
+
+    /// The sum over all examples added.
+    ///
+    /// # Errors
+    /// [`StepError::Overflow`] if an element did not fit.
+    pub fn finish(self) -> Result<ClippedSum, StepError> {
+        if self.overflow.into_inner() {
+            return Err(StepError::Overflow);
+        }
+        let open = |part: Mutex<Vec<i64>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(ClippedSum {
+            parts: self.parts.into_iter().map(open).collect(),
+            pieces: None,
+            unit: self.unit,
+            l2_clip_norm: self.l2_clip_norm,
+            unclipped_halves: self.unclipped_halves.into_inner(),
+        })
+    }
+}

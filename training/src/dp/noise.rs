@@ -1,0 +1,151 @@
+//! The Gaussian mechanism on a clipped sum, and the gradients an optimizer takes.
+
+use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose, RoundedGaussian, Stream};
+
+use super::ClippedSum;
+use super::sum::GradSum;
+use network::nn::{Kernels, piece_length};
+use network::tensor::{FloatDType, Tensor, from_host};
+
+/// A gradient that may be released: it got its noise before anything read it.
+pub struct PrivateGradient<B: Kernels> {
+    pub(super) parts: Vec<Tensor<B, 1>>,
+    pub(super) noise_std: f64,
+    /// The sum of the elements' squares in units of the noise's variance, times [`SQUARES_UNIT`].
+    pub(super) squares: u128,
+    pub(super) elements: usize,
+}
+
+/// Squares are summed in integers, so that their sum does not depend on how the parameters are cut.
+const SQUARES_UNIT: f64 = (1_u64 << 20) as f64;
+
+/// A gradient without privacy. The run that computes it is marked as not private.
+pub struct BaselineGradient<B: Kernels>(Vec<Tensor<B, 1>>);
+
+impl<B: Kernels> PrivateGradient<B> {
+    /// Flat tensors in the order of the parameters.
+    #[must_use]
+    pub(crate) fn into_parts(self) -> Vec<Tensor<B, 1>> {
+        self.parts
+    }
+
+    /// Standard deviation of the noise in each element: σC divided by the expected batch size. It is public.
+    #[must_use]
+    pub(crate) fn noise_std(&self) -> f64 {
+        self.noise_std
+    }
+
+    /// Estimate of ‖gradient‖² / ‖noise‖². It uses the released gradient and the known variance of the noise alone, so it is
+    /// post-processing. With n elements its standard error is about √(2/n); the estimate may be below 0.
+    #[must_use]
+    pub(crate) fn to_noise(&self) -> f64 {
+        self.squares as f64 / SQUARES_UNIT / self.elements as f64 - 1.0
+    }
+}
+
+impl<B: Kernels> BaselineGradient<B> {
+    pub(super) fn mean(sum: GradSum<B>, divisor: f64) -> Self {
+        Self(sum.0.into_iter().map(|part| part / divisor).collect())
+    }
+
+    /// Flat tensors in the order of the parameters.
+    #[must_use]
+    pub(crate) fn into_parts(self) -> Vec<Tensor<B, 1>> {
+        self.0
+    }
+}
+
+/// Elements whose noise is drawn at a time. A block stays in the cache until it is rounded.
+const BLOCK: usize = 4096;
+
+/// Noise on a clipped sum, once, and division by the expected batch size.
+///
+/// The noise of parameter t comes from the stream (gradient noise, `step`, t). An element's noise depends on its place in the
+/// stream, and not on the thread that draws it. The host draws it for every device.
+pub(crate) struct NoisyAverage {
+    pub noise: GaussianMechanism,
+    pub step: u64,
+    /// The expected batch size.
+    pub divisor: f64,
+}
+
+impl NoisyAverage {
+    /// Releases the average: each integer and its noise are added exactly; what is rounded after that is released already.
+    ///
+    /// # Errors
+    /// For noise whose standard deviation is out of range.
+    pub fn of<B: Kernels>(
+        &self,
+        sum: Bounded<ClippedSum>,
+        rng: &impl PrivacyRng,
+        device: &B::Device,
+    ) -> Result<PrivateGradient<B>, MechanismError> {
+        let noise_std = self.noise.std(&sum) / self.divisor;
+        let (mut parts, mut squares, mut elements) = (Vec::new(), 0, 0);
+        self.noise.privatize_with(sum, |sum, grid| {
+            // On another grid the noise would have another size. NaN shows the mistake and releases nothing.
+            let factor = if sum.unit == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
+            let scale = Scale { noise: grid.noise(), factor, noise_std };
+            for (index, integers) in sum.parts.iter_mut().enumerate() {
+                let (param, first) = match &sum.pieces {
+                    Some(pieces) => (pieces[index].param, pieces[index].range.start),
+                    None => (index, 0),
+                };
+                let stream = || rng.stream(Purpose::GradientNoise, self.step, param as u32);
+                let (part, square) = noisy(integers, first, scale, &stream);
+                squares += square;
+                elements += part.len();
+                parts.push(part);
+            }
+        })?;
+        let tensor = |values: Vec<f32>| {
+            let length = values.len();
+            from_host(values, [length], FloatDType::F32, device)
+        };
+        Ok(PrivateGradient { parts: parts.into_iter().map(tensor).collect(), noise_std, squares, elements })
+    }
+}
+
+/// The noise on integers, the factor that makes floats of both, and the standard deviation of the noise in these.
+#[derive(Clone, Copy)]
+struct Scale {
+    noise: RoundedGaussian,
+    factor: f64,
+    noise_std: f64,
+}
+
+/// (integers + noise)·factor, on all cores, and the sum of the squares. The integers are those of a parameter from element `first`
+/// on.
+fn noisy(
+    integers: &mut [i64],
+    first: usize,
+    scale: Scale,
+    stream: &(impl Fn() -> Stream + Sync),
+) -> (Vec<f32>, u128) {
+    let mut out = vec![f32::NAN; integers.len()];
+    let length = piece_length(out.len());
+    let work = |at: usize, integers: &mut [i64], out: &mut [f32]| {
+        let (mut stream, mut squares) = (stream(), 0);
+        let blocks = integers.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).enumerate();
+        for (block, (integers, out)) in blocks {
+            scale.noise.add_to(&mut stream, (first + at * length + block * BLOCK) as u64, integers);
+            for (out, integer) in out.iter_mut().zip(integers) {
+                let value = *integer as f64 * scale.factor;
+                *out = value as f32;
+                let deviations = value / scale.noise_std;
+                squares += u128::from((deviations * deviations * SQUARES_UNIT) as u64);
+            }
+        }
+        squares
+    };
+    let squares = std::thread::scope(|scope| {
+        let mut pieces = integers.chunks_mut(length).zip(out.chunks_mut(length)).enumerate();
+        let own = pieces.next();
+        let work = &work;
+        let others: Vec<_> =
+            pieces.map(|(at, (integers, out))| scope.spawn(move || work(at, integers, out))).collect();
+        let own: u128 = own.into_iter().map(|(at, (integers, out))| work(at, integers, out)).sum();
+        others.into_iter().fold(own, |squares, other| squares + other.join().unwrap_or_default())
+    });
+    (out, squares)
+}

@@ -1,0 +1,157 @@
+//! One step of DP-SGD: Algorithm 1 of Abadi et al. 2016, <https://arxiv.org/abs/1607.00133>.
+//!
+//! | Algorithm 1 | here |
+//! |---|---|
+//! | take a random sample Lₜ | [`TrainingData::sample_lot`] |
+//! | compute the gradient of each example, clip it to norm C, and sum | [`clipped_sum`] |
+//! | add noise N(0, σ²C²), and divide by the lot size L | [`private_gradient`] |
+//! | descend | [`crate::optim::Optimizer::step`], which takes the [`PrivateGradient`] |
+
+use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng};
+use plan::{Arithmetic, CertifiedPlan, Clipping};
+
+use super::adaptive::CountRelease;
+use super::exact::ExactClip;
+use super::gradients::plain_sum;
+use super::grid_sum::GridSum;
+use super::shared::sum_of_all;
+use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
+use crate::RunError;
+use crate::data::{Dataset, LabelledSet, Sampler};
+use crate::disclosure::Private;
+use crate::objective::Objective;
+use crate::ranks::Share;
+use network::Example;
+use network::model::Network;
+use network::nn::{Kernels, Weights};
+
+/// The figures of one private step. All of them come from the certified plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DpStep {
+    /// Number of the step, from 0. It addresses the step's random figures.
+    pub step: u64,
+    /// Noise on the clipped sum, in units of the clip norm.
+    pub noise: GaussianMechanism,
+    /// Largest L2 norm of one example's gradient.
+    pub l2_clip_norm: f64,
+    /// Divisor of the noisy sum: a constant of the plan, never the number of examples sampled.
+    pub expected_batch_size: f64,
+    /// Learning rate of this step.
+    pub learning_rate: f64,
+}
+
+/// Where lots are sampled from.
+pub(crate) struct TrainingData {
+    pub sampler: Sampler,
+    pub set: TrainingSet,
+    pub objective: Objective,
+}
+
+/// What units contribute to a lot.
+pub(crate) enum TrainingSet {
+    /// A window of their text.
+    Windows(Box<Dataset>),
+    /// A labelled record.
+    Records(LabelledSet),
+}
+
+impl TrainingData {
+    /// Samples units by the plan's mechanism and makes an example of one window or record of each that is in the rank's share.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if the plan has no such step or a file cannot be read.
+    pub(crate) fn sample_lot(
+        &mut self,
+        plan: &CertifiedPlan,
+        step: u64,
+        share: Share,
+        rng: &impl PrivacyRng,
+    ) -> Result<Private<Vec<Example>>, RunError> {
+        let population = match &self.set {
+            TrainingSet::Windows(dataset) => dataset.units(),
+            TrainingSet::Records(records) => records.units(),
+        };
+        let units = self.sampler.draw(plan, step, population as u64, rng)?;
+        match &self.set {
+            TrainingSet::Windows(dataset) => {
+                let windows = dataset.sample_windows(&units, step, share, rng)?;
+                Ok(self.objective.examples(&windows, step, rng))
+            }
+            TrainingSet::Records(records) => records.sample(&units, step, share, rng),
+        }
+    }
+}
+
+/// How gradients are clipped and summed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Summation {
+    pub clipping: Clipping,
+    pub arithmetic: Arithmetic,
+}
+
+/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `unit`.
+///
+/// # Errors
+/// [`StepError::Overflow`] if a sum does not fit 64 bits.
+pub(crate) fn clipped_sum<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    lot: &Lot<'_, B>,
+    summation: Summation,
+    l2_clip_norm: f64,
+    unit: f64,
+) -> Result<ClippedSum, StepError> {
+    let sum = GridSum::zero(weights.specs(), l2_clip_norm, unit);
+    match summation.arithmetic {
+        Arithmetic::Fast => lot.for_each(weights, |weights, micro_batch| {
+            let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
+            sum.add(gradients.clip_and_sum(summation.clipping, l2_clip_norm));
+        }),
+        Arithmetic::Exact => {
+            let example = ExactClip::new(summation.clipping, l2_clip_norm, unit)?;
+            let one_by_one = Lot { physical_batch: 1, ..*lot };
+            one_by_one.for_each(weights, |weights, alone| {
+                let gradient = plain_sum(model, weights, alone, lot.recompute);
+                let clipped = example.clip(gradient, weights.specs());
+                sum.add_integers(&clipped.parts, clipped.unclipped_halves);
+            });
+        }
+    }
+    sum.finish()
+}
+
+/// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.
+///
+/// # Errors
+/// For a clip norm or an expected batch size that is not a finite number above 0; as [`clipped_sum`].
+pub(crate) fn private_gradient<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    lot: &Lot<'_, B>,
+    step: &DpStep,
+    summation: Summation,
+    rng: &impl PrivacyRng,
+) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
+    let count = match summation.clipping {
+        Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step)?),
+        Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => None,
+    };
+    let noise = match &count {
+        Some(count) => step.noise.beside(count.noise())?,
+        None => step.noise,
+    };
+    let unit = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
+    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, unit);
+    let sum = match lot.shards {
+        Some(shards) => sum_of_all(sum, shards)?,
+        None => sum?,
+    };
+    let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step, rng)).transpose()?;
+    let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
+    let gradient = release.of(sum.bounded()?, rng, lot.device)?;
+    let gradient = match lot.shards {
+        Some(shards) => gradient.with_all_squares(shards),
+        None => gradient,
+    };
+    Ok((gradient, next_clip_norm))
+}

@@ -1,0 +1,246 @@
+//! The sum of all runs on one text.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use accountant::{Bounds, Delta, DpEvent};
+use plan::MadeFrom;
+use serde::Serialize;
+
+use crate::progress::DIGITS;
+use crate::store::files;
+use crate::store::ledger::{LedgerState, Parent, spent_by};
+use crate::verify::Proof;
+use crate::{RunError, plan_file, sweep};
+
+/// What several runs on the same units cost together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct History {
+    /// Every stage once, in the order of discovery.
+    stages: Vec<StageCost>,
+    /// Certified bounds on the ε of all stages on the same units together.
+    epsilon: Bounds,
+    /// The sum of the upper ends of the stages' own ε, for comparison.
+    sum_of_parts: f64,
+    delta: f64,
+}
+
+/// A stage and what it costs by itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct StageCost {
+    name: String,
+    /// The name that no other stage has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// SHA-256 of its ledger as far as it was written, of its statement, or of the charge of a sweep.
+    sha256: String,
+    /// Whether it has its result; what it spent counts in any case.
+    finished: bool,
+    epsilon: Bounds,
+}
+
+/// Adds up runs and sweeps on the same units, finished or not, with all stages that they build on; each stage counts once.
+///
+/// # Errors
+/// [`RunError::Refused`] for folders that are no run or vocabulary, stages of different units or relations, and
+/// stages that are not private; [`RunError::Verification`] for a folder that is not what it claims.
+pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<History, RunError> {
+    let delta = Delta::new(delta).map_err(|error| RunError::Refused(format!("--delta: {error}")))?;
+    let mut stages: Vec<Known> = Vec::new();
+    for folder in folders {
+        add(&mut stages, folder)?;
+    }
+    let Some(first) = stages.first() else {
+        return Err(RunError::Refused("these folders used no private text, so nothing adds up".to_owned()));
+    };
+    for Known { stage, .. } in &stages {
+        let refused = |what: String| Err(RunError::Refused(format!("{}: {what}", stage.name)));
+        if let Some(reason) = stage.not_private_because.first() {
+            return refused(format!("NOT PRIVATE: {reason}; its ε has no bound, and so has no sum with it"));
+        }
+        if (stage.unit, stage.relation) != (first.stage.unit, first.stage.relation) {
+            return refused(format!(
+                "it protects another unit or relation than {}; only runs with the same unit and relation add up",
+                first.stage.name
+            ));
+        }
+    }
+    // A statement is anybody's, so it can name figures whose bounds take hours.
+    let epsilon = |events: Vec<DpEvent>, of: &Known| {
+        let (event, relation) = (DpEvent::Composed { events }, first.stage.relation);
+        let found = plan_file::within(longest, move || accountant::epsilon(&event, delta, relation));
+        let refused = |what: String| RunError::Refused(format!("{}: {what}", of.folder.display()));
+        found
+            .ok_or_else(|| {
+                refused(format!(
+                    "no ε within {} s: the figures of {} are far from those of training; check them, or allow more time with \
+                     --timeout SECONDS",
+                    longest.as_secs(),
+                    of.stage.name
+                ))
+            })?
+            .map_err(|error| refused(format!("{}: {error}; check what it states", of.stage.name)))
+    };
+    let mut costs = Vec::new();
+    for known in &stages {
+        let Known { stage, finished, .. } = known;
+        costs.push(StageCost {
+            name: stage.name.clone(),
+            id: stage.id.clone(),
+            sha256: stage.sha256.clone(),
+            finished: *finished,
+            epsilon: epsilon(spent_by([stage]), known)?,
+        });
+    }
+    Ok(History {
+        epsilon: epsilon(spent(&stages), first)?,
+        sum_of_parts: costs.iter().map(|stage| stage.epsilon.upper).sum(),
+        stages: costs,
+        delta: delta.get(),
+    })
+}
+
+/// A stage in the state of which most is known.
+struct Known {
+    stage: Parent,
+    /// The ledger of a run, which tells whether one state of it continues another.
+    ledger: Option<LedgerState>,
+    finished: bool,
+    /// The folder that was named.
+    folder: PathBuf,
+}
+
+impl Known {
+    fn of(proof: Proof, finished: bool, folder: &Path) -> Self {
+        Self { stage: proof.stage, ledger: proof.ledger, finished, folder: folder.to_owned() }
+    }
+
+    /// Whether it is the same stage as `earlier`, in the same or a later state.
+    fn continues(&self, earlier: &Self) -> bool {
+        if self.stage.identity() != earlier.stage.identity() {
+            return false;
+        }
+        match (&self.ledger, &earlier.ledger) {
+            (Some(own), Some(earlier)) => own.continues(&earlier.position()),
+            // A release is spent at once: the statements before and after its tokenizer was written say the same of it. So is a
+            // sweep.
+            (None, None) => {
+                let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
+                spent(&self.stage) == spent(&earlier.stage)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the two cannot be of one search that was carried out once.
+    fn excludes(&self, other: &Self) -> bool {
+        let is_trial = |known: &Self| known.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
+        let of_one = self.stage.search.is_some() && self.stage.search == other.stage.search;
+        let is_same = self.stage.identity() == other.stage.identity();
+        is_same || (of_one && self.stage.publishes_one() && is_trial(self) && is_trial(other))
+    }
+}
+
+/// Takes a stage along once: an earlier state of a run is part of the later one, and both of two runs that went on from a copy
+/// count.
+fn insert(stages: &mut Vec<Known>, found: Known) {
+    if stages.iter().any(|known| known.continues(&found)) {
+        return;
+    }
+    match stages.iter().position(|known| found.continues(known)) {
+        Some(place) => {
+            stages.retain(|known| !found.continues(known));
+            stages.insert(place.min(stages.len()), found);
+        }
+        None => stages.push(found),
+    }
+}
+
+fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
+    if sweep::is_sweep(folder) {
+        // All of it was charged before its first trial began.
+        if let Some((stage, finished)) = sweep::stage(folder)? {
+            insert(stages, Known { stage, ledger: None, finished, folder: folder.to_owned() });
+        }
+        return Ok(());
+    }
+    let (proof, earlier_statements) = found_in(folder)?;
+    if let Some((proof, finished)) = proof {
+        let parents = folder.join(files::PARENTS);
+        // What is declared disjoint is another text.
+        for parent in proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits) {
+            let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
+            insert(stages, Known::of(earlier, true, folder));
+        }
+        if !proof.is_public && (finished || proof.spent_something()) {
+            insert(stages, Known::of(proof, finished, folder));
+        }
+    }
+    for statement in earlier_statements {
+        let proof = Proof::of_statement(&statement)?;
+        if !proof.is_public {
+            insert(stages, Known::of(proof, true, folder));
+        }
+    }
+    Ok(())
+}
+
+/// The stage that a folder holds, whether it is finished, and the statements of releases that `dp-tokenizer train --overwrite`
+/// replaced there.
+type Found = (Option<(Proof, bool)>, Vec<PathBuf>);
+
+fn found_in(folder: &Path) -> Result<Found, RunError> {
+    let earlier = files::earlier_statements(folder)?;
+    let has = |name: &str| folder.join(name).exists();
+    let proof = if has(files::LEDGER) && !has(files::CERTIFICATE_JSON) {
+        Some((Proof::of_stopped_run(folder)?, false))
+    } else {
+        Proof::find(folder)?.map(|proof| (proof, true))
+    };
+    if proof.is_none() && earlier.is_empty() {
+        return Err(RunError::Refused(format!(
+            "{}: no ledger.jsonl, charge.json or privacy.json; give folders of runs or sweeps, finished or not, or of private \
+             vocabularies",
+            folder.display()
+        )));
+    }
+    Ok((proof, earlier))
+}
+
+/// What stages spent together. Trials of one search were charged together. A copy of a trial that went on by itself, and a second
+/// trial of a search that publishes one, are of a copy of the search, at the same price.
+fn spent(stages: &[Known]) -> Vec<DpEvent> {
+    let mut copies: Vec<Vec<&Known>> = Vec::new();
+    for stage in stages {
+        match copies.iter_mut().find(|copy| !copy.iter().any(|other| stage.excludes(other))) {
+            Some(copy) => copy.push(stage),
+            None => copies.push(vec![stage]),
+        }
+    }
+    copies.into_iter().flat_map(|copy| spent_by(copy.into_iter().map(|known| &known.stage))).collect()
+}
+
+impl Proof {
+    /// Whether a run that stopped spent anything, or stands for a search that was charged before it began.
+    fn spent_something(&self) -> bool {
+        let steps = self.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
+        steps || self.stage.charges.iter().next().is_some()
+    }
+}
+
+impl std::fmt::Display for History {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for StageCost { name, id, sha256, finished, epsilon } in &self.stages {
+            let start: String = id.as_ref().unwrap_or(sha256).chars().take(12).collect();
+            let state = if *finished { "" } else { ", not finished" };
+            writeln!(f, "{name} ({start}…{state}): ε ≤ {}", cli::rounded_up(epsilon.upper, DIGITS))?;
+        }
+        let (count, upper) = (self.stages.len(), cli::rounded_up(self.epsilon.upper, DIGITS));
+        write!(
+            f,
+            "together, {count} on the same units: ε ≤ {upper} at δ = {} (the sum of the parts is {})",
+            self.delta,
+            cli::rounded_up(self.sum_of_parts, DIGITS)
+        )
+    }
+}

@@ -1,0 +1,401 @@
+//! How well a model predicts public text, beside the best unigram model of that text.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use plan::Device;
+use serde::{Deserialize, Serialize};
+use tokenizer::Tokenizer;
+
+use super::answers::Answers;
+use super::labels::{EntityEvaluation, HeldOutLabels, LabelEvaluation};
+use super::{InferenceError, InferenceModel, ModelTask, Prediction, RunModel, with_model};
+use crate::RunError;
+use crate::data::{Dataset, PublicText, UnitText, read_public_file};
+use crate::disclosure::Released;
+use crate::objective::{Generation, Objective, end_of_text};
+use crate::progress::note;
+use crate::score::Score;
+use network::Example;
+use network::nn::Kernels;
+
+/// Evaluates a run's model on a public text file.
+///
+/// # Errors
+/// [`RunError::Refused`] if the folder holds no finished model, or the text cannot be read or has no token to predict.
+pub fn evaluate(folder: &Path, device: Device, text: &Path) -> Result<Evaluation, RunError> {
+    with_model(folder, device, Evaluate(text))
+}
+
+struct Evaluate<'a>(&'a Path);
+
+impl ModelTask for Evaluate<'_> {
+    type Output = Evaluation;
+
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Evaluation, RunError> {
+        let text = read_public_file(&run.plan, self.0)?;
+        if !run.plan.is_public() {
+            note(
+                "--text is public because you name it here: a finished run keeps nothing of its training text to compare it with",
+            );
+        }
+        let held_out = HeldOut::new(&text, &run.tokenizer, &run.objective, &run.plan)?;
+        let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
+        let held_out = held_out.ok_or_else(nothing)?;
+        held_out.with_scores(held_out.evaluate(&run.model)?, &run.model, &run.tokenizer)
+    }
+}
+
+/// Figures of a model on text that is declared public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Evaluation {
+    /// Of a model that predicts tokens.
+    Tokens(TokenEvaluation),
+    /// Of a model that predicts labels of texts.
+    Labels(LabelEvaluation),
+    /// Of a model that predicts tags of words.
+    Entities(EntityEvaluation),
+}
+
+impl Evaluation {
+    /// Mean negative log-likelihood of a prediction, in nats.
+    #[must_use]
+    pub fn nll(&self) -> f64 {
+        match self {
+            Self::Tokens(figures) => figures.perplexity.get().ln(),
+            Self::Labels(figures) => *figures.nll.get(),
+            Self::Entities(figures) => *figures.nll.get(),
+        }
+    }
+}
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tokens(figures) => figures.fmt(f),
+            Self::Labels(figures) => figures.fmt(f),
+            Self::Entities(figures) => figures.fmt(f),
+        }
+    }
+}
+
+/// How well a model predicts tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenEvaluation {
+    /// Number of predicted tokens. In next-token prediction they include the end of each record.
+    pub tokens: u64,
+    /// Exponential of the mean negative log-likelihood per token.
+    pub perplexity: Released<f64>,
+    /// Perplexity of the best unigram model fitted on this very text. No unigram model has a lower one.
+    pub best_unigram_perplexity: f64,
+    /// Share of tokens that the model ranks first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Released<f64>>,
+    /// Figures per word, if the model predicts every token. They compare models with different vocabularies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<ByWord>,
+    /// Figures about the unknown token, if it occurs in the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Unknown>,
+    /// Figures about sentence pairs, if the model predicts their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentences: Option<Sentences>,
+    /// Scores of what a finished model writes for each record, if it was trained to write targets: the likeliest token at each
+    /// place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Released<Vec<Score>>>,
+}
+
+/// Figures per word.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ByWord {
+    /// Number of words and marks: runs of letters and digits, and other single characters that are not white space.
+    pub count: u64,
+    /// Exponential of the text's negative log-likelihood divided by `count`. The ends of records are predicted, but are no
+    /// words.
+    pub perplexity: Released<f64>,
+}
+
+/// Figures about the unknown token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unknown {
+    /// Share of the predicted tokens that are unknown.
+    pub share: f64,
+    /// Perplexity of the tokens that are neither unknown nor the end of a record. The model spends probability on these two as
+    /// well, so leaving them out does not favour it.
+    pub perplexity_of_known: Released<f64>,
+}
+
+/// Figures about the order of sentences.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sentences {
+    /// Number of sentence pairs.
+    pub pairs: u64,
+    /// Mean negative log-likelihood of a pair's order, in nats. A guess has ln 2.
+    pub nll: Released<f64>,
+    /// Share of pairs whose order is predicted correctly.
+    pub accuracy: Released<f64>,
+}
+
+impl fmt::Display for TokenEvaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tokens, perplexity, best_unigram_perplexity: unigram, .. } = self;
+        let own = perplexity.get();
+        write!(
+            f,
+            "perplexity per token {own:.2} on {tokens} tokens; the best unigram model's is {unigram:.2}"
+        )?;
+        if let Some(accuracy) = &self.accuracy {
+            write!(f, "; {:.1} % of tokens predicted correctly", 100.0 * accuracy.get())?;
+        }
+        if let Some(ByWord { count, perplexity }) = &self.words {
+            write!(f, "\nperplexity per word {:.2} on {count} words and marks", perplexity.get())?;
+        }
+        if let Some(Unknown { share, perplexity_of_known }) = &self.unknown {
+            let (share, known) = (100.0 * share, perplexity_of_known.get());
+            write!(f, "\n{share:.1} % of tokens unknown; perplexity of known words {known:.2}")?;
+        }
+        if let Some(Sentences { pairs, nll, accuracy }) = &self.sentences {
+            let (correct, nll) = (100.0 * accuracy.get(), nll.get());
+            write!(
+                f,
+                "\norder of {correct:.1} % of {pairs} sentence pairs predicted correctly, {nll:.3} nats per pair"
+            )?;
+        }
+        for score in self.scores.iter().flat_map(Released::get) {
+            write!(f, "\n{score}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Public text, encoded for evaluation.
+pub(crate) enum HeldOut {
+    /// To predict its tokens.
+    Tokens(HeldOutTokens),
+    /// To predict its labels.
+    Labels(HeldOutLabels),
+}
+
+impl HeldOut {
+    /// Encodes public text. Returns [`None`] if it has nothing to predict.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the tokenizer has no end-of-text token.
+    pub fn new(
+        text: &PublicText,
+        tokenizer: &Tokenizer,
+        objective: &Objective,
+        plan: &plan::Plan,
+    ) -> Result<Option<Self>, RunError> {
+        let records = match text {
+            PublicText::Texts(texts) => {
+                return Ok(HeldOutTokens::of_texts(texts, tokenizer, objective)?.map(Self::Tokens));
+            }
+            PublicText::Labelled(records) => records,
+        };
+        let Some(task) = objective.task() else { return Ok(None) };
+        if let Some(cut) = task.cut_note(records, tokenizer) {
+            note(&format!("evaluation: {cut}"));
+        }
+        if plan.training().objective.has_labels() {
+            return Ok(Some(Self::Labels(HeldOutLabels::new(records, tokenizer, task, plan))));
+        }
+        let examples: Vec<Example> = records.iter().map(|record| task.example(record, tokenizer)).collect();
+        if let Some(template) = task.chat_template() {
+            template.check(records, plan.training().chat().learn, "evaluation", true)?;
+        }
+        let writes = plan.training().objective == plan::Objective::TextToText;
+        let answers = writes.then(|| Answers::new(records, &examples));
+        let tokens = HeldOutTokens::of_examples(examples, tokenizer)?;
+        Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
+    }
+
+    /// Figures of a finished model with the scores of what it writes, if it answers records.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub(crate) fn with_scores<B: Kernels>(
+        &self,
+        figures: Evaluation,
+        model: &InferenceModel<B>,
+        tokenizer: &Tokenizer,
+    ) -> Result<Evaluation, RunError> {
+        match (self, figures) {
+            (Self::Tokens(HeldOutTokens { answers: Some(answers), .. }), Evaluation::Tokens(figures)) => {
+                let scores = Some(answers.score(model, tokenizer)?);
+                Ok(Evaluation::Tokens(TokenEvaluation { scores, ..figures }))
+            }
+            (_, figures) => Ok(figures),
+        }
+    }
+
+    /// Evaluates a model on this text.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if an example does not fit the model.
+    pub fn evaluate<B: Kernels>(&self, model: &InferenceModel<B>) -> Result<Evaluation, RunError> {
+        match self {
+            Self::Tokens(text) => text.evaluate(model).map(Evaluation::Tokens),
+            Self::Labels(text) => text.evaluate(model),
+        }
+    }
+}
+
+/// Public text whose tokens are predicted.
+pub(crate) struct HeldOutTokens {
+    examples: Vec<Example>,
+    /// Number of words, if the model predicts every token.
+    words: Option<u64>,
+    unknown: Option<u32>,
+    end_of_text: u32,
+    /// The records, if the model was trained to answer them.
+    answers: Option<Answers>,
+}
+
+impl HeldOutTokens {
+    /// Returns [`None`] if there is no token to predict.
+    fn of_texts(
+        texts: &[UnitText],
+        tokenizer: &Tokenizer,
+        objective: &Objective,
+    ) -> Result<Option<Self>, RunError> {
+        let windows = Dataset::encode(texts, tokenizer, objective.window_spec()).all_windows()?;
+        let words = texts.iter().map(|text| words_of(&text.piece.text)).sum();
+        let predicts_all = objective.generation() == Generation::Continuation;
+        let words = Some(words).filter(|&words| words > 0 && predicts_all);
+        let tokens = Self::of_examples(objective.public_examples(&windows), tokenizer)?;
+        Ok(tokens.map(|tokens| Self { words, ..tokens }))
+    }
+
+    /// Returns [`None`] if there is no token to predict.
+    fn of_examples(examples: Vec<Example>, tokenizer: &Tokenizer) -> Result<Option<Self>, RunError> {
+        if examples.iter().all(|example| example.targets.is_empty()) {
+            return Ok(None);
+        }
+        let (unknown, end_of_text) = (tokenizer.unk_id(), end_of_text(tokenizer)?);
+        Ok(Some(Self { examples, words: None, unknown, end_of_text, answers: None }))
+    }
+
+    fn evaluate<B: Kernels>(&self, model: &InferenceModel<B>) -> Result<TokenEvaluation, RunError> {
+        let failed = |error: InferenceError| RunError::Failed(error.to_string());
+        let predictions = model.predictions(&self.examples).map_err(failed)?;
+        let targets = self.examples.iter().flat_map(|example| &example.targets).copied();
+        let predicted: Vec<(u32, Prediction)> = targets.zip(predictions.into_iter().flatten()).collect();
+        let total_of = |counts: &dyn Fn(u32) -> bool| {
+            Total::of(predicted.iter().filter(|(token, _)| counts(*token)).map(|(_, prediction)| prediction))
+        };
+        let all = total_of(&|_| true);
+        let unknown = total_of(&|token| Some(token) == self.unknown);
+        let known = total_of(&|token| Some(token) != self.unknown && token != self.end_of_text);
+        let pairs = Total::of(&model.sentence_predictions(&self.examples).map_err(failed)?);
+        Ok(TokenEvaluation {
+            tokens: all.count as u64,
+            perplexity: Released::from_public_text(all.mean_nll().exp()),
+            best_unigram_perplexity: best_unigram_nll(&self.examples).exp(),
+            accuracy: Some(Released::from_public_text(all.accuracy())),
+            words: self.words.map(|count| ByWord {
+                count,
+                perplexity: Released::from_public_text((all.nats / count as f64).exp()),
+            }),
+            unknown: (unknown.count > 0.0 && known.count > 0.0).then(|| Unknown {
+                share: unknown.count / all.count,
+                perplexity_of_known: Released::from_public_text(known.mean_nll().exp()),
+            }),
+            sentences: (pairs.count > 0.0).then(|| Sentences {
+                pairs: pairs.count as u64,
+                nll: Released::from_public_text(pairs.mean_nll()),
+                accuracy: Released::from_public_text(pairs.accuracy()),
+            }),
+            scores: None,
+        })
+    }
+}
+
+/// Sums over predictions.
+#[derive(Default)]
+struct Total {
+    nats: f64,
+    correct: f64,
+    count: f64,
+}
+
+impl Total {
+    fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Self {
+        let mut total = Self::default();
+        for prediction in predictions {
+            total.nats += prediction.nll;
+            total.correct += f64::from(u8::from(prediction.is_likeliest));
+            total.count += 1.0;
+        }
+        total
+    }
+
+    fn mean_nll(&self) -> f64 {
+        self.nats / self.count
+    }
+
+    fn accuracy(&self) -> f64 {
+        self.correct / self.count
+    }
+}
+
+/// Counts runs of letters and digits, and other single characters that are not white space.
+fn words_of(text: &str) -> u64 {
+    let mut inside = false;
+    let begins = |c: char| {
+        let was_inside = std::mem::replace(&mut inside, c.is_alphanumeric());
+        !(c.is_whitespace() || was_inside && c.is_alphanumeric())
+    };
+    text.chars().map(begins).filter(|&begins| begins).count() as u64
+}
+
+/// Mean negative log-likelihood of the best unigram model of these examples: the entropy of their targets.
+///
+/// The model is fitted on the public evaluation text, so it uses no private data. No unigram model does better on that text,
+/// whatever its training data.
+fn best_unigram_nll(examples: &[Example]) -> f64 {
+    let mut counts: HashMap<u32, u64> = HashMap::new();
+    for &token in examples.iter().flat_map(|example| &example.targets) {
+        *counts.entry(token).or_default() += 1;
+    }
+    // Sorted, so that the sum has the same bits every time.
+    let mut counts: Vec<u64> = counts.into_values().collect();
+    counts.sort_unstable();
+    let total = counts.iter().sum::<u64>() as f64;
+    counts.iter().map(|&count| count as f64 / total * (total / count as f64).ln()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: counted by hand.
+    #[test]
+    fn words_are_runs_of_letters_and_digits_and_single_marks() {
+        for (text, words) in [("", 0), ("  ", 0), ("I don't.", 5), ("a-b 12x3 …!", 6), ("naïve café", 2)]
+        {
+            assert_eq!(words_of(text), words, "{text}");
+        }
+    }
+
+    /// Oracle: the entropy of a uniform distribution over k tokens is ln k.
+    #[test]
+    fn best_unigram_of_uniform_targets_is_the_logarithm_of_their_number() {
+        let windows = [[9, 1, 2, 3, 4], [9, 4, 3, 2, 1]].map(|window| Example::causal(&window));
+        assert!((best_unigram_nll(&windows) - 4.0_f64.ln()).abs() < 1e-12);
+    }
+
+    /// Gibbs' inequality: any other unigram model of the same tokens does worse.
+    #[test]
+    fn no_other_unigram_model_does_better() {
+        let windows = [Example::causal(&[0, 1, 1, 1, 2, 2, 3])];
+        let best = best_unigram_nll(&windows);
+        for other in [[0.4, 0.4, 0.2], [0.6, 0.3, 0.1], [0.5, 0.34, 0.16]] {
+            let nll = -(3.0 * f64::ln(other[0]) + 2.0 * f64::ln(other[1]) + f64::ln(other[2])) / 6.0;
+            assert!(nll > best);
+        }
+    }
+}

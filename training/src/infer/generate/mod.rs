@@ -1,0 +1,213 @@
+//! Text from a finished run's model.
+
+mod beam;
+mod constraints;
+mod decoding;
+mod prompts;
+mod sampling;
+
+use std::ops::Range;
+use std::path::Path;
+
+pub use beam::Beams;
+pub use beam::EarlyStopping;
+use constraints::Constraints;
+pub(crate) use decoding::Decoding;
+pub use decoding::Prompt;
+use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
+use plan::Device;
+pub use prompts::PromptFile;
+pub use prompts::Written;
+pub use sampling::Sampling;
+use tokenizer::Tokenizer;
+
+use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
+use crate::RunError;
+use crate::objective::{Generation, end_of_text};
+use network::nn::Kernels;
+
+/// How to generate text.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Most tokens of a text. The end-of-text token ends it earlier, and so does the longest output of a decoder.
+    pub tokens: usize,
+    /// Fewest tokens.
+    pub min_tokens: usize,
+    /// No run of so many tokens occurs twice in a text; 0 for no such limit.
+    pub no_repeat_ngram: usize,
+    /// How tokens are chosen.
+    pub strategy: Strategy,
+    /// Number of prompts that are continued at a time. Affects speed and memory only.
+    pub batch: usize,
+    /// Makes sampled text reproducible.
+    pub seed: Option<u64>,
+    /// Number of the first prompt among those of the seed.
+    pub first: u64,
+}
+
+/// How tokens are chosen.
+#[derive(Clone, Copy, Debug)]
+pub enum Strategy {
+    /// One after another.
+    Sample(Sampling),
+    /// As parts of the best text found.
+    Search(Beams),
+}
+
+/// What a model wrote.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// The generated text.
+    pub text: String,
+    /// The same after the prompt, if the model continues its prompt.
+    pub whole: String,
+}
+
+/// Continues each prompt with a run's model. An encoder–decoder answers the prompts instead; it replaces each sentinel
+/// (`<extra_id_0>` …).
+///
+/// # Errors
+/// [`RunError::Refused`] if the folder holds no finished model, or the model generates no text.
+pub fn generate(
+    folder: &Path,
+    device: Device,
+    prompts: &[String],
+    options: &Options,
+) -> Result<Vec<Generated>, RunError> {
+    with_model(folder, device, Generate { prompts, options })
+}
+
+struct Generate<'a> {
+    prompts: &'a [String],
+    options: &'a Options,
+}
+
+impl ModelTask for Generate<'_> {
+    type Output = Vec<Generated>;
+
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Vec<Generated>, RunError> {
+        run.continued(self.prompts, self.options)
+    }
+}
+
+impl<B: Kernels> RunModel<B> {
+    /// As [`generate`], with a model that is loaded.
+    ///
+    /// # Errors
+    /// As [`generate`].
+    pub fn continued(&self, prompts: &[String], options: &Options) -> Result<Vec<Generated>, RunError> {
+        let prompts: Vec<Prompt> =
+            prompts.iter().map(|text| self.prompt(&self.encoded(text)?)).collect::<Result<_, _>>()?;
+        let texts = self.generate(&prompts, options)?;
+        let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
+            // The first token of a text is no part of the prompt, and an answer does not repeat its question.
+            let before = match self.objective.generation() {
+                Generation::Answer | Generation::Turn { .. } => &[],
+                _ => &prompt.written[1..],
+            };
+            let whole = self.tokenizer.decode(&[before, tokens].concat());
+            // Decoded alone, the generated tokens would lose a blank at their beginning.
+            let text = whole.strip_prefix(&self.tokenizer.decode(before)).map(str::to_owned);
+            Generated { text: text.unwrap_or_else(|| self.tokenizer.decode(tokens)), whole }
+        };
+        Ok(prompts.iter().zip(&texts).map(decoded).collect())
+    }
+
+    /// The prompt that has the model continue or answer a text, given as its tokens.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the model generates no text.
+    pub fn prompt(&self, text: &[u32]) -> Result<Prompt, RunError> {
+        let end = end_of_text(&self.tokenizer)?;
+        match self.objective.generation() {
+            Generation::Continuation => {
+                Ok(Prompt { encoder_input: Vec::new(), written: [&[end], text].concat() })
+            }
+            Generation::Answer => {
+                Ok(Prompt { encoder_input: Vec::new(), written: [text, &[end]].concat() })
+            }
+            Generation::Turn { .. } => Ok(Prompt { encoder_input: Vec::new(), written: text.to_vec() }),
+            Generation::FromDecoder { start, first } => {
+                let first: Vec<u32> = first.into_iter().collect();
+                let encoder_input = [&first, text, &[end]].concat();
+                Ok(Prompt { encoder_input, written: [vec![start], first].concat() })
+            }
+            Generation::None => Err(RunError::Refused(
+                "generate: this model fills masked places and does not write text; use eval, or load the run with \
+                 transformers' fill-mask pipeline"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// The tokens of a prompt: of a model that learnt conversations, those of its chat template.
+    fn encoded(&self, prompt: &str) -> Result<Vec<u32>, RunError> {
+        match self.objective.task() {
+            Some(task) => Ok(self.tokenizer.encode(&task.turn(prompt)?)),
+            None => Ok(self.tokenizer.encode(prompt)),
+        }
+    }
+
+    /// As [`generate_tokens`]. A turn of a conversation ends at its own token.
+    ///
+    /// # Errors
+    /// As [`generate_tokens`].
+    pub fn generate(&self, prompts: &[Prompt], options: &Options) -> Result<Vec<Vec<u32>>, RunError> {
+        let end = match self.objective.generation() {
+            Generation::Turn { end } => end,
+            _ => end_of_text(&self.tokenizer)?,
+        };
+        generate_tokens(&self.model, &self.tokenizer, prompts, end, options)
+    }
+}
+
+/// The tokens that a model generates after each prompt, without the token `end`.
+///
+/// # Errors
+/// [`RunError::Failed`] if a prompt does not fit the model.
+pub(super) fn generate_tokens<B: Kernels>(
+    model: &InferenceModel<B>,
+    tokenizer: &Tokenizer,
+    prompts: &[Prompt],
+    end: u32,
+    options: &Options,
+) -> Result<Vec<Vec<u32>>, RunError> {
+    let constraints = Constraints {
+        most: options.tokens.min(model.most_written().unwrap_or(usize::MAX)),
+        least: options.min_tokens,
+        no_repeat_ngram: options.no_repeat_ngram,
+        end,
+        known: tokenizer.vocab_size(),
+    };
+    let mut streams = streams(options.seed, options.first..options.first + prompts.len() as u64)?.into_iter();
+    let mut generated = Vec::with_capacity(prompts.len());
+    for batch in prompts.chunks(options.batch.max(1)) {
+        let tokens = match &options.strategy {
+            Strategy::Sample(how) => {
+                let streams = streams.by_ref().take(batch.len()).collect();
+                sampling::sample(model, batch, how, &constraints, streams)
+            }
+            Strategy::Search(how) => beam::search(model, batch, how, &constraints),
+        };
+        generated.extend(tokens.map_err(failed)?);
+    }
+    Ok(generated)
+}
+
+/// One stream of random numbers for each prompt.
+fn streams(seed: Option<u64>, prompts: Range<u64>) -> Result<Vec<Stream>, RunError> {
+    fn of(rng: &impl PrivacyRng, prompts: Range<u64>) -> Vec<Stream> {
+        prompts.map(|prompt| rng.stream(Purpose::Generation, prompt, 0)).collect()
+    }
+    Ok(match seed {
+        Some(seed) => of(&TestRng::from_seed(seed), prompts),
+        None => of(&OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?, prompts),
+    })
+}
+
+fn failed(error: InferenceError) -> RunError {
+    RunError::Failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
+
+mod answers;
+mod bert_score;
+mod entities;
+mod evaluate;
+mod generate;
+mod labels;
+mod measure;
+mod model;
+mod predict;
+mod scores;
+
+use std::path::Path;
+
+use plan::{Device, Trainable};
+use tokenizer::Tokenizer;
+
+pub use bert_score::BertScore;
+pub(crate) use evaluate::HeldOut;
+pub use evaluate::evaluate;
+pub use evaluate::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};
+pub use generate::Beams;
+pub use generate::EarlyStopping;
+pub use generate::Generated;
+pub use generate::Options;
+pub use generate::Prompt;
+pub use generate::PromptFile;
+pub use generate::Sampling;
+pub use generate::Strategy;
+pub use generate::Written;
+pub use generate::generate;
+pub use labels::{EntityEvaluation, LabelEvaluation, LabelScore};
+pub use measure::Prediction;
+pub use model::{InferenceError, InferenceModel};
+pub use predict::predict;
+
+use crate::objective::Objective;
+use crate::plan_file::read_uncertified;
+use crate::store::covered::check_model;
+use crate::store::files;
+use crate::{RunError, chat, memory, vocabulary};
+use network::device::{OnDevice, on_device};
+use network::model::Network;
+use network::nn::Kernels;
+use network::tensor_file::read_tensors;
+
+/// The model of a finished run, with what turns text into its examples and back.
+pub struct RunModel<B: Kernels> {
+    /// The weights on the device.
+    pub model: InferenceModel<B>,
+    /// The tokenizer of the run.
+    pub tokenizer: Tokenizer,
+    /// What turns records into examples.
+    pub objective: Objective,
+    /// The plan of the run.
+    pub plan: plan::Plan,
+}
+
+impl<B: Kernels> RunModel<B> {
+    /// Reads a run folder.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the run is not finished, or its files do not fit together.
+    pub fn read(folder: &Path, kind: Device, device: B::Device) -> Result<Self, RunError> {
+        check_model(folder)?;
+        let plan = read_uncertified(&folder.join(files::PLAN))?;
+        let tokenizer = vocabulary::read(folder)?;
+        let objective = Objective::new(&plan, &tokenizer, chat::of_run(&plan, folder)?.as_ref())?;
+        // The run wrote all weights, whichever of them it trained.
+        let model = plan::Model { trainable: Trainable::All, ..plan.model().clone() };
+        let vocabulary = saved_vocab_size(folder)?;
+        let network = Network::new(&model, plan.training(), vocabulary as usize)
+            .map_err(|error| RunError::Refused(error.to_string()))?;
+        let weights = read_tensors(&folder.join(files::MODEL))?;
+        let physical_batch = memory::windows_at_once(&plan, vocabulary, None, kind, B::workers());
+        let model = InferenceModel::new(network, weights, physical_batch, device)
+            .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
+        Ok(Self { model, tokenizer, objective, plan })
+    }
+}
+
+/// Size of the model's vocabulary. That of a checkpoint may be larger than its tokenizer's.
+fn saved_vocab_size(folder: &Path) -> Result<u32, RunError> {
+    let path = folder.join(files::CONFIG);
+    let config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).unwrap_or_default();
+    let size = config["vocab_size"].as_u64().and_then(|size| u32::try_from(size).ok());
+    size.ok_or_else(|| {
+        RunError::Refused(format!(
+            "{}: it has no vocab_size; restore the file that the run wrote",
+            path.display()
+        ))
+    })
+}
+
+/// Work with the model of a finished run, on any backend.
+pub trait ModelTask {
+    /// What the work gives.
+    type Output;
+
+    /// Does the work.
+    ///
+    /// # Errors
+    /// Those of the work.
+    fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError>;
+}
+
+/// Reads the model of a run folder and carries out a task with it.
+pub fn with_model<T: ModelTask>(folder: &Path, device: Device, task: T) -> Result<T::Output, RunError> {
+    on_device(device, TaskOnDevice { folder, kind: device, task })
+        .map_err(|error| RunError::Refused(error.to_string()))?
+}
+
+struct TaskOnDevice<'a, T> {
+    folder: &'a Path,
+    kind: Device,
+    task: T,
+}
+
+impl<T: ModelTask> OnDevice for TaskOnDevice<'_, T> {
+    type Output = Result<T::Output, RunError>;
+
+    fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
+        self.task.run(&RunModel::<B>::read(self.folder, self.kind, device)?)
+    }
+}

@@ -1,0 +1,167 @@
+//! The counts of labels of a `text_to_text` plan: released with noise before the first step, so that the mixture of synthetic
+//! records is private too.
+
+use std::collections::BTreeMap;
+
+use mechanisms::{Bounded, GaussianMechanism, L2Sensitivity, MechanismError, PrivacyRng, Purpose};
+use plan::{CertifiedPlan, LabelHistogram};
+use serde::{Deserialize, Serialize};
+
+use crate::RunError;
+use crate::data::{LabelledRecord, LabelledRecords, Units};
+use crate::progress::note;
+use crate::store::RunStore;
+
+/// A label and how often it was counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelCount {
+    /// The label, one of the plan's.
+    pub label: String,
+    /// With noise, so it may be below 0.
+    pub count: i64,
+}
+
+/// Refuses records with a label that the plan does not list, before anything is written.
+///
+/// # Errors
+/// [`RunError::Refused`] with the number of the record and, of public text, its label.
+pub(crate) fn check(plan: &plan::Plan, units: &Units) -> Result<(), RunError> {
+    let (Some(histogram), Some(records)) = (&plan.data().label_histogram, &units.labelled) else {
+        return Ok(());
+    };
+    let is_listed =
+        |record: &LabelledRecord| histogram.labels.iter().any(|label| *label == record.text.as_str());
+    let (mut number, mut unlisted) = (0, None);
+    records.for_each(|record| {
+        number += 1;
+        if unlisted.is_none() && !is_listed(record) {
+            unlisted = Some((number, record.text.clone()));
+        }
+    })?;
+    let Some((number, label)) = unlisted else { return Ok(()) };
+    let quoted = if plan.is_public() { format!(" {label:?}") } else { String::new() };
+    Err(RunError::Refused(format!(
+        "data.source: record {number} has a label{quoted} that data.label_histogram.labels does not list; allowed: the {} listed \
+         ones; fix: add it to the list, or correct the record",
+        histogram.labels.len()
+    )))
+}
+
+/// Releases the counts of the plan's labels, once: they are charged on the ledger before any noise is drawn.
+///
+/// # Errors
+/// [`RunError::Refused`] if an earlier process charged them and lost the result; [`RunError::Storage`].
+pub(crate) fn obtain(
+    plan: &CertifiedPlan,
+    units: &Units,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+) -> Result<(), RunError> {
+    let (Some(histogram), Some(records)) = (&plan.plan().data().label_histogram, &units.labelled) else {
+        return Ok(());
+    };
+    if store.ledger().label_counts().is_some() {
+        return Ok(());
+    }
+    let counts = counts(records, histogram, rng)?;
+    let Some(planned) = plan.label_histogram_event() else { return store.record_labels(counts) };
+    let failed = |error: MechanismError| RunError::Failed(format!("label counts: {error}"));
+    let mechanism = histogram.mechanism().map_err(failed)?;
+    if mechanism.event() != planned {
+        return Err(RunError::Failed(
+            "label counts: their event differs from the one that the plan certifies".to_owned(),
+        ));
+    }
+    store.charge_labels(planned, rng.source())?;
+    let released = with_noise(counts, &mechanism, rng).map_err(failed)?;
+    store.record_labels(released)?;
+    note(&format!("released the counts of {} labels", histogram.labels.len()));
+    Ok(())
+}
+
+/// The records with each label. Each unit adds 1 to one count: that of one of its records, chosen at random, as in training.
+fn counts(
+    records: &LabelledRecords,
+    histogram: &LabelHistogram,
+    rng: &impl PrivacyRng,
+) -> Result<Vec<i64>, RunError> {
+    let mut by_unit: BTreeMap<u64, Vec<Option<usize>>> = BTreeMap::new();
+    records.for_each(|record| {
+        let label = histogram.labels.iter().position(|label| label == record.text.as_str());
+        by_unit.entry(record.unit).or_default().push(label);
+    })?;
+    let mut choices = rng.stream(Purpose::Labels, 0, 0);
+    let mut counts = vec![0; histogram.labels.len()];
+    for own in by_unit.values() {
+        if let Some(label) = own[choices.below(own.len() as u64) as usize] {
+            counts[label] += 1;
+        }
+    }
+    Ok(counts)
+}
+
+/// The counts with noise, rounded to integers: one unit moves one count by 1, so all of them by 1 in L2 norm.
+fn with_noise(
+    counts: Vec<i64>,
+    mechanism: &GaussianMechanism,
+    rng: &impl PrivacyRng,
+) -> Result<Vec<i64>, MechanismError> {
+    let sensitivity = L2Sensitivity::new(1.0)?;
+    let noisy = |(place, count)| {
+        let mut stream = rng.stream(Purpose::Labels, 1, place);
+        Ok(mechanism.privatize(Bounded::new(count, sensitivity), &mut stream)?.round() as i64)
+    };
+    (0..).zip(counts).map(noisy).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::TestRng;
+
+    use super::*;
+    use crate::data::Answer;
+    use crate::disclosure::Private;
+
+    fn counts(records: &[LabelledRecord], histogram: &LabelHistogram, rng: &TestRng) -> Vec<i64> {
+        super::counts(&LabelledRecords::Kept(Private::new(records.to_vec())), histogram, rng).unwrap()
+    }
+
+    fn record(unit: u64, label: &str) -> LabelledRecord {
+        let (text, answer) = (label.to_owned(), Answer::Text(String::new()));
+        LabelledRecord { unit, text, words: Vec::new(), second: None, answer }
+    }
+
+    fn histogram(noise_multiplier: f64) -> LabelHistogram {
+        LabelHistogram { labels: ["joy", "anger"].map(str::to_owned).to_vec(), noise_multiplier }
+    }
+
+    #[test]
+    fn a_unit_adds_one_to_one_count_however_many_records_it_has() {
+        let mut records: Vec<LabelledRecord> = (0..300).map(|unit| record(unit, "joy")).collect();
+        let heavy = (0..2000).map(|at| record(300, if at % 4 == 0 { "joy" } else { "anger" }));
+        let rng = TestRng::from_seed(1);
+        assert_eq!(counts(&records, &histogram(1.0), &rng), [300, 0]);
+        records.extend(heavy);
+        assert_eq!(counts(&records, &histogram(1.0), &rng).iter().sum::<i64>(), 301);
+        // Which of its records counts is random: a quarter of them joy. Bounds: five standard deviations of a binomial.
+        let several: Vec<LabelledRecord> = (0..2000)
+            .flat_map(|unit| ["joy", "anger", "anger", "anger"].map(|label| record(unit, label)))
+            .collect();
+        let joy = counts(&several, &histogram(1.0), &rng)[0] as f64;
+        assert!((joy - 500.0).abs() < 5.0 * 375_f64.sqrt(), "{joy}");
+    }
+
+    /// α = 1e-6: the sum of n squared standard normals is within 4.9·√(2n) of n.
+    #[test]
+    fn the_noise_of_a_count_has_the_planned_standard_deviation_and_a_wrong_one_is_rejected() {
+        let n = 4000;
+        let labels = (0..n).map(|at| at.to_string()).collect();
+        let histogram = LabelHistogram { labels, noise_multiplier: 30.0 };
+        let mechanism = histogram.mechanism().unwrap();
+        let noisy = with_noise(vec![1000; n], &mechanism, &TestRng::from_seed(2)).unwrap();
+        let squares = |std: f64| noisy.iter().map(|count| ((count - 1000) as f64 / std).powi(2)).sum::<f64>();
+        let allowed = 4.9 * (2.0 * n as f64).sqrt();
+        assert!((squares(30.0) - n as f64).abs() < allowed, "{}", squares(30.0));
+        assert!((squares(27.0) - n as f64).abs() > allowed && (squares(33.0) - n as f64).abs() > allowed);
+    }
+}

@@ -1,0 +1,34 @@
+//! Carries out a certified plan: trains a language model under differential privacy, on Burn.
+//!
+//! [`run`] is the main path. A model of the crate [`network`] is a forward pass over its operators. Their backward passes
+//! leave records, from which [`dp`] takes per-example norms and the clipped sum without storing a gradient per example.
+
+pub mod chat;
+pub mod data;
+pub mod disclosure;
+pub mod dp;
+mod error;
+pub mod history;
+pub mod infer;
+pub mod label_histogram;
+pub mod limits;
+pub mod memory;
+pub mod model_card;
+#[cfg(test)]
+mod network_tests;
+pub mod objective;
+pub mod optim;
+pub mod plan_file;
+pub mod progress;
+pub mod ranks;
+pub mod run;
+pub mod score;
+pub mod stop;
+pub mod store;
+pub mod summary;
+pub mod sweep;
+pub mod train;
+pub mod verify;
+pub mod vocabulary;
+
+pub use error::RunError;

@@ -1,0 +1,9 @@
+//! Private gradients of every operator and family of networks, against one example at a time.
+
+mod models;
+mod operators;
+mod recorded;
+mod rms_decoders;
+mod tasks;
+#[path = "../../../network/tests/vectors/mod.rs"]
+pub(crate) mod testing;

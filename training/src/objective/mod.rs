@@ -1,0 +1,245 @@
+//! What a model learns to predict: makes an example of a window of a unit's tokens.
+//!
+//! | objective | input | predicts | source |
+//! |---|---|---|---|
+//! | causal LM | the window | each next token | Radford et al. 2019 |
+//! | span corruption | the window with sentinels for runs of tokens | the runs, each after its sentinel | Raffel et al. 2020 |
+//! | prefix LM | the window up to a random cut | the rest | Raffel et al. 2020 |
+//! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
+//! | a [`Task`] | a record's text | its label, its labels, the tags of its words, or another text | |
+//!
+//! An example is made of one window, so of one privacy unit. The second sentence of a pair is the other half of the
+//! window, never text of another unit. Masks change from step to step.
+
+mod conversations;
+mod masks;
+mod spans;
+mod special;
+mod task;
+
+use std::sync::Arc;
+
+use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use tokenizer::Tokenizer;
+
+pub use special::canary_tokens;
+pub(crate) use special::{end_of_text, special_tokens};
+pub(crate) use task::Task;
+
+use crate::RunError;
+use crate::chat::ChatTemplate;
+use crate::data::{UnitWindow, WindowSpec};
+use crate::disclosure::Private;
+use network::Example;
+use network::lengths::corruption_lengths;
+
+/// An objective with the special tokens and lengths it needs.
+#[derive(Clone, Debug)]
+pub struct Objective {
+    kind: Kind,
+    /// The end-of-text token.
+    eos: u32,
+    /// Longest input of the network.
+    context: usize,
+    /// Whether the privacy units are pieces of records.
+    unit_is_piece: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    CausalLm,
+    SpanCorruption(spans::SpanCorruption),
+    PrefixLm {
+        /// The token that the decoder starts from.
+        start: u32,
+        split: spans::Split,
+    },
+    MaskedLm(masks::MaskedLm),
+    Task(Task),
+}
+
+/// Key of the masks of public evaluation text. It is the same for every run, so that figures compare.
+const EVALUATION_SEED: u64 = 0;
+
+impl Objective {
+    /// The objective of a plan, with the tokens of its tokenizer.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the tokenizer lacks a special token that the objective needs.
+    pub fn new(
+        plan: &plan::Plan,
+        tokenizer: &Tokenizer,
+        template: Option<&Arc<ChatTemplate>>,
+    ) -> Result<Self, RunError> {
+        let (objective, context) = (plan.training().objective, plan.model().context as usize);
+        let unit_is_piece = matches!(plan.privacy().unit, plan::PrivacyUnit::Words(_));
+        let special = special::Special { objective, tokenizer };
+        special.check_padding(plan.model().family)?;
+        if let Some(task) = Task::new(plan, tokenizer, template)? {
+            return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context, unit_is_piece });
+        }
+        let kind = match objective {
+            plan::Objective::CausalLm => Kind::CausalLm,
+            plan::Objective::SpanCorruption => Kind::SpanCorruption(spans::SpanCorruption {
+                sentinels: special.sentinels(context)?,
+                start: special.padding()?,
+            }),
+            plan::Objective::PrefixLm => {
+                Kind::PrefixLm { start: special.padding()?, split: spans::Split::of(plan.model()) }
+            }
+            _ => Kind::MaskedLm(masks::MaskedLm {
+                classify: special.any(special::CLASSIFY)?,
+                separate: special.any(special::SEPARATE)?,
+                mask: special.any(special::MASK)?,
+                vocab_size: tokenizer.vocab_size() as u64,
+                next_sentence: objective == plan::Objective::MaskedLmNextSentence,
+            }),
+        };
+        Ok(Self { kind, eos: end_of_text(tokenizer)?, context, unit_is_piece })
+    }
+
+    /// The task, if examples are made of records instead of windows.
+    pub fn task(&self) -> Option<&Task> {
+        match &self.kind {
+            Kind::Task(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// How a unit's tokens are cut into windows.
+    pub fn window_spec(&self) -> WindowSpec {
+        let Self { eos, context, unit_is_piece, .. } = *self;
+        let length = match &self.kind {
+            Kind::CausalLm | Kind::Task(_) => context,
+            Kind::PrefixLm { split, .. } => split.window(context),
+            Kind::SpanCorruption(_) => corruption_lengths(context).window,
+            Kind::MaskedLm(masked) => context - masked.special_tokens(),
+        };
+        WindowSpec { eos, length, overlaps: matches!(self.kind, Kind::CausalLm), marks_pieces: unit_is_piece }
+    }
+
+    /// The example of a window. Random choices come from `stream` alone.
+    pub fn example(&self, window: &[u32], stream: &mut Stream) -> Example {
+        // The end-of-text token after a record is not predicted: the objectives below add their own.
+        let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
+        match &self.kind {
+            Kind::CausalLm => Example::causal(window),
+            Kind::SpanCorruption(spans) => spans.example(text, self.eos, stream),
+            Kind::PrefixLm { start, split } => spans::prefix(text, self.eos, *start, *split, stream),
+            Kind::MaskedLm(masked) => masked.example(text, stream),
+            // The examples of a task are made of whole records.
+            Kind::Task(_) => Example::default(),
+        }
+    }
+
+    /// The examples of a step's windows. Each is masked from the stream of (step, unit), so that the masks of a unit
+    /// depend on no other unit.
+    ///
+    /// Units 2³² apart share a stream. This is harmless: an example moves the clipped sum by at most the clip norm
+    /// whatever its masks are.
+    pub fn examples(
+        &self,
+        windows: &Private<Vec<UnitWindow>>,
+        step: u64,
+        rng: &impl PrivacyRng,
+    ) -> Private<Vec<Example>> {
+        let example = |window: &UnitWindow| {
+            let mut stream = rng.stream(Purpose::Masking, step, window.unit as u32);
+            let example = self.example(&window.tokens, &mut stream);
+            Example { dropout_seed: stream.next_u64(), ..example }
+        };
+        Private::new(windows.for_mechanism().iter().map(example).collect())
+    }
+
+    /// The examples of public windows, masked alike in every run.
+    pub fn public_examples(&self, windows: &[Vec<u32>]) -> Vec<Example> {
+        let rng = TestRng::from_seed(EVALUATION_SEED);
+        let example = |(index, window): (u64, &Vec<u32>)| {
+            self.example(window, &mut rng.stream(Purpose::Masking, index, 0))
+        };
+        (0..).zip(windows).map(example).collect()
+    }
+
+    /// The example that asks for the token at `place` of a window alone. The last of its predictions is of that token. What
+    /// follows the token is shown where the model reads text in both directions.
+    pub fn question(&self, window: &[u32], place: usize) -> Example {
+        let (before, after) = (&window[..place], &window[place + 1..]);
+        let after = after.strip_suffix(&[self.eos]).unwrap_or(after);
+        let last = |tokens: usize| &before[before.len().saturating_sub(tokens)..];
+        match &self.kind {
+            Kind::CausalLm => Example { input: last(self.context).to_vec(), ..Example::default() },
+            Kind::PrefixLm { start, .. } => Example {
+                input: [last(self.context - 1), &[self.eos]].concat(),
+                decoder_input: vec![*start],
+                ..Example::default()
+            },
+            Kind::SpanCorruption(spans) => {
+                let sentinel = &spans.sentinels[..1];
+                let after = &after[..after.len().min(self.context / 2)];
+                let before = last(self.context - 2 - after.len());
+                Example {
+                    input: [before, sentinel, after, &[self.eos]].concat(),
+                    decoder_input: [&[spans.start], sentinel].concat(),
+                    ..Example::default()
+                }
+            }
+            Kind::MaskedLm(masked) => masked.question(before, after),
+            // The examples of a task are made of whole records.
+            Kind::Task(_) => Example::default(),
+        }
+    }
+
+    /// Whether the model learns to fill spans that were cut out.
+    pub fn cuts_spans(&self) -> bool {
+        matches!(self.kind, Kind::SpanCorruption(_))
+    }
+
+    /// How a model trained for this objective generates text, if it does.
+    pub fn generation(&self) -> Generation {
+        match self.kind {
+            Kind::CausalLm => Generation::Continuation,
+            Kind::SpanCorruption(spans::SpanCorruption { start, .. }) | Kind::PrefixLm { start, .. } => {
+                Generation::FromDecoder { start, first: None }
+            }
+            Kind::MaskedLm(_) => Generation::None,
+            Kind::Task(ref task) => task.generation(),
+        }
+    }
+}
+
+/// How a model generates text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// It continues its input.
+    Continuation,
+    /// It answers a text after the end-of-text token.
+    Answer,
+    /// It takes the assistant's turn in a conversation.
+    Turn {
+        /// The token that ends the turn.
+        end: u32,
+    },
+    /// Its decoder writes an answer to the encoder's input.
+    FromDecoder {
+        /// The token that the decoder starts from.
+        start: u32,
+        /// The first token of each text, if there is one.
+        first: Option<u32>,
+    },
+    /// It predicts masked tokens and generates no text.
+    None,
+}
+
+/// A uniformly random subset of `count` of the places 0..n, in ascending order.
+fn choose(count: usize, n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut wanted = count.min(n);
+    let chosen = |place: &usize| {
+        let takes = stream.below((n - place) as u64) < wanted as u64;
+        wanted -= usize::from(takes);
+        takes
+    };
+    (0..n).filter(chosen).collect()
+}
+
+#[cfg(test)]
+mod tests;

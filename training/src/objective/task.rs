@@ -1,0 +1,337 @@
+//! Tasks: examples of records with labels, tags or a text to be written.
+//!
+//! A text longer than the model's context is cut. Of two texts the longer one is cut, token by token, until both fit.
+
+use std::sync::Arc;
+
+use tokenizer::Tokenizer;
+
+use super::conversations::Conversations;
+use super::special::{CLASSIFY, SEPARATE, Special};
+use super::{Generation, end_of_text, spans};
+use crate::RunError;
+use crate::chat::ChatTemplate;
+use crate::data::{Answer, LabelledRecord};
+use network::Example;
+
+/// A task with the special tokens and lengths that it needs.
+#[derive(Clone, Debug)]
+pub struct Task {
+    kind: plan::Objective,
+    layout: InputLayout,
+    /// Longest input of the network.
+    context: usize,
+    /// Number of labels.
+    labels: usize,
+    /// How conversations become text, and what is learnt of them.
+    chat: Option<Conversations>,
+}
+
+/// How texts become the input of a network.
+#[derive(Clone, Copy, Debug)]
+enum InputLayout {
+    /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
+    Bert { classify: u32, separate: u32, between: usize },
+    /// Two texts with the end-of-text token between them.
+    Decoder { eos: u32 },
+    /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token.
+    EncoderDecoder { eos: u32, start: u32, first: Option<u32>, decoder_context: usize },
+}
+
+impl Task {
+    /// The task of a plan, if its objective is one.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the tokenizer lacks a special token that the family needs, or conversations have no template.
+    pub fn new(
+        plan: &plan::Plan,
+        tokenizer: &Tokenizer,
+        template: Option<&Arc<ChatTemplate>>,
+    ) -> Result<Option<Self>, RunError> {
+        let (kind, context) = (plan.training().objective, plan.model().context as usize);
+        if !kind.reads_fields() {
+            return Ok(None);
+        }
+        let special = Special { objective: kind, tokenizer };
+        let layout = match plan.model().family {
+            family @ (plan::Family::Bert
+            | plan::Family::Roberta
+            | plan::Family::DistilBert
+            | plan::Family::ModernBert) => InputLayout::Bert {
+                classify: special.any(CLASSIFY)?,
+                separate: special.any(SEPARATE)?,
+                between: if family == plan::Family::Roberta { 2 } else { 1 },
+            },
+            plan::Family::T5 | plan::Family::T5V1_1 | plan::Family::Marian => InputLayout::EncoderDecoder {
+                eos: end_of_text(tokenizer)?,
+                start: special.padding()?,
+                first: None,
+                decoder_context: network::lengths::decoder_context(kind, plan.model()),
+            },
+            family @ (plan::Family::Bart | plan::Family::MBart) => InputLayout::EncoderDecoder {
+                eos: end_of_text(tokenizer)?,
+                start: end_of_text(tokenizer)?,
+                first: tokenizer.id(CLASSIFY[1]).filter(|_| family == plan::Family::Bart),
+                decoder_context: network::lengths::decoder_context(kind, plan.model()),
+            },
+            _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
+        };
+        let chat = match kind {
+            plan::Objective::Chat => Some(Conversations::new(plan, tokenizer, template)?),
+            _ => None,
+        };
+        Ok(Some(Self { kind, layout, context, labels: plan.training().labels().len(), chat }))
+    }
+
+    /// The example of a record. Without an answer it has the input alone, and the places of its words.
+    pub(crate) fn example(&self, record: &LabelledRecord, tokenizer: &Tokenizer) -> Example {
+        if let Some(chat) = &self.chat {
+            return chat.example(&record.text, tokenizer, self.context);
+        }
+        match (self.kind, &record.answer) {
+            (plan::Objective::TokenClassification, Answer::Labels(tags)) => {
+                self.tagged(&record.words, tags, tokenizer)
+            }
+            (_, Answer::Labels(labels)) => {
+                let targets = match self.kind {
+                    plan::Objective::MultiLabelClassification => {
+                        (0..self.labels as u32).map(|label| u32::from(labels.contains(&label))).collect()
+                    }
+                    _ => labels.clone(),
+                };
+                let second = record.second.as_deref().map(|text| tokenizer.encode(text));
+                Example { targets, ..self.read(tokenizer.encode(&record.text), second) }
+            }
+            (_, Answer::Text(target)) => {
+                self.written(tokenizer.encode(&record.text), tokenizer.encode(target))
+            }
+        }
+    }
+
+    /// How many public records are cut to the model's context, if any is.
+    pub(crate) fn cut_note(&self, records: &[LabelledRecord], tokenizer: &Tokenizer) -> Option<String> {
+        let whole = self.without_limits();
+        let is_cut =
+            |record: &&LabelledRecord| self.example(record, tokenizer) != whole.example(record, tokenizer);
+        let cut = records.iter().filter(is_cut).count();
+        let written = match self.layout {
+            InputLayout::EncoderDecoder { decoder_context, .. }
+                if self.kind == plan::Objective::TextToText =>
+            {
+                format!(" ({decoder_context} to be written)")
+            }
+            _ => String::new(),
+        };
+        (cut > 0).then(|| {
+            let (all, context) = (records.len(), self.context);
+            format!(
+                "{cut} of {all} records are longer than the model's {context} tokens{written} and are cut"
+            )
+        })
+    }
+
+    /// The same task of a model that reads and writes texts of any length.
+    fn without_limits(&self) -> Self {
+        // Half of the largest number leaves room for the marks of a text.
+        const ANY: usize = usize::MAX / 2;
+        let layout = match self.layout {
+            InputLayout::EncoderDecoder { eos, start, first, .. } => {
+                InputLayout::EncoderDecoder { eos, start, first, decoder_context: ANY }
+            }
+            other => other,
+        };
+        Self { layout, context: ANY, ..self.clone() }
+    }
+
+    /// The input of one or two texts.
+    fn read(&self, mut first: Vec<u32>, mut second: Option<Vec<u32>>) -> Example {
+        let marks = match (self.layout, &second) {
+            (InputLayout::Bert { between, .. }, Some(_)) => 2 + between,
+            (InputLayout::Bert { .. }, None) => 2,
+            (_, Some(_)) | (InputLayout::EncoderDecoder { .. }, None) => 1,
+            (InputLayout::Decoder { .. }, None) => 0,
+        };
+        cut(&mut first, second.as_mut(), self.context.saturating_sub(marks));
+        let mut example = Example::default();
+        match self.layout {
+            InputLayout::Bert { classify, separate, between } => {
+                example.input = [&[classify], first.as_slice(), &[separate]].concat();
+                example.segments = vec![0; example.input.len()];
+                if let Some(second) = second {
+                    example.input.extend(std::iter::repeat_n(separate, between - 1));
+                    example.segments.resize(example.input.len(), 0);
+                    example.input.extend([second.as_slice(), &[separate]].concat());
+                    example.segments.resize(example.input.len(), 1);
+                }
+            }
+            InputLayout::Decoder { eos } | InputLayout::EncoderDecoder { eos, .. } => {
+                example.input = first;
+                if let Some(second) = second {
+                    example.input.push(eos);
+                    example.input.extend(second);
+                }
+                // A model reads at least one token.
+                if example.input.is_empty() {
+                    example.input.push(eos);
+                }
+            }
+        }
+        example
+    }
+
+    /// Words with a tag each, or without tags. The first piece of a word carries its tag; words beyond the context have no target.
+    fn tagged(&self, words: &[String], tags: &[u32], tokenizer: &Tokenizer) -> Example {
+        let (mut pieces, mut firsts) = (Vec::new(), Vec::new());
+        for (place, word) in words.iter().enumerate() {
+            let blank = if place == 0 { "" } else { " " };
+            let own = tokenizer.encode(&format!("{blank}{word}"));
+            firsts.push((!own.is_empty()).then_some(pieces.len()));
+            pieces.extend(own);
+        }
+        let offset = match self.layout {
+            InputLayout::Bert { .. } => 1,
+            InputLayout::Decoder { .. } | InputLayout::EncoderDecoder { .. } => 0,
+        };
+        let mut example = self.read(pieces, None);
+        let last = example.input.len() - offset;
+        for (index, first) in firsts.into_iter().enumerate() {
+            if let Some(first) = first.filter(|first| *first < last) {
+                example.positions.push((first + offset) as u32);
+                example.targets.extend(tags.get(index));
+            }
+        }
+        example
+    }
+
+    /// A text to be read and one to be written.
+    fn written(&self, mut source: Vec<u32>, mut target: Vec<u32>) -> Example {
+        match self.layout {
+            InputLayout::EncoderDecoder { eos, start, first, decoder_context } => {
+                let marks = 1 + usize::from(first.is_some());
+                source.truncate(self.context - marks);
+                target.truncate(decoder_context.saturating_sub(marks));
+                let first: Vec<u32> = first.into_iter().collect();
+                let whole = |text: Vec<u32>| [first.clone(), text, vec![eos]].concat();
+                spans::answer(whole(source), whole(target), start)
+            }
+            InputLayout::Decoder { eos } | InputLayout::Bert { separate: eos, .. } => {
+                cut(&mut source, Some(&mut target), self.context - 1);
+                let first = source.len();
+                let window = [source, vec![eos], target, vec![eos]].concat();
+                Example {
+                    positions: (first as u32..window.len() as u32 - 1).collect(),
+                    targets: window[first + 1..].to_vec(),
+                    input: window[..window.len() - 1].to_vec(),
+                    ..Example::default()
+                }
+            }
+        }
+    }
+
+    /// How a model trained for this task generates text, if it does.
+    pub fn generation(&self) -> Generation {
+        if let Some(chat) = &self.chat {
+            return Generation::Turn { end: chat.end() };
+        }
+        match (self.kind, self.layout) {
+            (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, first, .. }) => {
+                Generation::FromDecoder { start, first }
+            }
+            (plan::Objective::TextToText, _) => Generation::Answer,
+            _ => Generation::None,
+        }
+    }
+
+    /// The text of a conversation in which the assistant is to speak next; of plain text, one message of the user.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the template refuses it.
+    pub fn turn(&self, prompt: &str) -> Result<String, RunError> {
+        self.chat.as_ref().map_or_else(|| Ok(prompt.to_owned()), |chat| chat.turn(prompt))
+    }
+
+    /// The template of conversations, if there is one.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.chat.as_ref().map(Conversations::template)
+    }
+
+    /// For each word the number of its prediction among those of the example; `None` for a word beyond the context.
+    pub(crate) fn predicted_words(&self, words: &[String], tokenizer: &Tokenizer) -> Vec<Option<usize>> {
+        let numbered: Vec<u32> = (0..words.len() as u32).collect();
+        let targets = self.tagged(words, &numbered, tokenizer).targets;
+        let mut places = vec![None; words.len()];
+        for (prediction, word) in targets.into_iter().enumerate() {
+            places[word as usize] = Some(prediction);
+        }
+        places
+    }
+}
+
+/// Cuts the longer of two texts until both have at most `most` tokens together.
+fn cut(first: &mut Vec<u32>, second: Option<&mut Vec<u32>>, most: usize) {
+    let Some(second) = second else { return first.truncate(most) };
+    while first.len() + second.len() > most {
+        if first.len() > second.len() {
+            first.pop()
+        } else {
+            second.pop()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(kind: plan::Objective, layout: InputLayout, context: usize) -> Task {
+        Task { kind, layout, context, labels: 3, chat: None }
+    }
+
+    const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 1 };
+    const ROBERTA: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 2 };
+    const DECODER: InputLayout = InputLayout::Decoder { eos: 9 };
+
+    /// Oracle: `transformers`' longest-first truncation of pairs.
+    #[test]
+    fn texts_and_pairs_are_laid_out_as_bert_and_decoders_read_them() {
+        let class = plan::Objective::SequenceClassification;
+        let read = |layout, context, second: Option<Vec<u32>>| {
+            let example = task(class, layout, context).read(vec![1, 2, 3, 4], second);
+            (example.input, example.segments)
+        };
+        assert_eq!(read(BERT, 8, None), (vec![101, 1, 2, 3, 4, 102], vec![0; 6]));
+        assert_eq!(read(BERT, 5, None).0, [101, 1, 2, 3, 102]);
+        let pair = read(BERT, 8, Some(vec![5, 6]));
+        assert_eq!(pair, (vec![101, 1, 2, 3, 102, 5, 6, 102], vec![0, 0, 0, 0, 0, 1, 1, 1]));
+        assert_eq!(read(BERT, 6, Some(vec![5, 6])).0, [101, 1, 2, 102, 5, 102]);
+        let pair = read(ROBERTA, 9, Some(vec![5, 6])).0;
+        assert_eq!(pair, [101, 1, 2, 3, 102, 102, 5, 6, 102]);
+        assert_eq!(read(DECODER, 8, Some(vec![5])).0, [1, 2, 3, 4, 9, 5]);
+        assert_eq!(read(DECODER, 3, None).0, [1, 2, 3]);
+        assert_eq!(task(class, DECODER, 3).read(vec![], None).input, [9]);
+    }
+
+    #[test]
+    fn what_is_written_is_predicted_after_what_is_read_and_nothing_else_is() {
+        let text = plan::Objective::TextToText;
+        let example = task(text, DECODER, 8).written(vec![1, 2], vec![5, 6]);
+        assert_eq!(
+            (example.input, example.positions, example.targets),
+            (vec![1, 2, 9, 5, 6], vec![2, 3, 4], vec![5, 6, 9])
+        );
+        let cut = task(text, DECODER, 4).written(vec![1, 2, 3, 4], vec![5, 6]);
+        assert_eq!((cut.input, cut.targets), (vec![1, 2, 9, 5], vec![5, 9]));
+        let layout = InputLayout::EncoderDecoder { eos: 9, start: 0, first: None, decoder_context: 3 };
+        let example = task(text, layout, 3).written(vec![1, 2, 3], vec![5, 6, 7]);
+        assert_eq!(
+            (example.input, example.decoder_input, example.targets),
+            (vec![1, 2, 9], vec![0, 5, 6], vec![5, 6, 9])
+        );
+        let layout = InputLayout::EncoderDecoder { eos: 9, start: 9, first: Some(8), decoder_context: 4 };
+        let example = task(text, layout, 4).written(vec![1, 2, 3], vec![5, 6, 7]);
+        assert_eq!(
+            (example.input, example.decoder_input, example.targets),
+            (vec![8, 1, 2, 9], vec![9, 8, 5, 6], vec![8, 5, 6, 9])
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! Reading plan files.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use accountant::DpEvent;
+use plan::{CertifiedPlan, Plan, PlanFile};
+
+use crate::RunError;
+
+/// A plan and the file that it was read from.
+pub(crate) struct PlanText {
+    pub plan: Plan,
+    /// The file, byte for byte.
+    pub bytes: Vec<u8>,
+}
+
+impl PlanText {
+    /// Reads a plan file without certifying it.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with the file, the place in it and a fix.
+    pub fn read(path: &Path) -> Result<Self, RunError> {
+        let bytes = read_small(path)?;
+        Ok(Self { plan: parse(path, &bytes)?, bytes })
+    }
+
+    /// Certifies the plan of the file at `path`, after what was spent on its units before.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with the file and a fix.
+    pub fn certify(self, path: &Path, earlier: Vec<DpEvent>) -> Result<CertifiedPlan, RunError> {
+        certify(path, self.plan.after(earlier))
+    }
+}
+
+/// Reads a plan file without certifying it.
+///
+/// # Errors
+/// As [`PlanText::read`].
+pub fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
+    Ok(PlanText::read(path)?.plan)
+}
+
+/// The longest time that a plan's noise is searched for.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Certifies a plan, unless its figures are so far from those of training that it takes too long.
+fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
+    match within(LONGEST, move || plan.certify()) {
+        Some(certified) => certified.map_err(|error| refused(path, &error)),
+        None => Err(refused(
+            path,
+            &"privacy: no certified ε after 5 minutes; allowed: figures of a training run, such as epsilon from 0.01 to 100, delta \
+              from 1e-12 and noise multipliers from 0.3; fix: bring privacy.epsilon, privacy.delta and training.steps into such a \
+              range",
+        )),
+    }
+}
+
+/// The result of work that ends within this time.
+pub(crate) fn within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (send, received) = channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more if it took too long.
+        let _ = send.send(work());
+    });
+    received.recv_timeout(longest).ok()
+}
+
+/// Reads a file of the size of a plan.
+fn read_small(path: &Path) -> Result<Vec<u8>, RunError> {
+    const LARGEST: u64 = 16 << 20;
+    let metadata = path.metadata().map_err(|error| RunError::storage("read", path, &error))?;
+    let not_a_plan =
+        |what| RunError::Refused(format!("{} is {what}; give a plan file (plan.json)", path.display()));
+    if metadata.is_dir() {
+        Err(not_a_plan("a folder"))
+    } else if !metadata.is_file() {
+        Err(not_a_plan("no file"))
+    } else if metadata.len() > LARGEST {
+        Err(not_a_plan("larger than any plan"))
+    } else {
+        Ok(durable::read(path)?)
+    }
+}
+
+/// Reads the bytes of a plan file without certifying it.
+///
+/// # Errors
+/// As [`PlanText::read`].
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Plan, RunError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        refused(path, &format!("not UTF-8 after byte {}; save the plan as UTF-8", error.valid_up_to()))
+    })?;
+    let file = PlanFile::parse(text).map_err(|error| refused(path, &error))?;
+    Plan::try_from(file).map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("{}: {error}", path.display()))
+}

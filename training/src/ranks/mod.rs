@@ -1,0 +1,371 @@
+//! The ranks of a run: one process, or several that MPI started.
+//!
+//! The first rank owns the run folder, its ledger and its checkpoint, and it alone shows anything. All ranks draw the same lots
+//! from one key and take their own micro-batches of each. A step:
+//!
+//! | step | ranks |
+//! |---|---|
+//! | charge the step | the first; the others wait for its word |
+//! | sample the lot | each, all of it; each reads the examples of its own micro-batches |
+//! | clip and sum | each, its own micro-batches, in integers on one grid |
+//! | add up the sums, add noise, update the weights | each, its own part of the parameters ([`Shards`]) |
+//! | collect the weights | all |
+//!
+//! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is computed as a whole. So the number
+//! of ranks changes no bit of the weights.
+//!
+//! Every rank makes the same calls in the same order, also where one of them fails: [`Ranks::agree`] spreads a failure before
+//! the next call. A rank that ends without a word is noticed by the program that started the ranks, which ends them all.
+
+mod alone;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod shards;
+#[cfg(test)]
+pub(crate) mod threads;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use shards::{FromRank, Grain, Piece, Shards, block_rows, row_length, share_of};
+
+use crate::RunError;
+
+/// Messages among ranks. Each call waits for the same call on all ranks.
+pub(crate) trait Messages: Send + Sync {
+    /// Number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn count(&self) -> usize;
+
+    /// Replaces `bytes` by those of the first rank. They have the same length everywhere.
+    fn broadcast(&self, bytes: &mut [u8]);
+
+    /// Collects the bytes of all ranks, by rank. They have the same length everywhere.
+    ///
+    /// # Shapes
+    /// - own: `[n]`, all: `[ranks · n]`
+    fn all_gather(&self, own: &[u8], all: &mut [u8]);
+
+    /// Adds up the numbers of all ranks; each rank gets its own block of the sums.
+    ///
+    /// # Shapes
+    /// - blocks: `[ranks · n]`, own: `[n]`
+    fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]);
+
+    /// Leaves the other ranks in good order. No call may follow.
+    fn leave(&self);
+
+    /// Ends all ranks with an exit code.
+    fn abort(&self, code: u8);
+}
+
+/// Where a run is computed, as its ledger and its certificate say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Number of ranks.
+    pub ranks: u64,
+    /// Number of machines they ran on.
+    pub hosts: u64,
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.hosts {
+            1 => write!(f, "{} on one machine", self.ranks),
+            hosts => write!(f, "{} on {hosts} machines", self.ranks),
+        }
+    }
+}
+
+/// Which micro-batches of a lot a rank computes: one of each `count` in a row. A micro-batch is computed by one rank as a whole, so
+/// that sums in floating point within it do not depend on the number of ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Number of this rank, from 0.
+    pub rank: usize,
+    /// Number of ranks.
+    pub count: usize,
+    /// Examples in a micro-batch.
+    pub physical_batch: usize,
+}
+
+impl Share {
+    /// All micro-batches of a lot, for one process.
+    #[cfg(test)]
+    pub const WHOLE: Self = Self { rank: 0, count: 1, physical_batch: 1 };
+
+    /// Of each place of a lot, whether it is in the rank's micro-batches.
+    pub fn has(self, place: usize) -> bool {
+        place / self.physical_batch % self.count == self.rank
+    }
+}
+
+/// All ranks, as one of them sees them.
+#[derive(Clone)]
+pub struct Ranks {
+    messages: Arc<dyn Messages>,
+    /// The machine of each rank.
+    hosts: Arc<[String]>,
+}
+
+impl fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.count())
+    }
+}
+
+impl Ranks {
+    /// One process.
+    pub fn alone() -> Self {
+        Self { messages: Arc::new(alone::Alone), hosts: Arc::new([String::new()]) }
+    }
+
+    /// The ranks that this process was started with.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if it was started as one of several and cannot reach the others.
+    #[cfg(feature = "mpi")]
+    pub fn join() -> Result<Self, RunError> {
+        let Some((world, host)) = mpi::World::join()? else { return Ok(Self::alone()) };
+        let ranks = Self { messages: Arc::new(world), hosts: Arc::new([]) };
+        let names = ranks.exchange(host.as_bytes());
+        let hosts = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        Ok(Self { hosts, ..ranks })
+    }
+
+    /// As above, in a program without MPI.
+    #[cfg(not(feature = "mpi"))]
+    pub fn join() -> Result<Self, RunError> {
+        let started = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().find_map(std::env::var_os);
+        if started.is_none_or(|count| count == "1") {
+            return Ok(Self::alone());
+        }
+        Err(RunError::Refused(
+            "this program was started as one of several ranks, but it was built without MPI; build it with `cargo build --release \
+             -p trainer-native --features mpi`, or start it without mpirun"
+                .to_owned(),
+        ))
+    }
+
+    /// Ranks that exchange messages in another way.
+    #[cfg(test)]
+    pub(crate) fn of(messages: impl Messages + 'static) -> Self {
+        let hosts = vec![String::new(); messages.count()].into();
+        Self { messages: Arc::new(messages), hosts }
+    }
+
+    /// Number of this rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.messages.rank()
+    }
+
+    /// Number of ranks.
+    pub fn count(&self) -> usize {
+        self.messages.count()
+    }
+
+    /// The ranks and whom they trust, in a program with MPI.
+    pub fn listing(&self) -> Option<String> {
+        #[cfg(feature = "mpi")]
+        let library = Some(mpi::library());
+        #[cfg(not(feature = "mpi"))]
+        let library: Option<String> = None;
+        let here = match self.placement() {
+            None => "1 here; `mpirun -np P` starts P".to_owned(),
+            Some(placement) => placement.to_string(),
+        };
+        library.map(|library| {
+            format!(
+                "ranks: {here} ({library}); the machines of all ranks and the network between them are trusted with the run's key, \
+                 sums without noise and hashes of the text"
+            )
+        })
+    }
+
+    /// This rank's micro-batches of this many examples.
+    pub fn share(&self, physical_batch: usize) -> Share {
+        Share { rank: self.rank(), count: self.count(), physical_batch }
+    }
+
+    /// Whether there are others.
+    pub fn are_several(&self) -> bool {
+        self.count() > 1
+    }
+
+    /// Whether this rank owns the run folder.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Number of ranks on this rank's machine.
+    pub(crate) fn on_this_host(&self) -> usize {
+        self.hosts.iter().filter(|host| **host == self.hosts[self.rank()]).count()
+    }
+
+    /// Where the ranks are, if there are several.
+    pub fn placement(&self) -> Option<Placement> {
+        let mut hosts: Vec<&String> = self.hosts.iter().collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        self.are_several().then(|| Placement { ranks: self.count() as u64, hosts: hosts.len() as u64 })
+    }
+
+    /// Spreads a failure: if a rank failed, all get an error, and that of the first rank says what failed.
+    ///
+    /// # Errors
+    /// This rank's, or [`RunError::Elsewhere`].
+    pub fn agree<T>(&self, own: Result<T, RunError>) -> Result<T, RunError> {
+        if !self.are_several() {
+            return own;
+        }
+        let failure = own.as_ref().err().map_or_else(Vec::new, encoded);
+        let failures = self.exchange(&failure);
+        let Some((rank, failure)) = (0..).zip(&failures).find(|(_, failure)| !failure.is_empty()) else {
+            return own;
+        };
+        match own {
+            Err(own) if self.is_first() => Err(own),
+            _ if self.is_first() => Err(self.failure_of(rank, failure)),
+            _ => Err(RunError::Elsewhere { code: failure[0] }),
+        }
+    }
+
+    /// The error of a rank, for the first one to show.
+    fn failure_of(&self, rank: usize, failure: &[u8]) -> RunError {
+        let text = String::from_utf8_lossy(&failure[1..]).into_owned();
+        let place = format!("rank {rank} of {} on {}", self.count(), self.hosts[rank]);
+        match failure[0] {
+            130 => RunError::Interrupted { resume: text },
+            2 => RunError::Refused(format!("{place}: {text}")),
+            _ => RunError::Failed(format!("{place}: {text}")),
+        }
+    }
+
+    /// Spreads the failure of work that the first rank does alone. `own` is `None` on the others.
+    ///
+    /// # Errors
+    /// The first rank's, or [`RunError::Elsewhere`].
+    pub(crate) fn outcome_of_first<T>(
+        &self,
+        own: Result<Option<T>, RunError>,
+    ) -> Result<Option<T>, RunError> {
+        let mut code = [own.as_ref().err().map_or(0, RunError::exit_code)];
+        self.messages.broadcast(&mut code);
+        match (own, code) {
+            (own, _) if self.is_first() => own,
+            (own, [0]) => own,
+            (_, [code]) => Err(RunError::Elsewhere { code }),
+        }
+    }
+
+    /// The first rank's bytes.
+    pub fn broadcast(&self, own: Vec<u8>) -> Vec<u8> {
+        let mut length = (own.len() as u64).to_le_bytes();
+        self.messages.broadcast(&mut length);
+        let mut bytes = own;
+        bytes.resize(u64::from_le_bytes(length) as usize, 0);
+        self.broadcast_in_place(&mut bytes);
+        bytes
+    }
+
+    /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the same length everywhere.
+    pub(crate) fn broadcast_in_place(&self, bytes: &mut [u8]) {
+        bytes.chunks_mut(LARGEST_MESSAGE).for_each(|piece| self.messages.broadcast(piece));
+    }
+
+    /// The first rank's value.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if it cannot be read, as between ranks of two versions of this program.
+    pub(crate) fn of_first<T: Serialize + DeserializeOwned>(&self, own: T) -> Result<T, RunError> {
+        if !self.are_several() {
+            return Ok(own);
+        }
+        let unreadable =
+            |error: serde_json::Error| RunError::Failed(format!("a message of the first rank: {error}"));
+        let bytes = serde_json::to_vec(&own).map_err(unreadable)?;
+        serde_json::from_slice(&self.broadcast(bytes)).map_err(unreadable)
+    }
+
+    /// The bytes of every rank, by rank.
+    pub fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        let mut lengths = vec![0; 8 * self.count()];
+        self.messages.all_gather(&(own.len() as u64).to_le_bytes(), &mut lengths);
+        let lengths: Vec<usize> = lengths.chunks_exact(8).map(|eight| u64_of(eight) as usize).collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let mut all: Vec<Vec<u8>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
+        // Every rank sends as many bytes as the one that has most.
+        for begin in (0..longest).step_by(LARGEST_MESSAGE) {
+            let length = LARGEST_MESSAGE.min(longest - begin);
+            let mut piece: Vec<u8> = own.iter().skip(begin).take(length).copied().collect();
+            piece.resize(length, 0);
+            let mut pieces = vec![0; length * self.count()];
+            self.messages.all_gather(&piece, &mut pieces);
+            for ((bytes, length_of_all), piece) in
+                all.iter_mut().zip(&lengths).zip(pieces.chunks_exact(length))
+            {
+                bytes.extend_from_slice(&piece[..length.min(length_of_all.saturating_sub(begin))]);
+            }
+        }
+        all
+    }
+
+    /// Whether any rank says so.
+    pub fn any(&self, own: bool) -> bool {
+        if !self.are_several() {
+            return own;
+        }
+        let mut all = vec![0; self.count()];
+        self.messages.all_gather(&[u8::from(own)], &mut all);
+        all.contains(&1)
+    }
+
+    /// The sum of the ranks' figures.
+    pub fn total(&self, own: i128) -> i128 {
+        let mut all = vec![0; 16 * self.count()];
+        self.messages.all_gather(&own.to_le_bytes(), &mut all);
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, i128::from_le_bytes);
+        all.chunks_exact(16).map(number).sum()
+    }
+
+    /// Whether all ranks have the same.
+    pub(crate) fn have_same(&self, own: &[u8]) -> bool {
+        self.exchange(own).iter().all(|other| other == own)
+    }
+
+    /// Leaves the other ranks after all of them succeeded.
+    pub fn leave(&self) {
+        self.messages.leave();
+    }
+
+    /// Ends all ranks after a failure that the first one has shown.
+    pub fn abort(&self, code: u8) {
+        if self.are_several() {
+            self.messages.abort(code);
+        }
+    }
+}
+
+/// Bytes of a message that a 32-bit count holds, with room for those of all ranks.
+const LARGEST_MESSAGE: usize = 1 << 18;
+
+fn u64_of(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// An error as a message: its exit code and its text.
+fn encoded(error: &RunError) -> Vec<u8> {
+    let text = match error {
+        RunError::Interrupted { resume } => resume.clone(),
+        other => other.to_string(),
+    };
+    [&[error.exit_code()], text.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Which weights are the best, and whether training goes on, by public evaluation text.
+
+use crate::RunError;
+use crate::store::RunStore;
+
+/// The best evaluation so far.
+#[derive(Debug)]
+pub(super) struct BestSoFar {
+    /// Evaluations without a better one after which training stops.
+    patience: Option<u64>,
+    nll: f64,
+    /// Evaluations since the best one.
+    since: u64,
+}
+
+impl BestSoFar {
+    /// That of the run's evaluations up to its checkpoint. The best weights may be younger, if a crash lost the steps after
+    /// the checkpoint.
+    pub fn read(plan: &plan::Plan, store: &RunStore<'_>) -> Result<Self, RunError> {
+        let patience = plan.evaluation().and_then(|evaluation| evaluation.patience);
+        let (step, nll) = store.best()?.map_or((0, f64::INFINITY), |best| (best.step, best.nll));
+        let mut so_far = Self { patience, nll, since: 0 };
+        for metric in store.metrics().iter().filter(|metric| metric.step > step) {
+            if let Some(nll) = *metric.evaluation_nll.get() {
+                so_far.improves(nll);
+            }
+        }
+        Ok(so_far)
+    }
+
+    /// Counts an evaluation. Returns whether it is the best so far.
+    pub(crate) fn improves(&mut self, nll: f64) -> bool {
+        let improves = nll < self.nll;
+        if improves {
+            (self.nll, self.since) = (nll, 0);
+        } else {
+            self.since += 1;
+        }
+        improves
+    }
+
+    /// Whether training stops here.
+    pub fn stops(&self) -> bool {
+        self.patience.is_some_and(|patience| self.since >= patience)
+    }
+}

@@ -1,0 +1,159 @@
+//! The end of a run: model files, completion line, certificate.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::prepare::Prepared;
+use super::request::Job;
+use crate::RunError;
+use crate::infer::Evaluation;
+use crate::label_histogram::LabelCount;
+use crate::objective::{Generation, Task, end_of_text};
+use crate::progress::note;
+use crate::ranks::Ranks;
+use crate::store::ledger::{LedgerState, RoundedModel};
+use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
+use crate::summary::Summary;
+use crate::train::TrainError;
+use crate::verify::verify_run;
+use durable::pretty_json;
+use network::nn::Kernels;
+use network::tensor_file::{NumberFormat, PrivacyMark};
+
+/// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
+/// best one if the plan keeps it.
+pub(super) fn finish<B: Kernels>(
+    job: &Job,
+    run: &mut Prepared<B>,
+    evaluation: Option<Evaluation>,
+    store: &mut RunStore<'_>,
+) -> Result<Summary, RunError> {
+    let evaluation = match store.best()? {
+        Some(BestWeights { step, weights, .. }) => {
+            note(&format!("the model is that of step {step}, the best on the public evaluation text"));
+            let unfit = |error: TrainError| RunError::Verification(error.to_string());
+            run.trainer.load_trained(weights).map_err(unfit)?;
+            None
+        }
+        None => evaluation,
+    };
+    // A run that crashed after its last step resumes without a step, so without an evaluation.
+    let evaluation =
+        evaluation.map_or_else(|| run.evaluate(&Ranks::alone()), |evaluation| Ok(Some(evaluation)))?;
+    let evaluation = evaluation.map(|figures| run.with_scores(figures)).transpose()?;
+    let evaluation = evaluation.as_ref().map(pretty_json).transpose()?;
+    let mut model = model(job, run, store.ledger())?;
+    model.extend(evaluation.map(|text| ModelFile::text(files::EVALUATION, text)));
+    let rounded = rounded(job, run, store.ledger())?;
+    store.complete(store.steps_done(), &model, rounded)?;
+    verified(store)
+}
+
+/// Verifies the finished run as anybody can, before what could repair it is removed.
+pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
+    let summary = verify_run(store.path())?;
+    store.remove_checkpoint()?;
+    Ok(summary)
+}
+
+/// The model as `transformers` loads it, marked with what it promises, and its adapters as PEFT does.
+pub(super) fn model<'a, B: Kernels>(
+    job: &Job,
+    run: &'a Prepared<B>,
+    ledger: &LedgerState,
+) -> Result<Vec<ModelFile<'a>>, RunError> {
+    let mark = certificate::mark(&job.plan, ledger);
+    let Configuration { model, generation } = Configuration::of(run, &mark)?;
+    let mut files = vec![ModelFile::text(files::CONFIG, pretty_json(&model)?)];
+    files.extend(tokenizer_files(run)?);
+    if let Some(generation) = generation {
+        files.push(ModelFile::text(files::GENERATION_CONFIG, pretty_json(&generation)?));
+    }
+    let histogram = job.plan.plan().data().label_histogram.as_ref();
+    if let (Some(histogram), Some(counts)) = (histogram, ledger.label_counts()) {
+        let named = histogram.labels.iter().cloned().zip(counts.iter().copied());
+        let counts: Vec<LabelCount> = named.map(|(label, count)| LabelCount { label, count }).collect();
+        files.push(ModelFile::text(files::LABELS, pretty_json(&counts)?));
+    }
+    if let Some(config) = super::peft::config(job.plan.plan(), &run.trainer) {
+        let mark = mark.clone();
+        files.push(ModelFile::text(files::ADAPTER_CONFIG, pretty_json(&config)?));
+        let write = move |path: &Path| super::peft::write(&run.trainer, path, &mark);
+        files.push(ModelFile { name: files::ADAPTER, write: Box::new(write) });
+    }
+    let write = move |path: &Path| run.trainer.write_model(path, &mark);
+    files.push(ModelFile { name: files::MODEL, write: Box::new(write) });
+    Ok(files)
+}
+
+/// The digests of the model in 16 bits, by which an export is verified.
+fn rounded<B: Kernels>(
+    job: &Job,
+    run: &Prepared<B>,
+    ledger: &LedgerState,
+) -> Result<Vec<RoundedModel>, RunError> {
+    let mark = certificate::mark(&job.plan, ledger);
+    let Configuration { mut model, .. } = Configuration::of(run, &mark)?;
+    let mut rounded = Vec::new();
+    for format in [NumberFormat::Bf16, NumberFormat::F16] {
+        let Some(model_sha256) = run.trainer.model_sha256(format, &mark)? else { continue };
+        format.name_in(&mut model);
+        let config_sha256 = durable::sha256_hex(pretty_json(&model)?.as_bytes());
+        let dtype = format.of_transformers().to_owned();
+        rounded.push(RoundedModel { dtype, config_sha256, model_sha256 });
+    }
+    Ok(rounded)
+}
+
+/// What `transformers` reads of a model beside its weights.
+struct Configuration {
+    model: Value,
+    /// How it generates, if it does.
+    generation: Option<Value>,
+}
+
+impl Configuration {
+    fn of<B: Kernels>(run: &Prepared<B>, mark: &PrivacyMark) -> Result<Self, RunError> {
+        let mut model = run.trainer.hf_config();
+        let eos = end_of_text(&run.tokenizer)?;
+        let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
+        let generates = run.data.objective.generation();
+        match generates {
+            Generation::Continuation | Generation::Answer => generation["bos_token_id"] = json!(eos),
+            Generation::FromDecoder { start, first } => {
+                generation["decoder_start_token_id"] = json!(start);
+                if let Some(first) = first {
+                    generation["bos_token_id"] = json!(first);
+                    generation["forced_bos_token_id"] = json!(first);
+                }
+            }
+            Generation::Turn { end } if end != eos => generation["eos_token_id"] = json!([end, eos]),
+            Generation::Turn { .. } | Generation::None => {}
+        }
+        for (name, id) in generation.as_object().into_iter().flatten() {
+            model[name] = id.clone();
+        }
+        mark.write_to(&mut model);
+        Ok(Self { model, generation: (!matches!(generates, Generation::None)).then_some(generation) })
+    }
+}
+
+/// The tokenizer's settings, with the chat template and the tokens that it names if the model learnt conversations. Generation
+/// continues prompts of different lengths, so `transformers` must pad them on the left.
+fn tokenizer_files<B: Kernels>(run: &Prepared<B>) -> Result<Vec<ModelFile<'static>>, RunError> {
+    let own = run.tokenizer.to_config_json();
+    let Some(template) = run.data.objective.task().and_then(Task::chat_template) else {
+        return Ok(vec![ModelFile::text(files::TOKENIZER_CONFIG, own)]);
+    };
+    let mut config: Value =
+        serde_json::from_str(&own).map_err(|error| RunError::Failed(error.to_string()))?;
+    for (name, token) in template.special_tokens() {
+        config[name.as_str()] = json!(token);
+    }
+    config["padding_side"] = json!("left");
+    Ok(vec![
+        ModelFile::text(files::TOKENIZER_CONFIG, pretty_json(&config)?),
+        ModelFile::text(files::CHAT_TEMPLATE, template.source().to_owned()),
+    ])
+}

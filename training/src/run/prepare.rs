@@ -1,0 +1,365 @@
+//! Everything that training needs, from the plan's files and the run folder.
+
+use dp_tokenizer::identity::Sketch;
+use mechanisms::{PrivacyRng, Purpose};
+use serde::{Deserialize, Serialize};
+use tokenizer::Tokenizer;
+
+use super::folder::Folder;
+use super::request::Job;
+use super::start::{self, Start};
+use crate::data::{
+    self, Canaries, Dataset, LabelledRecords, LabelledSet, Planting, PublicText, Sampler, Units,
+};
+use crate::dp::{TrainingData, TrainingSet};
+use crate::infer::{Evaluation, HeldOut};
+use crate::objective::{Objective, Task, canary_tokens};
+use crate::progress::note;
+use crate::ranks::Ranks;
+use crate::store::RunStore;
+use crate::train::{TrainError, Trainer};
+use crate::{RunError, chat, label_histogram, memory, vocabulary};
+use network::device::check_precision;
+use network::model::Network;
+use network::nn::Kernels;
+use network::tensor_file::NamedTensor;
+
+/// The plan's input files, read and checked before anything is written.
+pub(super) struct Inputs {
+    pub units: Units,
+    /// The sketch of a public training text.
+    pub public_text: Option<Sketch>,
+    evaluation: Option<PublicText>,
+    initial: Option<Start>,
+    /// The most tokens that the vocabulary will have.
+    pub vocabulary: u32,
+}
+
+impl Inputs {
+    /// Reads and checks the files. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError`] on all ranks.
+    pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
+        let inputs = job.ranks.agree(Self::read_own::<B>(job, device))?;
+        inputs.check_same(job)?;
+        inputs.check_texts(job)?;
+        Ok(inputs)
+    }
+
+    fn read_own<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
+        let plan = job.plan.plan();
+        let fits = |vocabulary| {
+            memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
+        };
+        fits(plan.tokenizer().least_vocabulary())?;
+        check_precision::<B>(plan.performance().precision, device)
+            .map_err(|error| RunError::Refused(error.to_string()))?;
+        let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
+        let public_text = data::public_sketch(plan, &job.base, &units)?;
+        label_histogram::check(plan, &units)?;
+        let evaluation = data::read_evaluation(plan, &job.base, &units)?;
+        chat::check(plan, &job.base, &units, evaluation.as_ref())?;
+        job.check_interrupt()?;
+        vocabulary::check(&job.plan, &job.base)?;
+        let vocabulary = vocabulary::most_tokens(plan, &job.base)?;
+        check_network(plan, vocabulary)?;
+        fits(vocabulary)?;
+        let initial = start::prepare(plan, &job.base)?;
+        let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
+        Ok(Self { units, public_text, evaluation, initial, vocabulary: vocabulary.max(of_checkpoint) })
+    }
+
+    /// Refuses private text that is public elsewhere: in an earlier stage, or in the evaluation text.
+    fn check_texts(&self, job: &Job) -> Result<(), RunError> {
+        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
+        data::check_earlier(plan, base, &self.units, &job.public_stages(), ranks)?;
+        match &self.evaluation {
+            Some(public) => data::check_records(plan, base, &self.units, public, data::EVALUATION, ranks),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses ranks that read other files than the first one: they would sample other units, train another model, or compare other
+    /// texts.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`].
+    fn check_same(&self, job: &Job) -> Result<(), RunError> {
+        if !job.ranks.are_several() {
+            return Ok(());
+        }
+        // Keyed by figures of the plan alone, and sent to the ranks that have the text anyway.
+        let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
+        let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
+        let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
+        let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
+        if job.ranks.have_same([&text, initial, &evaluation].concat().as_bytes()) {
+            return Ok(());
+        }
+        job.ranks.agree(Err(RunError::Refused(
+            "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
+             program; put them on a file system that all machines share, or copy them to each"
+                .to_owned(),
+        )))
+    }
+}
+
+/// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.
+fn check_network(plan: &plan::Plan, vocabulary: u32) -> Result<(), RunError> {
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
+    let network =
+        Network::new(plan.model(), plan.training(), vocabulary as usize).map_err(|error| refused(&error))?;
+    network.selection(plan.model()).map(|_| ()).map_err(|error| refused(&error))
+}
+
+/// A run that is ready for its first step, or for the step after its checkpoint.
+pub(super) struct Prepared<B: Kernels> {
+    pub tokenizer: Tokenizer,
+    pub data: TrainingData,
+    pub trainer: Trainer<B>,
+    /// The plan's public evaluation text, if it has any.
+    held_out: Option<HeldOut>,
+    pub progressed: Progressed,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Progressed {
+    /// Steps in the checkpoint.
+    pub steps_done: u64,
+    /// The step to end before.
+    pub end: u64,
+    /// Whether steps clip and add noise.
+    pub protected: bool,
+}
+
+/// What the first rank finds in the run folder, or makes for it.
+struct Begun {
+    tokenizer: Tokenizer,
+    progressed: Progressed,
+    /// The state of the checkpoint.
+    saved: Option<Vec<NamedTensor>>,
+    canaries: Option<Canaries>,
+    physical_batch: usize,
+}
+
+impl Begun {
+    fn new<B: Kernels>(
+        job: &Job,
+        inputs: &Inputs,
+        store: &mut RunStore<'_>,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        if let Some(initial) = &inputs.initial {
+            if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
+                note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
+            }
+            store.record_initial_weights(&initial.sha256)?;
+        }
+        // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
+        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
+        label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
+        job.check_interrupt()?;
+        let (plan, workers) = (job.plan.plan(), B::workers() * job.ranks.on_this_host());
+        Ok(Self {
+            tokenizer,
+            progressed: Progressed {
+                steps_done: store.steps_done(),
+                end: store.affordable_end()?,
+                protected: store.is_protected(),
+            },
+            saved: store.take_saved_state(),
+            canaries: store.canaries(job.canaries.as_ref(), rng)?,
+            physical_batch: memory::windows_at_once(
+                plan,
+                inputs.vocabulary,
+                job.physical_batch,
+                job.device,
+                workers,
+            ),
+        })
+    }
+
+    /// That of the first rank, on all of them.
+    fn share(own: Option<Self>, ranks: &Ranks) -> Result<Self, RunError> {
+        if !ranks.are_several() {
+            return own.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()));
+        }
+        let json = own.as_ref().map(|begun| begun.tokenizer.to_json()).unwrap_or_default();
+        let json = String::from_utf8_lossy(&ranks.broadcast(json.into_bytes())).into_owned();
+        let read = Tokenizer::from_json(&json).map_err(|error| RunError::Failed(error.to_string()));
+        let tokenizer = ranks.agree(read)?;
+        let figures = own.as_ref().map(|begun| (begun.progressed, begun.physical_batch));
+        let saved = share_tensors(own.and_then(|begun| begun.saved), ranks)?;
+        match ranks.of_first(figures)? {
+            Some((progressed, physical_batch)) => {
+                Ok(Self { tokenizer, progressed, saved, canaries: None, physical_batch })
+            }
+            None => Err(RunError::Failed("the first rank began nothing".to_owned())),
+        }
+    }
+}
+
+/// The first rank's tensors.
+fn share_tensors(own: Option<Vec<NamedTensor>>, ranks: &Ranks) -> Result<Option<Vec<NamedTensor>>, RunError> {
+    let own_names = own
+        .as_ref()
+        .map(|own| own.iter().map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect::<Vec<_>>());
+    let Some(names) = ranks.of_first(own_names)? else { return Ok(None) };
+    let mut own = own.into_iter().flatten();
+    let tensor = |(name, shape): (String, Vec<usize>)| {
+        let data = own.next().map(|tensor| tensor.data).unwrap_or_default();
+        let bytes = ranks.broadcast(data.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let four = |bytes: &[u8]| bytes.try_into().map_or(f32::NAN, f32::from_le_bytes);
+        NamedTensor { name, shape, data: bytes.chunks_exact(4).map(four).collect() }
+    };
+    Ok(Some(names.into_iter().map(tensor).collect()))
+}
+
+impl<B: Kernels> Prepared<B> {
+    /// Makes or reads the tokenizer, encodes the text and builds the model.
+    pub fn new(
+        job: &Job,
+        inputs: Inputs,
+        folder: &mut Folder<'_>,
+        device: B::Device,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
+        let begun = Begun::share(begun, &job.ranks)?;
+        let units = inputs.units.index(&begun.tokenizer, &job.ranks)?;
+        job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))
+    }
+
+    fn build(
+        job: &Job,
+        inputs: Inputs,
+        begun: Begun,
+        device: B::Device,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        let Inputs { units, evaluation, initial, .. } = inputs;
+        let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
+        let objective =
+            Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
+        let set = training_set(job, units, &tokenizer, &objective, canaries)?;
+        let held_out = evaluation
+            .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
+            .transpose()?
+            .flatten();
+        let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
+        if let Some(saved) = saved {
+            trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
+        }
+        if progressed.end < job.plan.total_steps() {
+            note(&format!(
+                "the spare steps are used up: the run will end at step {} instead of {}",
+                progressed.end,
+                job.plan.total_steps()
+            ));
+        }
+        job.check_interrupt()?;
+        let data = TrainingData { sampler: Sampler::default(), set, objective };
+        Ok(Self { tokenizer, data, trainer, held_out, progressed })
+    }
+
+    /// Takes a step that the ledger has charged: samples a lot, and updates the weights with its private gradient. All ranks call
+    /// this together.
+    ///
+    /// # Errors
+    /// [`RunError`] on all ranks.
+    pub fn step(&mut self, job: &Job, step: u64, rng: &impl PrivacyRng) -> Result<(), RunError> {
+        let share = job.ranks.share(self.trainer.physical_batch());
+        let lot = self.data.sample_lot(&job.plan, step, share, rng).and_then(|lot| {
+            self.trainer.check(&lot)?;
+            Ok(lot)
+        });
+        let lot = job.ranks.agree(lot)?;
+        let stepped = self.trainer.step(&job.plan, step, self.progressed.protected, &lot, rng);
+        job.ranks.agree(stepped.map_err(RunError::from))
+    }
+
+    /// Figures of the current weights on the held-out text, if there is any. The ranks share the work, and all get the same.
+    pub fn evaluate(&self, ranks: &Ranks) -> Result<Option<Evaluation>, RunError> {
+        let model = || self.trainer.inference().on_ranks(ranks);
+        let own = self.held_out.as_ref().map(|held_out| held_out.evaluate(&model())).transpose();
+        ranks.agree(own)
+    }
+
+    /// Figures of the finished model on the held-out text, with scores of what it writes.
+    pub(crate) fn with_scores(&self, figures: Evaluation) -> Result<Evaluation, RunError> {
+        match &self.held_out {
+            Some(held_out) => held_out.with_scores(figures, &self.trainer.inference(), &self.tokenizer),
+            None => Ok(figures),
+        }
+    }
+}
+
+/// The units' windows or records, with the canaries of an audit.
+fn training_set(
+    job: &Job,
+    mut units: Units,
+    tokenizer: &Tokenizer,
+    objective: &Objective,
+    canaries: Option<Canaries>,
+) -> Result<TrainingSet, RunError> {
+    if let (Some(records), Some(task)) = (units.labelled.take(), objective.task().cloned()) {
+        note_cut(job.plan.plan(), &task, &records, tokenizer);
+        let copied = Tokenizer::from_json(&tokenizer.to_json());
+        let tokenizer = copied.map_err(|error| RunError::Failed(error.to_string()))?;
+        let examples = LabelledSet::new(records, move |record| task.example(record, &tokenizer))?;
+        return Ok(TrainingSet::Records(examples));
+    }
+    let spec = objective.window_spec();
+    let mut dataset = Dataset::new(units, tokenizer, spec)?;
+    if let Some(canaries) = canaries {
+        let tokens = canary_tokens(job.plan.plan(), tokenizer);
+        dataset = canaries.plant(dataset, job.plan.plan().privacy().sampling, &tokens, spec);
+    }
+    Ok(TrainingSet::Windows(Box::new(dataset)))
+}
+
+/// Says that texts are cut to the model's context. How many are is private where the text is.
+fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer: &Tokenizer) {
+    let context = plan.model().context;
+    let said = match records {
+        LabelledRecords::Kept(records) if plan.is_public() => {
+            task.cut_note(records.for_mechanism(), tokenizer)
+        }
+        _ => {
+            Some(format!("records longer than the model's {context} tokens are cut; how many are is private"))
+        }
+    };
+    if let Some(said) = said {
+        note(&format!("training: {said}"));
+    }
+}
+
+/// The model with its initial weights.
+fn build_trainer<B: Kernels>(
+    job: &Job,
+    tokenizer: &Tokenizer,
+    mut initial: Option<Start>,
+    physical_batch: usize,
+    device: B::Device,
+    rng: &impl PrivacyRng,
+) -> Result<Trainer<B>, RunError> {
+    let plan = job.plan.plan();
+    let refused = |error: TrainError| RunError::Refused(error.to_string());
+    if let Some(initial) = &mut initial {
+        initial.extend(plan, &job.base, tokenizer)?;
+    }
+    let vocab_size = initial.as_ref().map_or(tokenizer.vocab_size(), |initial| initial.vocab_size);
+    let vocab_size = vocab_size + job.canaries.as_ref().map_or(0, Planting::added_tokens);
+    let mut init = rng.stream(Purpose::Initialization, 0, 0);
+    let start = initial.map_or_else(Vec::new, |initial| initial.weights);
+    let (model, training) = (plan.model(), plan.training());
+    let trainer =
+        Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
+            .map_err(refused)?
+            .recompute(plan.performance().recompute)
+            .precision(plan.performance().precision)
+            .arithmetic(plan.privacy().arithmetic);
+    Ok(trainer.on_ranks(&job.ranks))
+}

@@ -1,0 +1,359 @@
+//! The user's request, checked before anything is written.
+
+use std::path::{Path, PathBuf};
+
+use dp_tokenizer::identity::Sketch;
+use plan::{Arithmetic, CertifiedPlan, Device};
+
+use crate::data::{Planting, Units};
+use crate::progress::{DIGITS, note};
+use crate::ranks::Ranks;
+use crate::store::accounting;
+use crate::store::ledger::{LedgerState, Randomness, Search};
+use crate::store::lineage::Lineage;
+use crate::store::mirror::state_folder;
+use crate::store::{OpenRun, Resume, RunMode, files};
+use crate::verify::CertifiedText;
+use crate::{RunError, stop};
+
+/// What the user asks for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The plan file.
+    pub plan: PathBuf,
+    /// The run folder; by default `runs/` and the plan's name.
+    pub out: Option<PathBuf>,
+    /// Whether to resume the run that the folder holds.
+    pub resume: bool,
+    /// Whether the folder may be a copy of the one in which the run began.
+    pub copied: bool,
+    /// The device, if not the plan's.
+    pub device: Option<Device>,
+    /// Windows per micro-batch, if not the plan's.
+    pub physical_batch: Option<u32>,
+    /// A known key for tests. The run is then not private.
+    pub test_key: Option<u64>,
+    /// A baseline without clipping and noise.
+    pub non_private: bool,
+    /// What is planted in the training text, if this run is an audit.
+    pub canaries: Option<Planting>,
+}
+
+impl Request {
+    /// A new private run of a plan, with what the plan says.
+    #[must_use]
+    pub fn new(plan: PathBuf) -> Self {
+        Self {
+            plan,
+            out: None,
+            resume: false,
+            copied: false,
+            device: None,
+            physical_batch: None,
+            test_key: None,
+            non_private: false,
+            canaries: None,
+        }
+    }
+}
+
+/// A request whose plan is certified.
+pub(super) struct Job {
+    pub ranks: Ranks,
+    pub plan: CertifiedPlan,
+    /// The folder that the plan's paths are relative to.
+    pub base: PathBuf,
+    pub device: Device,
+    pub physical_batch: Option<u32>,
+    pub test_key: Option<u64>,
+    pub canaries: Option<Planting>,
+    /// The tokenizer that a sweep released for its trials.
+    pub vocabulary: Option<PathBuf>,
+    search: Option<Search>,
+    plan_path: PathBuf,
+    plan_file: Vec<u8>,
+    lineage: Lineage,
+    folder: PathBuf,
+    mode: RunMode,
+    resume: Option<Resume>,
+    /// The device, if the user named one.
+    given_device: Option<Device>,
+    /// The folder outside of all runs where this computer notes how far their ledgers are.
+    state: Option<PathBuf>,
+}
+
+impl Request {
+    pub(super) fn check(&self, ranks: &Ranks) -> Result<Job, RunError> {
+        let CertifiedText { plan, lineage, bytes: plan_file } = CertifiedText::read(&self.plan)?;
+        if let Some(planting) = &self.canaries {
+            check_canaries(plan.plan(), planting)?;
+        }
+        let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
+        let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
+        let device = self.device.unwrap_or(plan.plan().performance().device);
+        check_arithmetic(&plan, device)?;
+        if ranks.are_several() && (self.non_private || plan.plan().is_public()) {
+            return Err(RunError::Refused(
+                "a run without noise trains in one process: its sums are in floating point and would depend on the number of \
+                 ranks; start it without mpirun"
+                    .to_owned(),
+            ));
+        }
+        let randomness = Randomness::of(self.test_key);
+        let placement = ranks.placement();
+        Ok(Job {
+            ranks: ranks.clone(),
+            plan,
+            base,
+            device,
+            physical_batch: self.physical_batch,
+            test_key: self.test_key,
+            canaries: self.canaries.clone(),
+            vocabulary: None,
+            search: None,
+            plan_path: self.plan.clone(),
+            plan_file,
+            lineage,
+            folder,
+            mode: RunMode { randomness, protected: !self.non_private, device, placement },
+            resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
+            given_device: self.device,
+            state: state_folder(),
+        })
+    }
+}
+
+/// Refuses canaries that the plan's text has no place for.
+fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError> {
+    let refused = |message: &str| Err(RunError::Refused(message.to_owned()));
+    if plan.training().objective.reads_fields() {
+        return refused(
+            "training.objective: an audit plants windows of text, which this objective does not train on; audit a copy of the \
+             plan with a language model's objective",
+        );
+    }
+    if planting.added_tokens() > 0 && plan.model().initial != plan::Initial::Random {
+        return refused(
+            "model.initial: a checkpoint's vocabulary cannot grow by the tokens of canaries; leave out --new-tokens, or audit a \
+             copy of the plan with random weights",
+        );
+    }
+    if planting.is_inserted() && plan.data().token_file().is_some() {
+        return refused(
+            "data.source: nothing can be inserted into the units of a token file; name the text itself, or plant copies with \
+             --copies",
+        );
+    }
+    let (invented, units) = (planting.units(), plan.data().units);
+    let takes_places = plan.privacy().sampling.needs_exact_units();
+    if invented > units && (takes_places || matches!(planting, Planting::Secrets(_))) {
+        return Err(RunError::Refused(format!(
+            "the audit invents {invented} units, but the plan has {units}; allowed: at most as many; ask for fewer canaries"
+        )));
+    }
+    Ok(())
+}
+
+/// Only the CPU has exact sums.
+fn check_arithmetic(plan: &CertifiedPlan, device: Device) -> Result<(), RunError> {
+    if plan.plan().privacy().arithmetic == Arithmetic::Fast || device == Device::Cpu {
+        return Ok(());
+    }
+    Err(RunError::Refused(
+        "privacy.arithmetic: \"exact\" needs the device \"cpu\"; set performance.device to \"cpu\" and name no other with \
+         --device, or use \"fast\""
+            .to_owned(),
+    ))
+}
+
+/// A run that is a trial of a sweep.
+pub(crate) struct Trial {
+    pub text: CertifiedText,
+    /// The folder that the plan's paths are relative to.
+    pub base: PathBuf,
+    pub folder: PathBuf,
+    pub device: Option<Device>,
+    pub test_key: Option<u64>,
+    /// The tokenizer that the sweep released for its trials.
+    pub vocabulary: Option<PathBuf>,
+    pub search: Search,
+}
+
+impl Trial {
+    /// The trial's run, resumed if its folder holds it already.
+    pub(super) fn into_job(self) -> Result<Job, RunError> {
+        let CertifiedText { plan, lineage, bytes: plan_file } = self.text;
+        let randomness = Randomness::of(self.test_key);
+        let device = self.device.unwrap_or(plan.plan().performance().device);
+        check_arithmetic(&plan, device)?;
+        Ok(Job {
+            ranks: Ranks::alone(),
+            device,
+            plan,
+            base: self.base,
+            physical_batch: None,
+            test_key: self.test_key,
+            canaries: None,
+            vocabulary: self.vocabulary,
+            search: Some(self.search),
+            plan_path: self.folder.join(files::PLAN),
+            plan_file,
+            lineage,
+            resume: self.folder.join(files::LEDGER).exists().then_some(Resume::Original),
+            folder: self.folder,
+            mode: RunMode { randomness, protected: true, device, placement: None },
+            given_device: self.device,
+            state: state_folder(),
+        })
+    }
+}
+
+impl Job {
+    /// The run folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The stages before this run that called their text public.
+    pub(crate) fn public_stages(&self) -> Vec<(&str, &Sketch)> {
+        self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
+    }
+
+    /// The run that the folder is opened for.
+    pub(crate) fn open_run<'job: 'a, 'a>(
+        &'job self,
+        units: &'a Units,
+        public_text: Option<&'a Sketch>,
+    ) -> OpenRun<'job, 'a> {
+        OpenRun {
+            folder: &self.folder,
+            plan: &self.plan,
+            plan_file: &self.plan_file,
+            lineage: &self.lineage,
+            mode: self.mode,
+            units,
+            public_text,
+            canaries: self.canaries.as_ref(),
+            search: self.search.as_ref(),
+            resume: self.resume,
+            state: self.state.as_deref(),
+        }
+    }
+
+    /// Whether the plan asks for a checkpoint after so many steps.
+    pub(crate) fn checkpoints_at(&self, steps_done: u64) -> bool {
+        steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
+    }
+
+    /// Whether the plan asks for a snapshot after so many steps.
+    pub(crate) fn snapshots_at(&self, steps_done: u64) -> bool {
+        let every = self.plan.plan().performance().snapshot_every;
+        every.is_some_and(|every| steps_done.is_multiple_of(every))
+    }
+
+    /// Ends the run here if the user asked to stop. Between two stages everything that was charged is saved.
+    pub fn check_interrupt(&self) -> Result<(), RunError> {
+        if stop::requested() { Err(self.interrupted()) } else { Ok(()) }
+    }
+
+    pub fn interrupted(&self) -> RunError {
+        RunError::Interrupted { resume: self.resume_command() }
+    }
+
+    /// Prints what begins, and a warning if the run is not private.
+    pub fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
+        if self.test_key.is_some() {
+            note("NOT PRIVATE: --test-key makes the noise predictable");
+        }
+        if self.plan.plan().is_public() {
+            note("NOT PRIVATE: the plan declares the training text public, so no noise is added");
+        } else if !ledger.header().protected {
+            note("NOT PRIVATE: --non-private adds no noise");
+        }
+        for parent in ledger.parents() {
+            for reason in &parent.not_private_because {
+                note(&format!("NOT PRIVATE: the run builds on {}, which is not: {reason}", parent.name));
+            }
+        }
+        let (name, steps) = (self.plan.plan().name(), self.plan.total_steps());
+        let epsilon = accounting::allowed(&self.plan, ledger.header())?.map(|epsilon| {
+            let of = if self.search.is_some() { " of the whole sweep" } else { "" };
+            format!(
+                ", certified ε ≤ {}{of} at δ = {}",
+                cli::rounded_up(epsilon.upper, DIGITS),
+                self.plan.delta().get()
+            )
+        });
+        note(&format!("{name}: {steps} steps in {}{}", self.folder.display(), epsilon.unwrap_or_default()));
+        if let Some(placement) = self.mode.placement {
+            let command = self.resume_command();
+            note(&format!("ranks: {placement}; if one of them ends, all end; then continue with: {command}"));
+            stop::continue_with(command);
+        }
+        if ledger.resumes() > 0 {
+            let burned = ledger.reservations() - steps_done;
+            note(&format!(
+                "resuming after step {steps_done}; {burned} reserved steps were burned so far and stay charged"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The command that resumes this run.
+    fn resume_command(&self) -> String {
+        let audit = self.canaries.as_ref().map(Planting::to_string).unwrap_or_default();
+        // An exposure curve needs a run with privacy and one without, in the same folder.
+        let of_curve = matches!(self.canaries, Some(Planting::Secrets(_)));
+        let folder = self.folder.parent().filter(|_| of_curve).unwrap_or(&self.folder);
+        let launcher = self.mode.placement.map(|at| format!("mpirun -np {} ", at.ranks)).unwrap_or_default();
+        let mut command = format!(
+            "{launcher}trainer-native {audit}--plan {} --out {}",
+            shell_word(&self.plan_path),
+            shell_word(folder)
+        );
+        // A process that is stopped while it reads the text has begun no run.
+        if self.folder.join(files::LEDGER).exists() {
+            command.push_str(" --resume");
+        }
+        if let Some(device) = self.given_device {
+            command.push_str(match device {
+                Device::Cpu => " --device cpu",
+                Device::Wgpu => " --device wgpu",
+                Device::Cuda => " --device cuda",
+            });
+        }
+        if let Some(windows) = self.physical_batch {
+            command.push_str(&format!(" --physical-batch {windows}"));
+        }
+        if let Some(key) = self.test_key {
+            command.push_str(&format!(" --test-key {key}"));
+        }
+        if !self.mode.protected && !of_curve {
+            command.push_str(" --non-private");
+        }
+        command
+    }
+}
+
+/// A path, quoted for a shell if necessary.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_blanks_and_quotes_survive_the_shell() {
+        assert_eq!(shell_word(Path::new("runs/a-1.b")), "runs/a-1.b");
+        assert_eq!(shell_word(Path::new("my run")), "'my run'");
+        assert_eq!(shell_word(Path::new("it's")), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,77 @@
+//! SIGINT, SIGTERM and SIGHUP: the first requests a checkpoint, the second ends the process. SIGUSR1, which mpirun passes on to
+//! ranks, only requests it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
+
+use crate::RunError;
+use crate::progress::{self, note};
+
+static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// The command that continues a run of several ranks.
+static CONTINUE: OnceLock<String> = OnceLock::new();
+
+/// Whether that command was shown after a signal.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Whether the command that continues is still to be shown. The caller then shows it: others do not show it again.
+pub fn is_first_to_show() -> bool {
+    !SHOWN.swap(true, Ordering::SeqCst)
+}
+
+/// Sets the command that a run of several ranks shows soon after a signal: it may come from the program that started them, because
+/// one of them ended.
+pub(crate) fn continue_with(command: String) {
+    let _ = CONTINUE.set(command);
+}
+
+/// Installs the handler: after the first signal [`requested`] is true, the second ends the process.
+///
+/// # Errors
+/// [`RunError::Failed`] if the system refuses the handler.
+pub(crate) fn listen() -> Result<(), RunError> {
+    let on_signal = || {
+        if REQUESTED.swap(true, Ordering::SeqCst) {
+            // The step in progress was charged in the ledger, so ending here only burns it.
+            std::process::exit(130);
+        }
+        note(
+            "stopping after this step, with a checkpoint, or once the vocabulary is saved; a second signal ends at once, and \
+             the step in progress stays charged",
+        );
+        if let Some(command) = CONTINUE.get() {
+            // A run that stops in good order has said it by then. mpirun ends all ranks one second after its signal.
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(600));
+                if !progress::is_quiet() && is_first_to_show() {
+                    note(&format!("if a rank ended, continue with: {command}"));
+                }
+            });
+        }
+    };
+    // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
+    #[cfg(unix)]
+    for (signal, flag) in [
+        (signal_hook::consts::SIGXFSZ, Arc::default()),
+        (signal_hook::consts::SIGUSR1, Arc::clone(&REQUESTED)),
+    ] {
+        signal_hook::flag::register(signal, flag)
+            .map_err(|error| RunError::Failed(format!("cannot listen for signal {signal}: {error}")))?;
+    }
+    match ctrlc::set_handler(on_signal) {
+        Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(()),
+        Err(error) => Err(RunError::Failed(format!("cannot listen for SIGINT: {error}"))),
+    }
+}
+
+/// Set when a signal is received.
+pub fn flag() -> &'static AtomicBool {
+    &REQUESTED
+}
+
+/// Whether a signal was received.
+pub fn requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}

@@ -1,0 +1,360 @@
+//! Which sentences a certificate has, and the figures in them.
+
+use accountant::{Bounds, NeighboringRelation, Trials};
+use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, Source};
+
+use super::wording::Wording;
+use crate::ranks::Placement;
+use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
+use network::tensor_file::PrivacyMark;
+
+/// How the mark of a run on public text begins.
+pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
+
+/// Why a run or a sweep with a known key is not private.
+pub(crate) const KNOWN_NOISE: &str =
+    "the noise was made from a known key (--test-key): anyone can subtract it";
+
+/// Every reason why a run is not private.
+pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let mut reasons = not_private_by_itself(plan, ledger);
+    for parent in ledger.parents() {
+        let name = &parent.name;
+        reasons.extend(
+            parent
+                .not_private_because
+                .iter()
+                .map(|reason| format!("it builds on {name}, which is not: {reason}")),
+        );
+    }
+    reasons
+}
+
+/// The reasons that lie in the run and not in what it builds on.
+pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let header = ledger.header();
+    let mut reasons = Vec::new();
+    if let Randomness::TestKey { .. } = header.randomness {
+        reasons.push(KNOWN_NOISE.to_owned());
+    }
+    if plan.plan().is_public() {
+        reasons.push(format!("{DECLARED_PUBLIC}: it was used without noise or charge"));
+    } else if !header.protected {
+        reasons.push("a --non-private baseline: gradients were neither clipped nor given noise".to_owned());
+    }
+    reasons
+}
+
+/// The mark beside the weights, so that a model without its folder still says what it promises.
+pub fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
+    let promise = match not_private_because(plan, ledger).as_slice() {
+        [] => "differentially private; certificate.json says in what sense".to_owned(),
+        reasons => format!("NOT PRIVATE: {}", reasons.join("; ")),
+    };
+    PrivacyMark { promise, id: Some(ledger.header().id.clone()) }
+}
+
+/// The guarantee for a reader without background.
+pub(super) fn summary(
+    wording: &Wording,
+    plan: &CertifiedPlan,
+    ledger: &LedgerState,
+    epsilon: Option<Bounds>,
+) -> Option<String> {
+    let template = wording.summary?;
+    match (epsilon, not_private_by_itself(plan, ledger).as_slice()) {
+        (Some(epsilon), []) => {
+            let same_units = ledger.parents().iter().any(|parent| parent.made_from == MadeFrom::SameUnits);
+            let run = match ledger.header().search {
+                Some(_) => "the sweep to which this run belongs protects",
+                None if same_units => "this run and the earlier stages on the same units protect",
+                None => "this run protects",
+            };
+            Some(with_figures(&template.replace("{run}", run), wording, plan, epsilon))
+        }
+        (_, reasons) => Some(format!("This run protects nobody: {}.", reasons.join("; "))),
+    }
+}
+
+/// The guarantee in a sentence, with what voids it.
+pub(super) fn statement(
+    wording: &Wording,
+    plan: &CertifiedPlan,
+    ledger: &LedgerState,
+    epsilon: Option<Bounds>,
+) -> String {
+    let sentence = guarantee(wording, plan, epsilon);
+    if epsilon.is_none() || plan.plan().is_public() {
+        sentence
+    } else if !not_private_by_itself(plan, ledger).is_empty() {
+        void_by_known_noise(&sentence)
+    } else if !not_private_because(plan, ledger).is_empty() {
+        format!(
+            "NOT PRIVATE for the text behind an earlier stage. For the training text of this run: {sentence}"
+        )
+    } else {
+        sentence
+    }
+}
+
+/// A guarantee that only secret randomness would give.
+pub(crate) fn void_by_known_noise(sentence: &str) -> String {
+    format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
+}
+
+/// The guarantee in a sentence.
+pub(crate) fn guarantee(wording: &Wording, plan: &CertifiedPlan, epsilon: Option<Bounds>) -> String {
+    if plan.plan().is_public() {
+        return wording.guarantee_of_public_text.to_owned();
+    }
+    let Some(epsilon) = epsilon else {
+        return "NOT PRIVATE: no guarantee of any kind.".to_owned();
+    };
+    let neighbors = match plan.plan().privacy().relation {
+        NeighboringRelation::AddOrRemoveOne => wording.add_or_remove_one,
+        NeighboringRelation::ReplaceOne => wording.replace_one,
+        NeighboringRelation::ZeroOut => wording.zero_out,
+    };
+    with_figures(&wording.guarantee.replace("{neighbors}", neighbors), wording, plan, epsilon)
+}
+
+fn with_figures(template: &str, wording: &Wording, plan: &CertifiedPlan, epsilon: Bounds) -> String {
+    template
+        .replace("{unit}", &unit(wording, plan.plan().privacy().unit))
+        .replace("{epsilon}", &epsilon.upper.to_string())
+        .replace("{delta}", &plan.delta().get().to_string())
+}
+
+/// The unit in words.
+pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
+    match unit {
+        PrivacyUnit::Record => "one record".to_owned(),
+        PrivacyUnit::User => "one user with all their records".to_owned(),
+        PrivacyUnit::Words(words) => wording.unit_of_words.replace("{words}", &words.to_string()),
+    }
+}
+
+/// Conditions that the guarantee rests on and the program cannot check, or does not meet.
+pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let mut list = if plan.plan().is_public() {
+        vec![wording.public_text.to_owned()]
+    } else {
+        conditions_of_privacy(wording, plan, ledger.header())
+    };
+    if !plan.plan().is_public() {
+        let refusals = refusals(plan.plan()).join("; ");
+        let compared = (!refusals.is_empty()).then(|| wording.refusals.replace("{conditions}", &refusals));
+        list.extend(compared.into_iter().chain(user_ids(wording, plan.plan())));
+    }
+    if !ledger.placements().is_empty() && !plan.plan().is_public() {
+        list.push(TRUSTED_HOSTS.to_owned());
+    }
+    list.extend(earlier_public_text(wording, plan.plan(), ledger.header()));
+    if let Some(sha256) = ledger.initial_weights()
+        && plan.plan().model().made_from() == MadeFrom::PublicText
+    {
+        list.push(wording.public_checkpoint.replace("{sha256}", sha256));
+    }
+    if plan.plan().evaluation().is_some() {
+        list.push(wording.evaluation.to_owned());
+    }
+    let tokenizer = plan.plan().tokenizer();
+    if tokenizer.file().is_some() && tokenizer.made_from() == MadeFrom::PublicText {
+        let which = if tokenizer.release().is_some() { " that released words extend" } else { "" };
+        list.push(wording.public_tokenizer.replace("{which}", which));
+    }
+    if plan.plan().data().made_from() != MadeFrom::PublicText {
+        list.push(wording.written_text.to_owned());
+    }
+    if plan.plan().evaluation().is_some_and(|text| text.made_from() != MadeFrom::PublicText) {
+        list.push(wording.written_evaluation.to_owned());
+    }
+    list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
+    list
+}
+
+/// What the run knows of text that earlier stages called public.
+fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Option<String> {
+    let names: Vec<&str> = header.public_stages.iter().map(|stage| stage.name.as_str()).collect();
+    let is_compared = !plan.is_public() && !names.is_empty();
+    is_compared.then(|| wording.earlier_public_text.replace("{stages}", &names.join(", ")))
+}
+
+/// What several ranks rest on.
+const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
+                             random generator, sums of clipped gradients without noise, and hashes of parts of the training text \
+                             with their key, over MPI, unencrypted.";
+
+/// The ranks of a process.
+pub(super) fn ranks(placement: Option<Placement>) -> String {
+    placement.map_or_else(|| "1".to_owned(), |placement| placement.to_string())
+}
+
+/// How the gradient noise is drawn.
+pub(super) fn noise(noise: NoiseDraw) -> &'static str {
+    match noise {
+        NoiseDraw::ExactOnGrid => {
+            "a Gaussian rounded to integers, drawn exactly on the processor and added to integers: its privacy is that of the \
+             ideal Gaussian mechanism"
+        }
+    }
+}
+
+/// What a plan declares of the text behind an earlier stage.
+fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
+    match made_from {
+        MadeFrom::SameUnits => format!(
+            "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
+             is part of ε, so ε covers both together. The conditions on the certificate of that stage hold for it."
+        ),
+        MadeFrom::DisjointUnits => format!(
+            "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
+             units of the training text. A unit of the other text has the guarantee of that stage, in the table above."
+        ),
+        MadeFrom::PublicText => {
+            format!("The text behind the stage {name} is public, as the plan of that stage declares.")
+        }
+    }
+}
+
+/// How clipped gradients are summed.
+pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
+    match arithmetic {
+        Arithmetic::Fast => {
+            "32-bit floating point within a micro-batch, rounded once to the grid of the noise, and integers across micro-batches"
+        }
+        Arithmetic::Exact => {
+            "integers: each unit's gradient is rounded toward zero to the grid of the noise, and its norm is checked in exact \
+             arithmetic"
+        }
+    }
+}
+
+/// What the arithmetic of a run leaves open; empty where nothing is.
+fn limits_of_arithmetic(wording: &Wording, computation: Computation) -> Vec<String> {
+    match computation.arithmetic {
+        Some(Arithmetic::Fast) => vec![wording.fast_sums.to_owned()],
+        Some(Arithmetic::Exact) | None => Vec::new(),
+    }
+}
+
+fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Header) -> Vec<String> {
+    let mut conditions = limits_of_arithmetic(wording, header.computation);
+    let hyperparameters = match &header.search {
+        Some(search) => search_in_words(wording, search),
+        None => wording.hyperparameters.to_owned(),
+    };
+    let exact = plan.plan().privacy().sampling.needs_exact_units();
+    let units = if exact { wording.exact_units } else { wording.declared_units };
+    conditions.extend([
+        units.replace("{units}", &plan.plan().data().units.to_string()),
+        hyperparameters,
+        wording.randomness.to_owned(),
+    ]);
+    conditions
+}
+
+/// What the training text must be like in order not to be refused: everything in it on which the refusal of a run depends, apart
+/// from the number of units and the evaluation text, which have sentences of their own.
+pub(super) fn refusals(plan: &Plan) -> Vec<String> {
+    let data = plan.data();
+    if matches!(data.source, Source::Embedded { .. }) {
+        return Vec::new();
+    }
+    if data.token_file().is_some() {
+        return vec![
+            "its token file is whole and made for the unit and the tokenizer of the plan".to_owned(),
+        ];
+    }
+    let objective = plan.training().objective;
+    let mut conditions = vec![
+        "it has at least one record".to_owned(),
+        "each record can be read in the plan's format, is UTF-8, and has the fields that the plan names"
+            .to_owned(),
+        "no file of it is named twice, none of the texts that the plan names holds half of the records or of the runs of 13 words \
+         (20 characters in scripts without blanks) of another one, and fewer than half of the texts in a folder are there twice"
+            .to_owned(),
+    ];
+    if plan.privacy().unit == PrivacyUnit::User {
+        conditions.push("each record has a user, who is not blank".to_owned());
+    }
+    if plan.training().labels.is_some() {
+        conditions.push("each label is one of those that training.labels lists".to_owned());
+    }
+    if data.label_histogram.is_some() {
+        conditions.push("each label is one of those that data.label_histogram lists".to_owned());
+    }
+    match objective {
+        Objective::TokenClassification => conditions.push("each word has one tag".to_owned()),
+        Objective::SequenceClassification => conditions.push("each record has one label".to_owned()),
+        Objective::Chat => {
+            conditions.push("each conversation is one that the chat template accepts".to_owned());
+        }
+        _ => {}
+    }
+    conditions
+}
+
+/// What the plan declares of users, where they are the unit.
+fn user_ids(wording: &Wording, plan: &Plan) -> Option<String> {
+    let field = plan.data().user_field.as_ref().filter(|_| plan.privacy().unit == PrivacyUnit::User)?;
+    Some(wording.user_ids.replace("{field}", &format!("{field:?}")))
+}
+
+/// How a search chose this run, and what that costs.
+fn search_in_words(wording: &Wording, search: &Search) -> String {
+    match search.selection() {
+        Some(trials) => wording.selected_trial.replace("{distribution}", &distribution(trials)),
+        None => wording.published_trial.replace("{runs}", &search.published_trials().to_string()),
+    }
+}
+
+/// The distribution of the number of trials in words.
+pub(crate) fn distribution(trials: Trials) -> String {
+    match trials {
+        Trials::Poisson { mean } => format!("a Poisson distribution of mean {mean}"),
+        Trials::TruncatedNegativeBinomial { shape, stop } => {
+            format!("a truncated negative binomial distribution with shape {shape} and stop {stop}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// What the guarantee does not cover.
+pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    if plan.plan().is_public() {
+        return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
+    }
+    let unit_limit = match plan.plan().privacy().unit {
+        PrivacyUnit::Record => wording.records,
+        PrivacyUnit::User => wording.users,
+        PrivacyUnit::Words(_) => wording.words,
+    };
+    let mut list = [
+        unit_limit,
+        wording.population,
+        "The evaluation text and the plan itself.",
+        wording.side_channels,
+        wording.other_releases,
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if ledger.header().search.as_ref().and_then(Search::selection).is_some() {
+        list.push(wording.secret_trials.to_owned());
+    }
+    list.push(copies(ledger.copies()));
+    let sampling = plan.plan().privacy().sampling;
+    list.extend(ledger.header().canaries.as_ref().map(|planting| planting.statement(sampling)));
+    list
+}
+
+/// A ledger knows only what was done in its own folder.
+fn copies(resumed: u64) -> String {
+    let limit = "Copies of the run folder: steps that were taken in a copy of it on another computer or by another user, or before \
+                 an older state of it was put back together with the user's state folder (or where there was none), are not on \
+                 this ledger.";
+    match resumed {
+        0 => limit.to_owned(),
+        times => format!("{limit} This run was resumed in a copy (--copied) {times} times."),
+    }
+}

@@ -1,0 +1,121 @@
+//! The sentences of a certificate.
+
+/// Sentences with places for figures in braces.
+#[derive(Debug, PartialEq)]
+pub struct Wording {
+    /// The guarantee for a reader without background, if the certificate has it.
+    pub summary: Option<&'static str>,
+    pub guarantee: &'static str,
+    /// Neighbouring texts, by relation.
+    pub add_or_remove_one: &'static str,
+    pub replace_one: &'static str,
+    pub zero_out: &'static str,
+    pub guarantee_of_public_text: &'static str,
+    pub public_text: &'static str,
+    /// Files in which no mark of an earlier stage was found.
+    pub public_checkpoint: &'static str,
+    pub public_tokenizer: &'static str,
+    /// Of stages that called their text public.
+    pub earlier_public_text: &'static str,
+    /// Of records that an earlier run wrote.
+    pub written_text: &'static str,
+    pub written_evaluation: &'static str,
+    /// The number of units, where sampling does not depend on it and where it does.
+    pub declared_units: &'static str,
+    pub exact_units: &'static str,
+    pub evaluation: &'static str,
+    /// Texts that are refused are not compared.
+    pub refusals: &'static str,
+    /// The unit is a user.
+    pub user_ids: &'static str,
+    /// A privacy unit of words.
+    pub unit_of_words: &'static str,
+    pub hyperparameters: &'static str,
+    /// In place of it where a sweep published the best trial, or every trial.
+    pub selected_trial: &'static str,
+    pub published_trial: &'static str,
+    /// What must stay secret about a sweep that published the best trial.
+    pub secret_trials: &'static str,
+    pub randomness: &'static str,
+    /// Of sums in floating point within a micro-batch.
+    pub fast_sums: &'static str,
+    /// Limits of the privacy unit.
+    pub records: &'static str,
+    pub users: &'static str,
+    pub words: &'static str,
+    pub population: &'static str,
+    pub side_channels: &'static str,
+    pub other_releases: &'static str,
+}
+
+/// The sentences that new certificates have.
+pub(crate) const CURRENT: Wording = Wording {
+    summary: Some(
+        "Under the conditions of its certificate, {run} {unit} of the training text from everyone who sees what was released (the vocabulary, \
+         all intermediate and final weights, the metrics and the certificate), even from someone who knows the plan, the \
+         program and all other text. Whatever they look for, its probability changes by at most a factor of e^ε with ε = \
+         {epsilon} if the text differs in that one unit, apart from a probability of at most δ = {delta}.",
+    ),
+    guarantee: "For any two training texts {neighbors}, and for any set of outcomes (vocabulary, every intermediate and the \
+                final weights), the probability under one text is at most e^ε times the probability under the other, plus \
+                δ, with ε = {epsilon} and δ = {delta}.",
+    add_or_remove_one: "that differ by the presence of {unit}",
+    replace_one: "of equal size that differ in {unit}",
+    zero_out: "that differ in {unit}, which contributes nothing in one of them",
+    guarantee_of_public_text: "NOT PRIVATE. Nothing private was used: the plan declares the training text public, so no \
+                               noise was added and no privacy was spent. The authors of that text have no guarantee.",
+    public_text: "The training text is public, as the plan declares. This program cannot check that.",
+    public_checkpoint: "Training began from the weights of a public checkpoint (SHA-256 of its files' digests {sha256}). No mark \
+                        in these files or beside them says that private text made them. That they were made without it is a \
+                        declaration of the plan, which no program can check. ε does not cover the text that the checkpoint was made \
+                        from.",
+    public_tokenizer: "The tokenizer{which} is a public file. No mark in it or beside it says that private text made it. That it was \
+                       made without private text is a declaration of the plan, which no program can check.",
+    earlier_public_text: "Earlier stages ({stages}) used text without noise, as public text. Their ledgers and statements keep sketches of \
+                          it, which the run compared with the training text: neither holds half of the records or of the runs of 13 words \
+                          (20 characters in scripts without blanks) of the other, as far as 256 hashes of each tell. The guarantee \
+                          compares training texts for which this holds.",
+    written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
+                   behind it have the guarantee of that stage, in the table above.",
+    written_evaluation: "A model of an earlier stage wrote evaluation text (evaluation.made_from). The figures on such text are \
+                         figures on the text of that stage, which has the guarantee in the table above.",
+    declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
+                     holds whatever the actual number of units is. That number is private: the run did not check or record it.",
+    exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
+    evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text by letters and \
+                 digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \
+                 have half of their runs of 13 words (20 characters in scripts without blanks) in the other text or, from 8 words \
+                 on, are equal to a record of it; at most a quarter of all runs and at most half of all records are in both texts. \
+                 The guarantee compares training texts for which this holds.",
+    refusals: "The guarantee compares training texts that are not refused. A text is refused, before anything is released, unless \
+               {conditions}.",
+    user_ids: "The field {field} tells users apart, as the plan declares: nobody has two ids, and no id is that of several people. Ids \
+               are compared in one Unicode form (NFC), without white space and invisible characters around them.",
+    unit_of_words: "one piece of at most {words} words (each record is cut into pieces on a fixed grid, and the text around the \
+                    piece does not move)",
+    hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
+                      at this private text. Trials on it are not charged.",
+    selected_trial: "A sweep chose this run: it has the lowest perplexity on the public evaluation text among a secret number \
+                     of trials, drawn from {distribution} before the text was read. Each trial drew its setting at random. ε is \
+                     that of the whole search (Papernot & Steinke 2022, arXiv:2110.03620). All other figures of the plan were \
+                     chosen without looking at this private text.",
+    published_trial: "This is one of {runs} runs of a sweep, and ε is that of all of them together. All figures of the plan that \
+                      the sweep did not vary were chosen without looking at this private text.",
+    secret_trials: "The number of trials, the trials that were not chosen, and the time that the sweep took: whoever learns them \
+                    learns more than ε allows for.",
+    randomness: "To an attacker, the operating system's random generator and ChaCha20 are as good as true randomness.",
+    fast_sums: "Sums within a micro-batch are 32-bit floating point. Adding or removing a unit regroups the others, so that \
+                rounding can move the sum by more than the clip norm C. In measurements with 1,024 units in micro-batches of 32 \
+                it moved by less than 2e-5 C more; the excess grew with the square root of the number of units. No proof bounds \
+                this, and ε does not include it. With privacy.arithmetic: \"exact\" there is no such rounding.",
+    records: "People with several records: each record is protected, but a person's records together have a weaker guarantee.",
+    users: "What users write about one another: only a user's own records are protected.",
+    words: "People with several pieces, and records longer than one piece: each piece is protected, but several pieces \
+            together have a weaker guarantee. Inserting or removing a word moves the rest of its record across pieces, so it \
+            counts as changing all of them.",
+    population: "Facts about the population: the model is meant to learn them, and they may say something about people whose \
+                 text was not used.",
+    side_channels: "Side channels such as running time, memory use and power, and anyone who can read this machine's memory or \
+                    the training text on its disk.",
+    other_releases: "Other releases made from the same text: their ε adds to this one.",
+};

@@ -1,0 +1,174 @@
+//! Names of the files in a run folder, and what a folder must hold to be used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::RunError;
+
+/// The plan, byte for byte as the user gave it.
+pub const PLAN: &str = "plan.json";
+/// What was spent.
+pub const LEDGER: &str = "ledger.jsonl";
+/// State of a run between two steps.
+pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The best weights so far by public evaluation text, during the run.
+pub(crate) const BEST: &str = "best.safetensors";
+/// Models after some of the steps, each in a folder named after its number of steps.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+/// The tokenizer.
+pub const TOKENIZER: &str = "tokenizer.json";
+/// The tokenizer's settings as `transformers` reads them.
+pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+/// The chat template of a tokenizer, as `transformers` reads it.
+pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
+/// Weights of a finished model, here and in a checkpoint of `transformers`.
+pub const MODEL: &str = "model.safetensors";
+/// Configuration of a model, here and in a checkpoint of `transformers`.
+pub const CONFIG: &str = "config.json";
+/// How `transformers` generates with a model, if it generates.
+pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
+/// Low-rank adapters as PEFT loads them.
+pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
+/// Their configuration.
+pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
+/// The released counts of labels.
+pub const LABELS: &str = "labels.json";
+/// Public figures of training, one line an evaluation.
+pub const METRICS: &str = "metrics.jsonl";
+/// The same for TensorBoard, which looks for `tfevents`.
+pub(crate) const TENSORBOARD: &str = "events.out.tfevents.run";
+/// Figures of the finished model on the public evaluation text.
+pub(crate) const EVALUATION: &str = "evaluation.json";
+/// Canaries of an audit.
+pub(crate) const CANARIES: &str = "canaries.json";
+/// Findings of an audit.
+pub const AUDIT: &str = "audit.json";
+/// A keyed digest of the training text, private and only there during the run.
+pub(crate) const CORPUS_DIGEST: &str = ".corpus-digest";
+/// The certificate for programs.
+pub const CERTIFICATE_JSON: &str = "certificate.json";
+/// The certificate for readers.
+pub const CERTIFICATE_MARKDOWN: &str = "certificate.md";
+/// A sweep as the user wrote it.
+pub(crate) const SWEEP: &str = "sweep.json";
+/// What a sweep is charged, written before its first trial begins.
+pub(crate) const CHARGE: &str = "charge.json";
+/// Proofs of the stages that a run builds on, a folder each.
+pub const PARENTS: &str = "parents";
+/// Model and tokenizer for llama.cpp, in an export.
+pub const GGUF: &str = "model.gguf";
+/// What `dp-tokenizer train` says of a vocabulary.
+pub(crate) const PRIVACY: &str = "privacy.json";
+/// The report of a finished run.
+pub const REPORT: &str = "report.html";
+
+/// Whether a file of this name is part of a snapshot. A snapshot may be removed; an export leaves it out.
+pub fn is_snapshot(name: &str) -> bool {
+    name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Refuses a folder that holds no run.
+///
+/// # Errors
+/// [`RunError::Refused`], with what to give instead.
+pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
+    if folder.join(LEDGER).exists() {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "{} is not a run folder: it has no {LEDGER}; give the folder that `trainer-native --plan PLAN.json` wrote \
+         (default: runs/<plan name>)",
+        folder.display()
+    )))
+}
+
+/// The statements of the releases that `dp-tokenizer train --overwrite` replaced in a folder: `privacy.1.json` and so on.
+///
+/// # Errors
+/// [`RunError::Storage`] if the folder cannot be read.
+pub(crate) fn earlier_statements(folder: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let listing = fs::read_dir(folder).map_err(|error| RunError::storage("read", folder, &error))?;
+    let number = |path: &PathBuf| -> Option<u64> {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("privacy.")?.strip_suffix(".json")?.parse().ok()
+    };
+    let mut found: Vec<PathBuf> =
+        listing.flatten().map(|entry| entry.path()).filter(|path| number(path).is_some()).collect();
+    found.sort_by_key(number);
+    Ok(found)
+}
+
+/// The folder with the proof of the run whose model wrote a text, beside the text.
+pub fn proof_of_text(text: &Path) -> PathBuf {
+    let is_compressed = text.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+    let text = if is_compressed { text.with_extension("") } else { text.to_owned() };
+    text.with_extension("proof")
+}
+
+/// Those of several texts that exist, each once, also where a name is a link to the text.
+pub(crate) fn proofs_of_texts(texts: &[PathBuf]) -> Vec<PathBuf> {
+    let targets = texts.iter().filter_map(|text| text.canonicalize().ok());
+    let mut proofs: Vec<PathBuf> = texts
+        .iter()
+        .cloned()
+        .chain(targets)
+        .filter_map(|text| proof_of_text(&text).canonicalize().ok())
+        .collect();
+    proofs.sort_unstable();
+    proofs.dedup();
+    proofs
+}
+
+/// Refuses a folder without a finished model.
+///
+/// # Errors
+/// [`RunError::Refused`], with the command that finishes the run.
+pub fn require_finished(folder: &Path) -> Result<(), RunError> {
+    require_run(folder)?;
+    if folder.join(MODEL).exists() { Ok(()) } else { Err(unfinished(folder)) }
+}
+
+/// The refusal of a run that has no model yet.
+pub(super) fn unfinished(folder: &Path) -> RunError {
+    RunError::Refused(format!(
+        "the run in {0} is not finished, so it has no model yet; continue it with `trainer-native --plan PLAN.json --out {0} \
+         --resume`",
+        folder.display()
+    ))
+}
+
+/// Refuses to write over a file of a run, or over any other file unless under `overwrite`.
+///
+/// # Errors
+/// [`RunError::Refused`], with what to give instead.
+pub fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
+    let name = path.file_name().unwrap_or_default();
+    let beside_ledger = path.with_file_name(LEDGER).exists() && name != REPORT;
+    if beside_ledger || (path.symlink_metadata().is_ok() && !overwrite) {
+        let fix = if beside_ledger {
+            "a run folder is left as it is; name a file elsewhere"
+        } else {
+            "it exists; name another file, or replace it with --overwrite"
+        };
+        return Err(RunError::Refused(format!("--out: {}: {fix}", path.display())));
+    }
+    Ok(())
+}
+
+/// Refuses a folder with files that nobody left who was killed before the ledger began: a stray `tokenizer.json` must never be
+/// taken for that of `owner`, a run or a sweep. `left` names what it may have left.
+pub(crate) fn require_empty(folder: &Path, owner: &str, left: &[&str]) -> Result<(), RunError> {
+    let Ok(listing) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in listing.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_temporary = name.starts_with('.') && name.ends_with(".tmp");
+        if !is_temporary && name != ".lock" && !left.contains(&&*name) {
+            return Err(RunError::Refused(format!(
+                "{} holds {name}, which no {owner} wrote; give a new or empty folder with --out",
+                folder.display()
+            )));
+        }
+    }
+    Ok(())
+}

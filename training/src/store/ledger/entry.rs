@@ -1,0 +1,299 @@
+//! One line of the ledger: its contents and its encoding.
+
+use accountant::{DpEvent, NeighboringRelation, Trials};
+use dp_tokenizer::identity::Sketch;
+use plan::CertifiedPlan;
+use serde::{Deserialize, Serialize};
+
+use super::Parent;
+use crate::data::Planting;
+use crate::ranks::Placement;
+use durable::sha256_hex;
+
+/// Where a run's random figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Randomness {
+    /// A secret 256-bit key of the operating system, a new one each process.
+    OperatingSystem,
+    /// A known key: the run can be repeated and is not private.
+    TestKey {
+        /// The key, which is public.
+        key: u64,
+    },
+}
+
+/// How a run's steps are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Computation {
+    /// Device of the process that began the run.
+    pub device: plan::Device,
+    /// Number format of the operands of products. Norms and sums within a micro-batch are 32-bit.
+    pub precision: plan::Precision,
+    /// How clipped gradients are summed; absent where steps do not clip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<plan::Arithmetic>,
+    /// The noise on their sum; absent where steps add none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) noise: Option<NoiseDraw>,
+    /// The ranks of the process that began the run, if there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+}
+
+/// How noise is drawn, whatever the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NoiseDraw {
+    /// A Gaussian rounded to the integers of a grid, exact: [`mechanisms::RoundedGaussian`].
+    ExactOnGrid,
+}
+
+impl Randomness {
+    /// That of a known key, if there is one.
+    pub fn of(test_key: Option<u64>) -> Self {
+        test_key.map_or(Self::OperatingSystem, |key| Self::TestKey { key })
+    }
+}
+
+/// The search that a run is a trial of. Its ε stands for that of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// SHA-256 of the sweep's charge.
+    pub sweep_sha256: String,
+    /// What the whole search costs.
+    pub event: DpEvent,
+    /// SHA-256 of the tokenizer whose release the search is charged for; absent in the run that releases it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary_sha256: Option<String>,
+}
+
+impl Search {
+    /// Whether trials that carry out `plan` are among those of the search, and the release of its vocabulary too.
+    pub fn includes(&self, plan: &CertifiedPlan) -> bool {
+        let DpEvent::Composed { events } = &self.event else { return false };
+        let release = plan.tokenizer_release().map(|release| &release.event);
+        let trials = match (release, events.split_first()) {
+            (None, _) => events.as_slice(),
+            (Some(release), Some((first, rest))) if first == release => rest,
+            (Some(_), _) => return false,
+        };
+        let event = plan.training_event();
+        trials.iter().any(|trials| match trials {
+            DpEvent::SelfComposed { event: trial, count } => *count > 0 && **trial == event,
+            DpEvent::PrivateSelection { event: trial, .. } => **trial == event,
+            _ => false,
+        })
+    }
+
+    /// The distribution of the number of trials, if only the best one is published.
+    pub fn selection(&self) -> Option<Trials> {
+        let DpEvent::Composed { events } = &self.event else { return None };
+        events.iter().find_map(|event| match event {
+            DpEvent::PrivateSelection { trials, .. } => Some(*trials),
+            _ => None,
+        })
+    }
+
+    /// The number of trials, where all of them are published.
+    pub(crate) fn published_trials(&self) -> u64 {
+        let DpEvent::Composed { events } = &self.event else { return 0 };
+        let counts = events.iter().map(|event| match event {
+            DpEvent::SelfComposed { count, .. } => *count,
+            _ => 0,
+        });
+        counts.sum()
+    }
+}
+
+/// What the run promises, written before it reads the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the ledger's format.
+    pub format: u32,
+    /// The run's name, which no other run has: random, unless a test key makes it.
+    pub id: String,
+    /// SHA-256 of the certified plan's canonical JSON.
+    pub plan_sha256: String,
+    /// SHA-256 of the plan file, byte for byte.
+    pub plan_file_sha256: String,
+    /// Version of the accountant that certified the plan.
+    pub accountant_version: String,
+    /// Method of the accountant.
+    pub accountant_method: String,
+    /// Neighbouring relation of the guarantee.
+    pub relation: NeighboringRelation,
+    /// Where the random figures come from.
+    pub randomness: Randomness,
+    /// Whether steps clip and add noise; `false` in a `--non-private` baseline and on public text.
+    pub protected: bool,
+    /// Whether the plan declares the training text public.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub public_data: bool,
+    /// What was planted in the text, if the run is an audit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canaries: Option<Planting>,
+    /// How steps are computed.
+    pub computation: Computation,
+    /// The search that the run is a trial of, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
+    /// What the run and the stages before it used without noise, as public text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) public_stages: Vec<PublicStage>,
+}
+
+/// A stage that called its text public. Whoever builds on it cannot call the same text private.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PublicStage {
+    /// Its name.
+    pub name: String,
+    /// A sketch of its text, under a key that everyone knows.
+    pub text: Sketch,
+}
+
+/// A file of the finished run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Name inside the run folder.
+    pub name: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// The model in 16 bits, as an export writes it. The run states its digests, so an export is verified as the run is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundedModel {
+    /// Number format of the weights, as `transformers` names it.
+    pub dtype: String,
+    /// SHA-256 of `config.json`.
+    pub config_sha256: String,
+    /// SHA-256 of `model.safetensors`.
+    pub model_sha256: String,
+}
+
+/// What a line records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Entry {
+    /// The first line.
+    Header(Header),
+    /// A stage that the run builds on, whose cost is known. These lines follow the header.
+    Parent(Parent),
+    /// The vocabulary is about to be released.
+    Release {
+        /// What it spends.
+        event: DpEvent,
+    },
+    /// The tokenizer is saved; it encodes the text from now on.
+    Tokenizer {
+        /// SHA-256 of `tokenizer.json`.
+        sha256: String,
+    },
+    /// The counts of labels are about to be released.
+    LabelHistogram {
+        /// What they spend.
+        event: DpEvent,
+    },
+    /// The counts of labels, in the order of the plan's list.
+    LabelCounts {
+        /// With noise, unless the text is public.
+        counts: Vec<i64>,
+    },
+    /// The weights are those of a public checkpoint before the first step.
+    InitialWeights {
+        /// SHA-256 of the digests of its files.
+        sha256: String,
+    },
+    /// A training step is about to run.
+    Step {
+        /// Logical step, from 0.
+        step: u64,
+        /// 1 the first time this step is reserved, 2 after a crash burned the first, …
+        attempt: u64,
+        /// What it spends.
+        event: DpEvent,
+    },
+    /// A step of a non-private baseline is about to run: it clips nothing and adds no noise.
+    UnprotectedStep {
+        /// Logical step, from 0.
+        step: u64,
+        /// As in `Step`.
+        attempt: u64,
+    },
+    /// A process resumed the run from its checkpoint.
+    Resume {
+        /// Steps done in the checkpoint.
+        steps_done: u64,
+        /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
+        torn_bytes: u64,
+        /// Whether the ledger's file is a copy of the one that the lines before were written to.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        copied: bool,
+        /// Device of the process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<plan::Device>,
+        /// The ranks of the process, if there were several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        placement: Option<Placement>,
+    },
+    /// The run is complete.
+    Completed {
+        /// Logical steps done.
+        steps_done: u64,
+        /// The files that the run wrote.
+        files: Vec<FileDigest>,
+        /// The model in each format of 16 bits that holds its weights.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rounded: Vec<RoundedModel>,
+    },
+}
+
+/// What the first line names as the digest of the line before it.
+pub(super) const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    sequence: u64,
+    previous: String,
+    entry: Entry,
+}
+
+/// Writes a line (without its line end) and returns it with its digest.
+pub(super) fn encode(
+    sequence: u64,
+    previous: &str,
+    entry: &Entry,
+) -> Result<(String, String), serde_json::Error> {
+    let body =
+        serde_json::to_string(&Body { sequence, previous: previous.to_owned(), entry: entry.clone() })?;
+    let digest = sha256_hex(body.as_bytes());
+    let open = body.strip_suffix('}').unwrap_or(&body);
+    Ok((format!("{open}{}{digest}\"}}", SUFFIX_KEY), digest))
+}
+
+const SUFFIX_KEY: &str = ",\"sha256\":\"";
+
+/// Reads a line that must be, byte for byte, what [`encode`] writes after `previous`.
+pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entry, String), &'static str> {
+    let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8")?;
+    let (open, rest) = text.rsplit_once(SUFFIX_KEY).ok_or("it has no digest")?;
+    let digest = rest.strip_suffix("\"}").ok_or("its end is not a digest")?;
+    let body_text = format!("{open}}}");
+    if sha256_hex(body_text.as_bytes()) != digest {
+        return Err("its digest does not match its contents");
+    }
+    let body: Body =
+        serde_json::from_str(&body_text).map_err(|_| "it is not a ledger entry of this version")?;
+    if body.sequence != sequence {
+        return Err("its sequence number is not the next one");
+    }
+    if body.previous != previous {
+        return Err("it does not follow the line before it");
+    }
+    // Nothing but the canonical form: no unknown field, no second spelling of a figure.
+    match encode(sequence, previous, &body.entry) {
+        Ok((canonical, digest)) if canonical == text => Ok((body.entry, digest)),
+        _ => Err("it is not written as this version writes it"),
+    }
+}

@@ -1,0 +1,83 @@
+//! A stage that a run builds on.
+
+use accountant::{DpEvent, NeighboringRelation};
+use plan::{MadeFrom, PrivacyUnit};
+use serde::{Deserialize, Serialize};
+
+use super::Charges;
+
+/// A stage that a run builds on: an earlier run, or a vocabulary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Name of its plan; `vocabulary` for a vocabulary.
+    pub name: String,
+    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent where that is of
+    /// public text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
+    pub sha256: String,
+    /// How its text relates to that of this run.
+    pub made_from: MadeFrom,
+    /// Its privacy unit.
+    pub unit: PrivacyUnit,
+    /// Its neighbouring relation.
+    pub relation: NeighboringRelation,
+    /// The reasons if it is not private.
+    pub not_private_because: Vec<String>,
+    /// What it spent itself, without what it builds on. A trial of a search spent the whole search.
+    pub charges: Charges,
+    /// Digest of the search that it is a trial of, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
+}
+
+impl Parent {
+    /// What it is known by, however its files look: its id, or the digest of its ledger if that has none.
+    pub fn identity(&self) -> &str {
+        self.id.as_deref().unwrap_or(&self.sha256)
+    }
+
+    /// Whether it is of a search that publishes the best trial alone.
+    pub(crate) fn publishes_one(&self) -> bool {
+        let is_selection = |event: &DpEvent| matches!(event, DpEvent::PrivateSelection { .. });
+        self.charges.iter().any(|charge| match &charge.event {
+            DpEvent::Composed { events } => events.iter().any(is_selection),
+            event => is_selection(event),
+        })
+    }
+
+    /// Name of the folder of its proof, within `parents/`.
+    pub fn folder(&self) -> String {
+        self.sha256.chars().take(16).collect()
+    }
+
+    /// How its text relates to the text of a run that declares `declared` of the stage between them.
+    pub(crate) fn seen_through(&self, declared: MadeFrom, between_is_public: bool) -> Self {
+        let made_from = match declared {
+            MadeFrom::SameUnits if !between_is_public => self.made_from,
+            declared => declared,
+        };
+        Self { made_from, ..self.clone() }
+    }
+}
+
+/// The events of the stages on the same units, in the form that a plan composes them.
+pub(crate) fn events_on_same_units(parents: &[Parent]) -> Vec<DpEvent> {
+    spent_by(parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits))
+}
+
+/// What stages spent together. Trials of one search were charged together, so they count once.
+pub(crate) fn spent_by<'a>(stages: impl IntoIterator<Item = &'a Parent>) -> Vec<DpEvent> {
+    let (mut searches, mut events) = (Vec::new(), Vec::new());
+    for stage in stages {
+        if let Some(search) = &stage.search {
+            if searches.contains(&search) {
+                continue;
+            }
+            searches.push(search);
+        }
+        events.extend(stage.charges.events());
+    }
+    events
+}

@@ -1,0 +1,393 @@
+//! The entries of a ledger, each checked against those before it, and what they add up to.
+
+use std::collections::HashMap;
+use std::path::{Component, Path};
+
+use accountant::DpEvent;
+
+use super::charges::Charges;
+use super::entry::{self, Entry, FileDigest, Header, RoundedModel};
+use super::parent::Parent;
+use crate::RunError;
+use crate::ranks::Placement;
+use crate::store::files;
+
+/// A position in a ledger. A checkpoint names the one it was taken at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerPosition {
+    /// Number of lines.
+    pub lines: u64,
+    /// Digest of the last of them.
+    pub sha256: String,
+}
+
+/// The entries of a ledger, each a valid successor of those before it.
+#[derive(Clone, Debug)]
+pub struct LedgerState {
+    entries: Vec<Entry>,
+    digests: Vec<String>,
+    attempts: HashMap<u64, u64>,
+    parents: Vec<Parent>,
+}
+
+impl LedgerState {
+    /// No entry yet; only this module sees a ledger without its header.
+    pub(super) fn empty() -> Self {
+        Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new(), parents: Vec::new() }
+    }
+
+    /// Reads the ledger of a run folder, accepting no torn line.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if it cannot be read, [`RunError::Verification`] if any byte is not as it was written.
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let (state, torn) = Self::read_stopped(folder)?;
+        if torn == 0 {
+            Ok(state)
+        } else {
+            Err(RunError::Verification(format!(
+                "{} ends in an unfinished line of {torn} bytes, as a crash leaves it; continue the run with --resume",
+                files::LEDGER
+            )))
+        }
+    }
+
+    /// Reads the ledger of a run that may have stopped at any point, and counts the bytes of a torn last line.
+    ///
+    /// # Errors
+    /// As [`LedgerState::read`], but for the torn line.
+    pub(crate) fn read_stopped(folder: &Path) -> Result<(Self, u64), RunError> {
+        Self::parse_tolerating_torn_end(&durable::read(&folder.join(files::LEDGER))?)
+    }
+
+    /// Reads the whole lines and counts the bytes after the last line end.
+    pub(super) fn parse_tolerating_torn_end(bytes: &[u8]) -> Result<(Self, u64), RunError> {
+        let mut state = Self::empty();
+        let mut torn = 0;
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            match line.strip_suffix(b"\n") {
+                None => torn = line.len() as u64,
+                Some(line) => state.read_line(line)?,
+            }
+        }
+        if state.entries.is_empty() {
+            return Err(RunError::Verification(format!(
+                "{} has no header line; this folder holds no run",
+                files::LEDGER
+            )));
+        }
+        Ok((state, torn))
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> Result<(), RunError> {
+        let sequence = self.entries.len() as u64;
+        let malformed = |reason: &str| {
+            RunError::Verification(format!(
+                "line {} of {} was altered: {reason}",
+                sequence + 1,
+                files::LEDGER
+            ))
+        };
+        let (entry, _) = entry::decode(line, sequence, self.last_digest()).map_err(malformed)?;
+        self.extend(entry).map(|_| ()).map_err(|error| malformed(&error.to_string()))
+    }
+
+    fn last_digest(&self) -> &str {
+        self.digests.last().map_or(entry::NO_PREVIOUS, String::as_str)
+    }
+
+    /// The line that `entry` would be, with its line end.
+    pub(super) fn line_after(&self, entry: &Entry) -> Result<String, RunError> {
+        self.check_follows(entry)
+            .map_err(|reason| RunError::Failed(format!("the ledger refuses an entry: {reason}")))?;
+        let (mut line, _) = entry::encode(self.entries.len() as u64, self.last_digest(), entry)
+            .map_err(|error| RunError::Failed(error.to_string()))?;
+        line.push('\n');
+        Ok(line)
+    }
+
+    /// Adds `entry` and returns its line.
+    pub(super) fn extend(&mut self, entry: Entry) -> Result<String, RunError> {
+        let line = self.line_after(&entry)?;
+        let (_, digest) = entry::encode(self.entries.len() as u64, self.last_digest(), &entry)
+            .map_err(|error| RunError::Failed(error.to_string()))?;
+        if let Entry::Step { step, .. } | Entry::UnprotectedStep { step, .. } = entry {
+            *self.attempts.entry(step).or_default() += 1;
+        }
+        if let Entry::Parent(parent) = &entry {
+            self.parents.push(parent.clone());
+        }
+        self.entries.push(entry);
+        self.digests.push(digest);
+        Ok(line)
+    }
+
+    /// The grammar: a header first, at most one release, no skipped step, nothing after completion.
+    fn check_follows(&self, entry: &Entry) -> Result<(), &'static str> {
+        let first = self.entries.is_empty();
+        match entry {
+            Entry::Header(_) if first => Ok(()),
+            Entry::Header(_) => Err("a second header"),
+            _ if first => Err("the first line is not a header"),
+            _ if matches!(self.entries.last(), Some(Entry::Completed { .. })) => {
+                Err("a line after completion")
+            }
+            Entry::Parent(parent) if self.parents.iter().any(|known| known.sha256 == parent.sha256) => {
+                Err("a stage that is named twice")
+            }
+            Entry::Parent(_) if self.entries.len() == self.parents.len() + 1 => Ok(()),
+            Entry::Parent(_) => Err("an earlier stage after the run began"),
+            Entry::Release { .. } if self.release().is_some() => Err("a second vocabulary release"),
+            Entry::Release { .. } if !self.attempts.is_empty() => {
+                Err("a vocabulary release after training began")
+            }
+            Entry::Step { step, attempt, .. } if self.header().protected => self.check_step(*step, *attempt),
+            Entry::UnprotectedStep { step, attempt } if !self.header().protected => {
+                self.check_step(*step, *attempt)
+            }
+            Entry::Step { .. } | Entry::UnprotectedStep { .. } => {
+                Err("a step of another kind than the header states")
+            }
+            Entry::Completed { files, .. } if !files.iter().all(is_below) => {
+                Err("a file outside of the run's folder")
+            }
+            Entry::Resume { steps_done, .. } | Entry::Completed { steps_done, .. } => {
+                if *steps_done <= self.steps_reserved() {
+                    Ok(())
+                } else {
+                    Err("more steps done than reserved")
+                }
+            }
+            Entry::Tokenizer { .. } if self.tokenizer().is_some() => Err("a second tokenizer"),
+            Entry::InitialWeights { .. } if self.initial_weights().is_some() => {
+                Err("a second set of initial weights")
+            }
+            Entry::InitialWeights { .. } if !self.attempts.is_empty() => {
+                Err("initial weights after training began")
+            }
+            Entry::LabelHistogram { .. } if self.label_histogram().is_some() => {
+                Err("a second label histogram")
+            }
+            Entry::LabelCounts { .. } if self.label_counts().is_some() => Err("a second set of label counts"),
+            Entry::LabelHistogram { .. } | Entry::LabelCounts { .. } if !self.attempts.is_empty() => {
+                Err("a label histogram after training began")
+            }
+            Entry::LabelCounts { .. } if self.label_histogram().is_none() && !self.header().public_data => {
+                Err("label counts that were not charged")
+            }
+            Entry::Release { .. }
+            | Entry::Tokenizer { .. }
+            | Entry::LabelHistogram { .. }
+            | Entry::LabelCounts { .. }
+            | Entry::InitialWeights { .. } => Ok(()),
+        }
+    }
+
+    fn check_step(&self, step: u64, attempt: u64) -> Result<(), &'static str> {
+        if step > self.steps_reserved() {
+            Err("a step was skipped")
+        } else if attempt != self.attempts_of(step) + 1 {
+            Err("an attempt of a step was skipped or repeated")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The header. Every ledger that was read or created has one.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        match self.entries.first() {
+            Some(Entry::Header(header)) => header,
+            // `parse` and `create` put the header first; `check_follows` admits nothing before it.
+            _ => unreachable!("a ledger begins with its header"),
+        }
+    }
+
+    /// The entries in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The stages that the run builds on.
+    #[must_use]
+    pub fn parents(&self) -> &[Parent] {
+        &self.parents
+    }
+
+    /// What the vocabulary release spent, if one was reserved.
+    #[must_use]
+    pub fn release(&self) -> Option<&DpEvent> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Release { event } => Some(event),
+            _ => None,
+        })
+    }
+
+    /// SHA-256 of the saved tokenizer, once there is one.
+    #[must_use]
+    pub fn tokenizer(&self) -> Option<&str> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Tokenizer { sha256 } => Some(sha256.as_str()),
+            _ => None,
+        })
+    }
+
+    /// What the counts of labels spent, if they were reserved.
+    #[must_use]
+    pub fn label_histogram(&self) -> Option<&DpEvent> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::LabelHistogram { event } => Some(event),
+            _ => None,
+        })
+    }
+
+    /// The released counts of labels, once there are any.
+    #[must_use]
+    pub fn label_counts(&self) -> Option<&[i64]> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::LabelCounts { counts } => Some(counts.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// SHA-256 of the public checkpoint that training began from, if any.
+    #[must_use]
+    pub fn initial_weights(&self) -> Option<&str> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::InitialWeights { sha256 } => Some(sha256.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Logical steps reserved at least once: 0, 1, … without a gap.
+    #[must_use]
+    pub fn steps_reserved(&self) -> u64 {
+        self.attempts.len() as u64
+    }
+
+    /// How often a logical step was reserved.
+    #[must_use]
+    pub(crate) fn attempts_of(&self, step: u64) -> u64 {
+        self.attempts.get(&step).copied().unwrap_or(0)
+    }
+
+    /// All reservations of steps, including those that crashes burned.
+    #[must_use]
+    pub fn reservations(&self) -> u64 {
+        self.attempts.values().sum()
+    }
+
+    /// The devices that computed steps, in the order of their first use.
+    #[must_use]
+    pub fn devices(&self) -> Vec<plan::Device> {
+        let mut devices = Vec::new();
+        for entry in &self.entries {
+            let device = match entry {
+                Entry::Header(header) => Some(header.computation.device),
+                Entry::Resume { device, .. } => *device,
+                _ => None,
+            };
+            devices.extend(device.filter(|device| !devices.contains(device)));
+        }
+        devices
+    }
+
+    /// The ranks of the processes that computed steps, one process after another, each once; `None` stands for a single process.
+    /// Empty if no process had several ranks.
+    #[must_use]
+    pub(crate) fn placements(&self) -> Vec<Option<Placement>> {
+        let mut placements = Vec::new();
+        for entry in &self.entries {
+            let placement = match entry {
+                Entry::Header(header) => header.computation.placement,
+                Entry::Resume { placement, .. } => *placement,
+                _ => continue,
+            };
+            if !placements.contains(&placement) {
+                placements.push(placement);
+            }
+        }
+        if placements == [None] { Vec::new() } else { placements }
+    }
+
+    /// How often a process resumed the run.
+    #[must_use]
+    pub fn resumes(&self) -> u64 {
+        self.entries.iter().filter(|entry| matches!(entry, Entry::Resume { .. })).count() as u64
+    }
+
+    /// How often a process resumed a copy of the ledger.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        let copied = |entry: &&Entry| matches!(entry, Entry::Resume { copied: true, .. });
+        self.entries.iter().filter(copied).count() as u64
+    }
+
+    /// Steps done and files written, if the run is complete.
+    #[must_use]
+    pub fn completed(&self) -> Option<(u64, &[FileDigest])> {
+        match self.entries.last() {
+            Some(Entry::Completed { steps_done, files, .. }) => Some((*steps_done, files)),
+            _ => None,
+        }
+    }
+
+    /// The files that the finished run wrote; none before.
+    #[must_use]
+    pub fn files(&self) -> &[FileDigest] {
+        self.completed().map_or(&[], |(_, files)| files)
+    }
+
+    /// The finished model in formats of 16 bits; none before.
+    #[must_use]
+    pub fn rounded(&self) -> &[RoundedModel] {
+        match self.entries.last() {
+            Some(Entry::Completed { rounded, .. }) => rounded,
+            _ => &[],
+        }
+    }
+
+    /// What the run itself spent, in the order of first use. A baseline's steps are not among it, nor the empty events of
+    /// steps whose pass is already charged.
+    #[must_use]
+    pub fn charges(&self) -> Charges {
+        let mut charges = Charges::default();
+        for entry in &self.entries {
+            if let Entry::Release { event } | Entry::LabelHistogram { event } | Entry::Step { event, .. } =
+                entry
+                && *event != (DpEvent::Composed { events: Vec::new() })
+            {
+                charges.add(event, 1);
+            }
+        }
+        charges
+    }
+
+    /// The position of the last line.
+    #[must_use]
+    pub fn position(&self) -> LedgerPosition {
+        LedgerPosition { lines: self.entries.len() as u64, sha256: self.last_digest().to_owned() }
+    }
+
+    /// The position after an entry that follows.
+    pub(super) fn position_after(&self, entry: &Entry) -> Result<LedgerPosition, RunError> {
+        let (lines, last) = (self.entries.len() as u64, self.last_digest());
+        let (_, sha256) =
+            entry::encode(lines, last, entry).map_err(|error| RunError::Failed(error.to_string()))?;
+        Ok(LedgerPosition { lines: lines + 1, sha256 })
+    }
+
+    /// Whether this ledger is the one that `position` was taken from, or continues it.
+    #[must_use]
+    pub fn continues(&self, position: &LedgerPosition) -> bool {
+        let last = usize::try_from(position.lines).ok().and_then(|lines| lines.checked_sub(1));
+        last.and_then(|last| self.digests.get(last)).is_some_and(|digest| *digest == position.sha256)
+    }
+}
+
+/// Whether a file is below the folder of its run.
+fn is_below(file: &FileDigest) -> bool {
+    Path::new(&file.name).components().all(|part| matches!(part, Component::Normal(_)))
+        && !file.name.is_empty()
+}

@@ -1,0 +1,207 @@
+//! A sweep of which only the best trial is published: private selection.
+//!
+//! The number of trials is drawn before the text is read. It stays in the private folder, as do all trials until the last one
+//! is done. Trials that lose are removed at once, and the draw at the end. Nothing shows how many trials there were: no name,
+//! no message, no progress.
+//!
+//! The order of trials is total and depends on what they release alone: perplexity on public text, then the model's digest.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::Path;
+
+use accountant::Trials;
+use mechanisms::{PrivacyRng, Purpose, draw_trials};
+use serde::{Deserialize, Serialize};
+
+use super::charge::OpenSweep;
+use crate::progress::{Silence, note};
+use crate::store::files;
+use crate::store::ledger::LedgerState;
+use crate::summary::read_evaluation;
+use crate::{RunError, disclosure::Private};
+use durable::sha256_hex;
+
+/// The folder that is never published.
+pub(super) const PRIVATE: &str = "private";
+/// The folder of the published trial.
+pub(super) const BEST: &str = "best";
+const DRAW: &str = "draw.json";
+const PROGRESS: &str = "progress.json";
+
+/// The secret draw of a sweep.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Draw {
+    /// Random, so that the draw's digest says nothing of it.
+    salt: String,
+    /// The trials in order.
+    trials: Vec<DrawnTrial>,
+}
+
+/// A trial that was drawn.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DrawnTrial {
+    /// Index of its setting.
+    setting: usize,
+    /// Its folder, a random name: a number would say how many came before.
+    folder: String,
+}
+
+/// The trials that are done.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Done {
+    /// How many.
+    trials: usize,
+    /// The folder of the best of them.
+    best: Option<String>,
+}
+
+impl Draw {
+    /// Draws the number of trials, and a setting for each.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a distribution that cannot be drawn from.
+    pub fn new(trials: Trials, settings: u64, rng: &impl PrivacyRng) -> Result<Self, RunError> {
+        let mut stream = rng.stream(Purpose::Trials, 0, 0);
+        let number =
+            draw_trials(trials, &mut stream).map_err(|error| RunError::Refused(error.to_string()))?;
+        let salt = format!("{}{}", stream.next_name(), stream.next_name());
+        let draw = |_| DrawnTrial { setting: stream.below(settings) as usize, folder: stream.next_name() };
+        Ok(Self { salt, trials: (0..number).map(draw).collect() })
+    }
+
+    /// Writes the draw to the private folder and returns its digest.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if it cannot be written.
+    pub fn write(&self, sweep: &Path) -> Result<String, RunError> {
+        let folder = sweep.join(PRIVATE);
+        durable::create_folder(&folder)?;
+        let text = serde_json::to_vec(self).map_err(|error| RunError::Failed(error.to_string()))?;
+        Done::default().write(&folder)?;
+        durable::write_atomic(&folder.join(DRAW), &text)?;
+        Ok(sha256_hex(&text))
+    }
+
+    /// Reads the draw that a sweep began with. It is never drawn again: a second draw would be a second search.
+    fn read(sweep: &OpenSweep) -> Result<Self, RunError> {
+        let path = sweep.folder.join(PRIVATE).join(DRAW);
+        let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
+        if Some(sha256_hex(&bytes)) != sweep.charge.draw_sha256 {
+            return Err(lost(&path, "was altered"));
+        }
+        serde_json::from_slice(&bytes).map_err(|_| lost(&path, "was altered"))
+    }
+}
+
+/// The refusal to draw again, or to repeat trials that are done.
+fn lost(path: &Path, what: &str) -> RunError {
+    RunError::Refused(format!(
+        "{}: this secret of the sweep {what}, and its charge does not pay for another search; restore the file, or begin a new \
+         sweep in another folder with --out (the ε of the two add up)",
+        path.display()
+    ))
+}
+
+/// Runs the trials that are left, and moves the best one to its place.
+pub(super) fn run(sweep: &OpenSweep) -> Result<(), RunError> {
+    let draw = Draw::read(sweep)?;
+    let private = sweep.folder.join(PRIVATE);
+    let mut done = Done::read(&private)?;
+    note(
+        "the trials run now; nothing is shown until the last one is done, because their number and their scores are secret",
+    );
+    while let Some(trial) = draw.trials.get(done.trials) {
+        sweep.check_interrupt()?;
+        let folder = private.join(&trial.folder);
+        let silence = Silence::begin();
+        sweep.run_trial(trial.setting, &folder, done.trials as u64)?;
+        drop(silence);
+        let best = done.best.as_deref();
+        let wins = match best {
+            Some(best) => better(&folder, &private.join(best))?,
+            None => true,
+        };
+        done = Done {
+            trials: done.trials + 1,
+            best: Some(if wins { trial.folder.clone() } else { best.unwrap_or_default().to_owned() }),
+        };
+        done.write(&private)?;
+        remove_losers(&private, &draw, &done)?;
+    }
+    remove_losers(&private, &draw, &done)?;
+    match &done.best {
+        Some(best) => publish(&private.join(best), &sweep.folder.join(BEST)),
+        None => Ok(()),
+    }
+}
+
+/// Moves the best trial to its place. A process that was killed may have done so.
+fn publish(from: &Path, to: &Path) -> Result<(), RunError> {
+    if !from.exists() && to.exists() {
+        return Ok(());
+    }
+    fs::rename(from, to).map_err(|error| RunError::storage("move", from, &error))?;
+    Ok(durable::sync_parent(to)?)
+}
+
+/// Removes trials that lost, also those that a killed process left.
+fn remove_losers(private: &Path, draw: &Draw, done: &Done) -> Result<(), RunError> {
+    let lost = |trial: &&DrawnTrial| done.best.as_ref() != Some(&trial.folder);
+    for trial in draw.trials.iter().take(done.trials).filter(lost) {
+        remove(&private.join(&trial.folder))?;
+    }
+    Ok(())
+}
+
+fn remove(folder: &Path) -> Result<(), RunError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(RunError::storage("remove", folder, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes what is secret about a finished sweep.
+pub(super) fn remove_secrets(sweep: &Path) -> Result<(), RunError> {
+    remove(&sweep.join(PRIVATE))
+}
+
+impl Done {
+    fn read(private: &Path) -> Result<Self, RunError> {
+        let path = private.join(PROGRESS);
+        let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
+        serde_json::from_slice(&bytes).map_err(|_| lost(&path, "was altered"))
+    }
+
+    fn write(&self, private: &Path) -> Result<(), RunError> {
+        let text = serde_json::to_vec(self).map_err(|error| RunError::Failed(error.to_string()))?;
+        Ok(durable::write_atomic(&private.join(PROGRESS), &text)?)
+    }
+}
+
+/// Whether one trial comes before another: by perplexity, where a model without a finite one is last, then by the digest of the
+/// model.
+fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
+    let order = perplexity(one)?.for_mechanism().total_cmp(perplexity(other)?.for_mechanism());
+    Ok(match order {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        Ordering::Equal => model_digest(one)? < model_digest(other)?,
+    })
+}
+
+/// The score of a trial, which is secret unless the trial is the best.
+fn perplexity(folder: &Path) -> Result<Private<f64>, RunError> {
+    let ledger = LedgerState::read(folder)?;
+    let perplexity = read_evaluation(folder, ledger.files())?.map(|figures| figures.nll().exp());
+    Ok(Private::new(perplexity.filter(|perplexity| perplexity.is_finite()).unwrap_or(f64::INFINITY)))
+}
+
+fn model_digest(folder: &Path) -> Result<String, RunError> {
+    Ok(durable::sha256_of(&folder.join(files::MODEL))?)
+}

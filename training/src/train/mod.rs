@@ -1,0 +1,377 @@
+//! A model in training: its weights, its optimizer, and the private step.
+
+mod error;
+#[cfg(test)]
+mod rank_tests;
+mod state;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use mechanisms::{PrivacyRng, Stream};
+use plan::CertifiedPlan;
+use safetensors::tensor::{Dtype, View};
+
+pub use error::TrainError;
+
+use crate::RunError;
+use crate::disclosure::Private;
+use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
+use crate::infer::InferenceModel;
+use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
+use crate::ranks::{Ranks, Shards};
+use network::Example;
+use network::device;
+use network::model::{ModelError, Network};
+use network::nn::{Kernels, ParamId, ParamSpec, Stored, Weights};
+use network::tensor::{FloatDType, Tensor, from_host, to_host};
+use network::tensor_file::{
+    NamedTensor, NumberFormat, PrivacyMark, StoredValues, TensorError, model_sha256, write_model,
+};
+
+/// The figures of one step of the baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlainStep {
+    /// Divisor of the sum.
+    pub expected_batch_size: f64,
+    /// Learning rate of this step.
+    pub learning_rate: f64,
+}
+
+/// A model in training.
+pub struct Trainer<B: Kernels> {
+    model: Network,
+    weights: Weights<B>,
+    optimizer: Optimizer<B>,
+    summation: Summation,
+    /// The clip norm of the next step, where clipping is adaptive and a step was taken.
+    adapted_clip_norm: Option<f64>,
+    /// Estimate of the last private step.
+    gradient_to_noise: Option<f64>,
+    physical_batch: usize,
+    recompute: bool,
+    /// This rank's part of the parameters, if there are several ranks.
+    shards: Option<Shards>,
+    device: B::Device,
+}
+
+impl<B: Kernels> Trainer<B> {
+    /// Builds the model and draws its initial weights from `init`.
+    ///
+    /// # Errors
+    /// [`TrainError::Model`] for sizes that do not fit together.
+    pub fn new(
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+        init: &mut Stream,
+        physical_batch: usize,
+        device: B::Device,
+    ) -> Result<Self, TrainError> {
+        Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
+    }
+
+    /// As [`Trainer::new`], with the weights of a checkpoint in place of drawn ones of the same names.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`].
+    pub(crate) fn starting_from(
+        weights: Vec<NamedTensor<StoredValues>>,
+        model: &plan::Model,
+        training: &plan::Training,
+        vocab_size: usize,
+        init: &mut Stream,
+        physical_batch: usize,
+        device: B::Device,
+    ) -> Result<Self, TrainError> {
+        let network = Network::new(model, training, vocab_size)?;
+        let selection = network.selection(model)?;
+        if physical_batch == 0 {
+            let error = ModelError::Size { what: "physical_batch", value: 0, allowed: "at least 1" };
+            return Err(error.into());
+        }
+        B::warm_up();
+        let weights = Weights::start(network.specs(), first_values::<B>(weights, &device), init, &device)?;
+        let weights = match selection {
+            Some(selection) => weights.restrict(selection, init, &device),
+            None => weights.widened(),
+        };
+        let optimizer = Optimizer::new(&training.optimizer, weights.specs(), &device);
+        Ok(Self {
+            model: network,
+            weights,
+            optimizer,
+            summation: Summation { clipping: training.clipping, arithmetic: plan::Arithmetic::Fast },
+            adapted_clip_norm: None,
+            gradient_to_noise: None,
+            physical_batch,
+            recompute: false,
+            shards: None,
+            device,
+        })
+    }
+
+    /// Divides steps and the optimizer's state among ranks. The optimizer begins anew.
+    #[must_use]
+    pub(crate) fn on_ranks(self, ranks: &Ranks) -> Self {
+        if !ranks.are_several() {
+            return self;
+        }
+        let specs = self.weights.specs().to_vec().into();
+        let shards = Shards::new(ranks.clone(), specs, self.optimizer.grain());
+        let optimizer = self.optimizer.of_pieces(&shards, &self.device);
+        Self { optimizer, shards: Some(shards), ..self }
+    }
+
+    /// Sets whether the backward pass recomputes activations block by block. This saves memory and gives the same bits.
+    #[must_use]
+    pub fn recompute(self, recompute: bool) -> Self {
+        Self { recompute, ..self }
+    }
+
+    /// Sets the number format of the operands of products in training steps. Inference always uses 32 bits.
+    #[must_use]
+    pub fn precision(self, precision: plan::Precision) -> Self {
+        Self { weights: self.weights.precision(precision), ..self }
+    }
+
+    /// Sets whether clipped sums are computed in exact arithmetic.
+    #[must_use]
+    pub fn arithmetic(self, arithmetic: plan::Arithmetic) -> Self {
+        Self { summation: Summation { arithmetic, ..self.summation }, ..self }
+    }
+
+    /// Takes a plan's step on its lot: with clipping and noise if the run is `protected`, else without.
+    ///
+    /// # Errors
+    /// As [`Trainer::dp_step`]; [`TrainError::Step`] if the plan has no such step.
+    pub fn step(
+        &mut self,
+        plan: &CertifiedPlan,
+        step: u64,
+        protected: bool,
+        lot: &Private<Vec<Example>>,
+        rng: &impl PrivacyRng,
+    ) -> Result<(), TrainError> {
+        let phase = plan.phase(step).ok_or(TrainError::Step { step })?;
+        let training = plan.plan().training();
+        let learning_rate = learning_rate(&training.learning_rate, step, plan.total_steps());
+        let expected_batch_size = phase.expected_batch_size as f64;
+        let lot = lot.for_mechanism();
+        if !protected {
+            return self.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
+        }
+        let (noise, l2_clip_norm) = (phase.mechanism.noise(), training.l2_clip_norm);
+        self.dp_step(lot, DpStep { step, noise, l2_clip_norm, expected_batch_size, learning_rate }, rng)
+    }
+
+    /// Takes one private step on a sampled lot. On an empty lot it is a step of noise alone.
+    ///
+    /// # Errors
+    /// For figures out of range and examples that do not fit the model; the weights are then unchanged.
+    /// [`TrainError::Device`] if the device failed; the trainer cannot be used any more.
+    pub fn dp_step(
+        &mut self,
+        examples: &[Example],
+        step: DpStep,
+        rng: &impl PrivacyRng,
+    ) -> Result<(), TrainError> {
+        check_positive("l2_clip_norm", step.l2_clip_norm)?;
+        check_positive("expected_batch_size", step.expected_batch_size)?;
+        let lot = self.lot(examples)?;
+        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
+        let (gradient, next) =
+            private_gradient(&self.model, &self.weights, &lot, &step, self.summation, rng)?;
+        self.adapted_clip_norm = next;
+        self.gradient_to_noise = Some(gradient.to_noise());
+        self.update(gradient.into(), step.learning_rate);
+        Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// Moves the weights. Each rank moves its own pieces, and then collects those of all.
+    fn update(&mut self, gradient: OptimizerGradient<B>, learning_rate: f64) {
+        let Some(shards) = &self.shards else {
+            return self.optimizer.step(&mut self.weights, gradient, learning_rate);
+        };
+        let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
+        self.optimizer.step(&mut own, gradient, learning_rate);
+        let whole = shards.gather(own.take().into_iter().map(to_host).collect()).into_iter();
+        self.weights.replace(whole.map(|values| flat(values, &self.device)).collect());
+    }
+
+    /// Takes one step of the baseline.
+    ///
+    /// # Errors
+    /// As [`Trainer::dp_step`].
+    pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainError> {
+        check_positive("expected_batch_size", step.expected_batch_size)?;
+        let lot = self.lot(examples)?;
+        let gradient = plain_gradient(&self.model, &self.weights, &lot, step.expected_batch_size);
+        self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
+        Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// Estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
+    #[must_use]
+    pub fn gradient_to_noise(&self) -> Option<f64> {
+        self.gradient_to_noise
+    }
+
+    /// The clip norm of the next private step, where clipping is adaptive and a step was taken: post-processing.
+    #[must_use]
+    pub(crate) fn adapted_clip_norm(&self) -> Option<f64> {
+        self.adapted_clip_norm
+    }
+
+    /// The model's weights under Hugging Face names, adapters merged.
+    #[must_use]
+    pub fn weights(&self) -> Vec<NamedTensor> {
+        let value = |(at, spec): (usize, &ParamSpec)| NamedTensor {
+            name: spec.name.clone(),
+            shape: spec.shape.clone(),
+            data: to_host(self.weights.model_value(ParamId(at))),
+        };
+        self.specs().iter().enumerate().map(value).collect()
+    }
+
+    /// Writes the model's weights as `transformers` reads them, adapters merged, with a mark.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if the file cannot be written.
+    pub(crate) fn write_model(&self, path: &Path, mark: &PrivacyMark) -> Result<(), RunError> {
+        let weights = &self.weights;
+        let names = self.specs().iter().map(|spec| spec.name.as_str());
+        let format = NumberFormat::F32;
+        let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at), format });
+        Ok(write_model(path, names.zip(tensors).collect(), mark)?)
+    }
+
+    /// SHA-256 of the model's file in a number format, as an export writes it; `None` if the format cannot hold a weight.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if the file cannot be laid out.
+    pub(crate) fn model_sha256(
+        &self,
+        format: NumberFormat,
+        mark: &PrivacyMark,
+    ) -> Result<Option<String>, RunError> {
+        let params = || (0..self.specs().len()).map(ParamId);
+        let holds = |param| to_host(self.weights.model_value(param)).into_iter().all(|v| format.holds(v));
+        if !params().all(holds) {
+            return Ok(None);
+        }
+        let names = self.specs().iter().map(|spec| spec.name.as_str());
+        let tensors = params().map(|param| DeviceTensor { weights: &self.weights, param, format });
+        let digest = model_sha256(names.zip(tensors).collect(), mark);
+        digest.map(Some).map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))
+    }
+
+    /// The modules that have adapters, by name, and how their matrices are stored.
+    pub(crate) fn adapted(&self) -> Vec<(&str, Stored)> {
+        self.weights.adapted()
+    }
+
+    /// Names of the parameters that are trained as they are.
+    pub(crate) fn trained_whole(&self) -> Vec<&str> {
+        let places = (0..self.specs().len()).map(ParamId);
+        places.filter(|at| self.weights.trained(*at).is_some()).map(|at| &*self.specs()[at.0].name).collect()
+    }
+
+    /// Names, shapes and initial values of the model's parameters.
+    #[must_use]
+    pub fn specs(&self) -> &[ParamSpec] {
+        self.weights.model_specs()
+    }
+
+    /// Longest input of the decoder, if there is one.
+    #[must_use]
+    pub fn decoder_context(&self) -> Option<usize> {
+        self.model.shape().decoder
+    }
+
+    /// The model with its current weights, to measure it.
+    #[must_use]
+    pub fn inference(&self) -> InferenceModel<B> {
+        let (network, weights) = (self.model.clone(), self.weights.clone());
+        InferenceModel::of_weights(network, weights, self.physical_batch, self.device.clone())
+    }
+
+    /// `config.json` as `transformers` reads it.
+    #[must_use]
+    pub fn hf_config(&self) -> serde_json::Value {
+        self.model.hf_config()
+    }
+
+    /// Whether all examples of a lot fit the model.
+    ///
+    /// # Errors
+    /// [`TrainError::Example`].
+    pub(crate) fn check(&self, lot: &Private<Vec<Example>>) -> Result<(), TrainError> {
+        Ok(self.model.check(lot.for_mechanism())?)
+    }
+
+    /// Examples of a micro-batch.
+    pub(crate) fn physical_batch(&self) -> usize {
+        self.physical_batch
+    }
+
+    /// The lot of these examples, if they fit the model.
+    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
+        self.model.check(examples)?;
+        let Self { physical_batch, recompute, ref device, .. } = *self;
+        let shape = self.model.shape();
+        Ok(Lot { examples, physical_batch, shape, recompute, device, shards: self.shards.as_ref() })
+    }
+}
+
+/// The values that a checkpoint gives a parameter.
+fn first_values<B: Kernels>(
+    weights: Vec<NamedTensor<StoredValues>>,
+    device: &B::Device,
+) -> impl FnMut(&ParamSpec) -> Result<Option<Tensor<B, 1>>, TensorError> {
+    let mut weights: BTreeMap<_, _> =
+        weights.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+    move |spec| match weights.remove(&spec.name) {
+        Some(NamedTensor { name, shape, .. }) if shape != spec.shape => {
+            Err(TensorError { name, problem: "has another shape than the model's" })
+        }
+        found => Ok(found.map(|tensor| tensor.data.into_tensor::<B>(device))),
+    }
+}
+
+/// A parameter of a model, brought to the host when it is written.
+struct DeviceTensor<'a, B: Kernels> {
+    weights: &'a Weights<B>,
+    param: ParamId,
+    format: NumberFormat,
+}
+
+impl<B: Kernels> View for DeviceTensor<'_, B> {
+    fn dtype(&self) -> Dtype {
+        self.format.of_safetensors()
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.weights.model_specs()[self.param.0].shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(self.format.bytes(&to_host(self.weights.model_value(self.param))))
+    }
+
+    fn data_len(&self) -> usize {
+        self.format.of_safetensors().bitsize() / 8 * self.weights.model_specs()[self.param.0].len()
+    }
+}
+
+/// A flat tensor.
+fn flat<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
+    let length = values.len();
+    from_host(values, [length], FloatDType::F32, device)
+}
+
+fn check_positive(what: &'static str, value: f64) -> Result<(), TrainError> {
+    if value > 0.0 && value.is_finite() { Ok(()) } else { Err(TrainError::Figure { what, value }) }
+}

@@ -1,0 +1,127 @@
+//! State that a resumed run continues from.
+
+use super::{TrainError, Trainer, flat};
+use crate::optim::StateSpec;
+use network::nn::{Kernels, ParamSpec};
+use network::tensor::{Tensor, to_host};
+use network::tensor_file::{NamedTensor, TensorMap, named_tensors};
+
+/// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
+const COUNTER: &str = "optimizer.steps";
+
+/// Name of an adaptive clip norm; 0 before the first step.
+const CLIP_NORM: &str = "clipping.l2_clip_norm";
+
+impl<B: Kernels> Trainer<B> {
+    /// All that a resumed run needs beside its initial weights: trained weights, the optimizer's tensors and step counter,
+    /// and the adaptive clip norm. It does not depend on the number of ranks, and every rank gets all of it.
+    #[must_use]
+    pub fn state(&self) -> Vec<NamedTensor> {
+        let mut state = self.trained();
+        state.extend(self.optimizer_state());
+        if let plan::Clipping::Adaptive(_) = self.summation.clipping {
+            let data = vec![self.adapted_clip_norm.unwrap_or_default() as f32];
+            state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
+        }
+        let steps = self.optimizer.steps();
+        let halves = vec![(steps >> 20) as f32, (steps & 0xF_FFFF) as f32];
+        state.push(NamedTensor { name: COUNTER.to_owned(), shape: vec![2], data: halves });
+        state
+    }
+
+    /// Continues from a state that [`Trainer::state`] returned.
+    ///
+    /// # Errors
+    /// [`TrainError::State`] if a tensor is missing, unknown, or of another shape; the trainer is then unchanged.
+    pub fn load_state(&mut self, state: Vec<NamedTensor>) -> Result<(), TrainError> {
+        let mut state = TensorMap::new(state)?;
+        let specs = self.weights.specs().to_vec();
+        let counter = state.take(COUNTER, &[2])?;
+        let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
+        let values = state.take_all::<B>(&specs, &self.device)?;
+        let of_optimizer = self.take_optimizer_state(&mut state, &specs)?;
+        let adapted = match self.summation.clipping {
+            plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
+            _ => None,
+        };
+        state.finish()?;
+        self.weights.replace(values);
+        self.optimizer.restore(steps, of_optimizer);
+        self.adapted_clip_norm = adapted.filter(|norm| *norm > 0.0);
+        Ok(())
+    }
+
+    /// The trained weights: those of adapters, or of the model where it is trained itself.
+    #[must_use]
+    pub fn trained(&self) -> Vec<NamedTensor> {
+        named_tensors(self.weights.specs(), self.weights.values())
+    }
+
+    /// Loads weights that [`Trainer::trained`] returned; the optimizer keeps its state.
+    ///
+    /// # Errors
+    /// As [`Trainer::load_state`].
+    pub(crate) fn load_trained(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+        let mut weights = TensorMap::new(weights)?;
+        let values = weights.take_all::<B>(self.weights.specs(), &self.device)?;
+        weights.finish()?;
+        self.weights.replace(values);
+        Ok(())
+    }
+
+    /// The optimizer's tensors, of whole parameters.
+    fn optimizer_state(&self) -> Vec<NamedTensor> {
+        let params = self.weights.specs();
+        let layout = self.optimizer.layout(params).into_iter();
+        let own = self.optimizer.state().into_iter().map(to_host);
+        let named = |StateSpec { name, shape, .. }, data| NamedTensor { name, shape, data };
+        let Some(shards) = &self.shards else {
+            return layout.zip(own).map(|(spec, data)| named(spec, data)).collect();
+        };
+        let own: Vec<f32> = own.flatten().collect();
+        let mut sent: Vec<_> =
+            shards.exchange(&own).into_iter().map(|from| from.values.into_iter()).collect();
+        let joined = |spec: StateSpec| {
+            let mut data = vec![0.0; spec.len()];
+            for (rank, values) in sent.iter_mut().enumerate() {
+                for part in spec.parts(params, shards, rank) {
+                    data[part].iter_mut().zip(&mut *values).for_each(|(place, value)| *place = value);
+                }
+            }
+            named(spec, data)
+        };
+        layout.map(joined).collect()
+    }
+
+    /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::layout`].
+    fn take_optimizer_state(
+        &self,
+        state: &mut TensorMap,
+        params: &[ParamSpec],
+    ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
+        let mut values = Vec::new();
+        for spec in self.optimizer.layout(params) {
+            let whole = state.take(&spec.name, &spec.shape)?;
+            match &self.shards {
+                None => values.push(flat(whole, &self.device)),
+                Some(shards) => {
+                    let parts = spec.parts(params, shards, shards.ranks().rank());
+                    values.extend(parts.into_iter().map(|part| flat(whole[part].to_vec(), &self.device)));
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Loads the weights of a model directory; the optimizer keeps its state.
+    ///
+    /// # Errors
+    /// As [`Trainer::load_state`].
+    pub fn load_weights(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+        let mut weights = TensorMap::new(weights)?;
+        let values = weights.take_all::<B>(self.weights.model_specs(), &self.device)?;
+        weights.finish()?;
+        self.weights.replace_model(values);
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! The verified facts of one stage.
+
+use std::path::Path;
+
+use accountant::{DpEvent, NeighboringRelation};
+use dp_tokenizer::identity::Sketch;
+use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::VerifiedRun;
+use crate::RunError;
+use crate::store::certificate;
+use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
+use crate::store::lineage::ProofFile;
+use crate::store::{covered, files};
+use durable::sha256_hex;
+use network::tensor_file::PrivacyMark;
+
+/// What one stage proves about itself.
+pub(crate) struct Proof {
+    /// The stage itself. Its relation to another text is that text's to declare.
+    pub stage: Parent,
+    /// Whether its own text is public.
+    pub is_public: bool,
+    /// Whether it is a release that was paid for and wrote no tokenizer.
+    pub is_only_spent: bool,
+    /// Whether its tokenizer comes from private text.
+    pub has_private_tokenizer: bool,
+    /// SHA-256 of its tokenizer.
+    pub tokenizer: Option<String>,
+    /// Digests under which a ledger names its weights: those of the run, and of an export in 16 bits.
+    pub weights: Vec<String>,
+    /// The stages up to this one that called their text public.
+    pub public_stages: Vec<PublicStage>,
+    /// What it builds on, related to its own text.
+    pub parents: Vec<Parent>,
+    /// The files that prove this.
+    pub files: Vec<ProofFile>,
+    /// The files that the ledger of a run names.
+    written: Vec<FileDigest>,
+    /// The ledger of a run.
+    pub ledger: Option<LedgerState>,
+}
+
+/// Those of the files that a folder holds.
+fn read_files(folder: &Path, names: &[&'static str]) -> Result<Vec<ProofFile>, RunError> {
+    let existing = names.iter().filter(|name| folder.join(name).exists());
+    existing.map(|name| Ok(ProofFile { name, bytes: durable::read(&folder.join(name))? })).collect()
+}
+
+impl Proof {
+    /// The stage that made the files of a folder, verified; [`None`] if nothing there says that there was one.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a folder that bears a mark of a run without its ledger; as [`VerifiedRun::read_proof`].
+    pub fn find(folder: &Path) -> Result<Option<Self>, RunError> {
+        if folder.join(files::LEDGER).exists() || folder.join(files::PRIVACY).exists() {
+            let proof = Self::read(folder, &folder.join(files::PARENTS))?;
+            proof.check_files(folder)?;
+            return Ok(Some(proof));
+        }
+        match mark(folder) {
+            None => Ok(None),
+            Some(mark) => Err(RunError::Refused(format!(
+                "{}: {mark}, but the plan, ledger and certificate that prove it are missing; allowed: a folder that has them; \
+                 fix: give the run folder, or one that `trainer-native export` wrote",
+                folder.display()
+            ))),
+        }
+    }
+
+    /// Reads and verifies the proof in a folder, whose own parents' proofs are in `parents`.
+    pub fn read(folder: &Path, parents: &Path) -> Result<Self, RunError> {
+        if folder.join(files::LEDGER).exists() {
+            Self::of_run(folder, parents)
+        } else {
+            Self::of_vocabulary(folder)
+        }
+    }
+
+    fn of_run(folder: &Path, parents: &Path) -> Result<Self, RunError> {
+        let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::read_proof(folder, parents)?;
+        let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
+        let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
+        let of_export = |rounded: &RoundedModel| {
+            weights_digest([Some(&*rounded.config_sha256), Some(&*rounded.model_sha256)])
+        };
+        let weights = weights_digest(digests).into_iter();
+        let weights = weights.chain(ledger.rounded().iter().filter_map(of_export)).collect();
+        let charges = ledger.charges();
+        let files = read_files(
+            folder,
+            &[files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN],
+        )?;
+        Ok(Self { weights, files, ..Self::of_ledger(&plan, ledger, charges) })
+    }
+
+    /// What the plan and the ledger of a run prove, where the run spent `charges`.
+    pub(super) fn of_ledger(plan: &CertifiedPlan, ledger: LedgerState, charges: Charges) -> Self {
+        let is_public = plan.plan().is_public();
+        let parents = ledger.parents().to_vec();
+        let header = ledger.header();
+        let search = header.search.as_ref();
+        let mut not_private_because = certificate::not_private_by_itself(plan, &ledger);
+        if is_public {
+            // Public text needs no protection.
+            not_private_because.clear();
+        }
+        Self {
+            stage: Parent {
+                name: plan.plan().name().to_owned(),
+                id: Some(header.id.clone()),
+                sha256: ledger.position().sha256,
+                made_from: MadeFrom::PublicText,
+                unit: plan.plan().privacy().unit,
+                relation: header.relation,
+                not_private_because,
+                charges: match search {
+                    Some(search) => Charges::of(&search.event),
+                    None => charges,
+                },
+                search: search.map(|search| search.sweep_sha256.clone()),
+            },
+            is_public,
+            is_only_spent: false,
+            has_private_tokenizer: !parents.is_empty()
+                || (ledger.release().is_some() && !is_public)
+                || search.is_some_and(|search| search.vocabulary_sha256.is_some()),
+            tokenizer: ledger.tokenizer().map(str::to_owned),
+            weights: Vec::new(),
+            public_stages: ledger.header().public_stages.clone(),
+            parents,
+            files: Vec::new(),
+            written: ledger.files().to_vec(),
+            ledger: Some(ledger),
+        }
+    }
+
+    fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
+        let proof = Self::of_statement(&folder.join(files::PRIVACY))?;
+        if proof.is_only_spent && folder.join(files::TOKENIZER).exists() {
+            return Err(RunError::Refused(format!(
+                "{}: it does not name the tokenizer beside it; train the vocabulary again",
+                folder.join(files::PRIVACY).display()
+            )));
+        }
+        Ok(proof)
+    }
+
+    /// What the statement of a vocabulary's release says of it.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a statement that this version does not understand.
+    pub(crate) fn of_statement(path: &Path) -> Result<Self, RunError> {
+        let refused = |what: &str| RunError::Refused(format!("{}: {what}", path.display()));
+        let bytes = durable::read(path)?;
+        let statement: Statement = serde_json::from_slice(&bytes)
+            .map_err(|_| refused("it is not a statement of this version; train the vocabulary again"))?;
+        let (version, method) = (accountant::VERSION, accountant::METHOD);
+        let by = statement.accountant.as_ref();
+        if by.is_some_and(|by| by.version != version || by.method != method) {
+            return Err(refused("another version of the accountant wrote it; train the vocabulary again"));
+        }
+        let is_public = !statement.private && statement.event.is_none();
+        let (charges, unit, relation) = match (statement.event, statement.unit, statement.relation) {
+            (Some(event), Some(unit), Some(relation)) => {
+                let unit = unit.parse().map_err(|_| refused("its unit is none that this program knows"))?;
+                (Charges::of(&event), unit, relation)
+            }
+            _ if is_public => (Charges::default(), PrivacyUnit::Record, NeighboringRelation::AddOrRemoveOne),
+            _ => return Err(refused("it states no event; train the vocabulary again")),
+        };
+        // A release that ended before its tokenizer was written is paid for.
+        let is_only_spent = statement.tokenizer_sha256.is_none() && !is_public;
+        if statement.id.is_none() && !is_public {
+            return Err(refused(
+                "it has no id, so another release could pass for the same one; train the vocabulary again",
+            ));
+        }
+        let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let public_stages = statement
+            .text
+            .into_iter()
+            .map(|text| PublicStage { name: format!("the vocabulary in {name}"), text });
+        Ok(Self {
+            stage: Parent {
+                name: if is_only_spent { "vocabulary (spent, no tokenizer written)" } else { "vocabulary" }
+                    .to_owned(),
+                id: statement.id,
+                sha256: sha256_hex(&bytes),
+                made_from: MadeFrom::PublicText,
+                unit,
+                relation,
+                not_private_because: (!statement.private && !is_public)
+                    .then(|| format!("the vocabulary in {name}: {}", statement.reason))
+                    .into_iter()
+                    .collect(),
+                charges,
+                search: None,
+            },
+            is_public,
+            is_only_spent,
+            has_private_tokenizer: !is_public,
+            tokenizer: statement.tokenizer_sha256,
+            weights: Vec::new(),
+            public_stages: public_stages.collect(),
+            parents: Vec::new(),
+            files: vec![ProofFile { name: files::PRIVACY, bytes }],
+            written: Vec::new(),
+            ledger: None,
+        })
+    }
+
+    /// The files of the folder must be those that the proof names.
+    fn check_files(&self, folder: &Path) -> Result<(), RunError> {
+        let altered = |name: &str| {
+            Err(RunError::Verification(format!(
+                "{} is not the file that the run wrote; restore it, or take it from another folder",
+                folder.join(name).display()
+            )))
+        };
+        let tokenizer = folder.join(files::TOKENIZER);
+        if tokenizer.exists()
+            && let Some(stated) = &self.tokenizer
+            && durable::sha256_of(&tokenizer)? != *stated
+        {
+            return altered(files::TOKENIZER);
+        }
+        if !self.written.is_empty() {
+            covered::check_nothing_added(folder, &self.written)?;
+        }
+        let [config, model] = [files::CONFIG, files::MODEL].map(|name| folder.join(name));
+        if !model.exists() || self.weights.is_empty() {
+            return Ok(());
+        }
+        let (config, model) = (durable::sha256_of(&config)?, durable::sha256_of(&model)?);
+        match weights_digest([Some(config.as_str()), Some(model.as_str())]) {
+            Some(digest) if self.weights.contains(&digest) => Ok(()),
+            _ => altered(files::MODEL),
+        }
+    }
+}
+
+/// The digest of a checkpoint, as [`network::pretrained::Checkpoint`] makes it of its files' digests.
+fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
+    let [Some(config), Some(model)] = digests else { return None };
+    Some(sha256_hex(format!("{config}{model}").as_bytes()))
+}
+
+/// What `dp-tokenizer train` writes beside a tokenizer, as far as it matters here.
+#[derive(Deserialize)]
+struct Statement {
+    id: Option<String>,
+    private: bool,
+    reason: String,
+    event: Option<DpEvent>,
+    unit: Option<String>,
+    relation: Option<NeighboringRelation>,
+    accountant: Option<Accountant>,
+    tokenizer_sha256: Option<String>,
+    /// A sketch of its text, if that is public.
+    text: Option<Sketch>,
+}
+
+#[derive(Deserialize)]
+struct Accountant {
+    version: String,
+    method: String,
+}
+
+/// What says that a private run wrote a folder that has no ledger.
+fn mark(folder: &Path) -> Option<String> {
+    let read = |name: &str| serde_json::from_slice::<Value>(&durable::read(&folder.join(name)).ok()?).ok();
+    let of_config = read(files::CONFIG).as_ref().and_then(PrivacyMark::of_json);
+    let marks = [of_config, PrivacyMark::read(&folder.join(files::MODEL))];
+    let is_private = |mark: &PrivacyMark| !mark.promise.contains(certificate::DECLARED_PUBLIC);
+    let private = marks.into_iter().flatten().find(is_private);
+    let certified = || {
+        let is_public = read(files::CERTIFICATE_JSON).is_some_and(|found| found["public_data"] == true);
+        let certified = folder.join(files::CERTIFICATE_JSON).exists() && !is_public;
+        certified.then(|| "it holds a privacy certificate".to_owned())
+    };
+    let said = |PrivacyMark { promise, id }| match id {
+        Some(id) => format!("its model says \"{promise}\" and names the run {id}"),
+        None => format!("its model says \"{promise}\""),
+    };
+    private.map(said).or_else(certified)
+}

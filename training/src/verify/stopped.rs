@@ -1,0 +1,34 @@
+//! What a run spent that did not finish: abandoned, killed or refused after its ledger began.
+
+use std::path::Path;
+
+use super::proof::Proof;
+use super::{altered, check, check_accountant};
+use crate::RunError;
+use crate::plan_file::PlanText;
+use crate::store::accounting::check_same_plan;
+use crate::store::ledger::{LedgerState, events_on_same_units};
+use crate::store::{files, spent_by_stopped};
+use durable::sha256_hex;
+
+impl Proof {
+    /// The proof of a run without a certificate, from its plan and its ledger. A torn last line is charged as what it may have
+    /// announced.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] if the ledger, the plan or an earlier stage is not what the run wrote.
+    pub(crate) fn of_stopped_run(folder: &Path) -> Result<Self, RunError> {
+        let (ledger, torn_bytes) = LedgerState::read_stopped(folder)?;
+        let header = ledger.header();
+        let path = folder.join(files::PLAN);
+        if sha256_hex(&durable::read(&path)?) != header.plan_file_sha256 {
+            return altered(files::PLAN);
+        }
+        let plan = PlanText::read(&path)?.certify(&path, events_on_same_units(ledger.parents()))?;
+        check_accountant(&header.accountant_version, &header.accountant_method)?;
+        check_same_plan(&plan, &ledger)?;
+        check::check_stages(plan.plan(), &ledger, &folder.join(files::PARENTS))?;
+        let charges = spent_by_stopped(&plan, &ledger, torn_bytes)?;
+        Ok(Self::of_ledger(&plan, ledger, charges))
+    }
+}

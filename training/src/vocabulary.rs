@@ -1,0 +1,358 @@
+//! The tokenizer of a run: trained on privately released words, read from a public file, or one token a byte.
+
+use std::path::Path;
+
+use dp_tokenizer::corpus::Source;
+use dp_tokenizer::count::{CountOptions, UnitItems};
+use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
+use dp_tokenizer::train::{
+    BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
+    extend, unigram, wordpiece,
+};
+use mechanisms::{PrivacyRng, PrivacyUnit, Words};
+use plan::CertifiedPlan;
+use tokenizer::normalize::BertNormalizer;
+use tokenizer::{StageMark, Tokenizer};
+
+use crate::RunError;
+use crate::chat;
+use crate::data::training_source;
+use crate::disclosure::Private;
+use crate::objective::{Objective, special_tokens};
+use crate::progress::{note, reading};
+use crate::store::{RunStore, files};
+
+/// Stands for a blank in the words of a vocabulary.
+const BLANK: &str = "\u{2581}";
+
+/// The tokenizer of the run: the saved one, or else a new one, which is then saved.
+///
+/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep takes the vocabulary that the
+/// sweep released for all of its trials, if it did.
+pub(crate) fn obtain(
+    plan: &CertifiedPlan,
+    base: &Path,
+    store: &mut RunStore<'_>,
+    shared: Option<&Path>,
+    rng: &impl PrivacyRng,
+) -> Result<Tokenizer, RunError> {
+    let path = store.path().join(files::TOKENIZER);
+    if let Some(json) = store.tokenizer()? {
+        return parse(&json, &path);
+    }
+    let json = match shared {
+        // Byte for byte, so that it has the digest that the sweep's ledger names.
+        Some(shared) => text(&durable::read(shared)?, shared)?.to_owned(),
+        None => make(plan, base, store, rng)?,
+    };
+    let tokenizer = parse(json.as_bytes(), &path)?;
+    store.save_tokenizer(&json)?;
+    Ok(tokenizer)
+}
+
+/// Refuses a public tokenizer that the objective cannot use, or a vocabulary too small for any words, before anything is written
+/// or charged.
+pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
+    match plan.plan().tokenizer() {
+        plan::Tokenizer::Public(public) => {
+            let path = base.join(&public.path);
+            Objective::new(plan.plan(), &read_file(&path)?, chat::of_plan(plan.plan(), base)?.as_ref())
+                .map(|_| ())
+        }
+        plan::Tokenizer::Train(settings) => {
+            let training = plan.plan().training();
+            let special = special_tokens(training.objective, plan.plan().model().context as usize).len();
+            check_smallest(settings, special)
+        }
+        plan::Tokenizer::Extend(settings) => {
+            let public = read_file(&base.join(&settings.path))?;
+            Objective::new(plan.plan(), &public, None)?;
+            extended(settings, &public, &[(format!("{BLANK}a"), 1.0)]).map(|_| ())
+        }
+        plan::Tokenizer::Bytes => Ok(()),
+    }
+}
+
+/// The most tokens that the plan's vocabulary will have: that of a public tokenizer is read from its file.
+///
+/// # Errors
+/// [`RunError::Refused`] if the file cannot be read.
+pub fn most_tokens(plan: &plan::Plan, base: &Path) -> Result<u32, RunError> {
+    let in_file = |path: &str| read_file(&base.join(path)).map(|public| public.vocab_size() as u32);
+    match plan.tokenizer() {
+        plan::Tokenizer::Public(public) => in_file(&public.path),
+        plan::Tokenizer::Extend(settings) => {
+            Ok(in_file(&settings.path)?.saturating_add(settings.added_tokens))
+        }
+        stated => Ok(stated.least_vocabulary()),
+    }
+}
+
+/// The public tokenizer with released words.
+fn extended(
+    settings: &plan::ExtendedTokenizer,
+    public: &Tokenizer,
+    words: &[(String, f64)],
+) -> Result<Tokenizer, RunError> {
+    extend(public, words, settings.added_tokens as usize)
+        .map(|trained| trained.tokenizer)
+        .map_err(|error| RunError::Refused(format!("tokenizer.extend.path: {}: {error}", settings.path)))
+}
+
+/// Trains the plan's kind of vocabulary with room for `special` more tokens, on the words alone: pieces of words that a release
+/// did not find need fewer tokens, but under noise a model learns a larger vocabulary worse (quickstart: a perplexity per word
+/// of 210 with 2,048 tokens, 148 with 1,080).
+fn train(
+    settings: &plan::TrainedTokenizer,
+    special: usize,
+    words: &[(String, f64)],
+) -> Result<Trained, TrainError> {
+    let vocab_size = (settings.vocab_size as usize).saturating_sub(special);
+    let byte_fallback = settings.byte_fallback;
+    let cased = settings.model == plan::TokenizerModel::WordpieceCased;
+    match settings.model {
+        plan::TokenizerModel::Unigram => {
+            unigram(words, &UnigramConfig { vocab_size, byte_fallback, ..UnigramConfig::default() })
+        }
+        plan::TokenizerModel::Bpe => bpe(words, &BpeConfig { vocab_size, ..BpeConfig::default() }),
+        plan::TokenizerModel::Wordpiece | plan::TokenizerModel::WordpieceCased => {
+            let normalizer = if cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
+            let config = WordPieceTraining { vocab_size, normalizer, ..WordPieceTraining::default() };
+            // A release that was charged must lead to a vocabulary: each character may need two tokens, and words may take half
+            // of the places.
+            let alphabet_limit = config.alphabet_limit.min(vocab_size / 4);
+            wordpiece(words, &WordPieceTraining { alphabet_limit, ..config })
+        }
+        plan::TokenizerModel::Char => {
+            characters(words, &CharacterConfig { vocab_size, byte_fallback, ..CharacterConfig::default() })
+        }
+    }
+}
+
+/// Reads the tokenizer of a run folder.
+pub fn read(folder: &Path) -> Result<Tokenizer, RunError> {
+    read_file(&folder.join(files::TOKENIZER))
+}
+
+/// Reads a `tokenizer.json`.
+pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
+    if path.extension().is_some_and(|extension| extension != "json") && path.is_file() {
+        return Err(RunError::Refused(format!(
+            "{0}: only tokenizer.json is read here; convert it with `dp-tokenizer convert --tokenizer {0} --allow-rare-differences --out tokenizer.json`",
+            path.display()
+        )));
+    }
+    parse(&durable::read(path)?, path)
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {
+    Tokenizer::from_json(text(bytes, path)?)
+        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+}
+
+fn text<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, RunError> {
+    std::str::from_utf8(bytes).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+}
+
+fn make(
+    plan: &CertifiedPlan,
+    base: &Path,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+) -> Result<String, RunError> {
+    // The special tokens of the objective follow the learnt ones and count towards the plan's limit.
+    let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
+    match plan.plan().tokenizer() {
+        plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
+        plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
+        plan::Tokenizer::Extend(settings) => {
+            let public = read_file(&base.join(&settings.path))?;
+            let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
+            Ok(marked(extended(settings, &public, &words)?, plan, store).to_json())
+        }
+        plan::Tokenizer::Train(settings) => {
+            let words = words(plan, base, store, rng, 0)?;
+            let trained = train(settings, special.len(), &words)
+                .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
+            if let Some(warning) = trained.warning() {
+                note(&format!("tokenizer.train: {warning}"));
+            }
+            Ok(marked(trained.tokenizer.with_special_tokens(&special), plan, store).to_json())
+        }
+    }
+}
+
+/// A tokenizer with the mark of the run, where it holds words of private text.
+fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> Tokenizer {
+    match plan.tokenizer_release() {
+        Some(_) => tokenizer.with_mark(StageMark::new("trainer-native", &store.ledger().header().id)),
+        None => tokenizer,
+    }
+}
+
+/// The words of the training text, released privately where it is private. The file of the tokenizer will take `space` bytes
+/// beside those of new tokens.
+fn words(
+    plan: &CertifiedPlan,
+    base: &Path,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+    space: u64,
+) -> Result<Vec<(String, f64)>, RunError> {
+    match plan.tokenizer_release() {
+        Some(planned) => release_words(plan, planned, base, store, rng, space),
+        None => {
+            let source = training_source(plan.plan(), base);
+            let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
+            public_corpus_counts(&source, words, &CountOptions::default()).map_err(|error| unreadable(&error))
+        }
+    }
+}
+
+fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(), RunError> {
+    match train(settings, special, &[(BLANK.to_owned(), 1.0)]) {
+        Err(TrainError::TooSmall { given, needed }) => Err(RunError::Refused(format!(
+            "tokenizer.train.vocab_size: {}, of which {special} are special tokens of the objective; allowed: at least {}, for the \
+             bytes and characters that every vocabulary has; fix: raise it, better to some thousands",
+            given + special,
+            needed + special
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Releases the words of private units.
+///
+/// Text that cannot be counted costs nothing: it is counted first, then the release is charged, then noise is drawn.
+fn release_words(
+    plan: &CertifiedPlan,
+    planned: &plan::TokenizerRelease,
+    base: &Path,
+    store: &mut RunStore<'_>,
+    rng: &impl PrivacyRng,
+    space: u64,
+) -> Result<Vec<(String, f64)>, RunError> {
+    let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
+    let unit = plan.plan().privacy().unit;
+    let config =
+        ReleaseConfig::planned(planned.method, unit, planned.noise_multiplier, planned.threshold_delta)
+            .map_err(|error| failed(&error))?;
+    if config.event() != planned.event {
+        return Err(failed(&"its event differs from the event that the plan certifies"));
+    }
+    let plan = plan.plan();
+    let source = training_source(plan, base);
+    let counting = reading("counting the words of the training text", &source);
+    let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
+    drop(counting);
+    store.charge_release(config.event(), rng.source(), space + space_for(plan.tokenizer()))?;
+    let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
+    if released.words.is_empty() {
+        return Err(RunError::Refused(
+            "tokenizer: no word passed the release's threshold; give more units or a larger \
+             privacy.tokenizer_share, or use \"bytes\" or a public tokenizer"
+                .to_owned(),
+        ));
+    }
+    Ok(released.words)
+}
+
+/// Bytes of disk that a tokenizer's file may take.
+fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
+    /// A piece of 16 characters with its escapes and its score, indented, and the same for its merge rule.
+    const PER_TOKEN: u64 = 256;
+    const STAGES: u64 = 64 << 10;
+    match tokenizer {
+        plan::Tokenizer::Train(settings) => u64::from(settings.vocab_size) * PER_TOKEN + STAGES,
+        plan::Tokenizer::Extend(settings) => u64::from(settings.added_tokens) * PER_TOKEN + STAGES,
+        plan::Tokenizer::Public(_) | plan::Tokenizer::Bytes => 0,
+    }
+}
+
+/// Counts the items of each unit on several threads. What exceeds the memory of `options` goes to a temporary file.
+fn count_units(
+    source: &Source,
+    unit: PrivacyUnit,
+    words: Words,
+    options: &CountOptions,
+) -> Result<Private<UnitItems>, RunError> {
+    let counted = UnitItems::read(source, unit, words, options).map_err(|error| unreadable(&error))?;
+    Ok(Private::new(counted))
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> RunError {
+    RunError::Refused(format!("data.source: {error}"))
+}
+
+/// One token for each printable ASCII character and each byte, beside the special tokens and the blank.
+fn bytes_only() -> Result<Tokenizer, RunError> {
+    let words = [(BLANK.to_owned(), 1.0)];
+    let smallest = |vocab_size| unigram(&words, &UnigramConfig { vocab_size, ..UnigramConfig::default() });
+    let trained = match smallest(1) {
+        Err(TrainError::TooSmall { needed, .. }) => smallest(needed),
+        other => other,
+    };
+    trained.map(|trained| trained.tokenizer).map_err(|error| RunError::Failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use dp_tokenizer::corpus::open;
+    use dp_tokenizer::release::release;
+    use dp_tokenizer::unit::pieces;
+    use mechanisms::{Purpose, ReleaseMethod, TestRng};
+
+    use super::*;
+
+    /// 2 MB of lines with common and rare words.
+    fn corpus(folder: &Path) -> Source {
+        let path = folder.join("corpus.txt");
+        let mut draws = TestRng::from_seed(5).stream(Purpose::Data, 0, 0);
+        let mut text = String::new();
+        for _ in 0..12_000 {
+            let most = 1 + draws.below(8000);
+            (0..20).for_each(|_| text.push_str(&format!(" w{}", draws.below(most))));
+            text.push('\n');
+        }
+        std::fs::write(&path, text).unwrap();
+        Source::files([path])
+    }
+
+    #[test]
+    fn a_corpus_beyond_the_memory_gives_the_words_that_a_single_pass_in_memory_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = corpus(folder.path());
+        let rng = TestRng::from_seed(3);
+        let options = |threads, memory| CountOptions { threads, memory, spill_folder: None };
+        for unit in [PrivacyUnit::Record, PrivacyUnit::Words(7)] {
+            let fits = |method: &ReleaseMethod| !method.is_of_paper() || unit != PrivacyUnit::Record;
+            for method in ReleaseMethod::ALL.into_iter().filter(fits) {
+                let config = ReleaseConfig::planned(method, unit, 0.5, 1e-4).unwrap();
+                let in_memory = pieces(open(&source).unwrap(), unit).unwrap();
+                let in_memory = release(in_memory, Words::ByClass, &config, &rng).unwrap().words;
+                assert!(in_memory.len() > 50, "{}", in_memory.len());
+                for options in [options(1, usize::MAX), options(2, 64 << 10)] {
+                    let counted = count_units(&source, unit, Words::ByClass, &options).unwrap();
+                    let released = release_items(counted.for_mechanism(), &config, &rng).unwrap();
+                    assert!(released.words == in_memory, "{unit:?} {method:?} {options:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counting_needs_a_temporary_file_only_beyond_its_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = corpus(folder.path());
+        let nowhere = Some(PathBuf::from("/nowhere"));
+        let count = |memory| {
+            let options = CountOptions { threads: 2, memory, spill_folder: nowhere.clone() };
+            count_units(&source, PrivacyUnit::Record, Words::ByClass, &options).map(|_| ())
+        };
+        assert!(count(1 << 30).is_ok());
+        let refused = count(64 << 10).unwrap_err().to_string();
+        assert!(refused.contains("temporary files in /nowhere"), "{refused}");
+    }
+}
