@@ -1,4 +1,5 @@
-//! From the plan's data section to units of text, checked against what the plan declares.
+//! Reads units of text from the plan's data section, and checks them against what the plan
+//! declares.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ use crate::{RunError, stop};
 /// The plan's field that names the evaluation text.
 pub(crate) const EVALUATION: &str = "evaluation.source";
 
-/// What is shown while the training text is read.
+/// Message of the progress bar while the training text is read.
 const READING: &str = "reading the training text";
 
 /// A stretch of a unit's text, with its place in the record that it came from.
@@ -35,11 +36,11 @@ pub(crate) struct UnitText {
 /// The training text, cut into privacy units.
 #[derive(Debug)]
 pub(crate) struct Units {
-    /// The texts; none where the plan names a token file.
+    /// The texts; empty if the plan names a token file.
     pub texts: Texts,
-    /// The token file, where the plan names one.
+    /// The token file, if the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
-    /// Records with labels or targets, where the objective reads these.
+    /// Records with labels or targets, if the objective reads them.
     pub labelled: Option<LabelledRecords>,
 }
 
@@ -82,9 +83,10 @@ pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Resu
     Ok(Units { texts, tokens: None, labelled })
 }
 
-/// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the
-/// number public, so it may be shown. Elsewhere the number is private: sampling probabilities follow from the plan alone,
-/// and neither the outcome of a run nor any message depends on the actual number.
+/// Compares the number of units with the declared one if the mechanism depends on it. In that case
+/// the relation makes the number public, so the message may state it. Otherwise the number is
+/// private: sampling probabilities follow from the plan alone, and neither the outcome of a run nor
+/// any message depends on the actual number.
 fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     let declared = plan.data().units;
     if !plan.privacy().sampling.needs_exact_units() || count == declared {

@@ -1,8 +1,9 @@
-//! Whether a text still fits into memory while it is read.
+//! Checks that a text still fits into memory while it is read.
 
 use crate::{RunError, limits};
 
-/// What is kept in memory while a text is read: an archive of some kilobytes can hold more than a machine.
+/// Counts the records kept in memory while a text is read. Without this check, an archive of a few
+/// kilobytes could exhaust the memory of the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     records: usize,

@@ -27,7 +27,7 @@ pub(crate) struct LabelledRecord {
     pub words: Vec<String>,
     /// The second text of a pair.
     pub second: Option<String>,
-    /// What is to be predicted. Empty in a record to be labelled.
+    /// The answer to be predicted. Empty in a record to be labelled.
     pub answer: Answer,
 }
 
@@ -43,7 +43,7 @@ impl LabelledRecord {
     }
 }
 
-/// What is to be predicted of a record.
+/// The answer that a model predicts for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Indices of labels: the one of the text, those that it has, or one a word.
@@ -52,7 +52,7 @@ pub(crate) enum Answer {
     Text(String),
 }
 
-/// Which fields of a record are read, and how.
+/// The fields of a record that are read, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledFields {
     pub objective: Objective,
@@ -66,7 +66,7 @@ pub(crate) struct LabelledFields {
 }
 
 impl LabelledFields {
-    /// Those of a plan's training text.
+    /// Returns the fields of a plan's training text.
     pub fn of(plan: &plan::Plan) -> Self {
         Self {
             objective: plan.training().objective,
@@ -198,9 +198,9 @@ impl LabelledFields {
 /// The labelled records of the training text.
 #[derive(Debug)]
 pub(crate) enum LabelledRecords {
-    /// In memory, in the corpus's order.
+    /// Records in memory, in the corpus's order.
     Kept(Private<Vec<LabelledRecord>>),
-    /// In files, which are read again wherever the records are needed.
+    /// Records in files, which are read again whenever they are needed.
     InFiles(Box<LabelledFiles>),
 }
 
@@ -305,18 +305,18 @@ impl LabelledFiles {
 /// The plan's field that names the training text.
 const FIELD: &str = "data.source";
 
-/// Where a labelled record lies.
+/// The place of a labelled record in its file.
 #[derive(Clone, Copy)]
 struct Place {
     record: Position,
-    /// Of the record, to notice that a file was changed.
+    /// Checksum of the record, which shows whether the file was changed.
     checksum: u32,
 }
 
 /// The examples of labelled records, by unit.
 pub(crate) struct LabelledSet {
     examples: Examples,
-    /// Where each unit's examples begin; one more entry than units.
+    /// Index of each unit's first example, and the number of all examples at the end.
     starts: Vec<usize>,
 }
 
@@ -327,7 +327,7 @@ enum Examples {
 }
 
 impl LabelledSet {
-    /// One example a record. Records come in any order of units.
+    /// Makes one example of each record. Records may come in any order of units.
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file can no longer be read.
@@ -371,8 +371,8 @@ impl LabelledSet {
         self.starts.len() - 1
     }
 
-    /// One example of each sampled unit, chosen uniformly among the unit's own; of these, the examples in a rank's share of
-    /// the lot.
+    /// Returns one example of each sampled unit, chosen uniformly among the unit's own, if it is in
+    /// the rank's share of the lot.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read or was changed.

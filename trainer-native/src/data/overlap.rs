@@ -17,7 +17,7 @@ use super::{Answer, LabelledRecord, PublicText, Units};
 use crate::ranks::Ranks;
 use crate::{RunError, durable};
 
-/// What `field` may name.
+/// The part of a message that says what `field` may name.
 const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
                        remove what the texts share, or name other text";
 

@@ -17,17 +17,18 @@ pub(crate) struct TextIndex {
     unit: PrivacyUnit,
     tokenizer: Tokenizer,
     places: Vec<Place>,
-    /// Where each user's stretches begin; one more entry than users. Empty where each stretch is a unit.
+    /// Index of each user's first stretch, and the number of stretches at the end. Empty if each
+    /// stretch is a unit.
     starts: Vec<usize>,
 }
 
-/// Where a stretch of text lies.
+/// The place of a stretch of text in its file.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     record: Position,
     /// The number of the stretch in its record, times 2, plus 1 if the record ends with it.
     piece: u32,
-    /// Of the text, to notice that a file was changed.
+    /// Checksum of the text, which shows whether the file was changed.
     checksum: u32,
     tokens: u32,
 }

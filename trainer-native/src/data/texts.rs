@@ -11,16 +11,16 @@ use crate::disclosure::Private;
 /// The text of all units.
 #[derive(Debug)]
 pub(crate) enum Texts {
-    /// In memory, in the corpus's order.
+    /// Text in memory, in the corpus's order.
     Kept(Private<Vec<UnitText>>),
-    /// In files, which are read again wherever the text is needed.
+    /// Text in files, which are read again whenever it is needed.
     InFiles(Box<LineFiles>, PrivacyUnit),
-    /// In files, with the place of every stretch of text.
+    /// Text in files, with the place of every stretch.
     Indexed(Box<Private<TextIndex>>),
 }
 
 impl Texts {
-    /// No text.
+    /// Returns an empty set of texts.
     pub fn none() -> Self {
         Self::Kept(Private::new(Vec::new()))
     }
@@ -66,7 +66,7 @@ impl Texts {
     }
 }
 
-/// Hands the text of the records that a thread reads to it.
+/// Passes `reading` the text of the records that it wants.
 pub(super) fn each_wanted(
     files: &LineFiles,
     reading: &mut Reading<'_>,
@@ -115,7 +115,7 @@ pub(super) fn by_unit(units: Vec<u64>) -> (Vec<usize>, Vec<usize>) {
     (order, starts)
 }
 
-/// Why a record is not what it was.
+/// The error for a record that was changed after the run began.
 pub(super) const CHANGED: &str =
     "a file was changed while the run read it; restore the text that the run began with, and resume";
 

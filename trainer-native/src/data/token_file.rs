@@ -21,7 +21,7 @@ enum Source {
 
 /// A part of a unit's text.
 pub(super) struct Stretch {
-    /// Its number in the token file, or among the texts.
+    /// Index of the stretch in the token file, or among the texts.
     pub number: u64,
     pub tokens: usize,
     pub begins_record: bool,

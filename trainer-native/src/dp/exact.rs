@@ -22,7 +22,7 @@ pub(super) struct ExactClip {
     largest_square: u128,
 }
 
-/// One example's clipped gradient.
+/// The clipped gradient of one example.
 pub(super) struct ExactGradient {
     pub parts: Vec<Vec<i64>>,
     pub unclipped_halves: i64,
@@ -92,7 +92,7 @@ fn square_of(parts: &[Vec<i64>]) -> u128 {
 mod tests {
     use super::*;
 
-    /// Whatever the factor, the integers that leave have a norm of at most ⌊C/unit⌋.
+    /// Whatever the factor is, the resulting integers have a norm of at most ⌊C/unit⌋.
     #[test]
     fn a_factor_that_is_too_large_does_not_let_a_gradient_pass() {
         let unit = 2.0_f64.powi(-20);

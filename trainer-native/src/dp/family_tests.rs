@@ -17,7 +17,7 @@ use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, t
 
 const DEVICE: FlexDevice = FlexDevice;
 
-/// One of each way to lay a family out.
+/// Returns a network for each way in which a family can be laid out.
 fn families() -> Vec<Network> {
     let decoder = |kv_heads: u32, d_head: u32, untied: bool| {
         json!({ "family": "decoder", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": kv_heads, "d_head": d_head,

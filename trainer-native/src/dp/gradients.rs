@@ -8,10 +8,10 @@ use super::sum::{GradSum, SumBuilder};
 use network::model::{Batch, Network};
 use network::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
 
-/// One gradient for each example of a micro-batch.
+/// The gradients of the examples of a micro-batch.
 ///
-/// The gradients are not held whole, which would take the memory of the model for each example. They are held as the
-/// records of a backward pass, which give their norms and their weighted sum.
+/// Whole gradients would take as much memory as the model for each example. The gradients are
+/// therefore held as the records of a backward pass, which give their norms and their weighted sum.
 pub(crate) struct PerExampleGrads<'a, B: Kernels> {
     records: Records<'a, B>,
     /// Rows that are examples; the rows after them are padding.

@@ -10,7 +10,7 @@ pub(super) struct PerExampleNorms(pub(super) Vec<f64>);
 /// gradient is never longer than the clip norm.
 const ROUND_UP: f64 = 1.0 + 1e-5;
 
-/// For each parameter, each example's squared norm of its gradient: `[batch]`.
+/// The squared norms of each example's gradient, `[batch]`, parameter by parameter.
 pub(super) type SquaredNorms<B> = Vec<(ParamId, Tensor<B, 1>)>;
 
 /// The squared norms of all records.

@@ -15,7 +15,7 @@ pub(crate) struct Reduce {
 }
 
 impl Reduce {
-    /// On at most `threads` threads.
+    /// Creates a reduction that runs on at most `threads` threads.
     pub fn on_threads(threads: usize) -> Self {
         Self { threads }
     }

@@ -33,7 +33,7 @@ pub(super) fn sum_of_all(
 }
 
 impl<B: Kernels> PrivateGradient<B> {
-    /// The same pieces, with the squares of those of all ranks.
+    /// Returns the same pieces, with the sum of squares over all ranks.
     pub(super) fn with_all_squares(self, shards: &Shards) -> Self {
         // The sum of squares is below 2¹²⁷: that of an element is below 2⁶⁴.
         let squares = shards.ranks().total(self.squares as i128) as u128;

@@ -1,4 +1,4 @@
-//! What a model writes for public records, scored against their targets.
+//! Scores the texts that a model writes for public records against their targets.
 
 use tokenizer::Tokenizer;
 

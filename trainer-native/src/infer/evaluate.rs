@@ -1,4 +1,5 @@
-//! How well a model predicts public text, beside the best unigram model of that text.
+//! Measures how well a model predicts public text, in comparison with the best unigram model of
+//! that text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,11 +52,11 @@ impl ModelTask for Evaluate<'_> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Evaluation {
-    /// Of a model that predicts tokens.
+    /// Figures of a model that predicts tokens.
     Tokens(TokenEvaluation),
-    /// Of a model that predicts labels of texts.
+    /// Figures of a model that predicts labels of texts.
     Labels(LabelEvaluation),
-    /// Of a model that predicts tags of words.
+    /// Figures of a model that predicts tags of words.
     Entities(EntityEvaluation),
 }
 
@@ -81,7 +82,7 @@ impl fmt::Display for Evaluation {
     }
 }
 
-/// How well a model predicts tokens.
+/// Figures of a model that predicts tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenEvaluation {
     /// Number of predicted tokens. In next-token prediction they include the end of each record.
@@ -173,9 +174,9 @@ impl fmt::Display for TokenEvaluation {
 
 /// Public text, encoded for evaluation.
 pub(crate) enum HeldOut {
-    /// To predict its tokens.
+    /// Text whose tokens are predicted.
     Tokens(HeldOutTokens),
-    /// To predict its labels.
+    /// Text whose labels are predicted.
     Labels(HeldOutLabels),
 }
 

@@ -15,9 +15,10 @@ use network::tensor::Tensor;
 #[derive(Clone, Debug)]
 pub struct Adafactor<B: Kernels> {
     settings: plan::Adafactor,
-    /// Of each parameter or piece: the means of a matrix's rows, or the second moment of a vector's elements.
+    /// For each parameter or piece, the means of a matrix's rows or the second moment of a vector's
+    /// elements.
     second: Vec<Tensor<B, 1>>,
-    /// Of each matrix among all parameters, a rank's share of the means of its columns.
+    /// For each matrix among all parameters, a rank's share of the means of its columns.
     columns: Vec<Tensor<B, 1>>,
     whole: Whole,
     device: B::Device,

@@ -64,7 +64,7 @@ pub(crate) trait Messages: Send + Sync {
     fn abort(&self, code: u8);
 }
 
-/// Where a run is computed, as its ledger and its certificate say it.
+/// The ranks and machines of a run, as its ledger and its certificate state them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Placement {
     /// Number of ranks.
@@ -82,8 +82,9 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Which micro-batches of a lot a rank computes: one of each `count` in a row. A micro-batch is computed by one rank as a whole, so
-/// that sums in floating point within it do not depend on the number of ranks.
+/// The micro-batches of a lot that a rank computes: one in every `count`. A micro-batch is computed
+/// by one rank as a whole, so that floating-point sums within it do not depend on the number of
+/// ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub rank: usize,
@@ -96,13 +97,13 @@ impl Share {
     #[cfg(test)]
     pub const WHOLE: Self = Self { rank: 0, count: 1, physical_batch: 1 };
 
-    /// Of each place of a lot, whether it is in the rank's micro-batches.
+    /// Returns whether the rank computes the example at `place` of a lot.
     pub fn has(self, place: usize) -> bool {
         place / self.physical_batch % self.count == self.rank
     }
 }
 
-/// All ranks, as one of them sees them.
+/// All ranks, as seen by one of them.
 #[derive(Clone)]
 pub(crate) struct Ranks {
     messages: Arc<dyn Messages>,
@@ -117,7 +118,7 @@ impl fmt::Debug for Ranks {
 }
 
 impl Ranks {
-    /// One process.
+    /// Creates the only rank of a single process.
     pub fn alone() -> Self {
         Self { messages: Arc::new(alone::Alone), hosts: Arc::new([String::new()]) }
     }
@@ -135,7 +136,10 @@ impl Ranks {
         Ok(Self { hosts, ..ranks })
     }
 
-    /// As above, in a program without MPI.
+    /// Returns the only rank of a program without MPI.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if it was started as one of several ranks.
     #[cfg(not(feature = "mpi"))]
     pub fn join() -> Result<Self, RunError> {
         let started = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().find_map(std::env::var_os);
@@ -184,12 +188,12 @@ impl Ranks {
         })
     }
 
-    /// This rank's micro-batches of this many examples.
+    /// Returns this rank's micro-batches of `physical_batch` examples.
     pub fn share(&self, physical_batch: usize) -> Share {
         Share { rank: self.rank(), count: self.count(), physical_batch }
     }
 
-    /// Whether there are others.
+    /// Whether there is more than one rank.
     pub fn are_several(&self) -> bool {
         self.count() > 1
     }
@@ -204,7 +208,7 @@ impl Ranks {
         self.hosts.iter().filter(|host| **host == self.hosts[self.rank()]).count()
     }
 
-    /// Where the ranks are, if there are several.
+    /// Returns the number of ranks and machines, if there are several ranks.
     pub fn placement(&self) -> Option<Placement> {
         let mut hosts: Vec<&String> = self.hosts.iter().collect();
         hosts.sort_unstable();
@@ -309,7 +313,7 @@ impl Ranks {
         all
     }
 
-    /// Whether any rank says so.
+    /// Returns whether any rank passes `true`.
     pub fn any(&self, own: bool) -> bool {
         if !self.are_several() {
             return own;
@@ -327,7 +331,7 @@ impl Ranks {
         all.chunks_exact(16).map(number).sum()
     }
 
-    /// Whether all ranks have the same.
+    /// Returns whether all ranks pass the same bytes.
     pub fn have_same(&self, own: &[u8]) -> bool {
         self.exchange(own).iter().all(|other| other == own)
     }

@@ -28,7 +28,7 @@ pub(crate) struct Piece {
     pub range: Range<usize>,
 }
 
-/// Where parameters may be cut.
+/// The places at which parameters may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grain {
     /// Between any two elements.
@@ -37,12 +37,12 @@ pub(crate) enum Grain {
     Blocks,
 }
 
-/// The stretches of all ranks, as one of them sees them.
+/// The stretches of all ranks, as seen by one of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Shards {
     ranks: Ranks,
     params: Arc<[ParamSpec]>,
-    /// Where each parameter begins; one more entry than parameters.
+    /// Beginning of each parameter, and the end of the last one.
     starts: Arc<[usize]>,
     grain: Grain,
     /// The pieces of each rank.
@@ -51,11 +51,11 @@ pub(crate) struct Shards {
     specs: Arc<[ParamSpec]>,
 }
 
-/// What a rank sent, and the specifications of its pieces.
+/// The values that a rank sent, and the specifications of its pieces.
 pub(crate) struct FromRank {
-    /// As [`Shards::specs`].
+    /// See [`Shards::specs`].
     pub specs: Vec<ParamSpec>,
-    /// As [`Shards::pieces`].
+    /// See [`Shards::pieces`].
     pub pieces: Vec<Piece>,
     pub values: Vec<f32>,
 }
@@ -78,7 +78,7 @@ impl Shards {
         Self { ranks, params, starts: starts.into(), grain, pieces_by_rank, pieces, specs }
     }
 
-    /// All ranks.
+    /// Returns the ranks that share the parameters.
     pub fn ranks(&self) -> &Ranks {
         &self.ranks
     }
@@ -93,12 +93,13 @@ impl Shards {
         &self.pieces
     }
 
-    /// As above, of each rank.
+    /// The pieces of each rank, in the parameters' order.
     pub fn pieces_by_rank(&self) -> &[Vec<Piece>] {
         &self.pieces_by_rank
     }
 
-    /// Specifications of the pieces. Those of a matrix are matrices: of its rows, or of one row where rows are cut.
+    /// Specifications of the pieces. A piece of a matrix is a matrix of its rows, or of a single
+    /// row if rows are cut.
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs
     }

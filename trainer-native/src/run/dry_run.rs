@@ -15,7 +15,7 @@ use crate::{RunError, memory};
 use network::device::{OnDevice, on_device};
 use network::nn::Kernels;
 
-/// What carrying out a plan would do.
+/// The result of a dry run: what carrying out the plan would do.
 #[derive(Debug, Serialize)]
 pub struct DryRun {
     /// The run folder.

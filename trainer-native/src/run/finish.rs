@@ -106,10 +106,10 @@ fn rounded<B: Kernels>(
     Ok(rounded)
 }
 
-/// What `transformers` reads of a model beside its weights.
+/// The configuration that `transformers` reads beside a model's weights.
 struct Configuration {
     model: Value,
-    /// How it generates, if it does.
+    /// Settings of generation, if the model generates text.
     generation: Option<Value>,
 }
 

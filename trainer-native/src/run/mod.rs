@@ -26,7 +26,7 @@ use crate::{RunError, data, stop, vocabulary};
 use network::device::{OnDevice, on_device};
 use network::nn::Kernels;
 
-/// What a source of text says when the user asks to stop while it is read.
+/// The error of a source of text if the user asks to stop while it is read.
 const READING_STOPPED: &str = "reading was stopped";
 
 /// Carries out the plan of a request, or resumes it.
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::ranks::threads::on_ranks;
 
-    /// With two keys the ranks would draw other lots, and add noise at other places.
+    /// With two keys, the ranks would draw different lots and add noise at different places.
     #[test]
     fn all_ranks_have_the_first_ones_key_and_another_run_has_another() {
         let word = |ranks: &Ranks| os_rng(ranks).unwrap().stream(Purpose::GradientNoise, 0, 0).next_u64();

@@ -123,7 +123,7 @@ pub(super) struct Prepared<B: Kernels> {
     pub progressed: Progressed,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Progressed {
     /// Steps in the checkpoint.
@@ -134,7 +134,7 @@ pub(super) struct Progressed {
     pub protected: bool,
 }
 
-/// What the first rank finds in the run folder, or makes for it.
+/// The state that the first rank finds in the run folder, or creates for it.
 struct Begun {
     tokenizer: Tokenizer,
     progressed: Progressed,
@@ -181,7 +181,7 @@ impl Begun {
         })
     }
 
-    /// That of the first rank, on all of them.
+    /// Sends the first rank's state to all ranks.
     fn share(own: Option<Self>, ranks: &Ranks) -> Result<Self, RunError> {
         if !ranks.are_several() {
             return own.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()));
@@ -304,7 +304,8 @@ fn training_set(
     Ok(TrainingSet::Windows(Box::new(dataset)))
 }
 
-/// Says that texts are cut to the model's context. How many are is private where the text is.
+/// Notes that texts are cut to the model's context. The number of cut texts is private if the text
+/// is private.
 fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer: &Tokenizer) {
     let context = plan.model().context;
     let said = match records {

@@ -16,7 +16,7 @@ use crate::store::{OpenRun, Resume, RunMode, files};
 use crate::verify::CertifiedText;
 use crate::{RunError, stop};
 
-/// What the user asks for.
+/// The run that the user asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The plan file.
@@ -35,7 +35,7 @@ pub struct Request {
     pub test_key: Option<u64>,
     /// A baseline without clipping and noise.
     pub non_private: bool,
-    /// What is planted in the training text, if this run is an audit.
+    /// Canaries to be planted in the training text, if this run is an audit.
     pub canaries: Option<Planting>,
 }
 
@@ -154,7 +154,7 @@ fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError
     Ok(())
 }
 
-/// Only the CPU has exact sums.
+/// Refuses exact arithmetic on other devices than the CPU.
 fn check_arithmetic(plan: &CertifiedPlan, device: Device) -> Result<(), RunError> {
     if plan.plan().privacy().arithmetic == Arithmetic::Fast || device == Device::Cpu {
         return Ok(());

@@ -16,8 +16,8 @@ pub(crate) fn spent(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Option
     if ledger.header().protected { epsilon_of_event(plan, &charged(ledger)).map(Some) } else { Ok(None) }
 }
 
-/// What a run stands for in every sum of ε: the earlier stages on its units with its own charges, or the whole search that
-/// it is a trial of.
+/// Returns the event that a run contributes to a sum of ε: its own charges and the earlier stages
+/// on its units, or the whole search that it is a trial of.
 pub(crate) fn charged(ledger: &LedgerState) -> DpEvent {
     match &ledger.header().search {
         Some(search) => search.event.clone(),

@@ -14,7 +14,7 @@ use crate::data::Units;
 use crate::durable::FileIdentity;
 use crate::{RunError, durable};
 
-/// What a run folder knows while the run lasts.
+/// The record of a run's text and ledger that the folder keeps while the run lasts.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Recorded {
     /// Random, and known to this file alone. The mirror of the ledger is named after it too.

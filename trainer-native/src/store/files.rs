@@ -7,7 +7,7 @@ use crate::RunError;
 
 /// The plan, byte for byte as the user gave it.
 pub(crate) const PLAN: &str = "plan.json";
-/// What was spent.
+/// The ledger: what was spent.
 pub(crate) const LEDGER: &str = "ledger.jsonl";
 /// State of a run between two steps.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -25,17 +25,17 @@ pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
 pub(crate) const MODEL: &str = "model.safetensors";
 /// Configuration of a model, here and in a checkpoint of `transformers`.
 pub(crate) const CONFIG: &str = "config.json";
-/// How `transformers` generates with a model, if it generates.
+/// Settings with which `transformers` generates text, if the model generates any.
 pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 /// Low-rank adapters as PEFT loads them.
 pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
-/// Their configuration.
+/// Configuration of the low-rank adapters.
 pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
 /// The released counts of labels.
 pub(crate) const LABELS: &str = "labels.json";
 /// Public figures of training, one line an evaluation.
 pub(crate) const METRICS: &str = "metrics.jsonl";
-/// The same for TensorBoard, which looks for `tfevents`.
+/// Public figures of training for TensorBoard, which looks for `tfevents`.
 pub(crate) const TENSORBOARD: &str = "events.out.tfevents.run";
 /// Figures of the finished model on the public evaluation text.
 pub(crate) const EVALUATION: &str = "evaluation.json";
@@ -51,13 +51,13 @@ pub(crate) const CERTIFICATE_JSON: &str = "certificate.json";
 pub(crate) const CERTIFICATE_MARKDOWN: &str = "certificate.md";
 /// A sweep as the user wrote it.
 pub(crate) const SWEEP: &str = "sweep.json";
-/// What a sweep is charged, written before its first trial begins.
+/// The charge of a sweep, written before its first trial begins.
 pub(crate) const CHARGE: &str = "charge.json";
 /// Proofs of the stages that a run builds on, a folder each.
 pub(crate) const PARENTS: &str = "parents";
 /// Model and tokenizer for llama.cpp, in an export.
 pub(crate) const GGUF: &str = "model.gguf";
-/// What `dp-tokenizer train` says of a vocabulary.
+/// The statement of `dp-tokenizer train` about a vocabulary.
 pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.html";
@@ -105,7 +105,8 @@ pub(crate) fn proof_of_text(text: &Path) -> PathBuf {
     text.with_extension("proof")
 }
 
-/// Those of several texts that exist, each once, also where a name is a link to the text.
+/// Returns the proofs of those texts that have one, each once. If a text is a link, its target's
+/// proof is included.
 pub(crate) fn proofs_of_texts(texts: &[PathBuf]) -> Vec<PathBuf> {
     let targets = texts.iter().filter_map(|text| text.canonicalize().ok());
     let mut proofs: Vec<PathBuf> = texts

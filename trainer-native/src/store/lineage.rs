@@ -1,4 +1,4 @@
-//! What a run builds on, and the files in `parents/` that prove it.
+//! The stages that a run builds on, and the files in `parents/` that prove them.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl Lineage {
         self.public_stages.extend(new);
     }
 
-    /// What was spent on the units of the run's text.
+    /// Returns the events that were spent on the units of the run's text.
     pub fn events(&self) -> Vec<DpEvent> {
         events_on_same_units(&self.parents)
     }

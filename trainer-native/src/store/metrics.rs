@@ -10,7 +10,7 @@ use super::{files, tensorboard};
 use crate::disclosure::Released;
 use crate::{RunError, durable};
 
-/// One line of `metrics.jsonl`.
+/// A line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Metric {
@@ -28,7 +28,7 @@ pub(crate) struct Metric {
     pub evaluation_nll: Released<Option<f64>>,
 }
 
-/// Both metrics files of a run, open for appending.
+/// The two metrics files of a run, open for appending.
 #[derive(Debug)]
 pub(super) struct Metrics {
     lines: AppendFile,

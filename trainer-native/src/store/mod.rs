@@ -76,9 +76,9 @@ type Write<'a> = dyn Fn(&Path) -> Result<(), RunError> + 'a;
 
 /// A file of a finished model, beside its tokenizer.
 pub(crate) struct ModelFile<'a> {
-    /// Its name in the folder.
+    /// Name of the file in the folder.
     pub name: &'static str,
-    /// Writes it.
+    /// Writes the file to a path.
     pub write: Box<Write<'a>>,
 }
 

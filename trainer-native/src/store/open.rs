@@ -22,14 +22,14 @@ use crate::data::{Planting, Units};
 use crate::durable::{self, FolderLock, sha256_hex};
 use crate::ranks::Placement;
 
-/// What the ledger's header says of a run beside its plan.
+/// The facts about a run that the ledger's header states beside its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunMode {
     pub randomness: Randomness,
     /// Whether steps clip and add noise, unless the plan declares the training text public.
     pub protected: bool,
     pub device: plan::Device,
-    /// Where the process computes, if it is one of several ranks.
+    /// The ranks and machines of the process, if there are several ranks.
     pub placement: Option<Placement>,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub plan: &'plan CertifiedPlan,
     /// The plan file, byte for byte.
     pub plan_file: &'a [u8],
-    /// What the plan builds on.
+    /// The stages that the plan builds on.
     pub lineage: &'a Lineage,
     pub mode: RunMode,
     /// The training text.
     pub units: &'a Units,
-    /// Its sketch, if it is public.
+    /// A sketch of the training text, if it is public.
     pub public_text: Option<&'a Sketch>,
-    /// What is planted in the text, if the run is an audit.
+    /// Canaries to be planted in the text, if the run is an audit.
     pub canaries: Option<&'a Planting>,
     /// The search that the run is a trial of, if it is one.
     pub search: Option<&'a Search>,
@@ -56,12 +56,12 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub state: Option<&'a Path>,
 }
 
-/// Which folder a run is resumed in.
+/// The folders in which a run may be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// The one where it began.
+    /// The folder where the run began.
     Original,
-    /// Also a copy of it.
+    /// The folder where the run began, or a copy of it.
     Copy,
 }
 

@@ -18,7 +18,7 @@ use crate::durable::{self, sha256_hex};
 use crate::progress::note;
 use crate::{RunError, stop};
 
-/// How long the result of a charged release waits for a disk that does not take it.
+/// Time for which the result of a charged release waits for a disk that cannot be written.
 const WAIT_FOR_DISK: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(500);
 

@@ -1,4 +1,4 @@
-//! What the unfinished last line of a ledger may have announced.
+//! Determines what the unfinished last line of a ledger may have announced.
 
 use accountant::DpEvent;
 use plan::CertifiedPlan;
@@ -20,7 +20,7 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
     }
 }
 
-/// What an unfinished line may have announced.
+/// An announcement that an unfinished line may have made.
 enum TornLine {
     /// Nothing that costs privacy and is not charged already.
     Nothing,
@@ -71,7 +71,8 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     }
 }
 
-/// What a run that stopped has spent: its ledger, and what an unfinished last line may have announced.
+/// Returns the charges of a run that stopped: those in its ledger, and that of what an unfinished
+/// last line may have announced.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.

@@ -73,7 +73,8 @@ impl<B: Kernels> Trainer<B> {
         Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
     }
 
-    /// As [`Trainer::new`], with the weights of a checkpoint in place of drawn ones of the same names.
+    /// Builds a trainer as [`Trainer::new`] does, with the weights of a checkpoint in place of
+    /// drawn ones of the same names.
     ///
     /// # Errors
     /// As [`Trainer::new`].

@@ -94,7 +94,8 @@ fn a_rank_keeps_its_share_of_the_optimizers_state() {
     }
 }
 
-/// Without columns that ranks have twice and with parameters of each shape cut by themselves, a rank of GPT-2 has 1/P.
+/// The parameters of each shape are cut separately, and no two ranks hold the same columns, so each
+/// of P ranks holds 1/P of the state of GPT-2.
 #[test]
 fn adafactors_state_of_gpt2_small_falls_as_one_over_the_number_of_ranks() {
     let spec = |shape: &[usize]| ParamSpec {

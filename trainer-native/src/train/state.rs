@@ -13,8 +13,9 @@ const COUNTER: &str = "optimizer.steps";
 const CLIP_NORM: &str = "clipping.l2_clip_norm";
 
 impl<B: Kernels> Trainer<B> {
-    /// All that a resumed run needs beside its initial weights: trained weights, the optimizer's tensors and step counter,
-    /// and the adaptive clip norm. It does not depend on the number of ranks, and every rank gets all of it.
+    /// Returns everything that a resumed run needs beside its initial weights: trained weights, the
+    /// optimizer's tensors and step counter, and the adaptive clip norm. The state does not depend
+    /// on the number of ranks, and every rank gets all of it.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
         let mut state = self.trained();
@@ -93,7 +94,8 @@ impl<B: Kernels> Trainer<B> {
         layout.map(joined).collect()
     }
 
-    /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::layout`].
+    /// Returns this rank's part of a saved state, in the order of
+    /// [`crate::optim::Optimizer::layout`].
     fn take_optimizer_state(
         &self,
         state: &mut TensorMap,

@@ -19,8 +19,8 @@ impl Coverage {
         self.0.extend(below.0.iter().map(|name| format!("{folder}/{name}")));
     }
 
-    /// All other files below the folder, in order. A link to a folder counts as a file, and what it leads to is not covered. The
-    /// empty file that keeps other processes out is left out.
+    /// Returns all other files below the folder, in order. A link to a folder counts as a file, and
+    /// its target is not covered. The empty lock file is left out.
     ///
     /// # Errors
     /// [`RunError::Storage`] if a folder cannot be read.

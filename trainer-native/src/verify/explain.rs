@@ -1,4 +1,4 @@
-//! What a verification checked, in words.
+//! Explains in words what a verification checked.
 
 use std::path::Path;
 

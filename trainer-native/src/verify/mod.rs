@@ -79,7 +79,7 @@ impl CertifiedText {
 /// The promise of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanSummary {
-    /// Its name.
+    /// Name of the plan.
     pub name: String,
     /// Certified bounds on the ε of the whole pipeline; absent where the training text is public.
     pub epsilon: Option<Bounds>,
@@ -142,7 +142,8 @@ impl VerifiedRun {
         Ok(run)
     }
 
-    /// Every file that the ledger names, and only these. Of an export in 16 bits, the ledger names the rounded model too.
+    /// Checks every file that the ledger names, and no other. For an export in 16 bits, the ledger
+    /// also names the rounded model.
     fn check_files(&mut self, folder: &Path) -> Result<(), RunError> {
         let mut changed = Vec::new();
         for FileDigest { name, sha256 } in self.ledger.files() {

@@ -17,7 +17,7 @@ use crate::store::lineage::ProofFile;
 use crate::store::{covered, files};
 use crate::tensor_file::PrivacyMark;
 
-/// What one stage proves about itself.
+/// The facts that a stage proves about itself.
 pub(crate) struct Proof {
     /// The stage itself. Its relation to another text is that text's to declare.
     pub stage: Parent,
@@ -33,7 +33,7 @@ pub(crate) struct Proof {
     pub weights: Vec<String>,
     /// The stages up to this one that called their text public.
     pub public_stages: Vec<PublicStage>,
-    /// What it builds on, related to its own text.
+    /// The stages that it builds on, with their relation to its own text.
     pub parents: Vec<Parent>,
     /// The files that prove this.
     pub files: Vec<ProofFile>,
@@ -43,7 +43,7 @@ pub(crate) struct Proof {
     pub ledger: Option<LedgerState>,
 }
 
-/// Those of the files that a folder holds.
+/// Reads those of the files that exist in a folder.
 fn read_files(folder: &Path, names: &[&'static str]) -> Result<Vec<ProofFile>, RunError> {
     let existing = names.iter().filter(|name| folder.join(name).exists());
     existing.map(|name| Ok(ProofFile { name, bytes: durable::read(&folder.join(name))? })).collect()
@@ -96,7 +96,7 @@ impl Proof {
         Ok(Self { weights, files, ..Self::of_ledger(&plan, ledger, charges) })
     }
 
-    /// What the plan and the ledger of a run prove, where the run spent `charges`.
+    /// Returns the proof that follows from the plan and the ledger of a run that spent `charges`.
     pub(super) fn of_ledger(plan: &CertifiedPlan, ledger: LedgerState, charges: Charges) -> Self {
         let is_public = plan.plan().is_public();
         let parents = ledger.parents().to_vec();
@@ -148,7 +148,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// What the statement of a vocabulary's release says of it.
+    /// Reads the proof that follows from the statement of a vocabulary's release.
     ///
     /// # Errors
     /// [`RunError::Refused`] for a statement that this version does not understand.
@@ -248,7 +248,7 @@ fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     Some(sha256_hex(format!("{config}{model}").as_bytes()))
 }
 
-/// What `dp-tokenizer train` writes beside a tokenizer, as far as it matters here.
+/// The statement that `dp-tokenizer train` writes beside a tokenizer, as far as it is needed here.
 #[derive(Deserialize)]
 struct Statement {
     id: Option<String>,
@@ -269,7 +269,7 @@ struct Accountant {
     method: String,
 }
 
-/// What says that a private run wrote a folder that has no ledger.
+/// Describes the mark of a private run in a folder that has no ledger.
 fn mark(folder: &Path) -> Option<String> {
     let read = |name: &str| serde_json::from_slice::<Value>(&durable::read(&folder.join(name)).ok()?).ok();
     let of_config = read(files::CONFIG).as_ref().and_then(PrivacyMark::of_json);

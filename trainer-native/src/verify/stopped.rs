@@ -1,4 +1,5 @@
-//! What a run spent that did not finish: abandoned, killed or refused after its ledger began.
+//! Computes what a run spent that did not finish: it was abandoned or killed, or refused after its
+//! ledger began.
 
 use std::path::Path;
 

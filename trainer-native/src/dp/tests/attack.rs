@@ -81,8 +81,9 @@ fn low_bits_refute_a_false_candidate_under_the_old_noise_and_none_under_the_new(
     assert!((of_true - of_false).abs() < tolerance, "{of_true} {of_false}");
 }
 
-/// Where the release is a whole number of units in 24 bits, every bit of output − candidate is a bit of the noise. χ² of the
-/// lowest 6 bits has 63 degrees of freedom; above 140 with a probability below 1e-6.
+/// If the release is a whole number of units in 24 bits, every bit of output − candidate is a bit
+/// of the noise. χ² of the lowest 6 bits has 63 degrees of freedom; it exceeds 140 with a
+/// probability below 1e-6.
 #[test]
 fn the_lowest_bits_of_the_noise_are_uniform_under_both_candidates() {
     let candidates = Candidates::new();

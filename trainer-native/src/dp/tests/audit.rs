@@ -33,7 +33,7 @@ const ROWS: usize = 4;
 /// The δ at which ε is reported.
 const DELTA: f64 = 1e-3;
 
-/// What is wrong with a trainer.
+/// The fault of a trainer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Nothing,
@@ -41,7 +41,7 @@ enum Fault {
     HalfTheNoise,
     /// Batches of a shuffled pass are charged as Poisson samples.
     ShuffledAsPoisson,
-    /// Every step adds the noise of the first.
+    /// Every step adds the noise of the first step.
     NoiseReused,
     /// Micro-batches are filled with copies of the last example.
     PaddingRepeated,
@@ -58,7 +58,7 @@ const FAULTS: [Fault; 5] = [
 /// A trainer under audit.
 struct Audit {
     fault: Fault,
-    /// What is charged.
+    /// The mechanism whose event is charged.
     certified: Box<dyn TrainingMechanism>,
     relation: NeighboringRelation,
 }
@@ -83,7 +83,8 @@ struct Target {
 }
 
 impl Target {
-    /// Of two tokens, the gradient of the logits for one target is minus that for the other, up to its length.
+    /// For a vocabulary of two tokens, the gradient of the logits for one target is minus that for
+    /// the other, up to its length.
     fn new() -> Self {
         let sizes =
             json!({ "family": "feed_forward", "d_model": 2, "history": 1, "hidden": [2], "context": 1 });
@@ -163,7 +164,7 @@ impl Audit {
         (0..STEPS).map(release).collect()
     }
 
-    /// One noisy sum.
+    /// Takes one step and returns its noisy sum along the target's direction.
     fn step(&self, target: &Target, mut examples: Vec<Example>, step: u64, rng: &TestRng) -> f64 {
         if let (Fault::PaddingRepeated, Some(last)) = (self.fault, examples.last().cloned()) {
             examples.resize(examples.len().next_multiple_of(ROWS), last);
@@ -196,7 +197,7 @@ const STATISTICS: [fn(&[f64]) -> f64; 3] = [
 /// Values of a statistic from which the auditor claims a member.
 const THRESHOLDS: [f64; 6] = [0.3, 0.5, 0.7, 1.0, 1.5, 2.5];
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Copy, Debug)]
 struct Finding {
     refuted: bool,
@@ -204,7 +205,7 @@ struct Finding {
     certified_epsilon: f64,
 }
 
-/// How much an audit takes and proves.
+/// The cost of an audit, and the strength of its result.
 #[derive(Clone, Copy)]
 struct Effort {
     /// Runs of each world.

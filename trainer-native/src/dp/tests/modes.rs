@@ -78,7 +78,7 @@ fn noisy_step(noise_multiplier: f64, l2_clip_norm: f64, expected_batch_size: f64
     DpStep { noise, l2_clip_norm, expected_batch_size, learning_rate: 0.0, step }
 }
 
-/// One step's gradient and the clip norm that follows it.
+/// Returns the gradient of one step and the clip norm that follows it.
 fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (Vec<f64>, Option<f64>) {
     let (model, weights) = model(small(), 6);
     let step = noisy_step(0.6, bound, 1.0, number);
@@ -130,7 +130,7 @@ fn one_example_moves_the_unclipped_count_by_a_half() {
     }
 }
 
-/// From far above and far below, the clip norm comes near the median of the norms.
+/// The clip norm approaches the median of the norms from far above and from far below.
 #[test]
 fn the_clip_norm_follows_the_quantile() {
     let (model, weights) = model(small(), 6);

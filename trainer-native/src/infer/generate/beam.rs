@@ -13,18 +13,18 @@ pub(crate) struct Beams {
     pub width: usize,
     /// A finished text's log-probability is divided by its length to this power: above 0 favours long texts.
     pub length_penalty: f64,
-    /// When to stop.
+    /// The condition that ends the search early.
     pub early_stopping: EarlyStopping,
 }
 
-/// When a search stops before the longest length.
+/// The condition that ends a search before the longest length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EarlyStopping {
-    /// As soon as there are as many finished texts as beams.
+    /// There are as many finished texts as beams.
     Full,
-    /// When no growing text can beat the worst finished one at its present length.
+    /// No growing text can beat the worst finished one at its present length.
     Unlikely,
-    /// When no growing text can beat the worst finished one at any length.
+    /// No growing text can beat the worst finished one at any length.
     Impossible,
 }
 

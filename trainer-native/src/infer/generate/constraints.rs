@@ -1,13 +1,14 @@
-//! What a generated text may and may not contain.
+//! Constraints on the tokens of a generated text.
 
 /// Limits on generated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Constraints {
-    /// Most generated tokens. The end-of-text token ends a text earlier.
+    /// Largest number of generated tokens. The end-of-text token may end a text earlier.
     pub most: usize,
-    /// Fewest generated tokens: the end-of-text token does not come before.
+    /// Smallest number of generated tokens. The end-of-text token does not occur before.
     pub least: usize,
-    /// No run of so many tokens occurs twice in a text, its prompt included; 0 for no such limit.
+    /// Length of the runs of tokens that may not occur twice in a text, its prompt included; 0 for
+    /// no such limit.
     pub no_repeat_ngram: usize,
     /// The end-of-text token.
     pub end: u32,

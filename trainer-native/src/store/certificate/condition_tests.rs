@@ -1,4 +1,4 @@
-//! Every condition on a certificate: a run that has it, and one that has not.
+//! Tests of every condition on a certificate: one run has it, and another does not.
 
 use plan::{Device, Precision};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn of_file() -> Value {
     plan
 }
 
-/// The same with another value in one place, or none there.
+/// Returns the plan with another value at one place, or without that place for `null`.
 fn with(mut plan: Value, place: &str, value: Value) -> Value {
     let (above, name) = place.rsplit_once('/').unwrap();
     let fields = plan.pointer_mut(above).unwrap().as_object_mut().unwrap();

@@ -11,7 +11,7 @@ pub(super) fn render(certificate: &Certificate) -> String {
     text_of(|out| write_all(out, certificate))
 }
 
-/// What `write` writes.
+/// Returns the text that `write` writes.
 pub(crate) fn text_of(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

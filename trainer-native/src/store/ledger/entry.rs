@@ -1,4 +1,4 @@
-//! One line of the ledger: its contents and its encoding.
+//! A line of the ledger: its contents and its encoding.
 
 use accountant::{DpEvent, NeighboringRelation, Trials};
 use dp_tokenizer::identity::Sketch;
@@ -10,7 +10,7 @@ use crate::data::Planting;
 use crate::durable::sha256_hex;
 use crate::ranks::Placement;
 
-/// Where a run's random figures come from.
+/// Source of a run's random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Randomness {
@@ -23,14 +23,14 @@ pub(crate) enum Randomness {
     },
 }
 
-/// How a run's steps are computed.
+/// The way in which a run's steps are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Computation {
     /// Device of the process that began the run.
     pub device: plan::Device,
     /// Number format of the operands of products. Norms and sums within a micro-batch are 32-bit.
     pub precision: plan::Precision,
-    /// How clipped gradients are summed; absent where steps do not clip.
+    /// Arithmetic of the sum of clipped gradients; absent if steps do not clip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arithmetic: Option<plan::Arithmetic>,
     /// The noise on their sum; absent where steps add none.
@@ -41,7 +41,7 @@ pub(crate) struct Computation {
     pub placement: Option<Placement>,
 }
 
-/// How noise is drawn, whatever the device.
+/// The way in which noise is drawn, on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoiseDraw {
@@ -50,7 +50,7 @@ pub(crate) enum NoiseDraw {
 }
 
 impl Randomness {
-    /// That of a known key, if there is one.
+    /// Returns the randomness of a known key, or of the operating system without one.
     pub fn of(test_key: Option<u64>) -> Self {
         test_key.map_or(Self::OperatingSystem, |key| Self::TestKey { key })
     }
@@ -61,7 +61,7 @@ impl Randomness {
 pub(crate) struct Search {
     /// SHA-256 of the sweep's charge.
     pub sweep_sha256: String,
-    /// What the whole search costs.
+    /// Event of the whole search.
     pub event: DpEvent,
     /// SHA-256 of the tokenizer whose release the search is charged for; absent in the run that releases it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ impl Search {
     }
 }
 
-/// What the run promises, written before it reads the data.
+/// The promise of a run, written before it reads the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Header {
     /// Version of the ledger's format.
@@ -123,22 +123,22 @@ pub(crate) struct Header {
     pub accountant_method: String,
     /// Neighbouring relation of the guarantee.
     pub relation: NeighboringRelation,
-    /// Where the random figures come from.
+    /// Source of the random numbers.
     pub randomness: Randomness,
     /// Whether steps clip and add noise; `false` in a `--non-private` baseline and on public text.
     pub protected: bool,
     /// Whether the plan declares the training text public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_data: bool,
-    /// What was planted in the text, if the run is an audit.
+    /// Canaries that were planted in the text, if the run is an audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<Planting>,
-    /// How steps are computed.
+    /// The way in which steps are computed.
     pub computation: Computation,
     /// The search that the run is a trial of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
-    /// What the run and the stages before it used without noise, as public text.
+    /// Text that the run and the stages before it used without noise, as public text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub public_stages: Vec<PublicStage>,
 }
@@ -146,7 +146,7 @@ pub(crate) struct Header {
 /// A stage that called its text public. Whoever builds on it cannot call the same text private.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PublicStage {
-    /// Its name.
+    /// Name of the stage.
     pub name: String,
     /// A sketch of its text, under a key that everyone knows.
     pub text: Sketch,
@@ -172,7 +172,7 @@ pub(crate) struct RoundedModel {
     pub model_sha256: String,
 }
 
-/// What a line records.
+/// The contents of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Entry {
@@ -182,7 +182,7 @@ pub(crate) enum Entry {
     Parent(Parent),
     /// The vocabulary is about to be released.
     Release {
-        /// What it spends.
+        /// Event of the release.
         event: DpEvent,
     },
     /// The tokenizer is saved; it encodes the text from now on.
@@ -192,12 +192,12 @@ pub(crate) enum Entry {
     },
     /// The counts of labels are about to be released.
     LabelHistogram {
-        /// What they spend.
+        /// Event of the release.
         event: DpEvent,
     },
     /// The counts of labels, in the order of the plan's list.
     LabelCounts {
-        /// With noise, unless the text is public.
+        /// The counts have noise, unless the text is public.
         counts: Vec<i64>,
     },
     /// The weights are those of a public checkpoint before the first step.
@@ -211,14 +211,14 @@ pub(crate) enum Entry {
         step: u64,
         /// 1 the first time this step is reserved, 2 after a crash burned the first, …
         attempt: u64,
-        /// What it spends.
+        /// Event of the step.
         event: DpEvent,
     },
     /// A step of a non-private baseline is about to run: it clips nothing and adds no noise.
     UnprotectedStep {
         /// Logical step, from 0.
         step: u64,
-        /// As in `Step`.
+        /// See `Step`.
         attempt: u64,
     },
     /// A process resumed the run from its checkpoint.
@@ -249,7 +249,7 @@ pub(crate) enum Entry {
     },
 }
 
-/// What the first line names as the digest of the line before it.
+/// The digest that the first line names in place of a previous line's.
 pub(super) const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[derive(Serialize, Deserialize)]

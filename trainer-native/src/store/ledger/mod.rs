@@ -163,7 +163,7 @@ impl Ledger {
         self.identity
     }
 
-    /// What has been written so far.
+    /// Returns the entries written so far.
     #[must_use]
     pub fn state(&self) -> &LedgerState {
         &self.state

@@ -31,7 +31,7 @@ pub(crate) struct LedgerState {
 }
 
 impl LedgerState {
-    /// No entry yet; only this module sees a ledger without its header.
+    /// Returns a state without entries. Only this module sees a ledger without its header.
     pub(super) fn empty() -> Self {
         Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new(), parents: Vec::new() }
     }
@@ -215,7 +215,7 @@ impl LedgerState {
         &self.parents
     }
 
-    /// What the vocabulary release spent, if one was reserved.
+    /// Returns the event of the vocabulary release, if one was reserved.
     #[must_use]
     pub fn release(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {
@@ -233,7 +233,7 @@ impl LedgerState {
         })
     }
 
-    /// What the counts of labels spent, if they were reserved.
+    /// Returns the event of the release of label counts, if one was reserved.
     #[must_use]
     pub fn label_histogram(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {
@@ -266,13 +266,13 @@ impl LedgerState {
         self.attempts.len() as u64
     }
 
-    /// How often a logical step was reserved.
+    /// Returns the number of times that a logical step was reserved.
     #[must_use]
     pub fn attempts_of(&self, step: u64) -> u64 {
         self.attempts.get(&step).copied().unwrap_or(0)
     }
 
-    /// All reservations of steps, including those that crashes burned.
+    /// Returns the number of reservations of steps, including those that crashes burned.
     #[must_use]
     pub fn reservations(&self) -> u64 {
         self.attempts.values().sum()
@@ -311,13 +311,13 @@ impl LedgerState {
         if placements == [None] { Vec::new() } else { placements }
     }
 
-    /// How often a process resumed the run.
+    /// Returns the number of times that a process resumed the run.
     #[must_use]
     pub fn resumes(&self) -> u64 {
         self.entries.iter().filter(|entry| matches!(entry, Entry::Resume { .. })).count() as u64
     }
 
-    /// How often a process resumed a copy of the ledger.
+    /// Returns the number of times that a process resumed a copy of the ledger.
     #[must_use]
     pub fn copies(&self) -> u64 {
         let copied = |entry: &&Entry| matches!(entry, Entry::Resume { copied: true, .. });
@@ -348,8 +348,8 @@ impl LedgerState {
         }
     }
 
-    /// What the run itself spent, in the order of first use. A baseline's steps are not among it, nor the empty events of
-    /// steps whose pass is already charged.
+    /// Returns the charges of the run itself, in the order of first use. They exclude a baseline's
+    /// steps and the empty events of steps whose pass is already charged.
     #[must_use]
     pub fn charges(&self) -> Charges {
         let mut charges = Charges::default();
